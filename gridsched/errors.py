@@ -1,0 +1,40 @@
+"""The errors gridsched raises on purpose.
+
+Each says which object is meant, what is legal, what was found and what to do. The command line
+prints them as one line; :class:`InputError` ends it with status 2, all others with status 1.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GridschedError(Exception):
+    """Base class of every error gridsched raises on purpose."""
+
+
+class InputError(GridschedError):
+    """A file, option or argument that gridsched cannot accept."""
+
+
+class MissingDependency(InputError):
+    """An optional package is needed and not installed."""
+
+
+class InvalidDecision(GridschedError):
+    """A scheduler asked for something the contract forbids."""
+
+
+class IncompleteRun(GridschedError):
+    """A run ended although some tasks never reached a final state."""
+
+
+class SimulationError(GridschedError):
+    """SimGrid refused, crashed, dead-locked, timed out or disagrees with the controller."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``"Did you mean 'x'? "`` for the known word nearest to `word`, or an empty string."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"Did you mean {near[0]!r}? " if near else ""

@@ -1,0 +1,157 @@
+"""What a scheduler may know of execution times, powers and energies (ETC, APC, EEC)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gridsched.errors import InputError
+from gridsched.model.platform import Platform
+from gridsched.model.tasks import Tasks
+
+
+class Estimates(ABC):
+    """Estimated time to compute, power and energy of tasks on hosts.
+
+    Every method takes arrays of task ids and host ids and one P-state, and returns an array of
+    shape (tasks, hosts). A pair that is infeasible has infinite time and energy.
+    """
+
+    @abstractmethod
+    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+        """Estimated time to compute [s], shape (tasks, hosts)."""
+
+    @abstractmethod
+    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+        """Average power consumption [W] while a task runs alone on its share of the host."""
+
+    def eec(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+        """Estimated energy consumption [J]: time times power."""
+        return self.etc(tasks, hosts, pstate) * self.apc(tasks, hosts, pstate)
+
+    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each task can run on any of the hosts, shape (tasks,)."""
+        return np.isfinite(self.etc(tasks, hosts)).any(axis=1)
+
+    @abstractmethod
+    def run_time(self, task: int, host: int, pstate: int) -> float:
+        """Estimated run time [s] of one task, the scalar twin of `etc`."""
+
+    @property
+    def always_feasible(self) -> bool:
+        """Whether every task is known to run on every host."""
+        return False
+
+    def host_groups(self, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.int64]:
+        """Number each host's group; hosts of one group take the same time for every task."""
+        return np.arange(len(np.asarray(hosts)))
+
+
+class FlopsEstimates(Estimates):
+    """Run time = flops / speed, for bags of distinct tasks (algorithms A, ``p_ij = w_i / s_j``)."""
+
+    def __init__(self, platform: Platform, tasks: Tasks) -> None:
+        self._flops = tasks.flops
+        self._speed = platform.speed
+        self._power = platform.busy_w / platform.cores[:, None]
+        # plain lists: reading one number from an ndarray costs several times as much
+        self._flops_list: list[float] = tasks.flops.tolist()
+        self._speed_list: list[list[float]] = platform.speed.tolist()
+
+    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+        """Flops over speed [s], shape (tasks, hosts)."""
+        tasks, hosts = np.asarray(tasks), np.asarray(hosts)
+        return self._flops[tasks][:, None] / self._speed[hosts, pstate][None, :]
+
+    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
+        """Every task runs on every host."""
+        return np.full(len(np.asarray(tasks)), bool(len(np.asarray(hosts))))
+
+    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+        """Power of one core's share of the fully loaded host [W], shape (tasks, hosts)."""
+        tasks, hosts = np.asarray(tasks), np.asarray(hosts)
+        return np.broadcast_to(self._power[hosts, pstate], (len(tasks), len(hosts)))
+
+    def run_time(self, task: int, host: int, pstate: int) -> float:
+        """Flops over speed [s]."""
+        return self._flops_list[task] / self._speed_list[host][pstate]
+
+    @property
+    def always_feasible(self) -> bool:
+        """True: flops run everywhere."""
+        return True
+
+    def host_groups(self, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.int64]:
+        """Hosts of equal speed form a group, shape (hosts,)."""
+        speed = self._speed[np.asarray(hosts), pstate]
+        return np.unique(speed, return_inverse=True)[1].reshape(-1)
+
+
+class TypedEstimates(Estimates):
+    """Run time and power by (task type, host type, P-state) matrices.
+
+    Parameters
+    ----------
+    etc_matrix : array_like, shape (task types, host types, P-states)
+        Estimated time to compute [s]; infinite where a type cannot run.
+    apc_matrix : array_like, same shape
+        Average power consumption [W].
+    task_type : array_like, shape (tasks,)
+        Row of each task.
+    host_type : array_like, shape (hosts,)
+        Column of each host.
+
+    Raises
+    ------
+    InputError
+        If shapes differ, or a feasible pair has a time or power that is not positive.
+    """
+
+    def __init__(
+        self, etc_matrix: ArrayLike, apc_matrix: ArrayLike, task_type: ArrayLike,
+        host_type: ArrayLike,
+    ) -> None:  # fmt: skip
+        self.etc_matrix = np.asarray(etc_matrix, dtype=np.float64)
+        self.apc_matrix = np.asarray(apc_matrix, dtype=np.float64)
+        if self.etc_matrix.ndim != 3 or self.etc_matrix.shape != self.apc_matrix.shape:
+            raise InputError(
+                f"ETC has shape {self.etc_matrix.shape} and APC {self.apc_matrix.shape}; both need "
+                "(task types, host types, P-states)."
+            )
+        feasible = np.isfinite(self.etc_matrix)
+        if np.isnan(self.etc_matrix).any() or (self.etc_matrix[feasible] <= 0).any():
+            raise InputError("ETC entries must be greater than 0, or infinite where infeasible.")
+        if not (self.apc_matrix[feasible] >= 0).all():
+            raise InputError("APC entries must be at least 0 W wherever ETC is finite.")
+        self.task_type = np.asarray(task_type, dtype=np.int64)
+        self.host_type = np.asarray(host_type, dtype=np.int64)
+        self._etc_list = self.etc_matrix.tolist()
+        self._task_type_list = self.task_type.tolist()
+        self._host_type_list = self.host_type.tolist()
+
+    def _block(self, matrix: NDArray, tasks: ArrayLike, hosts: ArrayLike, pstate: int) -> NDArray:
+        rows, columns = self.task_type[np.asarray(tasks)], self.host_type[np.asarray(hosts)]
+        return matrix[rows[:, None], columns[None, :], pstate]
+
+    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+        """Estimated time to compute [s], shape (tasks, hosts)."""
+        return self._block(self.etc_matrix, tasks, hosts, pstate)
+
+    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+        """Average power consumption [W], shape (tasks, hosts)."""
+        return self._block(self.apc_matrix, tasks, hosts, pstate)
+
+    def run_time(self, task: int, host: int, pstate: int) -> float:
+        """ETC entry [s] of the task's and the host's type."""
+        return self._etc_list[self._task_type_list[task]][self._host_type_list[host]][pstate]
+
+    @property
+    def always_feasible(self) -> bool:
+        """Whether no entry of the ETC matrix is infinite."""
+        return bool(np.isfinite(self.etc_matrix).all())
+
+    def host_groups(self, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.int64]:
+        """Hosts of one type form a group, shape (hosts,)."""
+        return self.host_type[np.asarray(hosts)]

@@ -1,0 +1,227 @@
+"""What computes: hosts with cores and P-states, the clusters that hold them, the master."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class PState:
+    """One performance state of a host.
+
+    Attributes
+    ----------
+    speed : float
+        Speed of one core [flop/s].
+    idle_w, epsilon_w, busy_w : float
+        Power of the whole host [W] with no load, with the least possible load, and with all
+        cores busy: SimGrid's ``Idle:Epsilon:AllCores``.
+    """
+
+    speed: float
+    idle_w: float = 0.0
+    epsilon_w: float = 0.0
+    busy_w: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine that executes tasks, one per core.
+
+    Attributes
+    ----------
+    name : str
+        SimGrid's host name.
+    pstates : tuple of PState
+        P-state 0 is the one a run uses unless told otherwise; by convention the fastest.
+    cores : int
+        Number of cores; each runs one serial task at the core's full speed.
+    off_w : float
+        Power while switched off [W].
+    boot_time_s : float
+        Time from `PowerOn` until the host takes tasks [s].
+    has_energy : bool
+        False where the platform file gives no wattage: the host then counts with 0 W.
+    """
+
+    name: str
+    pstates: tuple[PState, ...]
+    cores: int = 1
+    off_w: float = 0.0
+    boot_time_s: float = 0.0
+    has_energy: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Hosts that share an uplink and a store of input files (XSufferage's clusters).
+
+    Attributes
+    ----------
+    name : str
+        Name of the netzone.
+    hosts : tuple of int
+        Ids of its computing hosts.
+    bandwidth : float
+        Bandwidth of the uplink [byte/s]; infinite where the platform declares none.
+    latency_s : float
+        Latency of the uplink [s].
+    """
+
+    name: str
+    hosts: tuple[int, ...]
+    bandwidth: float = float("inf")
+    latency_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Platform:
+    """The computing hosts in platform order, their clusters, and the hosts that compute nothing.
+
+    Attributes
+    ----------
+    hosts : tuple of Host
+        Computing hosts; a host's id is its position here.
+    clusters : tuple of Cluster
+        A partition of the host ids.
+    master : Host or None
+        The host with the property ``role=master``: it computes nothing and is left out of totals.
+    bystanders : tuple of Host
+        Further hosts that compute nothing (those a deployment file leaves out).
+    name : str
+        Where the platform comes from; used in messages and provenance.
+    warnings : tuple of str
+        What was found odd while loading, in words.
+    """
+
+    hosts: tuple[Host, ...]
+    clusters: tuple[Cluster, ...] = ()
+    master: Host | None = None
+    bystanders: tuple[Host, ...] = ()
+    name: str = "platform"
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.clusters:
+            alone = tuple(Cluster(host.name, (k,)) for k, host in enumerate(self.hosts))
+            object.__setattr__(self, "clusters", alone)
+        members = sorted(h for cluster in self.clusters for h in cluster.hosts)
+        if members != list(range(len(self.hosts))):
+            raise InputError(
+                f"{self.name}: clusters must hold every computing host exactly once; "
+                f"found host ids {members[:10]} for {len(self.hosts)} hosts."
+            )
+
+    def __len__(self) -> int:
+        return len(self.hosts)
+
+    @cached_property
+    def cores(self) -> NDArray[np.int64]:
+        """Cores of each host, shape (hosts,)."""
+        return np.array([host.cores for host in self.hosts], dtype=np.int64)
+
+    @cached_property
+    def n_pstates(self) -> NDArray[np.int64]:
+        """Number of P-states of each host, shape (hosts,)."""
+        return np.array([len(host.pstates) for host in self.hosts], dtype=np.int64)
+
+    def _table(self, attribute: str) -> NDArray[np.float64]:
+        width = int(self.n_pstates.max(initial=1))
+        table = np.full((len(self.hosts), width), np.nan)
+        for h, host in enumerate(self.hosts):
+            table[h, : len(host.pstates)] = [getattr(p, attribute) for p in host.pstates]
+        table.setflags(write=False)
+        return table
+
+    @cached_property
+    def speed(self) -> NDArray[np.float64]:
+        """Core speed [flop/s], shape (hosts, P-states), nan where a host has fewer P-states."""
+        return self._table("speed")
+
+    @cached_property
+    def busy_w(self) -> NDArray[np.float64]:
+        """Power with all cores busy [W], shape (hosts, P-states)."""
+        return self._table("busy_w")
+
+    @cached_property
+    def idle_w(self) -> NDArray[np.float64]:
+        """Power without load [W], shape (hosts, P-states)."""
+        return self._table("idle_w")
+
+    @cached_property
+    def epsilon_w(self) -> NDArray[np.float64]:
+        """Power with the least possible load [W], shape (hosts, P-states)."""
+        return self._table("epsilon_w")
+
+    @cached_property
+    def cluster_of(self) -> NDArray[np.int64]:
+        """Cluster id of each host, shape (hosts,)."""
+        ids = np.empty(len(self.hosts), dtype=np.int64)
+        for c, cluster in enumerate(self.clusters):
+            ids[list(cluster.hosts)] = c
+        return ids
+
+    def efficiency(self, pstate: int = 0) -> NDArray[np.float64]:
+        """Efficiency of each fully loaded host [flop/J], shape (hosts,).
+
+        The ``energyEfficiency`` of paper 004, eq. 1: speed of all cores over their power.
+        A host without power figures has infinite efficiency.
+        """
+        power = self.busy_w[:, pstate]
+        with np.errstate(divide="ignore"):
+            return self.cores * self.speed[:, pstate] / power
+
+    @cached_property
+    def idle_hosts_named(self) -> tuple[tuple[str, Host], ...]:
+        """(role, host) of every host that computes nothing."""
+        masters = (("master", self.master),) if self.master else ()
+        return masters + tuple(("unused", host) for host in self.bystanders)
+
+    def restricted_to(self, names: Iterable[str]) -> Platform:
+        """Return the platform in which only the hosts called `names` compute.
+
+        Used for deployment files: hosts without a worker actor become bystanders.
+        """
+        wanted = set(names)
+        everyone = self.hosts + ((self.master,) if self.master else ()) + self.bystanders
+        kept = tuple(host for host in everyone if host.name in wanted)
+        new_id = {host.name: k for k, host in enumerate(kept)}
+        clusters = []
+        for cluster in self.clusters:
+            members = [self.hosts[h].name for h in cluster.hosts]
+            ids = tuple(new_id[name] for name in members if name in new_id)
+            if ids:
+                clusters.append(replace(cluster, hosts=ids))
+        placed = {h for cluster in clusters for h in cluster.hosts}
+        clusters += [Cluster(kept[h].name, (h,)) for h in range(len(kept)) if h not in placed]
+        master = self.master if self.master and self.master.name not in wanted else None
+        others = tuple(host for host in everyone if host.name not in wanted and host is not master)
+        return replace(
+            self, hosts=kept, clusters=tuple(clusters), master=master, bystanders=others
+        )
+
+    def check_pstate(self, pstate: int) -> None:
+        """Raise `InputError` unless every computing host has P-state `pstate`."""
+        for host in self.hosts:
+            if not 0 <= pstate < len(host.pstates):
+                raise InputError(
+                    f"{self.name}: host {host.name!r} has P-states 0 to {len(host.pstates) - 1}; "
+                    f"P-state {pstate} was asked for. Choose one that every host has."
+                )
+
+
+def plain_platform(speeds: Iterable[float]) -> Platform:
+    """Return a platform of one-core hosts with the given speeds [flop/s] and no power figures.
+
+    A convenience for tests and examples; hosts are named ``h1``, ``h2``, ...
+    """
+    return Platform(
+        tuple(Host(f"h{k}", (PState(float(s)),)) for k, s in enumerate(speeds, start=1))
+    )

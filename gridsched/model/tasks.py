@@ -1,0 +1,158 @@
+"""What is computed: tasks as a struct of arrays, and the input files they need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gridsched.errors import InputError
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """Input files of the tasks (XSufferage's data, algorithms A4).
+
+    Attributes
+    ----------
+    names : tuple of str
+    size_bytes : ndarray of float64, shape (files,)
+    locations : tuple of tuple of str
+        For each file the names of the clusters, or of hosts in them, that hold it from the start.
+    """
+
+    names: tuple[str, ...]
+    size_bytes: NDArray[np.float64]
+    locations: tuple[tuple[str, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Independent tasks in order of submission; a task's id is its position.
+
+    Attributes
+    ----------
+    flops : ndarray of float64, shape (tasks,)
+        Work of each task [flop].
+    submit_time_s : ndarray of float64, shape (tasks,)
+        Submission times [s], never decreasing.
+    input_bytes, output_bytes : ndarray of float64, shape (tasks,)
+        Sizes of the task's input and result [byte]; 0 means that no network is used.
+    task_type : ndarray of int64, shape (tasks,), or None
+        Row of the ETC matrix, where the workload has task types.
+    input_files : tuple of tuple of int, or None
+        Indices into `files` that each task needs.
+    files : DataFiles or None
+    labels : ndarray of int64, shape (tasks,)
+        The ids of the workload file; shown to people, never used for decisions.
+    nominal_heterogeneity : float or None
+        The spread the generator was asked for (algorithms A6.2), if the workload tells it.
+    name : str
+        Where the tasks come from.
+    """
+
+    flops: NDArray[np.float64]
+    submit_time_s: NDArray[np.float64]
+    input_bytes: NDArray[np.float64]
+    output_bytes: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    task_type: NDArray[np.int64] | None = None
+    input_files: tuple[tuple[int, ...], ...] | None = None
+    files: DataFiles | None = None
+    nominal_heterogeneity: float | None = None
+    name: str = field(default="tasks", compare=False)
+
+    def __len__(self) -> int:
+        return len(self.flops)
+
+    @property
+    def has_bytes(self) -> bool:
+        """Whether any task sends input or output over a network."""
+        return bool(self.input_bytes.any() or self.output_bytes.any())
+
+    @property
+    def heterogeneity(self) -> float:
+        """Heterogeneity of the sizes in [0, 1] (algorithms A6.2).
+
+        The nominal value where the workload tells it, else ``(max w - min w) / mean w``,
+        clamped to [0, 1].
+        """
+        if self.nominal_heterogeneity is not None:
+            return self.nominal_heterogeneity
+        if not len(self):
+            return 0.0
+        spread = (self.flops.max() - self.flops.min()) / self.flops.mean()
+        return float(min(max(spread, 0.0), 1.0))
+
+
+def make_tasks(
+    flops: ArrayLike,
+    submit_time_s: ArrayLike = 0.0,
+    *,
+    input_bytes: ArrayLike = 0.0,
+    output_bytes: ArrayLike = 0.0,
+    labels: Sequence[int] | None = None,
+    task_type: ArrayLike | None = None,
+    input_files: Sequence[Sequence[int]] | None = None,
+    files: DataFiles | None = None,
+    nominal_heterogeneity: float | None = None,
+    name: str = "tasks",
+) -> Tasks:
+    """Check, sort by submission time (stable) and freeze a bag of tasks.
+
+    Parameters
+    ----------
+    flops : array_like, shape (tasks,)
+        Work [flop], finite and positive.
+    submit_time_s : array_like
+        Submission times [s], finite and not negative; a scalar serves for all.
+    input_bytes, output_bytes : array_like
+        Sizes [byte], finite and not negative.
+    labels : sequence of int, optional
+        Ids shown to people; default 1, 2, ...
+
+    Returns
+    -------
+    Tasks
+
+    Raises
+    ------
+    InputError
+        Where a value is not finite or out of range; the message names the task and the value.
+    """
+    flops = np.array(flops, dtype=np.float64).reshape(-1)
+    n = len(flops)
+    ids = np.arange(1, n + 1) if labels is None else np.array(labels, dtype=np.int64)
+    if len(ids) != n or len(np.unique(ids)) != n:
+        raise InputError(f"{name}: task ids must be as many as tasks ({n}) and distinct.")
+
+    def column(values: ArrayLike, what: str, *, positive: bool) -> NDArray[np.float64]:
+        array = np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)).copy()
+        bad = ~np.isfinite(array) | ((array <= 0) if positive else (array < 0))
+        if bad.any():
+            k = int(np.flatnonzero(bad)[0])
+            legal = "finite and greater than 0" if positive else "finite and at least 0"
+            raise InputError(f"{name}: task {ids[k]} has {what} {array[k]:g}; it must be {legal}.")
+        return array
+
+    flops = column(flops, "flops", positive=True)
+    submit = column(submit_time_s, "submit_time_s", positive=False)
+    inputs = column(input_bytes, "input_bytes", positive=False)
+    outputs = column(output_bytes, "output_bytes", positive=False)
+    order = np.argsort(submit, kind="stable")
+    needs = None
+    if input_files is not None:
+        needs = tuple(tuple(input_files[k]) for k in order)
+    arrays = [a[order] for a in (flops, submit, inputs, outputs, ids)]
+    types = None if task_type is None else np.asarray(task_type, dtype=np.int64)[order]
+    for array in arrays:
+        array.setflags(write=False)
+    return Tasks(
+        *arrays, task_type=types, input_files=needs, files=files,
+        nominal_heterogeneity=nominal_heterogeneity, name=name,
+    )  # fmt: skip

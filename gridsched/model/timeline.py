@@ -1,0 +1,152 @@
+"""What each host did between one event and the next: a trace cut into constant stretches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import InputError
+from gridsched.model.platform import Platform
+from gridsched.model.trace import Trace
+
+Ids = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HostTimeline:
+    """Stretches in which a computing host's state is constant; rows by host, then by time.
+
+    Attributes
+    ----------
+    host : ndarray of int64, shape (rows,)
+    time, end : ndarray of float64
+        Begin and end of the row [s]. Where several events share an instant, all rows but the
+        last of it have no length.
+    busy_cores, pstate : ndarray of int64
+    is_on, is_booting : ndarray of bool
+    first, last : ndarray of int64, shape (executions,)
+        Execution k covers the rows ``first[k]`` to ``last[k] - 1``.
+    """
+
+    host: Ids
+    time: Floats
+    end: Floats
+    busy_cores: Ids
+    pstate: Ids
+    is_on: Flags
+    is_booting: Flags
+    first: Ids
+    last: Ids
+
+    @property
+    def duration_s(self) -> Floats:
+        """Length of each row [s]."""
+        return self.end - self.time
+
+    @property
+    def is_busy(self) -> Flags:
+        """Whether at least one core is busy."""
+        return self.is_on & (self.busy_cores > 0)
+
+    @property
+    def is_idle(self) -> Flags:
+        """Whether the host is on, has booted, and no core is busy."""
+        return self.is_on & ~self.is_booting & (self.busy_cores == 0)
+
+    @property
+    def settled(self) -> Flags:
+        """Rows that hold after all events of their instant on their host."""
+        last = np.ones(len(self.host), dtype=bool)
+        last[:-1] = (self.time[1:] != self.time[:-1]) | (self.host[1:] != self.host[:-1])
+        return last
+
+    def changes_of(self, values: NDArray) -> Flags:
+        """Settled rows whose value differs from the host's settled row before, or is its first."""
+        rows = np.flatnonzero(self.settled)
+        differs = np.ones(len(rows), dtype=bool)
+        differs[1:] = (values[rows[1:]] != values[rows[:-1]]) | (
+            self.host[rows[1:]] != self.host[rows[:-1]]
+        )
+        chosen = np.zeros(len(self.host), dtype=bool)
+        chosen[rows[differs]] = True
+        return chosen
+
+
+def _boot_ends(platform: Platform, changes: NDArray[np.void]) -> Floats:
+    """Until when the host boots after each change (sorted by host) [s]; -inf if it does not."""
+    host, is_on = changes["host"], changes["is_on"]
+    boot_time = np.array([h.boot_time_s for h in platform.hosts])[host]
+    known = host[1:] == host[:-1]
+    switched = np.ones(len(changes), dtype=bool)
+    switched[1:] = ~known | (is_on[1:] != is_on[:-1])
+    boots = np.zeros(len(changes), dtype=bool)  # a host that is on at first does not boot
+    boots[1:] = known & switched[1:] & is_on[1:]
+    ends = np.where(boots & (boot_time > 0), changes["time"] + boot_time, -np.inf)
+    return ends[np.maximum.accumulate(np.where(switched, np.arange(len(changes)), 0))]
+
+
+def host_timeline(trace: Trace) -> HostTimeline:
+    """Cut the run into stretches in which each host's state is constant.
+
+    Parameters
+    ----------
+    trace : Trace
+
+    Returns
+    -------
+    HostTimeline
+        Over [0, `Trace.horizon_s`]; what is later is moved to the horizon.
+
+    Raises
+    ------
+    InputError
+        If a host has no row at time 0 in `Trace.host_changes`.
+    """
+    runs, horizon = trace.executions, trace.horizon_s
+    changes = trace.host_changes[np.argsort(trace.host_changes["host"], kind="stable")]
+    _check_first_rows(trace, changes)
+    boot_end = _boot_ends(trace.platform, changes)
+    boots = np.isfinite(boot_end)
+    hosts = (changes["host"], changes["host"][boots], runs["host"], runs["host"])
+    times = (changes["time"], boot_end[boots], runs["start"], runs["end"])
+    sizes = [len(part) for part in hosts]
+    host = np.concatenate(hosts)
+    time = np.minimum(np.concatenate(times), horizon)
+    # in one instant: changes in their order, then starts before ends, so that first < last
+    order = np.lexsort((np.repeat(np.arange(4), sizes), time, host))
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    host, time = host[order], time[order]
+    is_change = order < len(changes)
+    first, last = np.split(rank[sizes[0] + sizes[1] :], 2)
+    step = np.zeros(len(order), dtype=np.int64)
+    step[first], step[last] = 1, -1
+    busy = np.cumsum(step)
+    state = order[np.maximum.accumulate(np.where(is_change, np.arange(len(order)), 0))]
+    is_on = changes["is_on"][state]
+    return HostTimeline(
+        host=host, time=time, end=_ends(host, time, horizon), busy_cores=busy,
+        pstate=changes["pstate"][state], is_on=is_on,
+        is_booting=is_on & (time < boot_end[state]) & (busy == 0), first=first, last=last,
+    )  # fmt: skip
+
+
+def _check_first_rows(trace: Trace, changes: NDArray[np.void]) -> None:
+    """Raise `InputError` unless each host's changes begin at time 0."""
+    hosts, first = np.unique(changes["host"], return_index=True)
+    if len(hosts) != len(trace.platform) or (changes["time"][first] != 0).any():
+        raise InputError(
+            "The trace's host changes need a row at time 0 for each of the platform's "
+            f"{len(trace.platform)} hosts."
+        )
+
+
+def _ends(host: Ids, time: Floats, horizon_s: float) -> Floats:
+    """End of each row [s]: the host's next event, or the horizon."""
+    end = np.full(len(time), horizon_s)
+    end[:-1] = np.where(host[1:] != host[:-1], horizon_s, time[1:])
+    return end

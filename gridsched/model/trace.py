@@ -1,0 +1,112 @@
+"""What happened: the flat records of one run, the only thing metrics and exports read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.model.platform import Platform
+from gridsched.model.tasks import Tasks
+
+
+class TaskState(IntEnum):
+    """Where a task is; the values from `FINISHED` on are final."""
+
+    NOT_SUBMITTED = 0
+    WAITING = 1
+    VIRTUAL = 2
+    QUEUED = 3
+    RUNNING = 4
+    POSTPONED = 5
+    FINISHED = 6
+    DROPPED = 7
+    REJECTED = 8
+    KILLED = 9
+    FAILED = 10
+    UNFINISHED = 11
+
+
+class ExecutionEnd(IntEnum):
+    """How one execution (copy) of a task ended."""
+
+    FINISHED = 0
+    CANCELLED = 1
+    KILLED = 2
+    FAILED = 3
+
+
+#: One execution of a task (replicas are executions of their own).
+EXECUTION = np.dtype([
+    ("task", np.int64), ("host", np.int64), ("pstate", np.int64),
+    ("start", np.float64), ("end", np.float64), ("outcome", np.int64),
+])  # fmt: skip
+
+#: A change of a host's P-state or of its power switch; every host has a row at time 0.
+HOST_CHANGE = np.dtype([
+    ("time", np.float64), ("host", np.int64), ("pstate", np.int64), ("is_on", np.bool_),
+])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Task and host records of one run.
+
+    Attributes
+    ----------
+    platform : Platform
+    tasks : Tasks
+    executions : ndarray of `EXECUTION`
+        One record for each execution, in order of their start.
+    host_changes : ndarray of `HOST_CHANGE`
+        P-state and on/off changes in order of time.
+    final_state : ndarray of int64, shape (tasks,)
+        `TaskState` of each task at the end.
+    horizon_s : float
+        End of the run [s]: the last finish, or the last message where a network is simulated.
+    mapping_events : int
+        How often the scheduler was asked.
+    timing : dict
+        Wall times; kept apart from everything that must repeat bit by bit.
+    """
+
+    platform: Platform
+    tasks: Tasks
+    executions: NDArray[np.void]
+    host_changes: NDArray[np.void]
+    final_state: NDArray[np.int64]
+    horizon_s: float
+    mapping_events: int
+    timing: dict[str, float] = field(default_factory=dict, compare=False)
+
+    def of_outcome(self, outcome: ExecutionEnd) -> NDArray[np.void]:
+        """Return the executions that ended as `outcome`."""
+        return self.executions[self.executions["outcome"] == outcome]
+
+    @property
+    def start_time_s(self) -> NDArray[np.float64]:
+        """First start of each task [s], nan where it never started, shape (tasks,)."""
+        first = np.full(len(self.tasks), np.nan)
+        np.fmin.at(first, self.executions["task"], self.executions["start"])
+        return first
+
+    @property
+    def finish_time_s(self) -> NDArray[np.float64]:
+        """Finish of each task [s], nan where it did not finish, shape (tasks,)."""
+        done = self.of_outcome(ExecutionEnd.FINISHED)
+        finish = np.full(len(self.tasks), np.nan)
+        finish[done["task"]] = done["end"]
+        return finish
+
+    def executed_flops(self) -> NDArray[np.float64]:
+        """Work each execution really did [flop], shape (executions,).
+
+        A finished execution did all of its task; a cancelled one its run time times the speed.
+        """
+        runs = self.executions
+        speed = self.platform.speed[runs["host"], runs["pstate"]]
+        partial = (runs["end"] - runs["start"]) * speed
+        whole = runs["outcome"] == ExecutionEnd.FINISHED
+        return np.where(whole, self.tasks.flops[runs["task"]], partial)

@@ -1,0 +1,110 @@
+"""The whole contract of a scheduling policy: state in, decisions out.
+
+A policy imports no simulator, reads no clock, opens no file and prints nothing. ``__init__``
+takes keyword parameters with defaults and only stores them; what a policy remembers during a run
+lives in attributes ending in ``_``, all set by `Scheduler.prepare`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from gridsched.errors import InputError, did_you_mean
+from gridsched.model.system import System
+from gridsched.schedulers.decisions import Decision
+
+if TYPE_CHECKING:
+    from gridsched.schedulers.state import State
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a policy needs and may do; drivers and common checks read it.
+
+    Attributes
+    ----------
+    asked : {"start", "arrival", "event"}
+        Once at the first submission instant; once for each submitted task; or at every mapping
+        event (without a mapping interval: at every instant at which something happened).
+    parallel : bool
+        Takes node sets instead of single hosts.
+    replicates : bool
+        May `Assign` a running task again and `Cancel` running copies.
+    may_cancel, may_drop, powers_hosts : bool
+        May use `Cancel` on queued tasks; `Drop` and `Postpone`; `PowerOn` and `PowerOff`.
+    uses_dvfs, uses_rng, needs_distributions : bool
+        Chooses P-states; draws random numbers; needs run-time distributions.
+    platform_order_matters : bool
+        Another order of the hosts in the platform may change the result even without ties.
+    """
+
+    asked: Literal["start", "arrival", "event"]
+    parallel: bool = False
+    replicates: bool = False
+    may_cancel: bool = False
+    may_drop: bool = False
+    powers_hosts: bool = False
+    uses_dvfs: bool = False
+    uses_rng: bool = False
+    needs_distributions: bool = False
+    platform_order_matters: bool = False
+
+
+class Scheduler(ABC):
+    """Base class of every policy."""
+
+    traits: ClassVar[Traits]
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:  # noqa: B027
+        """Forget the last run and get ready for `system`; called once before the first ask."""
+
+    @abstractmethod
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Return the decisions for the present instant, in the order they shall apply."""
+
+    @classmethod
+    def parameter_defaults(cls) -> dict[str, Any]:
+        """Return the keyword parameters of ``__init__`` with their defaults."""
+        signature = inspect.signature(cls.__init__)
+        return {
+            name: parameter.default
+            for name, parameter in signature.parameters.items()
+            if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
+            and parameter.kind is not inspect.Parameter.VAR_POSITIONAL
+        }  # fmt: skip
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters this instance was made with."""
+        return {name: getattr(self, name) for name in self.parameter_defaults()}
+
+    def clone(self) -> Scheduler:
+        """Return a fresh instance with the same parameters."""
+        return type(self)(**self.parameters)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"{type(self).__name__}({shown})"
+
+
+def check_choice(owner: str, name: str, value: object, legal: Iterable[object]) -> None:
+    """Raise `InputError` unless `value` is one of `legal`; for use in ``prepare``."""
+    legal = list(legal)
+    if value not in legal:
+        hint = did_you_mean(str(value), [str(choice) for choice in legal])
+        shown = ", ".join(repr(choice) for choice in legal)
+        raise InputError(f"Parameter {name!r} of {owner} is {value!r}. {hint}Legal: {shown}.")
+
+
+def check_whole_number(owner: str, name: str, value: object, least: int) -> None:
+    """Raise `InputError` unless `value` is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(
+            f"Parameter {name!r} of {owner} is {value!r}; it must be a whole number >= {least}."
+        )
