@@ -1,0 +1,81 @@
+"""One copy of a task on one host, and the commands a controller gives its driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from gridsched.model.trace import ExecutionEnd
+
+#: Outcome of an execution that has not ended.
+UNENDED = -1
+
+
+class Timer(IntEnum):
+    """What is due at a time of its own, in the order in which one instant applies it."""
+
+    BOOTED = 0
+    DATA_READY = 1
+    WAKE = 2
+
+
+class Execution:
+    """A copy of a task on a core; handed to the driver as the command to start it.
+
+    Attributes
+    ----------
+    task, host, pstate : int
+    start : float
+        Start [s].
+    end : float
+        End [s]; set by the driver when it starts the execution.
+    estimated_end : float
+        The end the scheduler may know of [s].
+    outcome : int
+        `UNENDED`, or the `ExecutionEnd` once it ended.
+    """
+
+    __slots__ = ("end", "estimated_end", "host", "outcome", "pstate", "start", "task")
+
+    def __init__(
+        self, task: int, host: int, pstate: int, start: float, estimated_end: float
+    ) -> None:
+        self.task = task
+        self.host = host
+        self.pstate = pstate
+        self.start = start
+        self.end = estimated_end
+        self.estimated_end = estimated_end
+        self.outcome = UNENDED
+
+    def stop(self, time: float, outcome: ExecutionEnd) -> None:
+        """Note that the execution ended at `time` [s] as `outcome`."""
+        self.end = time
+        self.outcome = int(outcome)
+
+    def __repr__(self) -> str:
+        return f"Execution(task={self.task}, host={self.host}, start={self.start!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Command: end a running execution now; its result is not wanted."""
+
+    execution: Execution
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOff:
+    """Command: switch the host off."""
+
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOn:
+    """Command: switch the host on."""
+
+    host: int
+
+
+Command = Execution | Stop | TurnOff | TurnOn

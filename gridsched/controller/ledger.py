@@ -1,0 +1,130 @@
+"""Where every task and host is: the bookkeeping behind the controller and the state view.
+
+Plain lists and a bytearray, because one number is read or written at a time; the scheduler's
+view builds arrays from them when asked for.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.controller.execution import Execution
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
+from gridsched.model.trace import EXECUTION, HOST_CHANGE, TaskState
+
+# plain integers: an attribute of an IntEnum costs several times as much
+WAITING = int(TaskState.WAITING)
+VIRTUAL = int(TaskState.VIRTUAL)
+QUEUED = int(TaskState.QUEUED)
+RUNNING = int(TaskState.RUNNING)
+FINISHED = int(TaskState.FINISHED)
+
+
+class Ledger:
+    """Mutable record of one run.
+
+    Attributes
+    ----------
+    state_of : bytearray
+        `TaskState` of each task.
+    free : list of int
+        Free cores of each host.
+    is_on : list of bool
+    boot_end : list of float
+        Time until which a host boots [s].
+    pstate : list of int
+    running : list of list of Execution
+        On each host, in order of start.
+    fixed, virtual : list of deque of (task, pstate)
+        Queues of each host.
+    executions : list of Execution
+        All of them, in order of start.
+    open_tasks : int
+        Tasks without a final state.
+    """
+
+    def __init__(self, system: System, tasks: Tasks, hosts_off: frozenset[int]) -> None:
+        n = system.n_hosts
+        self.state_of = bytearray(len(tasks))
+        self.cores: list[int] = system.platform.cores.tolist()
+        self.one_core = max(self.cores, default=1) == 1
+        self.free = list(self.cores)
+        self.is_on = [h not in hosts_off for h in range(n)]
+        self.boot_end = [0.0] * n
+        self.pstate = [system.pstate] * n
+        self.running: list[list[Execution]] = [[] for _ in range(n)]
+        self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
+        self.virtual: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
+        self.executions: list[Execution] = []
+        self.copies: dict[int, list[Execution]] = {}
+        self.host_changes = [(0.0, h, system.pstate, self.is_on[h]) for h in range(n)]
+        self.open_tasks = len(tasks)
+        self.n_virtual = 0
+        self._first_waiting = 0
+        #: ids of hosts that are on, not booting, and have a free core; ascending
+        self.idle: list[int] = [h for h in range(n) if self.is_on[h]]
+
+    def core_freed(self, host: int) -> None:
+        """Give a core back; the host becomes idle if it was full."""
+        self.free[host] += 1
+        if self.free[host] == 1:
+            insort(self.idle, host)
+
+    def core_taken(self, host: int) -> None:
+        """Take a core; a full host is no longer idle."""
+        self.free[host] -= 1
+        if not self.free[host]:
+            del self.idle[bisect_left(self.idle, host)]
+
+    def set_idle(self, host: int, *, idle: bool) -> None:
+        """Add the host to, or take it out of, the hosts that can take a task."""
+        k = bisect_left(self.idle, host)
+        present = k < len(self.idle) and self.idle[k] == host
+        if idle and not present:
+            self.idle.insert(k, host)
+        elif present and not idle:
+            del self.idle[k]
+
+    def host_changed(self, time: float, host: int) -> None:
+        """Note the host's present P-state and power switch."""
+        self.host_changes.append((time, host, self.pstate[host], self.is_on[host]))
+
+    def waiting_again(self, task: int) -> None:
+        """Put a submitted, queued or planned task back among the waiting ones."""
+        self.state_of[task] = WAITING
+        if task < self._first_waiting:
+            self._first_waiting = task
+
+    def waiting(self) -> Iterator[int]:
+        """Iterate over waiting and virtually queued tasks in order of their ids."""
+        if self.n_virtual:
+            yield from self.mappable().tolist()
+            return
+        find = self.state_of.find
+        task = find(WAITING, self._first_waiting)
+        if task >= 0:
+            self._first_waiting = task
+        while task >= 0:
+            yield task
+            task = find(WAITING, task + 1)
+
+    def mappable(self) -> NDArray[np.int64]:
+        """Return the ids of waiting and virtually queued tasks, ascending."""
+        states = np.frombuffer(self.state_of, dtype=np.uint8)
+        return np.flatnonzero((states == WAITING) | (states == VIRTUAL))
+
+    def execution_records(self) -> NDArray[np.void]:
+        """Return all executions as an array of `EXECUTION`, in order of their start."""
+        rows = [(e.task, e.host, e.pstate, e.start, e.end, e.outcome) for e in self.executions]
+        records = np.array(rows, dtype=EXECUTION)
+        return records[np.argsort(records["start"], kind="stable")]
+
+    def host_change_records(self) -> NDArray[np.void]:
+        """Return all host changes as an array of `HOST_CHANGE`."""
+        return np.array(self.host_changes, dtype=HOST_CHANGE)
