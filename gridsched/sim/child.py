@@ -1,0 +1,86 @@
+"""One run, inside the process that is made for it."""
+
+from __future__ import annotations
+
+import time
+
+from gridsched.controller import Controller
+from gridsched.errors import InputError
+from gridsched.model.seeds import random_stream
+from gridsched.sim.actors import ActorSession
+from gridsched.sim.maestro import MaestroSession
+from gridsched.sim.network import NetworkSession
+from gridsched.sim.request import Records, SimulationRequest
+from gridsched.sim.work import Work
+from gridsched.sim.world import World
+
+
+def takes_maestro_way(request: SimulationRequest) -> bool:
+    """Whether the run needs no actors.
+
+    Messages, deployment files, cancellation and switched hosts need them; ``way`` can ask for
+    them.
+    """
+    traits = request.scheduler.traits
+    needs_actors = (
+        request.uses_network or request.deployment_file is not None or request.hosts_off
+        or traits.replicates or traits.may_cancel or traits.powers_hosts
+    )  # fmt: skip
+    if needs_actors and request.way == "maestro":
+        raise InputError(
+            "way='maestro' has no messages, deployment, cancellation or switched hosts, which this "
+            "scenario needs; use way='auto'."
+        )
+    return request.way != "actors" and not needs_actors
+
+
+def simulate(request: SimulationRequest) -> Records:
+    """Run a request on SimGrid; the process is spent afterwards.
+
+    Returns
+    -------
+    Records
+
+    Raises
+    ------
+    GridschedError
+        Whatever the controller, SimGrid or the scheduler object to.
+    """
+    controller = Controller(
+        request.system,
+        request.tasks,
+        request.scheduler,
+        rng=random_stream(request.seed, "scheduler", request.replicate),
+        hosts_off=request.hosts_off,
+        stopwatch=time.perf_counter,
+    )
+    world = World(
+        request.system.platform,
+        request.platform_file,
+        pstate=request.system.pstate,
+        hosts_off=request.hosts_off,
+        cfg=request.cfg,
+        log=request.log,
+    )
+    work = Work(request.system, request.tasks)
+    if controller.done:
+        plugin_j = world.metered_energy()
+        horizon = 0.0
+    elif takes_maestro_way(request):
+        session = MaestroSession(world, controller, work)
+        session.run()
+        plugin_j, horizon = session.energy_j, None
+    else:
+        if request.uses_network:
+            session = NetworkSession(world, controller, work, request.tasks)
+        else:
+            session = ActorSession(world, controller, work)
+        session.run(request.deployment_file)
+        plugin_j, horizon = session.energy_j, None
+    trace = controller.trace(horizon)
+    fields = {name: value for name, value in vars(trace).items() if name not in _SHARED}
+    return Records(fields, plugin_j)
+
+
+#: Parts of a trace that the asking process has already.
+_SHARED = ("platform", "tasks")

@@ -1,0 +1,129 @@
+"""Ask the fork server for a run; every way a run can go wrong becomes one clear error."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+
+import cloudpickle
+
+from gridsched import errors
+from gridsched.errors import MissingDependency, SimulationError
+from gridsched.model.trace import Trace
+from gridsched.sim import wire
+from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.sim.request import SimulationOutcome, SimulationRequest
+
+#: numpy's and numba's threads would make forking unsafe; one simulation uses one CPU anyway.
+_SINGLE_THREADED = {
+    name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
+}
+_NOISE = re.compile(r"Configuration change: Set |No core dump was generated")
+_TROUBLE = re.compile(r"CRITICAL|ERROR|exception|Deadlock|terminate|Error")
+_STAMP = re.compile(r"^\[[^]]*\] (?:\S+:\d+: )?(?:\[[^]]*\] )?")
+
+
+class SimulationServer:
+    """A running fork server; use it as a context manager, or through `simulate`."""
+
+    def __init__(self) -> None:
+        if not is_installed():
+            raise MissingDependency(HOW_TO_INSTALL)
+        start = f"import sys; sys.path[:] = {sys.path!r}; from gridsched.sim.server import main"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", f"{start}; main()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **_SINGLE_THREADED},
+        )
+        self.owner = os.getpid()
+        if wire.receive(self._process.stdout.fileno()) != b"ready":
+            status = self._process.wait()
+            raise SimulationError(f"The simulation server did not start (exit status {status}).")
+
+    def __enter__(self) -> SimulationServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the server can take a request."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End the server."""
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                stream.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def simulate(self, request: SimulationRequest) -> SimulationOutcome:
+        """Run a request in a fresh process.
+
+        Raises
+        ------
+        GridschedError
+            What the run raised, or a `SimulationError` for a crash, dead-lock or time-out.
+        """
+        message = pickle.dumps((request.timeout_s, cloudpickle.dumps(request)))
+        try:
+            wire.send(self._process.stdin.fileno(), message)
+            answer = wire.receive(self._process.stdout.fileno())
+        except BaseException:  # whatever is on its way no longer belongs to a question
+            self._process.kill()
+            raise
+        if answer is None:
+            raise SimulationError("The simulation server ended unexpectedly; was it killed?")
+        return _understand(pickle.loads(answer), request)
+
+
+def _understand(answer: dict, request: SimulationRequest) -> SimulationOutcome:
+    """Return the outcome, or raise the error that an answer means."""
+    lines = [line for line in answer["log"].splitlines() if not _NOISE.search(line)]
+    where = f"SimGrid on {request.platform_file.name}"
+    if answer["timed_out"]:
+        raise SimulationError(f"{where}: ended after the time-out of {request.timeout_s:g} s.")
+    if answer["payload"] is None or answer["signal"]:
+        how = f"exit status {answer['status']}"
+        if answer["signal"]:
+            how = f"signal {answer['signal']} ({signal.Signals(answer['signal']).name})"
+        raise SimulationError(f"{where} ended by {how}: {_complaint(lines)}")
+    kind, *rest = pickle.loads(answer["payload"])
+    if kind == "error":
+        name, text = rest
+        if name == "SimulationError" and (said := _complaint(lines, default="")):
+            text = f"{text} SimGrid said: {said}"
+        raise getattr(errors, name)(text)
+    records = rest[0]
+    trace = Trace(platform=request.system.platform, tasks=request.tasks, **records.fields)
+    return SimulationOutcome(trace, records.plugin_j, "\n".join(lines))
+
+
+def _complaint(lines: list[str], default: str = "it said nothing.") -> str:
+    """Return the line of SimGrid's log that tells what went wrong."""
+    told = [line for line in lines if _TROUBLE.search(line)] or lines[-1:]
+    return _STAMP.sub("", told[0]).strip() if told else default
+
+
+_server: SimulationServer | None = None
+
+
+def simulate(request: SimulationRequest) -> SimulationOutcome:
+    """Run a request on this process's own server, which is started when first needed."""
+    global _server  # noqa: PLW0603 - one server a process, for its whole life
+    if _server is None or _server.owner != os.getpid() or not _server.is_alive:
+        _server = SimulationServer()
+        atexit.register(_server.close)
+    return _server.simulate(request)

@@ -1,0 +1,58 @@
+"""SimGrid's host-energy plugin through its C interface.
+
+The Python module has no call for a host's energy (simgrid/simgrid#404); the functions are in the
+shared library that is loaded anyway. They give full precision, also during the run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from functools import cache
+
+from gridsched.sim.library import load_c_library
+
+
+@cache
+def _functions() -> dict[str, ctypes._CFuncPtr]:
+    library = load_c_library()
+    by_name = library.sg_host_by_name
+    by_name.argtypes, by_name.restype = [ctypes.c_char_p], ctypes.c_void_p
+    consumed = library.sg_host_get_consumed_energy
+    consumed.argtypes, consumed.restype = [ctypes.c_void_p], ctypes.c_double
+    power = library.sg_host_get_current_consumption
+    power.argtypes, power.restype = [ctypes.c_void_p], ctypes.c_double
+    init = library.sg_host_energy_plugin_init
+    init.argtypes, init.restype = [], None
+    return {"by_name": by_name, "consumed": consumed, "power": power, "init": init}
+
+
+def start_plugin() -> None:
+    """Activate the plugin; must be called before the platform is loaded."""
+    _functions()["init"]()
+
+
+def _host(name: str) -> int:
+    pointer = _functions()["by_name"](name.encode())
+    if not pointer:
+        raise KeyError(f"SimGrid knows no host {name!r}.")
+    return pointer
+
+
+def consumed_energy_j(name: str) -> float:
+    """Energy the plugin has metered for the host up to the present simulated time [J].
+
+    Call it from an actor, from a completion callback or after the run; the host must have
+    ``wattage_per_state``.
+    """
+    return _functions()["consumed"](_host(name))
+
+
+def current_power_w(name: str) -> float:
+    """Power of the host at the present simulated time [W]."""
+    return _functions()["power"](_host(name))
+
+
+def consumed_by_host(names: Iterable[str]) -> dict[str, float]:
+    """Return the metered energy [J] of every host in `names`."""
+    return {name: consumed_energy_j(name) for name in names}

@@ -1,0 +1,48 @@
+"""What goes to the simulating process and what comes back; needs no SimGrid to import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
+from gridsched.model.trace import Trace
+from gridsched.schedulers.base import Scheduler
+
+
+@dataclass(frozen=True)
+class SimulationRequest:
+    """One run for SimGrid; the fields are those of `Scenario`, with everything loaded."""
+
+    system: System
+    tasks: Tasks
+    scheduler: Scheduler
+    platform_file: Path
+    seed: int = 0
+    replicate: int = 0
+    deployment_file: Path | None = None
+    uses_network: bool = False
+    hosts_off: tuple[int, ...] = ()
+    way: str = "auto"
+    cfg: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True)
+class SimulationOutcome:
+    """What a run gave: records, the plugin's joules by host name, SimGrid's log."""
+
+    trace: Trace
+    plugin_j: dict[str, float]
+    log: str
+
+
+@dataclass(frozen=True)
+class Records:
+    """The part of a trace that the simulating process sends back."""
+
+    fields: dict[str, Any]
+    plugin_j: dict[str, float]

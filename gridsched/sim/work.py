@@ -1,0 +1,38 @@
+"""How long an execution lasts and how many flops SimGrid must count for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gridsched.controller.execution import Execution
+from gridsched.model.estimates import FlopsEstimates
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
+
+
+class Work:
+    """True run times [s] and flops of executions.
+
+    Parameters
+    ----------
+    system : System
+    tasks : Tasks
+    run_time : callable, optional
+        ``run_time(task, host, pstate)``: true durations [s]; default the estimates.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        tasks: Tasks,
+        run_time: Callable[[int, int, int], float] | None = None,
+    ) -> None:
+        self.run_time = run_time or system.estimates.run_time
+        if run_time is None and isinstance(system.estimates, FlopsEstimates):
+            flops: list[float] = tasks.flops.tolist()
+            self.flops: Callable[[Execution], float] = lambda execution: flops[execution.task]
+        else:
+            speed: list[list[float]] = system.platform.speed.tolist()
+            self.flops = lambda execution: (
+                (execution.end - execution.start) * speed[execution.host][execution.pstate]
+            )

@@ -1,0 +1,101 @@
+"""SimGrid's engine with a platform loaded: the same set-up for every way of running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from gridsched.errors import InputError, SimulationError
+from gridsched.model.platform import Host, Platform
+from gridsched.sim import host_energy
+from gridsched.sim.library import load_simgrid
+
+#: Our own host beside the platform's: it carries timers and draws no power.
+CLOCK_HOST = "gridsched-clock"
+
+
+class World:
+    """The engine, the platform's hosts by our ids, and a clock host.
+
+    Parameters
+    ----------
+    platform : Platform
+        As gridsched read it; SimGrid's view must agree.
+    platform_file : Path
+    pstate : int
+        P-state in which all computing hosts start.
+    hosts_off : iterable of int
+        Hosts switched off at the start.
+    cfg, log : sequence of str
+        SimGrid's ``--cfg`` and ``--log`` items.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        platform_file: Path,
+        *,
+        pstate: int = 0,
+        hosts_off: Iterable[int] = (),
+        cfg: Sequence[str] = (),
+        log: Sequence[str] = (),
+    ) -> None:
+        self.simgrid = load_simgrid()
+        self.platform = platform
+        arguments = ["gridsched", *(f"--cfg={item}" for item in cfg)]
+        arguments += [f"--log={item}" for item in log]
+        self.engine = self.simgrid.Engine(arguments)
+        host_energy.start_plugin()
+        self.engine.load_platform(str(platform_file))
+        by_name = {host.name: host for host in self.engine.all_hosts}
+        _check_agreement(platform, by_name)
+        self.hosts: list[Any] = [by_name[host.name] for host in platform.hosts]
+        self.host_named = by_name
+        for k in range(len(self.hosts)):
+            self.hosts[k].pstate = pstate
+        for _, host in platform.idle_hosts_named:
+            by_name[host.name].pstate = 0
+        for k in hosts_off:
+            self.hosts[k].turn_off()
+        self.clock_host = self._add_clock_host()
+
+    def _add_clock_host(self) -> Any:
+        host = self.engine.netzone_root.add_host(CLOCK_HOST, "1f")
+        host.set_property("wattage_per_state", "0:0")
+        host.seal()
+        return host
+
+    def clock(self) -> float:
+        """Return the simulated time [s]."""
+        return self.engine.clock
+
+    def metered_energy(self) -> dict[str, float]:
+        """Return the plugin's energy [J] of every host that has wattages, by name."""
+        hosts = [*self.platform.hosts, *(host for _, host in self.platform.idle_hosts_named)]
+        return host_energy.consumed_by_host(host.name for host in hosts if host.has_energy)
+
+
+def _check_agreement(platform: Platform, by_name: dict[str, Any]) -> None:
+    """Raise where SimGrid and our reader see different hosts in one file."""
+    if CLOCK_HOST in by_name:
+        raise InputError(f"{platform.name}: the host name {CLOCK_HOST!r} is reserved; rename it.")
+    ours = [*platform.hosts, *(host for _, host in platform.idle_hosts_named)]
+    for host in ours:
+        if host.name not in by_name:
+            raise SimulationError(f"{platform.name}: SimGrid has no host {host.name!r}.")
+        theirs = by_name[host.name]
+        seen = tuple(theirs.pstate_speed(k) for k in range(theirs.pstate_count))
+        if theirs.core_count != host.cores or not _close(host, seen):
+            raise SimulationError(
+                f"{platform.name}: SimGrid sees host {host.name!r} with {theirs.core_count} cores "
+                f"and speeds {seen}; gridsched read {host.cores} cores and "
+                f"{tuple(p.speed for p in host.pstates)}."
+            )
+
+
+def _close(host: Host, speeds: tuple[float, ...]) -> bool:
+    ours = [pstate.speed for pstate in host.pstates]
+    if len(ours) != len(speeds):
+        return False
+    return all(abs(a - b) <= 1e-12 * abs(a) for a, b in zip(ours, speeds, strict=True))
