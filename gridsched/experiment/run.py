@@ -1,0 +1,262 @@
+"""Run a scenario with either driver and gather what came out."""
+
+from __future__ import annotations
+
+import platform as machine
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gridsched import __version__, reference
+from gridsched.controller import Controller
+from gridsched.energy import trace_energy
+from gridsched.errors import InputError
+from gridsched.experiment.scenario import Scenario, check_scenario, make_system
+from gridsched.metrics import summary
+from gridsched.model.platform import Platform
+from gridsched.model.seeds import random_stream
+from gridsched.model.trace import Trace
+from gridsched.platform_io.xml_writer import write_platform
+from gridsched.platform_io.deployment import read_deployment
+from gridsched.sim.request import SimulationRequest
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What one run gave.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        With files loaded.
+    trace : Trace
+    plugin_j : dict of str to float, or None
+        Energy of each host by SimGrid's plugin [J]; None with the reference driver.
+    provenance : dict
+        Enough to repeat the run.
+    log : str
+        What SimGrid wrote on stderr.
+    """
+
+    scenario: Scenario
+    trace: Trace
+    plugin_j: dict[str, float] | None
+    provenance: dict[str, Any]
+    log: str = ""
+    timing: dict[str, float] = field(default_factory=dict, compare=False)
+
+    @property
+    def energy_plugin_j(self) -> float:
+        """Plugin energy of the computing hosts [J]; nan with the reference driver."""
+        if self.plugin_j is None:
+            return float("nan")
+        return float(sum(self.plugin_j.get(h.name, 0.0) for h in self.trace.platform.hosts))
+
+    def summary(self) -> dict[str, Any]:
+        """Return the metrics of the run, scheduler and plugin energy first."""
+        row = {"scheduler": self.scenario.scheduler_name, "energy_j": self.energy_plugin_j}
+        metrics = summary(self.trace)
+        if self.plugin_j is None:
+            row["energy_j"] = metrics["energy_model_j"]
+        return {**row, **metrics}
+
+
+def _network_is_used(scenario: Scenario) -> bool:
+    if scenario.network is None:
+        return scenario.driver == "simgrid" and scenario.tasks.has_bytes
+    return scenario.network == "platform"
+
+
+def _check_network(scenario: Scenario) -> None:
+    if not _network_is_used(scenario):
+        return
+    if scenario.platform.master is None and scenario.deployment is None:
+        raise InputError(
+            f"{scenario.platform.name}: tasks with input or output bytes need a master. Give a "
+            "host the property role=master, or pass --deployment, or use --network none."
+        )
+    if scenario.tasks.files is not None:
+        raise InputError(
+            "Input files (--files) are staged over the clusters' uplinks by gridsched's own model; "
+            "use them with --network none."
+        )
+
+
+def _check_energy(platform: Platform) -> None:
+    bad = [host.name for host in platform.hosts if not host.has_energy]
+    if bad:
+        raise InputError(
+            f"{platform.name}: {len(bad)} hosts, the first is {bad[0]!r}, have no usable "
+            "wattage_per_state, so their energy is unknown; see 'gridsched platform check'."
+        )
+
+
+def provenance_of(scenario: Scenario) -> dict[str, Any]:
+    """Return versions, inputs and seeds of a loaded scenario; wall times and dates stay out."""
+    scheduler = scenario.make_scheduler()
+    return {
+        "gridsched": __version__,
+        "python": machine.python_version(),
+        "numpy": np.__version__,
+        "platform": scenario.platform.name,
+        "workload": scenario.tasks.name,
+        "scheduler": scenario.scheduler_name,
+        "parameters": {name: value for name, value in scheduler.parameters.items()},
+        "seed": scenario.seed,
+        "replicate": scenario.replicate,
+        "driver": scenario.driver,
+        "network": "platform" if _network_is_used(scenario) else "none",
+        "deployment": None if scenario.deployment is None else str(scenario.deployment),
+        "pstate": scenario.pstate,
+        "mapping_interval_s": scenario.mapping_interval_s,
+        "hosts_off": list(scenario.hosts_off),
+        "cfg": list(scenario.cfg),
+        "log": list(scenario.log),
+        "heterogeneity": scenario.tasks.heterogeneity,
+        "heterogeneity_is_nominal": scenario.tasks.nominal_heterogeneity is not None,
+        "warnings": list(scenario.platform.warnings),
+        "command": " ".join(sys.argv),
+    }
+
+
+def run(scenario: Scenario) -> RunResult:
+    """Run one scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+
+    Returns
+    -------
+    RunResult
+
+    Raises
+    ------
+    InputError
+        If the scenario contradicts itself or a file cannot be read.
+    InvalidDecision, IncompleteRun
+        If the scheduler breaks its contract or leaves tasks undone.
+    SimulationError
+        If SimGrid refuses, crashes or disagrees.
+
+    Examples
+    --------
+    >>> from gridsched import Scenario, run
+    >>> result = run(Scenario("platforms/ex_a.xml", "examples/ex_a.csv", "lecsa"))
+    >>> result.summary()["makespan_s"]
+    100.0
+    """
+    check_scenario(scenario)
+    began = time.perf_counter()
+    platform_file = None if isinstance(scenario.platform, Platform) else Path(scenario.platform)
+    loaded = scenario.loaded()
+    if loaded.deployment is not None:
+        deployment = read_deployment(loaded.deployment, loaded.platform)
+        loaded = replace(loaded, platform=loaded.platform.restricted_to(deployment.workers))
+    _check_network(loaded)
+    _check_energy(loaded.platform)
+    off = _host_ids(loaded)
+    provenance = provenance_of(loaded)
+    if loaded.driver == "reference":
+        trace, plugin_j, log = _run_reference(loaded, off), None, ""
+    else:
+        trace, plugin_j, log = _run_simgrid(loaded, off, platform_file)
+    timing = {**trace.timing, "run_s": time.perf_counter() - began}
+    return RunResult(loaded, trace, plugin_j, provenance, log, timing)
+
+
+def _host_ids(scenario: Scenario) -> tuple[int, ...]:
+    ids = {host.name: h for h, host in enumerate(scenario.platform.hosts)}
+    for name in scenario.hosts_off:
+        if name not in ids:
+            raise InputError(f"{scenario.platform.name}: no computing host is called {name!r}.")
+    return tuple(ids[name] for name in scenario.hosts_off)
+
+
+def _run_reference(scenario: Scenario, hosts_off: tuple[int, ...]) -> Trace:
+    controller = Controller(
+        make_system(scenario),
+        scenario.tasks,
+        scenario.make_scheduler(),
+        rng=random_stream(scenario.seed, "scheduler", scenario.replicate),
+        hosts_off=hosts_off,
+        stopwatch=time.perf_counter,
+    )
+    return reference.simulate(controller)
+
+
+def _run_simgrid(
+    scenario: Scenario, hosts_off: tuple[int, ...], platform_file: Path | None
+) -> tuple[Trace, dict[str, float], str]:
+    from gridsched.sim.client import simulate  # noqa: PLC0415 - SimGrid only where it is used
+
+    with tempfile.TemporaryDirectory(prefix="gridsched-") as folder:
+        if platform_file is None:
+            platform_file = Path(folder) / "platform.xml"
+            write_platform(scenario.platform, platform_file, command="gridsched run")
+        request = SimulationRequest(
+            system=make_system(scenario),
+            tasks=scenario.tasks,
+            scheduler=scenario.make_scheduler(),
+            seed=scenario.seed,
+            replicate=scenario.replicate,
+            platform_file=platform_file.resolve(),
+            deployment_file=(
+                None if scenario.deployment is None else Path(scenario.deployment).resolve()
+            ),
+            uses_network=_network_is_used(scenario),
+            hosts_off=hosts_off,
+            way=scenario.way,
+            cfg=scenario.cfg,
+            log=scenario.log,
+            timeout_s=scenario.timeout_s,
+        )
+        outcome = simulate(request)
+    return outcome.trace, outcome.plugin_j, outcome.log
+
+
+def energy_check(result: RunResult) -> list[dict[str, Any]]:
+    """Compare plugin and model joules host by host.
+
+    Returns
+    -------
+    list of dict
+        For each host: ``host``, ``role``, ``plugin_j``, ``model_j`` [J] and
+        ``relative_difference``; then a row ``total`` of the computing hosts.
+
+    Raises
+    ------
+    InputError
+        If the run was not metered.
+    """
+    if result.plugin_j is None:
+        raise InputError("This run has no plugin energy; validate needs --driver simgrid.")
+    return compare_energy(result.trace, result.plugin_j)
+
+
+def compare_energy(trace: Trace, plugin_j: dict[str, float]) -> list[dict[str, Any]]:
+    """Return the rows of `energy_check` for a trace and the plugin's joules by host name."""
+    energy = trace_energy(trace)
+    rows = []
+    for name, role, model in zip(energy.names, energy.roles, energy.total_j.tolist(), strict=True):
+        if name in plugin_j:
+            rows.append(_energy_row(name, role, plugin_j[name], model))
+    computing = [row for row in rows if row["role"] == "computing"]
+    plugin_total = float(sum(row["plugin_j"] for row in computing))
+    model_total = float(sum(row["model_j"] for row in computing))
+    rows.append(_energy_row("total", "computing", plugin_total, model_total))
+    return rows
+
+
+def _energy_row(name: str, role: str, plugin: float, model: float) -> dict[str, Any]:
+    scale = max(abs(plugin), abs(model))
+    difference = abs(plugin - model) / scale if scale else 0.0
+    return {
+        "host": name, "role": role, "plugin_j": plugin, "model_j": model,
+        "relative_difference": difference,
+    }  # fmt: skip

@@ -1,0 +1,134 @@
+"""One run, declared: platform, workload, scheduler, seed, driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from gridsched.errors import InputError
+from gridsched.model.estimates import FlopsEstimates
+from gridsched.model.platform import Platform
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
+from gridsched.platform_io.xml_reader import read_platform
+from gridsched.schedulers.base import Scheduler
+from gridsched.schedulers.registry import make_scheduler
+from gridsched.workloads import read_workload
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Everything that determines a run.
+
+    Attributes
+    ----------
+    platform : Platform or path
+        A path names a SimGrid platform file.
+    tasks : Tasks or path
+        A path names a workload file.
+    scheduler : str or Scheduler
+        An id of the registry, or an instance (it is cloned, so it can be used again).
+    parameters : mapping
+        Keyword parameters where `scheduler` is an id.
+    seed : int
+        Seed of the scheduler's random stream.
+    replicate : int
+        Which repetition of the seed.
+    driver : {"simgrid", "reference"}
+    network : {"platform", "none"} or None
+        Whether inputs and results cross the platform's network; None: if any task has bytes.
+    deployment : path, optional
+        SimGrid deployment file: which actor runs on which host (SimGrid driver).
+    files : path, optional
+        Input files (``file,size_bytes,location``) where `tasks` is a path.
+    pstate : int
+        P-state of all hosts, unless the scheduler chooses.
+    mapping_interval_s : float, optional
+        Distance of mapping events [s].
+    hosts_off : tuple of str
+        Hosts switched off at the start.
+    way : {"auto", "maestro", "actors"}
+        How the SimGrid driver runs a scenario without network (see docs, "which way runs when").
+    cfg, log : tuple of str
+        SimGrid's ``--cfg`` and ``--log`` items.
+    timeout_s : float, optional
+        Wall time after which a SimGrid run is ended with an error [s].
+    """
+
+    platform: Platform | str | Path
+    tasks: Tasks | str | Path
+    scheduler: str | Scheduler = "wq"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    replicate: int = 0
+    driver: Literal["simgrid", "reference"] = "simgrid"
+    network: Literal["platform", "none"] | None = None
+    deployment: str | Path | None = None
+    files: str | Path | None = None
+    pstate: int = 0
+    mapping_interval_s: float | None = None
+    hosts_off: tuple[str, ...] = ()
+    way: Literal["auto", "maestro", "actors"] = "auto"
+    cfg: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
+    timeout_s: float | None = None
+
+    def loaded(self) -> Scenario:
+        """Return the scenario with its files read; the platform file stays known by its name."""
+        changes: dict[str, Any] = {}
+        if not isinstance(self.platform, Platform):
+            changes["platform"] = read_platform(self.platform)
+        if not isinstance(self.tasks, Tasks):
+            changes["tasks"] = read_workload(self.tasks, files=self.files)
+        return replace(self, **changes) if changes else self
+
+    def make_scheduler(self) -> Scheduler:
+        """Return a fresh scheduler."""
+        if isinstance(self.scheduler, Scheduler):
+            return self.scheduler.clone()
+        return make_scheduler(self.scheduler, self.parameters)
+
+    @property
+    def scheduler_name(self) -> str:
+        """The id, or the class name of an instance."""
+        if isinstance(self.scheduler, Scheduler):
+            return type(self.scheduler).__name__
+        return self.scheduler
+
+
+def check_scenario(scenario: Scenario) -> None:
+    """Raise `InputError` where options are out of range or contradict each other."""
+    if scenario.driver not in ("simgrid", "reference"):
+        raise InputError(f"Driver {scenario.driver!r}: legal are 'simgrid' and 'reference'.")
+    if scenario.network not in (None, "platform", "none"):
+        raise InputError(f"Network {scenario.network!r}: legal are 'platform' and 'none'.")
+    if scenario.way not in ("auto", "maestro", "actors"):
+        raise InputError(f"Way {scenario.way!r}: legal are 'auto', 'maestro' and 'actors'.")
+    if scenario.seed < 0 or scenario.replicate < 0:
+        raise InputError(f"Seed {scenario.seed} and replicate must be at least 0.")
+    interval = scenario.mapping_interval_s
+    if interval is not None and not 0 < interval < float("inf"):
+        raise InputError(f"mapping_interval_s is {interval:g}; it must be greater than 0 s.")
+    if scenario.timeout_s is not None and not scenario.timeout_s > 0:
+        raise InputError(f"timeout_s is {scenario.timeout_s:g}; it must be greater than 0 s.")
+    if scenario.driver == "reference":
+        if scenario.network == "platform":
+            raise InputError("The reference driver has no network; use --driver simgrid.")
+        if scenario.deployment is not None:
+            raise InputError("A deployment file needs SimGrid; use --driver simgrid.")
+        if scenario.cfg or scenario.log:
+            raise InputError("--cfg and --log are SimGrid's; use --driver simgrid.")
+
+
+def make_system(scenario: Scenario) -> System:
+    """Return what the scheduler is prepared for; the scenario must be loaded."""
+    scenario.platform.check_pstate(scenario.pstate)
+    return System(
+        platform=scenario.platform,
+        estimates=FlopsEstimates(scenario.platform, scenario.tasks),
+        pstate=scenario.pstate,
+        mapping_interval_s=scenario.mapping_interval_s,
+        files=scenario.tasks.files,
+    )

@@ -1,0 +1,81 @@
+"""SimGrid deployment files: which of our actors runs on which host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gridsched.errors import InputError, did_you_mean
+from gridsched.model.platform import Platform
+from gridsched.platform_io.xml_document import read_document
+
+FUNCTIONS = ("master", "worker")
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Hosts by role.
+
+    Attributes
+    ----------
+    master : str
+        Host of the one master actor.
+    workers : tuple of str
+        Hosts with a worker actor, in the order of the file.
+    """
+
+    master: str
+    workers: tuple[str, ...]
+
+
+def read_deployment(path: str | Path, platform: Platform) -> Deployment:
+    """Read a deployment file and check it against the platform.
+
+    ``<actor host="..." function="master"/>`` exactly once, ``function="worker"`` (one argument:
+    the master's host) at most once for each host.
+
+    Raises
+    ------
+    InputError
+        Naming file, line, host and function.
+    """
+    known = [host.name for host in platform.hosts]
+    known += [host.name for _, host in platform.idle_hosts_named]
+    names = frozenset(known)
+    masters: list[str] = []
+    workers: dict[str, int] = {}
+    for element in read_document(path).walk():
+        if element.tag not in ("actor", "process"):
+            continue
+        where = f"{path}, line {element.line}"
+        host = element.attributes.get("host", "")
+        function = element.attributes.get("function", "")
+        if host not in names:
+            raise InputError(
+                f"{where}: no host {host!r} in {platform.name}. {did_you_mean(host, known)}".strip()
+            )
+        if function not in FUNCTIONS:
+            raise InputError(
+                f"{where}: no actor function {function!r}; gridsched has 'master' and 'worker'."
+            )
+        if function == "master":
+            masters.append(host)
+        elif host in workers:
+            raise InputError(
+                f"{where}: host {host!r} has a worker already (line {workers[host]}); one worker "
+                "serves all cores of a host."
+            )
+        else:
+            workers[host] = element.line
+            arguments = [c.attributes.get("value", "") for c in element.children]
+            if arguments and masters and arguments[0] != masters[0]:
+                raise InputError(
+                    f"{where}: this worker's master is {arguments[0]!r}, but the master runs on "
+                    f"{masters[0]!r}."
+                )
+    if len(masters) != 1 or not workers:
+        raise InputError(
+            f"{path}: found {len(masters)} master and {len(workers)} worker actors; exactly one "
+            "master and at least one worker are needed."
+        )
+    return Deployment(masters[0], tuple(workers))

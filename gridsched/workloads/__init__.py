@@ -1,0 +1,16 @@
+"""Workloads: generators (one module for each paper) and files."""
+
+from gridsched.workloads.bag import BagOfTasks, generate_bag
+from gridsched.workloads.csv_file import read_bag, write_bag
+from gridsched.workloads.files import read_data_files
+from gridsched.workloads.load import read_generator, read_workload
+
+__all__ = [
+    "BagOfTasks",
+    "generate_bag",
+    "read_bag",
+    "read_data_files",
+    "read_generator",
+    "read_workload",
+    "write_bag",
+]

@@ -1,0 +1,118 @@
+"""Bags of tasks as CSV: ``id,flops[,input_bytes,output_bytes,submit_time_s,input_files]``."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+from gridsched.errors import InputError
+from gridsched.model.tasks import DataFiles, Tasks, make_tasks
+from gridsched.output_files import write_whole
+from gridsched.workloads.files import read_data_files
+from gridsched.workloads.table import Row, read_rows, read_text
+
+REQUIRED = ("id", "flops")
+OPTIONAL = ("input_bytes", "output_bytes", "submit_time_s", "input_files")
+_NOMINAL = re.compile(r"#\s*nominal_heterogeneity\s*=\s*(\S+)\s*\Z")
+
+
+def read_bag(path: str | Path, *, files: str | Path | None = None) -> Tasks:
+    """Read a bag of tasks.
+
+    Parameters
+    ----------
+    path : path
+        CSV with the columns above; ``input_files`` names files, separated by ``;``. A first line
+        ``# nominal_heterogeneity=0.5`` tells the spread the sizes were drawn with (0 to 1).
+    files : path, optional
+        CSV ``file,size_bytes,location`` of the input files.
+
+    Returns
+    -------
+    Tasks
+        In order of submission (stable).
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column of the first bad value.
+    """
+    text = read_text(path)
+    nominal = _read_nominal(path, text)
+    data = None if files is None else read_data_files(files)
+    ids: dict[int, int] = {}
+    columns: dict[str, list[float]] = {name: [] for name in ("flops", *OPTIONAL[:3])}
+    needs: list[list[int]] = []
+    for row in read_rows(path, text, REQUIRED, OPTIONAL):
+        label = row.whole_number("id")
+        if label in ids:
+            raise row.fail("id", f"line {ids[label]} has the same id")
+        ids[label] = row.line
+        columns["flops"].append(row.number("flops", above=True))
+        for name in OPTIONAL[:3]:
+            columns[name].append(row.number(name, default=0.0))
+        needs.append(_read_needs(row, data))
+    return make_tasks(
+        columns["flops"],
+        columns["submit_time_s"] or 0.0,
+        input_bytes=columns["input_bytes"] or 0.0,
+        output_bytes=columns["output_bytes"] or 0.0,
+        labels=list(ids),
+        input_files=None if data is None else needs,
+        files=data,
+        nominal_heterogeneity=nominal,
+        name=str(path),
+    )
+
+
+def _read_nominal(path: str | Path, text: str) -> float | None:
+    """Return the nominal heterogeneity of the first line, if it tells one."""
+    match = _NOMINAL.match(text.splitlines()[0]) if text else None
+    if match is None:
+        return None
+    try:
+        value = float(match[1])
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise InputError(
+            f"{path}, line 1: nominal_heterogeneity is {match[1]!r}; it must lie in [0, 1]."
+        )
+    return value
+
+
+def _read_needs(row: Row, data: DataFiles | None) -> list[int]:
+    names = [name.strip() for name in row.cells.get("input_files", "").split(";") if name.strip()]
+    if not names:
+        return []
+    if data is None:
+        raise row.fail("input_files", "give their sizes and places with --files")
+    for name in names:
+        if name not in data.names:
+            raise row.fail("input_files", f"the --files table has no file {name!r}")
+    return [data.names.index(name) for name in names]
+
+
+def write_bag(tasks: Tasks, path: str | Path, *, force: bool = False) -> None:
+    """Write a bag of tasks so that `read_bag` gives it back exactly.
+
+    Raises
+    ------
+    InputError
+        If the file exists and `force` is not set, or cannot be written.
+    """
+    out = io.StringIO()
+    if tasks.nominal_heterogeneity is not None:
+        out.write(f"# nominal_heterogeneity={tasks.nominal_heterogeneity!r}\n")
+    columns = {"id": tasks.labels, "flops": tasks.flops}
+    for name in OPTIONAL[:3]:
+        if getattr(tasks, name).any():
+            columns[name] = getattr(tasks, name)
+    needs = tasks.input_files
+    out.write(",".join([*columns, *(["input_files"] if needs else [])]) + "\n")
+    cells = [[repr(value) for value in column.tolist()] for column in columns.values()]
+    if needs:
+        cells.append([";".join(tasks.files.names[f] for f in need) for need in needs])
+    out.writelines(",".join(row) + "\n" for row in zip(*cells, strict=True))
+    write_whole(path, out.getvalue(), force=force)
