@@ -20,7 +20,7 @@ from gridsched.model.system import System
 from gridsched.schedulers.decisions import Decision
 
 if TYPE_CHECKING:
-    from gridsched.schedulers.state import State
+    from gridsched.controller.state import State
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,118 @@
+"""Immediate-mode baselines: a task is mapped once, when it is submitted."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.model.system import System
+from gridsched.schedulers.base import Scheduler, Traits
+from gridsched.schedulers.decisions import Assign, Decision
+
+if TYPE_CHECKING:
+    from gridsched.controller.state import State
+
+
+class RoundRobin(Scheduler):
+    """Round robin: task after task to host after host.
+
+    Notes
+    -----
+    The k-th task goes to the queue of the next host in platform order, after the one that took
+    the task before; hosts that are off or cannot run the task are passed over.
+
+    References
+    ----------
+    .. [1] Textbook baseline.
+    """
+
+    traits: ClassVar[Traits] = Traits(asked="arrival", platform_order_matters=True)
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Start with the first host."""
+        self.next_ = 0
+        self.pstate_ = system.pstate
+
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Assign the submitted task to the next host that can run it."""
+        is_on = state.is_on
+        n = len(is_on)
+        for task in state.waiting():
+            for host in [(self.next_ + k) % n for k in range(n)]:
+                if is_on[host] and state.estimates.run_time(task, host, self.pstate_) < np.inf:
+                    self.next_ = (host + 1) % n
+                    return [Assign(task, host)]
+        return []
+
+
+class _Immediate(Scheduler):
+    """Base of policies that assign a submitted task to the host with the smallest key."""
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Remember all host ids."""
+        self.hosts_ = np.arange(system.n_hosts)
+        self.pstate_ = system.pstate
+
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Assign the submitted task."""
+        decisions = []
+        for task in state.waiting():
+            run_time = state.estimates.etc([task], self.hosts_, self.pstate_)[0]
+            key = self._key(state.ready_time, run_time)
+            host = int(np.argmin(key))
+            if key[host] < np.inf:
+                decisions.append(Assign(task, host))
+        return decisions
+
+    @abstractmethod
+    def _key(
+        self, ready: NDArray[np.float64], run_time: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return what is smallest for the host to choose [s], shape (hosts,)."""
+
+
+class OLB(_Immediate):
+    """Opportunistic Load Balancing: to the host that becomes ready first.
+
+    Notes
+    -----
+    A submitted task goes to the host with the smallest ready time (then the lowest id) among
+    those that can run it, however long it takes there.
+
+    References
+    ----------
+    .. [1] T. D. Braun et al., "A comparison of eleven static heuristics for mapping a class of
+       independent tasks onto heterogeneous distributed computing systems", JPDC 61(6), 2001.
+    """
+
+    traits: ClassVar[Traits] = Traits(asked="arrival", platform_order_matters=True)
+
+    def _key(
+        self, ready: NDArray[np.float64], run_time: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return np.where(run_time < np.inf, ready, np.inf)
+
+
+class MCT(_Immediate):
+    """Minimum Completion Time: to the host where the task completes first.
+
+    Notes
+    -----
+    A submitted task goes to the host with the smallest ``r_j + w_i / s_j`` (then the lowest id).
+
+    References
+    ----------
+    .. [1] M. Maheswaran, S. Ali, H. J. Siegel, D. Hensgen, R. F. Freund, "Dynamic mapping of a
+       class of independent tasks onto heterogeneous computing systems", JPDC 59(2), 1999.
+    """
+
+    traits: ClassVar[Traits] = Traits(asked="arrival")
+
+    def _key(
+        self, ready: NDArray[np.float64], run_time: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return ready + run_time

@@ -1,0 +1,141 @@
+"""Workqueue and its replicating form, asked one event at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bag_cases import (
+    RUNNING,
+    ex_a_platform,
+    ex_a_tasks,
+    pairs,
+    platform_of,
+    prepared,
+    state_of,
+    system_of,
+)
+
+from gridsched.errors import InputError
+from gridsched.model.estimates import TypedEstimates
+from gridsched.model.tasks import make_tasks
+from gridsched.schedulers.bag.work_queue import WQR, WorkQueue
+
+
+def running(*rows: tuple[int, int, float]) -> np.ndarray:
+    """Return running copies (task, host, start), as a state lists them."""
+    rows = sorted(rows, key=lambda row: (row[2], row[0], row[1]))
+    return np.array([(t, h, 0, start, start + 1e9) for t, h, start in rows], dtype=RUNNING)
+
+
+@pytest.fixture
+def ex_a():
+    """System and tasks of EX-A."""
+    tasks = ex_a_tasks()
+    return system_of(ex_a_platform(), tasks), tasks
+
+
+def test_idle_cores_take_tasks_in_order(ex_a):
+    """At t = 0 h1, h2, h3 take t1, t2, t3 (algorithms A1)."""
+    system, tasks = ex_a
+    decisions = prepared(WorkQueue(), system).schedule(state_of(system, tasks))
+    assert pairs(decisions) == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_two_hosts_freed_together_take_tasks_by_host_id(ex_a):
+    """At t = 10 h1 takes t4 and h2 takes t5."""
+    system, tasks = ex_a
+    state = state_of(system, tasks, mappable=np.array([3, 4]), idle=[0, 1])
+    assert pairs(prepared(WorkQueue(), system).schedule(state)) == [(3, 0), (4, 1)]
+
+
+def test_a_host_with_several_cores_takes_several_tasks():
+    """A host is listed once for each free core."""
+    tasks = make_tasks([1, 1, 1, 1])
+    system = system_of(platform_of([1, 1], [1, 1], cores=[2, 1]), tasks)
+    decisions = prepared(WorkQueue(), system).schedule(state_of(system, tasks))
+    assert pairs(decisions) == [(0, 0), (1, 0), (2, 1)]
+
+
+@pytest.mark.parametrize("policy", [WorkQueue, WQR])
+def test_infeasible_pairs_are_passed_over(policy):
+    """Host h1 cannot run type 0: it takes the first task of type 1."""
+    tasks = make_tasks([1, 1, 1])
+    estimates = TypedEstimates([[[np.inf], [1]], [[1], [1]]], np.ones((2, 2, 1)), [0, 1, 0], [0, 1])
+    system = system_of(platform_of([1, 1], [1, 1]), tasks, estimates)
+    decisions = prepared(policy(), system).schedule(state_of(system, tasks))
+    assert pairs(decisions) == [(1, 0), (0, 1)]
+
+
+def test_wqr_copies_only_when_nothing_waits(ex_a):
+    """At t = 15 h2 takes a copy of t3, which runs longest; at t = 10 a task waited."""
+    system, tasks = ex_a
+    policy = prepared(WQR(), system)
+    now_10 = state_of(
+        system, tasks, mappable=np.array([3, 4]), idle=[0, 1], running=running((2, 2, 0.0))
+    )
+    assert pairs(policy.schedule(now_10)) == [(3, 0), (4, 1)]
+    now_15 = state_of(
+        system, tasks, mappable=np.array([], dtype=int), idle=[1],
+        running=running((2, 2, 0.0), (3, 0, 10.0)),
+    )  # fmt: skip
+    assert pairs(policy.schedule(now_15)) == [(2, 1)]
+
+
+def test_wqr_respects_the_most_copies(ex_a):
+    """At t = 25 t3 has two copies: h1 stays idle with 2, and makes the third with 3."""
+    system, tasks = ex_a
+    state = state_of(
+        system, tasks, mappable=np.array([], dtype=int), idle=[0],
+        running=running((2, 2, 0.0), (2, 1, 15.0)),
+    )  # fmt: skip
+    assert pairs(prepared(WQR(max_replicas=2), system).schedule(state)) == []
+    assert pairs(prepared(WQR(max_replicas=3), system).schedule(state)) == [(2, 0)]
+    assert pairs(prepared(WQR(max_replicas=1), system).schedule(state)) == []
+
+
+def test_wqr_order_of_candidates():
+    """Fewest copies first, then the oldest first start, then the lowest id."""
+    tasks = make_tasks([1] * 5)
+    system = system_of(platform_of([1] * 8, [1] * 8), tasks)
+    state = state_of(
+        system, tasks, now=9.0, mappable=np.array([], dtype=int), idle=[5, 6, 7],
+        running=running((4, 0, 1.0), (4, 1, 2.0), (3, 2, 3.0), (1, 3, 3.0), (0, 4, 4.0)),
+    )  # fmt: skip
+    assert pairs(prepared(WQR(max_replicas=3), system).schedule(state)) == [(1, 5), (3, 6), (0, 7)]
+
+
+def test_wqr_copies_tasks_started_in_the_same_instant():
+    """With fewer tasks than hosts the spare hosts copy at once, but no host its own task."""
+    tasks = make_tasks([1, 1])
+    system = system_of(platform_of([1] * 4, [1] * 4, cores=[1, 2, 1, 1]), tasks)
+    decisions = prepared(WQR(), system).schedule(state_of(system, tasks))
+    assert pairs(decisions) == [(0, 0), (1, 1), (0, 1), (1, 2)]
+
+
+def test_wqr_random_pick_follows_the_generator():
+    """The same generator gives the same copies, another one eventually others."""
+    tasks = make_tasks([1] * 6)
+    system = system_of(platform_of([1] * 9, [1] * 9), tasks)
+    copies = running(*((t, t, 0.0) for t in range(6)))
+    state = state_of(
+        system, tasks, mappable=np.array([], dtype=int), idle=[6, 7, 8], running=copies
+    )
+    chosen = [pairs(prepared(WQR(pick="random"), system, k).schedule(state)) for k in range(5)]
+    assert chosen[0] == pairs(prepared(WQR(pick="random"), system, 0).schedule(state))
+    assert len({tuple(choice) for choice in chosen}) > 1
+    for choice in chosen:
+        assert len({task for task, _ in choice}) == 3  # at most two copies of each
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"max_replicas": 0}, "'max_replicas' of wqr is 0; it must be a whole number >= 1"),
+        ({"max_replicas": 2.0}, "'max_replicas' of wqr is 2.0"),
+        ({"pick": "eldest"}, "Did you mean 'oldest'"),
+    ],
+)
+def test_bad_parameters(ex_a, parameters, words):
+    """A bad parameter is named with what is legal."""
+    with pytest.raises(InputError, match=words):
+        prepared(WQR(**parameters), ex_a[0])
