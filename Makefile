@@ -1,0 +1,38 @@
+# The two commands on a bare machine are 'make demo' and 'make test'; 'make help' lists all.
+# Variables: PYTHON (interpreter for .venv), WORKERS (test processes).
+SHELL := /bin/bash
+WORKERS ?= auto
+PYTEST := .venv/bin/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: demo test test-long benchmark clean help
+
+help: ## this list
+	@echo "Targets (each sets up .venv where needed; the first time takes about 8 minutes):"
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: ## compare six schedulers on a Green500 grid: a table and a figure in demo/
+	@echo "make demo: sets up .venv where needed, then compares six schedulers on a Green500 grid"
+	@echo "(under a minute). The first time takes about 8 minutes, because SimGrid is compiled."
+	@scripts/set_up.sh
+	@scripts/run_demo.sh
+
+test: ## run the tests
+	@echo "make test: sets up .venv where needed, then runs the tests (a few minutes)."
+	@echo "The first time takes about 8 minutes more, because SimGrid is compiled."
+	@scripts/set_up.sh
+	@$(PYTEST) -q -n $(WORKERS) --maxprocesses 8
+
+test-long: ## run the tests marked 'long', which 'make test' leaves out
+	@echo "make test-long: sets up .venv where needed, then runs the tests marked 'long'."
+	@scripts/set_up.sh
+	@$(PYTEST) -q -n $(WORKERS) --maxprocesses 8 -m long
+
+benchmark: ## measure the drivers' cost per task: benchmarks/results.json
+	@echo "make benchmark: sets up .venv where needed, then measures the drivers (some minutes)."
+	@scripts/set_up.sh
+	@.venv/bin/python benchmarks/run.py
+
+clean: ## remove what the commands made, except .venv
+	rm -rf demo build dist .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
+	find . -path ./.venv -prune -o -type d -name __pycache__ -exec rm -rf {} +

@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# Make .venv with SimGrid 4.1 and gridsched in it. Repeating it costs nothing: it works again only
+# when the files that decide what is installed have changed. PYTHON=... chooses the interpreter.
+set -euo pipefail
+
+# pip splits PIP_CONSTRAINT at blanks, so the files are named relative to the checkout.
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+STAMP=.venv/set_up_done
+VENV_PYTHON=.venv/bin/python
+missing_packages=()
+
+say() { printf '%s\n' "set-up: $*"; }
+stop() { printf '%s\n' "set-up: $*" >&2; exit 1; }
+
+# ---- what is there ------------------------------------------------------------------------------
+
+fingerprint() {
+    { pwd -P; cat pyproject.toml constraints.txt build-constraints.txt scripts/set_up.sh; } | sha256sum
+}
+
+is_done() {
+    [ -f "$STAMP" ] && [ "$(cat "$STAMP")" = "$(fingerprint)" ] \
+        && [ -x .venv/bin/gridsched ] && "$VENV_PYTHON" -c 'import numpy' 2>/dev/null
+}
+
+loads_simgrid() {
+    "$VENV_PYTHON" -c 'from gridsched.sim.library import load_simgrid; load_simgrid()'
+}
+
+has_simgrid() {
+    "$VENV_PYTHON" -c 'from importlib.metadata import version as v; assert v("simgrid")[:4] == "4.1"' \
+        2>/dev/null
+}
+
+is_new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+makes_venvs() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
+has_headers() {
+    "$1" -c 'import os, sys, sysconfig as s
+sys.exit(not os.path.exists(os.path.join(s.get_config_var("INCLUDEPY"), "Python.h")))'
+}
+# apt can complete only the Python that Debian installed.
+is_of_the_system() {
+    case "$("$1" -c 'import os, sys; print(os.path.realpath(sys.executable))')" in
+        /usr/bin/*) command -v apt-get >/dev/null ;;
+        *) false ;;
+    esac
+}
+includes() { echo "#include <$1>" | g++ -I/usr/include/eigen3 -E -x c++ - >/dev/null 2>&1; }
+
+# Print the first interpreter that is new enough and complete, or that apt can complete.
+choose_python() {
+    local candidate
+    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 /usr/bin/python3}; do
+        if is_new_enough "$candidate" && { is_of_the_system "$candidate" \
+            || { makes_venvs "$candidate" && has_headers "$candidate"; }; }; then
+            command -v "$candidate"
+            return
+        fi
+    done
+}
+
+# ---- system packages ----------------------------------------------------------------------------
+
+find_missing_packages() {
+    local python="$1" name
+    if [ -z "$python" ]; then
+        missing_packages+=(python3 python3-venv python3-dev)
+    elif is_of_the_system "$python"; then
+        name="$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')"
+        makes_venvs "$python" || missing_packages+=("$name-venv")
+        has_simgrid || has_headers "$python" || missing_packages+=("$name-dev")
+    fi
+    if has_simgrid; then return; fi
+    command -v g++ >/dev/null || missing_packages+=(g++)
+    command -v make >/dev/null || missing_packages+=(make)
+    command -v cmake >/dev/null || missing_packages+=(cmake)
+    includes boost/version.hpp || missing_packages+=(libboost-dev)
+    includes Eigen/Core || missing_packages+=(libeigen3-dev)
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+can_be_root() {
+    [ "$(id -u)" = 0 ] && return
+    command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }
+}
+
+install_missing_packages() {
+    local list="${missing_packages[*]}"
+    command -v apt-get >/dev/null \
+        || stop "missing (Debian's names): $list. Install them with this system's tool, then repeat."
+    can_be_root \
+        || stop "no root or sudo here: ask for 'apt-get install $list', then repeat."
+    say "step 1 of 4: system packages: $list"
+    as_root apt-get -qq update \
+        || say "'apt-get update' failed; trying with the package lists that are there."
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes \
+        --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing_packages[@]}" >/dev/null \
+        || stop "'apt-get install $list' failed: see above."
+}
+
+# ---- Python packages ----------------------------------------------------------------------------
+
+# A .venv without pip or of a checkout that has moved is of no use.
+discard_broken_venv() {
+    [ -d .venv ] || return 0
+    if "$VENV_PYTHON" -m pip --version >/dev/null 2>&1 \
+        && head -n 3 .venv/bin/pip | grep -qF "$(pwd -P)/.venv/bin/"; then
+        rm -f "$STAMP"
+    else
+        say ".venv has no pip or belongs to another folder: it is made anew."
+        rm -rf .venv
+    fi
+}
+
+# PIP_CONSTRAINT reaches the isolated build of older pips, PIP_BUILD_CONSTRAINT that of pip 25.3 and
+# newer. PIP_USE_PEP517: pip 23.0 (Debian 12's) would otherwise build SimGrid without isolation and
+# without keeping the wheel in its cache.
+install() {
+    PIP_CONSTRAINT="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }build-constraints.txt" \
+    PIP_BUILD_CONSTRAINT="${PIP_BUILD_CONSTRAINT:+$PIP_BUILD_CONSTRAINT }build-constraints.txt" \
+    PIP_USE_PEP517=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+        "$VENV_PYTHON" -m pip install --no-input --progress-bar off -c constraints.txt "$@"
+}
+
+main() {
+    local python
+    if is_done; then
+        say "nothing to do, .venv is up to date."
+        return
+    fi
+    say "system packages where missing, .venv, SimGrid 4.1, gridsched with what its tests need."
+    say "SimGrid takes about 6 minutes and 2 GB of memory on 2 cores, once; the rest 1 to 2 minutes."
+    say "Afterwards SimGrid comes from pip's cache in seconds, and a repeat does nothing."
+
+    discard_broken_venv
+    python="$(choose_python)"
+    [ -n "$python" ] || [ -z "${PYTHON:-}" ] \
+        || stop "PYTHON=$PYTHON is not a Python 3.11 or newer with venv and header files."
+    find_missing_packages "$python"
+    if [ ${#missing_packages[@]} -gt 0 ]; then
+        install_missing_packages
+    else
+        say "step 1 of 4: no system package is missing"
+    fi
+    python="${python:-/usr/bin/python3}"
+    is_new_enough "$python" || stop "$("$python" --version) is too old: Python 3.11 is needed."
+
+    say "step 2 of 4: .venv with $("$python" --version) ($python)"
+    [ -d .venv ] || "$python" -m venv .venv || stop "'$python -m venv .venv' failed: see above."
+    say "step 3 of 4: SimGrid 4.1 (long only when pip builds it)"
+    install simgrid || stop "SimGrid was not installed: see above. Without it only --driver reference works."
+    say "step 4 of 4: gridsched and its test tools"
+    install --quiet --editable '.[test]' || stop "gridsched was not installed: see above."
+    loads_simgrid || stop "SimGrid was installed but does not load: see above."
+    fingerprint >"$STAMP"
+    say "done."
+}
+
+main
