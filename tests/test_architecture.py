@@ -23,6 +23,7 @@ ROWS = (
     ("experiment",),
     ("report",),
     ("testing", "cli"),
+    ("__main__",),
 )
 HEIGHT = {room: height for height, row in enumerate(ROWS) for room in row}
 

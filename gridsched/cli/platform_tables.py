@@ -1,0 +1,133 @@
+"""What ``gridsched platform`` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from gridsched.model.platform import Host, Platform
+from gridsched.platform_io.check import PlatformReport
+
+#: Rows of hosts shown after writing a platform; the check shows all.
+_SHOWN_HOSTS = 12
+
+
+def print_platform(
+    console: Console, platform: Platform, output: str, notes: tuple[str, ...]
+) -> None:
+    """Print what was written where, and the notes."""
+    names = [cluster.name for cluster in platform.clusters for _ in cluster.hosts]
+    order = [h for cluster in platform.clusters for h in cluster.hosts]
+    hosts = [platform.hosts[h] for h in order]
+    rows = _alike_rows(list(zip(hosts, names, strict=True)), platform.master)
+    console.print(_host_table(rows[:_SHOWN_HOSTS]))
+    if len(rows) > _SHOWN_HOSTS:
+        _plain(console, f"... and {len(rows) - _SHOWN_HOSTS} more kinds of hosts")
+    _lines(console, "note", notes)
+    count = f"{len(platform.hosts)} hosts in {len(platform.clusters)} cluster(s)"
+    master = " and a master" if platform.master else ""
+    _plain(console, f"Wrote {output}: {count}{master}.")
+
+
+def print_report(console: Console, report: PlatformReport) -> None:
+    """Print hosts, notes, problems and a last line that sums up."""
+    hosts = list(zip(report.hosts, report.clusters, strict=True))
+    console.print(_host_table(_alike_rows(hosts, report.master)))
+    _lines(console, "note", report.notes)
+    _lines(console, "problem", report.problems)
+    _plain(console, f"SimGrid: {report.simgrid}.")
+    verdict = "fine" if report.is_fine else f"{len(report.problems)} problem(s)"
+    _plain(console, f"{report.path}: {len(report.hosts)} computing hosts, {verdict}.")
+
+
+def report_as_dict(report: PlatformReport) -> dict[str, Any]:
+    """Return the report for JSON: every host with its speeds [flop/s] and wattages [W]."""
+    hosts = [
+        {"cluster": cluster, "role": None, **_host_as_dict(host)}
+        for host, cluster in zip(report.hosts, report.clusters, strict=True)
+    ]
+    if report.master:
+        hosts.append({"cluster": None, "role": "master", **_host_as_dict(report.master)})
+    return {
+        "platform": report.path,
+        "fine": report.is_fine,
+        "problems": list(report.problems),
+        "notes": list(report.notes),
+        "simgrid": report.simgrid,
+        "hosts": hosts,
+    }
+
+
+def _host_as_dict(host: Host) -> dict[str, Any]:
+    watts = [[s.idle_w, s.epsilon_w, s.busy_w] for s in host.pstates] if host.has_energy else None
+    return {
+        "name": host.name,
+        "cores": host.cores,
+        "speeds_flops": [state.speed for state in host.pstates],
+        "idle_epsilon_busy_w": watts,
+        "off_w": host.off_w if host.has_energy else None,
+        "boot_time_s": host.boot_time_s,
+    }
+
+
+def _alike_rows(rows: list[tuple[Host, str]], master: Host | None) -> list[tuple[str, ...]]:
+    """Return the rows of the table; neighbours that differ in name only share one."""
+    everyone = [*rows, *([(master, "(master)")] if master else [])]
+    found = []
+    start = 0
+    while start < len(everyone):
+        stop = start + 1
+        while stop < len(everyone) and _alike(everyone[start], everyone[stop]):
+            stop += 1
+        (first, cluster), (last, _) = everyone[start], everyone[stop - 1]
+        name = first.name if first is last else f"{first.name} ...\n{last.name}"
+        found.append((_safe(name), _safe(cluster), str(stop - start), *_columns(first)))
+        start = stop
+    return found
+
+
+def _host_table(rows: list[tuple[str, ...]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in ("hosts", "cluster"):
+        table.add_column(title, overflow="fold")
+    for title in ("n", "cores", "P-states", "flop/s", "idle W", "busy W", "off W"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _alike(a: tuple[Host, str], b: tuple[Host, str]) -> bool:
+    return a[1] == b[1] and _columns(a[0]) == _columns(b[0])
+
+
+def _columns(host: Host) -> tuple[str, ...]:
+    """Return cores, P-states, core speed, idle, busy and off power, first to last P-state."""
+    power = ("none", "none", "none")
+    if host.has_energy:
+        idle = _span([state.idle_w for state in host.pstates])
+        busy = _span([state.busy_w for state in host.pstates])
+        power = (idle, busy, f"{host.off_w:.4g}")
+    speed = _span([state.speed for state in host.pstates])
+    return (str(host.cores), str(len(host.pstates)), speed, *power)
+
+
+def _span(values: list[float]) -> str:
+    if len(set(values)) == 1:
+        return f"{values[0]:.4g}"
+    return f"{values[0]:.4g}\n..{values[-1]:.4g}"
+
+
+def _safe(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+def _lines(console: Console, kind: str, texts: tuple[str, ...]) -> None:
+    for text in texts:
+        _plain(console, f"{kind}: {text}")
+
+
+def _plain(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Platforms from files and tables, and back into SimGrid XML."""

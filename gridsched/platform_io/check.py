@@ -1,0 +1,149 @@
+"""What a platform file holds and what is wrong with it, without raising on the first problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gridsched.model.platform import Host
+from gridsched.platform_io.findings import Findings
+from gridsched.platform_io.xml_document import read_document
+from gridsched.platform_io.xml_entries import read_entries
+from gridsched.platform_io.xml_reader import build_platform
+
+#: Differences of one kind that are spelled out.
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class SimGridHost:
+    """A host as SimGrid sees it: cores, core speeds [flop/s] and properties."""
+
+    name: str
+    cores: int
+    speeds: tuple[float, ...]
+    properties: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """SimGrid's own answer to a platform file.
+
+    Attributes
+    ----------
+    status : str
+        ``"loaded"``, ``"refused"`` or ``"skipped"``.
+    message : str
+        Why it refused or was skipped.
+    hosts : tuple of SimGridHost
+        Empty unless loaded.
+    warnings : tuple of str
+        What SimGrid warned of while loading, without its own energy warnings.
+    """
+
+    status: str
+    message: str = ""
+    hosts: tuple[SimGridHost, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlatformReport:
+    """Result of ``gridsched platform check``.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    hosts : tuple of Host
+        Computing hosts; those without usable energy figures have ``has_energy`` False.
+    clusters : tuple of str
+        Name of the cluster of each computing host.
+    master : Host or None
+        The host that computes nothing.
+    problems, notes : tuple of str
+        What is wrong, and what is worth knowing.
+    simgrid : str
+        One line on what SimGrid said.
+    """
+
+    path: str
+    hosts: tuple[Host, ...]
+    clusters: tuple[str, ...]
+    master: Host | None
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    simgrid: str = "not asked"
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether no problem was found."""
+        return not self.problems
+
+
+def check_platform_file(path: str | Path) -> PlatformReport:
+    """Return everything the file says about hosts and every problem found in it.
+
+    Parameters
+    ----------
+    path : str or Path
+        SimGrid XML.
+
+    Raises
+    ------
+    InputError
+        Only if the file cannot be read as a SimGrid platform at all.
+    """
+    findings = Findings(path, strict=False)
+    entries = read_entries(read_document(path), findings)
+    platform = build_platform(entries, findings)
+    names = [""] * len(platform.hosts)
+    for cluster in platform.clusters:
+        for h in cluster.hosts:
+            names[h] = cluster.name
+    return PlatformReport(
+        str(path),
+        platform.hosts,
+        tuple(names),
+        platform.master,
+        problems=tuple(findings.problems + findings.gap_lines()),
+        notes=tuple(findings.note_lines()),
+    )
+
+
+def with_inspection(report: PlatformReport, inspection: Inspection) -> PlatformReport:
+    """Return the report with SimGrid's answer; whatever the two see differently is a problem."""
+    if inspection.status == "skipped":
+        return replace(report, simgrid=f"skipped: {inspection.message}")
+    if inspection.status == "refused":
+        problem = f"SimGrid refuses the file: {inspection.message}"
+        return replace(report, problems=(*report.problems, problem), simgrid="refuses the file")
+    differences = _differences(report, inspection.hosts)
+    more = len(differences) - _SHOWN
+    shown = differences[:_SHOWN] + ([f"{more} more differences to SimGrid."] if more > 0 else [])
+    return replace(
+        report,
+        problems=(*report.problems, *shown),
+        notes=(*report.notes, *(f"SimGrid warns: {text}" for text in inspection.warnings)),
+        simgrid=f"loads it with the energy plugin, {len(inspection.hosts)} hosts",
+    )
+
+
+def _differences(report: PlatformReport, theirs: tuple[SimGridHost, ...]) -> list[str]:
+    ours = {host.name: host for host in report.hosts}
+    if report.master:
+        ours[report.master.name] = report.master
+    found = []
+    for host in theirs:
+        own = ours.pop(host.name, None)
+        if own is None:
+            found.append(f"SimGrid has a host {host.name!r} that was not found in the file.")
+            continue
+        speeds = tuple(state.speed for state in own.pstates)
+        if (own.cores, speeds) != (host.cores, host.speeds):
+            found.append(
+                f"host {host.name!r}: read {own.cores} core(s) and speeds {list(speeds)}, SimGrid "
+                f"sees {host.cores} and {list(host.speeds)}."
+            )
+    found += [f"host {name!r} is in the file, but SimGrid does not have it." for name in ours]
+    return found

@@ -1,0 +1,321 @@
+"""Build a platform from a table of machines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from gridsched.errors import InputError, did_you_mean
+from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.model.seeds import random_stream
+from gridsched.platform_io.own_table import PStates, parse_pstates
+from gridsched.platform_io.recipe import DEFAULT_IDLE_SHARE, PlatformRecipe, parse_ranks
+from gridsched.platform_io.tables import MachineTable
+from gridsched.platform_io.xml_entries import MAX_HOSTS
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+MASTER_NAME = "master"
+#: The master computes nothing; SimGrid wants a speed all the same [flop/s].
+_MASTER_SPEED = 1e9
+_CLUSTER_COLUMNS = ("cluster", "site", "computer", "year", "name")
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """The hosts before they are built: row of the table, speed [flop/s], efficiency [flop/J]."""
+
+    row: Ints
+    speed: Floats
+    efficiency: Floats
+
+
+def platform_from_table(table: MachineTable, recipe: PlatformRecipe) -> Platform:
+    """Build the platform that `recipe` asks for.
+
+    Parameters
+    ----------
+    table : MachineTable
+        Machines with speed and efficiency.
+    recipe : PlatformRecipe
+        All options.
+
+    Returns
+    -------
+    Platform
+        Hosts are called after their row: the machine's name in our own format, else ``rank7``;
+        with a number where a row has several. Its `warnings` say what was assumed.
+
+    Raises
+    ------
+    InputError
+        If no row is left, an option does not fit the table, or a host would draw more power
+        idle than busy.
+
+    Notes
+    -----
+    Busy power is speed / efficiency (paper 004, eq. 1). On one-core hosts SimGrid's epsilon is
+    the busy power, on others the idle power.
+    """
+    chosen = select_rows(table, recipe)
+    shuffle, speeds, idles = random_stream(recipe.seed, "platform").spawn(3)
+    draft = _draft(table, chosen, recipe, shuffle, speeds)
+    warnings: list[str] = []
+    pstates = _pstates(chosen, recipe)
+    idle = _idle_power(chosen, draft, recipe, idles, warnings)
+    names = _names(table, chosen, draft.row)
+    cores = _per_row(chosen, "cores", recipe.cores, 1.0, own=table.own_format)
+    off = _per_row(chosen, "off_power_w", recipe.off_power_w, 0.0, own=table.own_format)
+    hosts = tuple(
+        _host(names[h], draft, h, pstates[row], int(cores[row]), idle[h], float(off[row]))
+        for h, row in enumerate(draft.row)
+    )
+    master = None
+    if recipe.master:
+        if MASTER_NAME in names:
+            raise InputError(f"{table.path}: a machine is called {MASTER_NAME!r}; rename it.")
+        master = Host(MASTER_NAME, (PState(_MASTER_SPEED),))
+    clusters = _clusters(table, chosen, draft, recipe)
+    return Platform(hosts, clusters, master, name=table.path, warnings=tuple(warnings))
+
+
+def select_rows(table: MachineTable, recipe: PlatformRecipe) -> pd.DataFrame:
+    """Return the usable rows that the recipe chooses, in table order, indexed from 0."""
+    frame = table.frame
+    wanted = frame[["rmax_flops", "efficiency_flop_per_j"]].notna().all(axis=1)
+    if recipe.rows is not None:
+        inside = np.zeros(len(frame), dtype=bool)
+        for first, last in parse_ranks(recipe.rows):
+            inside |= frame["rank"].between(first, last).to_numpy()
+        wanted &= inside
+    if recipe.name_pattern is not None:
+        matches = np.zeros(len(frame), dtype=bool)
+        for column in ("name", "computer", "site"):
+            matches |= (
+                frame[column].str.contains(recipe.name_pattern, case=False, regex=True).to_numpy()
+            )
+        wanted &= matches
+    if not wanted.any():
+        raise InputError(
+            f"{table.path}: no row with speed and efficiency is left; rows "
+            f"{recipe.rows or 'all'}, name pattern {recipe.name_pattern or 'none'}."
+        )
+    return frame[wanted].reset_index(drop=True)
+
+
+def _draft(
+    table: MachineTable,
+    chosen: pd.DataFrame,
+    recipe: PlatformRecipe,
+    shuffle: np.random.Generator,
+    speeds: np.random.Generator,
+) -> _Draft:
+    row = _deal(table, chosen, recipe.hosts)
+    real_speed = chosen["rmax_flops"].to_numpy()
+    real_efficiency = chosen["efficiency_flop_per_j"].to_numpy()
+    rule = recipe.efficiency or ("nearest" if recipe.speed_uniform else "scaled")
+    if recipe.speed_uniform:
+        speed = speeds.uniform(*recipe.speed_uniform, len(row))
+    elif recipe.speed_levels:
+        if len(recipe.speed_levels) > len(chosen):
+            raise InputError(
+                f"{table.path}: {len(recipe.speed_levels)} speed levels need as many rows; "
+                f"{len(chosen)} are chosen."
+            )
+        row = shuffle.permutation(row)
+        level = np.arange(len(chosen)) * len(recipe.speed_levels) // len(chosen)
+        speed = np.array(recipe.speed_levels)[level][row]
+    else:
+        speed = real_speed[row]
+    if rule == "nearest":
+        row = _nearest(table, real_speed, speed)
+    efficiency = real_efficiency[row]
+    if rule == "scaled":
+        real = real_speed[row]
+        efficiency = np.where(speed == real, efficiency, speed * efficiency / real)
+    return _Draft(row, speed, efficiency)
+
+
+def _deal(table: MachineTable, chosen: pd.DataFrame, hosts: int | None) -> Ints:
+    """Return the row of each host."""
+    rows = len(chosen)
+    if hosts is not None:
+        number = np.full(rows, hosts // rows)
+        number[: hosts % rows] += 1
+    else:
+        number = chosen["count"].to_numpy() if table.own_format else np.ones(rows, dtype=int)
+        if number.sum() > MAX_HOSTS:
+            raise InputError(f"{table.path}: asks for {number.sum()} hosts; {MAX_HOSTS} are legal.")
+    return np.repeat(np.arange(rows), number)
+
+
+def _nearest(table: MachineTable, levels: Floats, speed: Floats) -> Ints:
+    """Return the row whose speed is nearest to each host's; of two the lower (algorithms A7)."""
+    if speed.max() < levels.min() / 2 or speed.min() > levels.max() * 2:
+        raise InputError(
+            f"{table.path}: simulated speeds of {speed.min():g} to {speed.max():g} flop/s are far "
+            f"from the table's {levels.min():g} to {levels.max():g}; the efficiency rule 'nearest' "
+            "makes no sense. Use 'scaled'."
+        )
+    order = np.argsort(levels, kind="stable")
+    distance = np.abs(speed[:, None] - levels[order][None, :])
+    return order[np.argmin(distance, axis=1)]
+
+
+def _pstates(chosen: pd.DataFrame, recipe: PlatformRecipe) -> list[PStates]:
+    if recipe.pstates is not None:
+        return [recipe.pstates] * len(chosen)
+    texts = chosen["pstates"] if "pstates" in chosen else [""] * len(chosen)
+    return [parse_pstates(text or "1:1") for text in texts]
+
+
+def _per_row(
+    chosen: pd.DataFrame, column: str, given: float | None, default: float, *, own: bool
+) -> Floats:
+    """Return an option, else our own format's column, else the default, for each row."""
+    if given is not None:
+        return np.full(len(chosen), float(given))
+    if not own:  # the cores of a TOP500 list are those of the real machine
+        return np.full(len(chosen), default)
+    return chosen[column].fillna(default).to_numpy()
+
+
+@dataclass(frozen=True)
+class _Idle:
+    """Idle power of one host: in W, or as a share of each P-state's busy power."""
+
+    power_w: float | None
+    share: float = 0.0
+
+    def at(self, busy_w: float) -> float:
+        return self.share * busy_w if self.power_w is None else self.power_w
+
+
+def _idle_power(
+    chosen: pd.DataFrame,
+    draft: _Draft,
+    recipe: PlatformRecipe,
+    stream: np.random.Generator,
+    warnings: list[str],
+) -> list[_Idle]:
+    n = len(draft.row)
+    if recipe.idle_power_w is not None:
+        return [_Idle(float(w)) for w in stream.uniform(*recipe.idle_power_w, n)]
+    if recipe.idle_share is not None:
+        return [_Idle(None, recipe.idle_share)] * n
+    known = chosen["idle_power_w"].to_numpy() if "idle_power_w" in chosen else None
+    watts = np.full(n, np.nan) if known is None else known[draft.row]
+    if np.isnan(watts).any():
+        warnings.append(
+            f"{int(np.isnan(watts).sum())} hosts have no idle power in the table: "
+            f"{DEFAULT_IDLE_SHARE:.0%} of the busy power is assumed."
+        )
+    return [_Idle(None, DEFAULT_IDLE_SHARE) if np.isnan(w) else _Idle(float(w)) for w in watts]
+
+
+def _host(
+    name: str,
+    draft: _Draft,
+    h: int,
+    pstates: PStates,
+    cores: int,
+    idle: _Idle,
+    off_w: float,
+) -> Host:
+    speed = float(draft.speed[h])
+    busy = speed / float(draft.efficiency[h])
+    states = []
+    for speed_factor, power_factor in pstates:
+        busy_w = busy * power_factor
+        idle_w = idle.at(busy_w)
+        if idle_w > busy_w:
+            raise InputError(
+                f"Host {name!r} would draw {idle_w:g} W idle but {busy_w:g} W busy; give a lower "
+                "idle power or an idle share."
+            )
+        epsilon_w = busy_w if cores == 1 else idle_w
+        states.append(PState(speed * speed_factor / cores, idle_w, epsilon_w, busy_w))
+    return Host(name, tuple(states), cores, off_w)
+
+
+def _names(table: MachineTable, chosen: pd.DataFrame, row: Ints) -> list[str]:
+    if table.own_format:
+        bases = list(chosen["name"])
+    else:
+        ranks = chosen["rank"]
+        known = ranks.notna().all() and not ranks.duplicated().any()
+        bases = [f"rank{int(r)}" for r in ranks] if known else [f"row{k + 1}" for k in chosen.index]
+    number = Counter(row.tolist())
+    used: Counter[int] = Counter()
+    names = []
+    for r in row.tolist():
+        used[r] += 1
+        names.append(bases[r] if number[r] == 1 else f"{bases[r]}-{used[r]}")
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise InputError(f"{table.path}: two hosts would be called {twice[0]!r}; rename a machine.")
+    return names
+
+
+def _clusters(
+    table: MachineTable, chosen: pd.DataFrame, draft: _Draft, recipe: PlatformRecipe
+) -> tuple[Cluster, ...]:
+    groups = _groups(table, chosen, draft, recipe)
+    links = []
+    for what, values, ideal in (
+        ("bandwidths", recipe.cluster_bandwidth, float("inf")),
+        ("latencies", recipe.cluster_latency_s, 0.0),
+    ):
+        if len(values) not in (0, 1, len(groups)):
+            raise InputError(
+                f"{len(values)} cluster {what} for {len(groups)} clusters; give one for all or one "
+                "for each."
+            )
+        links.append(values * len(groups) if len(values) == 1 else values or (ideal,) * len(groups))
+    return tuple(
+        Cluster(name, tuple(members), bandwidth, latency)
+        for (name, members), bandwidth, latency in zip(groups.items(), *links, strict=True)
+    )
+
+
+def _groups(
+    table: MachineTable, chosen: pd.DataFrame, draft: _Draft, recipe: PlatformRecipe
+) -> dict[str, list[int]]:
+    """Return the hosts of each cluster by its name, in the clusters' order."""
+    n = len(draft.row)
+    by = recipe.clusters
+    if by is None:
+        by = "cluster" if "cluster" in chosen and (chosen["cluster"] != "").all() else 1
+    if isinstance(by, int):
+        if by > n:
+            raise InputError(f"{by} clusters are too many for {n} hosts.")
+        return {f"c{c + 1}": list(range(n * c // by, n * (c + 1) // by)) for c in range(by)}
+    if by == "host":
+        return {name: [h] for h, name in enumerate(_names(table, chosen, draft.row))}
+    if by == "speed":
+        level = chosen["rmax_flops"].to_numpy()[draft.row] if recipe.speed_uniform else draft.speed
+        return {f"speed-{s:.17g}": np.flatnonzero(level == s).tolist() for s in np.unique(level)}
+    keys = _row_keys(table, chosen, by)
+    groups: dict[str, list[int]] = {keys[row]: [] for row in sorted(set(draft.row.tolist()))}
+    for h, row in enumerate(draft.row.tolist()):
+        groups[keys[row]].append(h)
+    return groups
+
+
+def _row_keys(table: MachineTable, chosen: pd.DataFrame, by: str) -> list[str]:
+    if by == "row":
+        return _names(table, chosen, np.arange(len(chosen)))
+    legal = [name for name in _CLUSTER_COLUMNS if name in chosen]
+    if by not in legal:
+        words = ["host", "speed", "row", *legal]
+        raise InputError(
+            f"Clusters by {by!r}: a number or one of {', '.join(words)} is legal. "
+            f"{did_you_mean(by, words)}".rstrip()
+        )
+    if by == "year":
+        return ["unknown" if np.isnan(year) else str(int(year)) for year in chosen["year"]]
+    return [text or "unknown" for text in chosen[by]]

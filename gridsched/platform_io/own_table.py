@@ -1,0 +1,156 @@
+"""Our own small table format; ``gridsched.platform_io.tables`` documents it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gridsched.errors import InputError, did_you_mean
+from gridsched.platform_io.table_files import RawTable
+from gridsched.platform_io.table_headers import OWN_COLUMNS, Column
+from gridsched.platform_io.table_numbers import number_column, text_column
+
+_ALSO = ("rank", "top500_rank", "computer", "site", "year")
+PStates = tuple[tuple[float, float], ...]
+
+
+def parse_pstates(text: str) -> PStates:
+    """Return (speed factor, power factor) of each P-state from ``"1:1;0.8:0.6"``.
+
+    Raises
+    ------
+    ValueError
+        If it is malformed, or the first P-state is not the fastest.
+    """
+    states = []
+    for part in text.split(";"):
+        numbers = part.split(":")
+        try:
+            speed, power = (float(number) for number in numbers)
+        except ValueError:
+            raise ValueError(
+                f"P-states {text!r} must read 'speed factor:power factor;...', as '1:1;0.8:0.6'"
+            ) from None
+        if not (0 < speed < math.inf and 0 <= power < math.inf):
+            raise ValueError(
+                f"P-states {text!r}: speed factors above 0 and power factors of 0 or more are legal"
+            )
+        states.append((speed, power))
+    if states[0][0] < max(speed for speed, _ in states):
+        raise ValueError(f"P-states {text!r}: the first must be the fastest")
+    return tuple(states)
+
+
+def read_own_format(path: str | Path, raw: RawTable) -> pd.DataFrame:
+    """Return the frame of a table in our own format.
+
+    Raises
+    ------
+    InputError
+        If a column is unknown, a value is missing or wrong, or a name occurs twice.
+    """
+    places = _columns(path, raw)
+    if not raw.rows:
+        raise InputError(f"{path}: the table has a header and no rows.")
+
+    def numbers(name: str) -> Any:
+        return number_column(path, raw, places.get(name))
+
+    names = text_column(raw, places["name"])
+    speed, busy, efficiency = numbers("speed"), numbers("busy_power_w"), numbers("efficiency")
+    count, rank = numbers("count"), numbers("rank")
+    by_power = speed / np.where(busy > 0, busy, np.nan)
+    efficiency = np.where(np.isnan(efficiency), by_power, efficiency)
+    texts = text_column(raw, places.get("pstates"))
+    given = pd.DataFrame(
+        {
+            "name": names,
+            "speed": speed,
+            "busy": busy,
+            "efficiency": efficiency,
+            "count": count,
+            "cores": numbers("cores"),
+            "pstates": texts,
+        }
+    )
+    _check_rows(path, raw.lines, given)
+    return pd.DataFrame(
+        {
+            "rank": np.where(np.isnan(rank), np.arange(1, len(names) + 1), rank),
+            "top500_rank": numbers("top500_rank"),
+            "name": names,
+            "computer": text_column(raw, places.get("computer")),
+            "site": text_column(raw, places.get("site")),
+            "year": numbers("year"),
+            "cores": given["cores"],
+            "rmax_flops": speed,
+            "rpeak_flops": np.full(len(names), np.nan),
+            "power_w": speed / efficiency,
+            "efficiency_flop_per_j": efficiency,
+            "idle_power_w": numbers("idle_power_w"),
+            "off_power_w": numbers("off_power_w"),
+            "count": np.where(np.isnan(count), 1, count).astype(int),
+            "pstates": texts,
+            "cluster": text_column(raw, places.get("cluster")),
+        }
+    )
+
+
+def _check_rows(path: str | Path, lines: list[int], given: pd.DataFrame) -> None:
+    """Refuse the first row with a missing or impossible value."""
+    speed, busy, efficiency = given["speed"], given["busy"], given["efficiency"]
+
+    def refuse(bad: pd.Series, message: Callable[[int], str]) -> None:
+        for k in np.flatnonzero(bad):
+            name = given["name"][k]
+            raise InputError(f"{path}, line {lines[k]}: machine {name!r} {message(k)}")
+
+    def is_no_count(values: pd.Series) -> pd.Series:
+        return values.notna() & ((values < 1) | (values % 1 != 0))
+
+    refuse(given["name"] == "", lambda _: "needs a name.")
+    refuse(given["name"].duplicated(), lambda _: "occurs twice; give each row its own name.")
+    refuse(~(speed > 0), lambda k: f"has speed {speed[k]:g}; a number above 0 [flop/s] is needed.")
+    refuse(
+        ~(efficiency > 0), lambda _: "needs an efficiency [flop/J] or a busy_power_w [W] above 0."
+    )
+    refuse(
+        (efficiency * busy / speed - 1).abs() > 0.01,
+        lambda k: (
+            f"has busy_power_w {busy[k]:g}, but speed / efficiency is "
+            f"{speed[k] / efficiency[k]:g} W; leave one of them out."
+        ),
+    )
+    for what in ("count", "cores"):
+        refuse(
+            is_no_count(given[what]),
+            lambda _, what=what: f"has a {what} that is no whole number of at least 1.",
+        )
+    for k, text in enumerate(given["pstates"]):
+        try:
+            parse_pstates(text or "1:1")
+        except ValueError as error:
+            raise InputError(f"{path}, line {lines[k]}: {error}.") from None
+
+
+def _columns(path: str | Path, raw: RawTable) -> dict[str, Column]:
+    legal = (*OWN_COLUMNS, *_ALSO)
+    places: dict[str, Column] = {}
+    for index, header in enumerate(raw.headers):
+        name = header.strip().lower()
+        if not name:
+            continue
+        if name not in legal:
+            raise InputError(
+                f"{path}: unknown column {header!r}. {did_you_mean(name, legal)}Legal columns: "
+                f"{', '.join(legal)}."
+            )
+        if name in places:
+            raise InputError(f"{path}: column {header!r} occurs twice.")
+        places[name] = Column(index, header)
+    return places

@@ -1,0 +1,191 @@
+"""Rows of a table file, whatever its kind, by content and not by the file's name."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gridsched.errors import InputError, MissingDependency
+from gridsched.platform_io.table_headers import header_score
+
+#: Larger files are refused; the longest real list has 500 rows and 0.3 MB.
+MAX_BYTES = 64 * 2**20
+#: The header is looked for in this many rows; lists start with one or two lines of text.
+HEADER_WITHIN = 30
+_LEAST_SCORE = 3
+_DELIMITERS = ",\t;|"
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """Header and rows as they stand in the file.
+
+    Attributes
+    ----------
+    headers : list of str
+        Column names, blanks and duplicates included.
+    rows : list of list
+        Cells below the header: text, or numbers where the file is a spreadsheet.
+    lines : list of int
+        Line or sheet row of each row, from 1.
+    kind : str
+        What the content is: ``text`` or ``spreadsheet``.
+    decimal_comma : bool
+        Whether a comma in a number may stand for the decimal point (columns are parted by ``;``).
+    preamble : int
+        Rows above the header.
+    """
+
+    headers: list[str]
+    rows: list[list[Any]]
+    lines: list[int]
+    kind: str
+    decimal_comma: bool = False
+    preamble: int = 0
+
+
+def read_raw_table(path: str | Path) -> RawTable:
+    """Return the table in a CSV, TSV, XLS or XLSX file.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, empty, too large, binary, or has no recognisable header row.
+    """
+    data = _read_bytes(path)
+    if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        return _from_spreadsheet(path, data)
+    return _from_text(path, _decode(path, data))
+
+
+def _read_bytes(path: str | Path) -> bytes:
+    try:
+        size = Path(path).stat().st_size
+        if size > MAX_BYTES:
+            raise InputError(
+                f"{path}: {size / 2**20:.0f} MB; a table of machines has at most "
+                f"{MAX_BYTES // 2**20} MB."
+            )
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+    if not data.strip():
+        raise InputError(f"{path}: the file is empty; a table of machines is expected.")
+    return data
+
+
+def _decode(path: str | Path, data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encodings = ["utf-16"]
+    elif b"\0" in data:
+        raise InputError(
+            f"{path}: is a binary file of an unknown kind; CSV, TSV, XLS and XLSX are read."
+        )
+    else:
+        encodings = ["utf-8-sig", "cp1252", "latin-1"]
+    for encoding in encodings:
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+    raise InputError(f"{path}: the text has no readable encoding; save it as UTF-8.")
+
+
+def _from_text(path: str | Path, text: str) -> RawTable:
+    best: tuple[int, str, int] = (0, ",", 0)
+    for delimiter in _DELIMITERS:
+        head = _parse(path, text, delimiter, HEADER_WITHIN)
+        index, score = _find_header([cells for _, cells in head])
+        if score > best[0]:
+            best = (score, delimiter, index)
+    score, delimiter, index = best
+    if score < _LEAST_SCORE:
+        raise _no_header(path)
+    records = _parse(path, text, delimiter)
+    body = [(line, cells) for line, cells in records[index + 1 :] if _has_content(cells)]
+    return RawTable(
+        [cell.strip() for cell in records[index][1]],
+        [cells for _, cells in body],
+        [line for line, _ in body],
+        "text",
+        decimal_comma=delimiter == ";",
+        preamble=index,
+    )
+
+
+def _parse(
+    path: str | Path, text: str, delimiter: str, limit: int | None = None
+) -> list[tuple[int, list[str]]]:
+    # Real files hold inch marks and stray quotes, so the csv module reads leniently.
+    reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter)
+    records: list[tuple[int, list[str]]] = []
+    try:
+        for cells in reader:
+            records.append((reader.line_num, cells))
+            if limit is not None and len(records) >= limit:
+                break
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, line {reader.line_num}: not readable as text: {error}."
+        ) from None
+    return records
+
+
+def _from_spreadsheet(path: str | Path, data: bytes) -> RawTable:
+    try:
+        import python_calamine
+    except ImportError:
+        raise MissingDependency(
+            f"{path}: is a spreadsheet; reading it needs: pip install python-calamine"
+        ) from None
+    import pandas
+
+    try:
+        sheets = pandas.read_excel(
+            io.BytesIO(data), engine="calamine", header=None, sheet_name=None, dtype=object
+        )
+    except (python_calamine.CalamineError, ValueError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path}: not readable as a spreadsheet: {reason}.") from None
+    for sheet in sheets.values():
+        rows = [[_cell(value) for value in row] for row in sheet.itertuples(index=False)]
+        index, score = _find_header([[str(c) for c in row] for row in rows[:HEADER_WITHIN]])
+        if score >= _LEAST_SCORE:
+            body = [(n + 1, row) for n, row in enumerate(rows) if n > index and _has_content(row)]
+            return RawTable(
+                [str(cell).strip() for cell in rows[index]],
+                [row for _, row in body],
+                [line for line, _ in body],
+                "spreadsheet",
+                preamble=index,
+            )
+    raise _no_header(path)
+
+
+def _cell(value: Any) -> Any:
+    return "" if value is None or value != value else value
+
+
+def _has_content(cells: Sequence[Any]) -> bool:
+    """Whether a row is neither empty nor a comment."""
+    filled = [text for cell in cells if (text := str(cell).strip())]
+    return bool(filled) and not filled[0].startswith("#")
+
+
+def _find_header(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
+    scores = [header_score(row) for row in rows]
+    best = max(scores, default=0)
+    return (scores.index(best) if scores else 0), best
+
+
+def _no_header(path: str | Path) -> InputError:
+    return InputError(
+        f"{path}: no header row found in the first {HEADER_WITHIN} rows. A Green500 or TOP500 list "
+        "names columns such as Rank, Mflops/Watt, Power, Rmax, Computer; our own format "
+        "name,speed,efficiency,idle_power_w."
+    )

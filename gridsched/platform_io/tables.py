@@ -1,0 +1,263 @@
+"""Tables of machines: Green500 and TOP500 lists in all their forms, and our own small format.
+
+Our own format is a CSV file with the header
+``name,speed,efficiency,idle_power_w[,count,pstates,busy_power_w,off_power_w,cluster,cores]``:
+
+==============  ====================================================================
+``name``        name of the machine; hosts are called after it
+``speed``       speed of the whole machine [flop/s]; with c cores, each has 1/c of it
+``efficiency``  speed over power under full load [flop/J]; or give ``busy_power_w`` [W]
+``idle_power_w``  power without load [W]; may be left out or empty
+``count``       how many hosts of this kind the platform gets; default 1
+``pstates``     ``speed factor:power factor;...``, the fastest first; default ``1:1``
+``off_power_w``  power while switched off [W]
+``cluster``     name of the cluster that holds the hosts
+``cores``       cores of each host; default 1
+==============  ====================================================================
+
+Lines that start with ``#`` are comments.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gridsched.errors import InputError
+from gridsched.platform_io.own_table import read_own_format
+from gridsched.platform_io.table_files import RawTable, read_raw_table
+from gridsched.platform_io.table_headers import (
+    Column,
+    is_own_format,
+    recognise_headers,
+    unknown_unit,
+)
+from gridsched.platform_io.table_numbers import number_column, text_column
+
+#: Columns of every machine table, in this order.
+CANONICAL = (
+    "rank", "top500_rank", "name", "computer", "site", "year", "cores", "rmax_flops",
+    "rpeak_flops", "power_w", "efficiency_flop_per_j",
+)  # fmt: skip
+_TEXT = ("name", "computer", "site")
+#: Through this year Rmax without a unit is in GFlop/s, later in TFlop/s.
+LAST_GFLOPS_YEAR = 2016
+#: A listed efficiency further than this from Rmax / power is counted in the notes.
+_AGREEMENT = 0.01
+
+
+@dataclass(frozen=True)
+class MachineTable:
+    """Machines with speed and efficiency.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        The `CANONICAL` columns in SI units (missing values are nan or empty text), and for our own
+        format also ``idle_power_w, off_power_w, count, pstates, cluster``.
+    notes : tuple of str
+        What was assumed, computed or odd, with counts.
+    path : str
+        The file.
+    own_format : bool
+        Whether it is our own small format.
+    """
+
+    frame: pd.DataFrame
+    notes: tuple[str, ...]
+    path: str
+    own_format: bool = False
+
+
+def read_machine_table(
+    path: str | Path, *, join: str | Path | None = None, year: int | None = None
+) -> MachineTable:
+    """Read a table of machines with their speed and efficiency.
+
+    Parameters
+    ----------
+    path : str or Path
+        CSV, TSV, XLS or XLSX, told apart by content.
+    join : str or Path, optional
+        A TOP500 list of the same date; brings cores, Rmax and Rpeak by the TOP500 rank.
+    year : int, optional
+        Year of the list; decides the unit of Rmax where the header names none. By default the
+        newest year in the table's Year column, else a year in the file's name.
+
+    Returns
+    -------
+    MachineTable
+        Efficiency and speed are completed from each other and the power where two are known; rows
+        that lack one stay in the table with nan.
+
+    Raises
+    ------
+    InputError
+        If the file is no such table, a number is wrong, or the year is needed and unknown.
+    """
+    if year is not None and not 1993 <= year <= 2100:
+        raise InputError(f"--year is {year}; TOP500 lists exist since 1993.")
+    raw = read_raw_table(path)
+    if is_own_format(raw.headers):
+        if join is not None:
+            raise InputError(f"{path}: is a table in gridsched's own format; it needs no --join.")
+        frame = read_own_format(path, raw)
+        return MachineTable(frame, (), str(path), own_format=True)
+    notes: list[str] = []
+    frame = _read_list(path, raw, year, notes)
+    if join is not None:
+        frame = _joined(path, frame, join, year, notes)
+    _complete(path, frame, notes)
+    return MachineTable(frame, tuple(notes), str(path))
+
+
+def _read_list(path: str | Path, raw: RawTable, year: int | None, notes: list[str]) -> pd.DataFrame:
+    """Return the canonical columns of a list as far as it has them."""
+    header = unknown_unit(raw.headers)
+    if header:
+        raise InputError(
+            f"{path}: column {header!r} has an unknown unit; W, kW, MW and GFlop/s, TFlop/s, "
+            "PFlop/s are known."
+        )
+    if not raw.rows:
+        raise InputError(f"{path}: the table has a header and no rows.")
+    columns = recognise_headers(raw.headers)
+    data: dict[str, Any] = {}
+    for name in CANONICAL:
+        column = columns.get(name)
+        if name in _TEXT:
+            data[name] = text_column(raw, column)
+        else:
+            data[name] = number_column(path, raw, column)
+    frame = pd.DataFrame(data)
+    if raw.preamble:
+        notes.append(f"{path}: {raw.preamble} line(s) above the header were left out.")
+    for name in ("power_w", "efficiency_flop_per_j"):
+        if name in columns:
+            frame[name] *= columns[name].factor or 1.0
+    _scale_rates(path, frame, columns, year, notes)
+    return frame.dropna(how="all", subset=[c for c in CANONICAL if c not in _TEXT]).reset_index(
+        drop=True
+    )
+
+
+def _scale_rates(
+    path: str | Path,
+    frame: pd.DataFrame,
+    columns: dict[str, Column],
+    year: int | None,
+    notes: list[str],
+) -> None:
+    rates = [name for name in ("rmax_flops", "rpeak_flops") if name in columns]
+    unknown = [name for name in rates if columns[name].factor is None]
+    for name in rates:
+        if name not in unknown:
+            frame[name] *= columns[name].factor
+    if not unknown:
+        return
+    year, source = _list_year(path, frame, year)
+    factor, unit = (1e9, "GFlop/s") if year <= LAST_GFLOPS_YEAR else (1e12, "TFlop/s")
+    for name in unknown:
+        frame[name] *= factor
+    headers = " and ".join(columns[name].header for name in unknown)
+    notes.append(f"{path}: {headers} in {unit}, as in lists of {year} ({source}).")
+    _check_unit(path, frame, year, unit)
+
+
+def _list_year(path: str | Path, frame: pd.DataFrame, year: int | None) -> tuple[int, str]:
+    if year is not None:
+        return year, "given"
+    newest = frame["year"].max()
+    if np.isfinite(newest):
+        return int(newest), "newest year in the table"
+    match = re.search(r"(?<!\d)(19[89]\d|20\d\d)(?:\d\d)?(?!\d)", Path(path).name)
+    if match:
+        return int(match[1]), "from the file's name"
+    raise InputError(
+        f"{path}: Rmax has no unit and the list's year is unknown (GFlop/s through "
+        f"{LAST_GFLOPS_YEAR}, TFlop/s later); give --year."
+    )
+
+
+def _check_unit(path: str | Path, frame: pd.DataFrame, year: int, unit: str) -> None:
+    """Refuse a unit of Rmax that efficiency times power contradicts by a factor of hundreds."""
+    ratio = frame["efficiency_flop_per_j"] * frame["power_w"] / frame["rmax_flops"]
+    middle = ratio[np.isfinite(ratio) & (ratio > 0)].median()
+    if np.isfinite(middle) and not 1 / 30 < middle < 30:
+        raise InputError(
+            f"{path}: Rmax in {unit} (year {year}) is {middle:.3g} times off efficiency x power; "
+            "give the list's year by --year."
+        )
+
+
+def _joined(
+    path: str | Path, frame: pd.DataFrame, join: str | Path, year: int | None, notes: list[str]
+) -> pd.DataFrame:
+    """Return `frame` with cores, Rmax, Rpeak and blanks filled from a TOP500 list."""
+    raw = read_raw_table(join)
+    if is_own_format(raw.headers):
+        raise InputError(f"{join}: is in gridsched's own format; --join takes a TOP500 list.")
+    other = _read_list(join, raw, year, notes)
+    for name, table in ((path, frame), (join, other)):
+        if table["top500_rank"].isna().all():
+            raise InputError(f"{name}: has no column with the TOP500 rank; --join needs one.")
+    if other[["cores", "rmax_flops"]].isna().all(axis=None):
+        raise InputError(f"{join}: has neither cores nor Rmax; there is nothing to join.")
+    other = other.dropna(subset="top500_rank").drop_duplicates("top500_rank")
+    other = other.set_index("top500_rank")
+    matched = int(frame["top500_rank"].isin(other.index).sum())
+    if not matched:
+        raise InputError(f"{join}: shares no TOP500 rank with {path}; are they of the same date?")
+    other = other.reindex(frame["top500_rank"]).reset_index(drop=True)
+    for name in ("cores", "rmax_flops", "rpeak_flops", "year"):
+        first, second = (frame, other) if name == "year" else (other, frame)
+        frame[name] = first[name].fillna(second[name])
+    for name in _TEXT:
+        frame[name] = frame[name].where(frame[name] != "", other[name].fillna(""))
+    notes.append(f"{join}: {matched} of {len(frame)} rows found their TOP500 rank.")
+    return frame
+
+
+def _complete(path: str | Path, frame: pd.DataFrame, notes: list[str]) -> None:
+    """Fill speed, power and efficiency from one another; say how often and what disagrees."""
+
+    def fill(name: str, values: pd.Series, how: str) -> None:
+        empty = frame[name].isna() & values.notna()
+        if empty.any():
+            frame.loc[empty, name] = values[empty]
+            notes.append(f"{path}: {int(empty.sum())} rows have no {how}.")
+
+    for name, what in (
+        ("rmax_flops", "Rmax"), ("power_w", "power"), ("efficiency_flop_per_j", "efficiency")
+    ):  # fmt: skip
+        zero = frame[name] == 0
+        if zero.any():
+            notes.append(f"{path}: {int(zero.sum())} rows have {what} 0, taken as unknown.")
+            frame.loc[zero, name] = np.nan
+    rmax, power = frame["rmax_flops"], frame["power_w"]
+    efficiency = frame["efficiency_flop_per_j"]
+    off = (efficiency * power / rmax - 1).abs() > _AGREEMENT
+    if off.any():
+        notes.append(
+            f"{path}: {int(off.sum())} rows have an efficiency that is not Rmax / power "
+            f"(more than {_AGREEMENT:.0%} apart); the listed efficiency is kept."
+        )
+    fill("rmax_flops", efficiency * power, "Rmax: efficiency x power is taken")
+    fill("efficiency_flop_per_j", rmax / power, "efficiency: Rmax / power is taken")
+    fill("power_w", rmax / efficiency, "power: Rmax / efficiency is taken")
+    usable = frame[["rmax_flops", "efficiency_flop_per_j"]].notna().all(axis=1)
+    if not usable.any():
+        raise InputError(
+            f"{path}: no row gives both a speed and an efficiency. Needed are two of Rmax, power "
+            "and efficiency; a list without Rmax can get it by --join from a TOP500 list."
+        )
+    if not usable.all():
+        notes.append(
+            f"{path}: {int((~usable).sum())} of {len(frame)} rows give no power or no speed and "
+            "cannot be used."
+        )

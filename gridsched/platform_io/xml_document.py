@@ -1,0 +1,165 @@
+"""SimGrid XML as a tree of elements with line numbers, from files nobody vouches for."""
+
+from __future__ import annotations
+
+import io
+import re
+import xml.sax
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.sax.handler import ContentHandler
+
+from defusedxml import DefusedXmlException
+from defusedxml.expatreader import DefusedExpatParser
+
+from gridsched.errors import InputError
+
+#: Larger files are refused; SimGrid itself needs about ten times the file's size in memory.
+MAX_BYTES = 256 * 2**20
+#: Deeper nesting than any platform has; protects the recursion of the readers.
+MAX_DEPTH = 100
+_COMMENT = re.compile(rb"<!--.*?-->", re.S)
+_FOREIGN_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);|#)([^\s;&<\"']{1,40});")
+
+
+@dataclass(slots=True)
+class Element:
+    """One XML element: its tag, attributes, children and line in the file."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    children: list[Element] = field(default_factory=list)
+
+    def properties(self) -> dict[str, str]:
+        """Return the ``<prop>`` children as a dictionary; the first of equal ids counts."""
+        found: dict[str, str] = {}
+        for child in self.children:
+            if child.tag == "prop":
+                found.setdefault(child.attributes.get("id", ""), child.attributes.get("value", ""))
+        return found
+
+    def walk(self) -> Iterator[Element]:
+        """Yield this element and everything in it, in document order."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+class _Parser(DefusedExpatParser):
+    """Refuses every entity, but not the DOCTYPE line of SimGrid files (it is not followed)."""
+
+    def defused_external_entity_ref_handler(
+        self, context: str | None, base: str | None, sysid: str | None, pubid: str | None
+    ) -> int:
+        if context is not None:
+            super().defused_external_entity_ref_handler(context, base, sysid, pubid)
+        return 1
+
+
+class _Builder(ContentHandler):
+    def __init__(self, path: Path | str, lines_before: int):
+        super().__init__()
+        self.path = path
+        self.lines_before = lines_before
+        self.root: Element | None = None
+        self.open: list[Element] = []
+
+    def startElement(self, name: str, attrs: xml.sax.xmlreader.AttributesImpl) -> None:
+        line = self._locator.getLineNumber() + self.lines_before
+        element = Element(name, dict(attrs.items()), line)
+        if len(self.open) >= MAX_DEPTH:
+            raise InputError(f"{self.path}, line {line}: elements nest deeper than {MAX_DEPTH}.")
+        if self.open:
+            self.open[-1].children.append(element)
+        else:
+            self.root = element
+        self.open.append(element)
+
+    def endElement(self, name: str) -> None:
+        self.open.pop()
+
+
+def _read_bytes(path: Path | str) -> bytes:
+    try:
+        size = Path(path).stat().st_size
+        if size > MAX_BYTES:
+            raise InputError(
+                f"{path}: {size / 2**20:.0f} MB are more than the {MAX_BYTES // 2**20} MB "
+                "a platform file may have. Describe equal hosts by a <cluster>."
+            )
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+    if not data.strip():
+        raise InputError(f"{path}: the file is empty; a SimGrid platform file is expected.")
+    return data
+
+
+def read_document(path: Path | str) -> Element:
+    """Return the ``<platform>`` element of a SimGrid file.
+
+    Entities are not expanded and nothing outside the file is read; a ``<!DOCTYPE ... SYSTEM>``
+    line, which every SimGrid file has, is accepted and not followed.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, empty, too large, not XML, truncated, declares entities, or is no
+        SimGrid platform of version 4 or 4.1.
+    """
+    data = _read_bytes(path)
+    _refuse_foreign_entities(path, data)
+    # SimGrid accepts blank lines before the XML declaration, expat does not.
+    content = data.lstrip()
+    lines_before = data[: len(data) - len(content)].count(b"\n")
+    builder = _Builder(path, lines_before)
+    parser = _Parser()
+    parser.setContentHandler(builder)
+    try:
+        parser.parse(io.BytesIO(content))
+    except DefusedXmlException as error:
+        name = getattr(error, "name", None) or getattr(error, "sysid", None) or "an entity"
+        raise InputError(
+            f"{path}, line {parser.getLineNumber() + lines_before}: declares or uses the XML "
+            f"entity {name!r}; entities are not expanded. Write the text itself."
+        ) from None
+    except xml.sax.SAXParseException as error:
+        hint = " It seems to be a binary file." if b"\0" in data[:4096] else ""
+        raise InputError(
+            f"{path}, line {(error.getLineNumber() or 1) + lines_before}: not well-formed XML: "
+            f"{error.getMessage()}.{hint}"
+        ) from None
+    except (LookupError, ValueError) as error:
+        raise InputError(f"{path}: not readable as XML: {error}.") from None
+    root = builder.root
+    if root is None or root.tag != "platform":
+        found = f"<{root.tag}>" if root else "nothing"
+        raise InputError(f"{path}: a SimGrid file starts with <platform>; found {found}.")
+    _check_version(path, root)
+    return root
+
+
+def _refuse_foreign_entities(path: Path | str, data: bytes) -> None:
+    # Expat drops an undeclared entity in silence where a DTD outside the file might declare it.
+    if _FOREIGN_ENTITY.search(data):
+        match = _FOREIGN_ENTITY.search(_COMMENT.sub(b"", data))
+        if match:
+            raise InputError(
+                f"{path}: uses the XML entity {match[1].decode(errors='replace')!r}; entities are "
+                "not expanded. Write the text itself."
+            )
+
+
+def _check_version(path: Path | str, root: Element) -> None:
+    text = root.attributes.get("version", "0.0")
+    try:
+        version = float(text)
+    except ValueError:
+        version = 0.0
+    if not 4.0 <= version <= 4.1:
+        raise InputError(
+            f"{path}, line {root.line}: platform version {text!r}; SimGrid 4.1 reads versions 4 "
+            "and 4.1. SimGrid's tool 'simgrid_update_xml' brings old files up to date."
+        )

@@ -1,0 +1,295 @@
+"""Hosts, zones and links of a SimGrid platform, with clusters and cabinets spelled out."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gridsched.platform_io.findings import Findings
+from gridsched.platform_io.xml_document import Element
+from gridsched.platform_io.xml_units import parse_quantity
+
+#: More hosts than this in one file are refused.
+MAX_HOSTS = 1_000_000
+
+_REMOVED = {"include", "storage", "storage_type", "mount"}
+_WITHOUT_HOSTS = {
+    "config", "random", "prop", "model_prop", "trace", "trace_connect", "disk", "host_link",
+    "route", "zoneRoute", "ASroute", "bypassRoute", "bypassZoneRoute", "bypassASroute",
+    "link_ctn", "process", "actor", "argument",
+}  # fmt: skip
+_CLUSTER_RATES = ("bw", "bb_bw", "limiter_link", "loopback_bw")
+_CLUSTER_TIMES = ("lat", "bb_lat", "loopback_lat")
+
+
+@dataclass(frozen=True)
+class HostEntry:
+    """A host as the file describes it; speeds of one core [flop/s]."""
+
+    name: str
+    zone: str
+    line: int
+    speeds: tuple[float, ...]
+    cores: int
+    pstate: int
+    properties: dict[str, str]
+
+
+@dataclass
+class Entries:
+    """Everything in a platform file that concerns hosts.
+
+    Attributes
+    ----------
+    hosts : list of HostEntry
+        In document order.
+    zones : dict
+        Properties of each netzone by id, in document order.
+    links : dict
+        Bandwidth [byte/s] and latency [s] of each link by id.
+    lines : dict
+        Line of each host, router and zone, whose names share one name space in SimGrid.
+    """
+
+    hosts: list[HostEntry] = field(default_factory=list)
+    zones: dict[str, dict[str, str]] = field(default_factory=dict)
+    links: dict[str, tuple[float, float]] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+
+
+def read_entries(root: Element, findings: Findings) -> Entries:
+    """Return the entries of a ``<platform>`` element; what is wrong goes to `findings`."""
+    reader = _Reader(findings)
+    for child in root.children:
+        reader.visit(child, zone="")
+    return reader.entries
+
+
+class _Reader:
+    def __init__(self, findings: Findings):
+        self.findings = findings
+        self.entries = Entries()
+
+    def visit(self, element: Element, zone: str) -> None:
+        tag = element.tag
+        if tag in ("zone", "AS"):
+            self.zone(element)
+        elif tag in ("host", "peer"):
+            self.host(element, zone)
+        elif tag == "cluster":
+            self.cluster(element)
+        elif tag == "cabinet":
+            for name in self.radical_names(element):
+                self.add_host(element, name, zone, {})
+            self.rates(element, ("bw",), ("lat",))
+        elif tag in ("link", "backbone"):
+            self.link(element)
+        elif tag == "router":
+            self.name(element)
+        elif tag in _REMOVED:
+            self.findings.problem(
+                f"<{tag}> was removed from SimGrid; take it out of the file.", element.line
+            )
+        elif tag not in _WITHOUT_HOSTS:
+            self.findings.problem(f"<{tag}> is no element of a SimGrid platform.", element.line)
+
+    def attribute(self, element: Element, name: str) -> str | None:
+        value = element.attributes.get(name)
+        if value is None:
+            self.findings.problem(f"<{element.tag}> lacks the attribute {name!r}.", element.line)
+        return value
+
+    def name(self, element: Element, name: str | None = None) -> str | None:
+        """Claim a name in the name space of hosts, routers and zones."""
+        name = self.attribute(element, "id") if name is None else name
+        if name is None:
+            return None
+        if name in self.entries.lines:
+            self.findings.problem(
+                f"the id {name!r} is taken already (line {self.entries.lines[name]}); hosts, "
+                "routers and zones need different ids.",
+                element.line,
+            )
+            return None
+        self.entries.lines[name] = element.line
+        return name
+
+    def quantity(self, element: Element, text: str, kind: str, what: str) -> float | None:
+        try:
+            value, has_unit = parse_quantity(text, kind)
+        except ValueError as error:
+            self.findings.problem(f"{what}: {error}.", element.line)
+            return None
+        if value < 0 or (kind == "speed" and value == 0):
+            legal = "more than 0" if kind == "speed" else "0 or more"
+            self.findings.problem(f"{what} is {text!r}; {legal} is legal.", element.line)
+            return None
+        if not has_unit:
+            self.findings.unitless.append(f"line {element.line}, {what}: {text!r}")
+        return value
+
+    def zone(self, element: Element) -> None:
+        name = self.name(element)
+        if name is None:
+            name = element.attributes.get("id", "")
+        self.entries.zones.setdefault(name, element.properties())
+        for child in element.children:
+            self.visit(child, name)
+
+    def host(self, element: Element, zone: str) -> None:
+        name = self.name(element)
+        if name is not None:
+            self.add_host(element, name, zone, element.properties(), claimed=True)
+        for child in element.children:
+            self.visit(child, zone)
+
+    def cluster(self, element: Element) -> None:
+        zone = self.name(element)
+        if zone is None:
+            return
+        properties = element.properties()
+        self.entries.zones[zone] = properties
+        self.rates(element, _CLUSTER_RATES, _CLUSTER_TIMES)
+        for name in self.radical_names(element):
+            self.add_host(element, name, zone, properties)
+        prefix, suffix = (element.attributes.get(k, "") for k in ("prefix", "suffix"))
+        router = element.attributes.get("router_id") or f"{prefix}{zone}_router{suffix}"
+        if element.attributes.get("topology", "FLAT") == "FLAT":
+            self.name(element, router)
+
+    def rates(self, element: Element, rates: tuple[str, ...], times: tuple[str, ...]) -> None:
+        """Check the link attributes of a cluster or cabinet and register its backbone."""
+        found: dict[str, float | None] = {}
+        for names, kind in ((rates, "bandwidth"), (times, "time")):
+            for name in names:
+                text = element.attributes.get(name)
+                if text:
+                    what = f"{name} of {element.tag} {element.attributes.get('id')!r}"
+                    found[name] = self.quantity(element, text, kind, what)
+        if found.get("bb_bw"):
+            link = f"{element.attributes.get('id')}_backbone"
+            self.entries.links[link] = (found["bb_bw"] or 0.0, found.get("bb_lat") or 0.0)
+
+    def link(self, element: Element) -> None:
+        name = self.attribute(element, "id")
+        text = self.attribute(element, "bandwidth")
+        if name is None or text is None:
+            return
+        if name in self.entries.links:
+            self.findings.problem(f"two links have the id {name!r}.", element.line)
+        what = f"bandwidth of link {name!r}"  # Wi-Fi links have a list: the first one counts
+        values = [
+            self.quantity(element, part, "bandwidth", what) for part in re.split("[;,]", text)
+        ]
+        latency = self.quantity(
+            element, element.attributes.get("latency", "0"), "time", f"latency of link {name!r}"
+        )
+        self.entries.links[name] = (values[0] or 0.0, latency or 0.0)
+
+    def radical_names(self, element: Element) -> Iterator[str]:
+        values = [self.attribute(element, name) for name in ("prefix", "radical", "suffix")]
+        if None in values:
+            return
+        prefix, radical, suffix = values
+        try:
+            numbers = expand_radical(str(radical), MAX_HOSTS - len(self.entries.hosts))
+            limit = _topology_size(element)
+        except ValueError as error:
+            self.findings.problem(
+                f"{element.tag} {element.attributes.get('id')!r}: {error}.", element.line
+            )
+            return
+        for number in numbers[:limit]:
+            yield f"{prefix}{number}{suffix}"
+
+    def add_host(
+        self,
+        element: Element,
+        name: str,
+        zone: str,
+        properties: dict[str, str],
+        *,
+        claimed: bool = False,
+    ) -> None:
+        if not claimed and self.name(element, name) is None:
+            return
+        text = self.attribute(element, "speed")
+        if text is None:
+            return
+        parts = text.split(",") if element.tag in ("host", "cluster") else [text]
+        what = f"speed of host {name!r}"
+        speeds = [
+            self.quantity(element, part.strip() if len(parts) > 1 else part, "speed", what)
+            for part in parts
+        ]
+        cores = self.whole_number(element, "core", "1", 1, f"host {name!r}")
+        pstate = self.whole_number(element, "pstate", "0", 0, f"host {name!r}")
+        if None in speeds:
+            return
+        if pstate >= len(speeds):
+            self.findings.problem(
+                f"host {name!r} starts in pstate {pstate} but has {len(speeds)} speed(s).",
+                element.line,
+            )
+        self.entries.hosts.append(
+            HostEntry(
+                name, zone, element.line, tuple(s for s in speeds if s), cores, pstate, properties
+            )
+        )
+        if len(self.entries.hosts) > MAX_HOSTS:
+            self.findings.problem(f"more than {MAX_HOSTS} hosts.", element.line)
+
+    def whole_number(self, element: Element, name: str, default: str, least: int, what: str) -> int:
+        text = element.attributes.get(name, default)
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (least <= value <= 2**31 - 1 and value.is_integer()):
+            self.findings.problem(
+                f"{what}: {name} is {text!r}; a whole number of at least {least} is legal.",
+                element.line,
+            )
+            return least
+        return int(value)
+
+
+def expand_radical(text: str, limit: int) -> list[int]:
+    """Return the numbers of a cluster's ``radical`` such as ``"0-3,7"``.
+
+    Raises
+    ------
+    ValueError
+        If it is malformed or names more than `limit` hosts.
+    """
+    numbers: list[int] = []
+    for group in text.split(","):
+        ends = group.strip().split("-")
+        if len(ends) > 2 or not all(end.strip().isdecimal() for end in ends):
+            raise ValueError(f"radical {text[:60]!r} must read like '0-9,12'")
+        first, last = int(ends[0]), int(ends[-1])
+        if len(numbers) + last - first + 1 > limit:
+            raise ValueError(f"radical {text[:60]!r} asks for more than {limit} hosts")
+        numbers.extend(range(first, last + 1))
+    return numbers
+
+
+def _topology_size(element: Element) -> int | None:
+    """Return how many hosts a torus, fat tree or dragonfly creates; None for all radicals."""
+    topology = element.attributes.get("topology", "FLAT")
+    text = element.attributes.get("topo_parameters", "")
+    if element.tag != "cluster" or topology == "FLAT":
+        return None
+    try:
+        if topology == "TORUS":
+            return math.prod(int(part) for part in text.split(","))
+        levels = text.split(";")
+        if topology == "FAT_TREE":
+            return math.prod(int(part) for part in levels[1].split(","))
+        if topology == "DRAGONFLY":
+            return math.prod(int(level.split(",")[0]) for level in levels)
+    except (ValueError, IndexError):
+        raise ValueError(f"topo_parameters {text!r} do not describe a {topology}") from None
+    raise ValueError(f"unknown topology {topology!r}")

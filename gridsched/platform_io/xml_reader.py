@@ -1,0 +1,164 @@
+"""Read a SimGrid platform file into the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gridsched.errors import did_you_mean
+from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.platform_io.findings import Findings
+from gridsched.platform_io.xml_document import read_document
+from gridsched.platform_io.xml_energy import read_amount, read_wattages
+from gridsched.platform_io.xml_entries import Entries, HostEntry, read_entries
+
+#: Properties of our own that SimGrid hands through; see the module ``xml_writer``.
+HOST_ID = "host_id"
+CLUSTER_NAME = "cluster_name"
+UPLINK = "uplink"
+#: SimGrid's links need a finite bandwidth; this one [byte/s] and more count as infinite.
+UNLIMITED_BANDWIDTH = 1e18
+BOOT_TIME = "boot_time_s"
+
+
+def read_platform(path: str | Path) -> Platform:
+    """Read any platform file that SimGrid 4.1 reads.
+
+    Hosts keep the order of the document, unless every computing host carries our property
+    ``host_id``. A cluster is a netzone that directly holds computing hosts; the zone's property
+    ``uplink`` may name the link whose bandwidth and latency are the cluster's. The host with the
+    property ``role=master`` computes nothing. Hosts without ``wattage_per_state`` count with 0 W.
+
+    Parameters
+    ----------
+    path : str or Path
+        SimGrid XML, version 4 or 4.1.
+
+    Returns
+    -------
+    Platform
+        Its `warnings` say what is odd, one line for each kind.
+
+    Raises
+    ------
+    InputError
+        At the first thing that is wrong; the message names file, line and host.
+    """
+    findings = Findings(path, strict=True)
+    entries = read_entries(read_document(path), findings)
+    return build_platform(entries, findings)
+
+
+def build_platform(entries: Entries, findings: Findings) -> Platform:
+    """Return the platform that `entries` describe; `findings` must be strict."""
+    masters = find_masters(entries, findings)
+    computing = _in_order([entry for entry in entries.hosts if entry not in masters], findings)
+    if not computing:
+        findings.problem("no host computes; a platform needs at least one besides the master.")
+    ids = {entry.name: k for k, entry in enumerate(computing)}
+    hosts = tuple(_host(entry, findings) for entry in computing)
+    master = _host(masters[0], findings) if masters else None
+    members_of: dict[str, list[int]] = {zone: [] for zone in entries.zones}
+    for entry in entries.hosts:
+        if entry.name in ids:
+            members_of.setdefault(entry.zone, []).append(ids[entry.name])
+    clusters = []
+    for zone, members in members_of.items():
+        if members:
+            properties = entries.zones.get(zone, {})
+            bandwidth, latency = read_uplink(zone, properties, entries, findings)
+            name = properties.get(CLUSTER_NAME, zone)
+            clusters.append(Cluster(name, tuple(members), bandwidth, latency))
+    return Platform(
+        hosts,
+        tuple(clusters),
+        master,
+        name=str(findings.path),
+        warnings=tuple(findings.gap_lines() + findings.note_lines()),
+    )
+
+
+def find_masters(entries: Entries, findings: Findings) -> list[HostEntry]:
+    """Return the hosts with ``role=master``; more than one is a problem."""
+    masters = [e for e in entries.hosts if e.properties.get("role", "").strip() == "master"]
+    if len(masters) > 1:
+        names = " and ".join(repr(entry.name) for entry in masters[:2])
+        findings.problem(
+            f"{len(masters)} hosts have the property role=master ({names}); one at most is legal.",
+            masters[1].line,
+        )
+    return masters
+
+
+def _in_order(computing: list[HostEntry], findings: Findings) -> list[HostEntry]:
+    given = [entry for entry in computing if HOST_ID in entry.properties]
+    if not given:
+        return computing
+    found = {entry.properties[HOST_ID].strip(): entry for entry in given}
+    wanted = [str(k) for k in range(len(computing))]
+    missing = [k for k in wanted if k not in found]
+    if missing or len(given) != len(computing):
+        findings.problem(
+            f"the property {HOST_ID} must number all {len(computing)} computing hosts from 0; "
+            f"found it on {len(given)} hosts, {missing[:1] or ['none']} missing."
+        )
+        return computing
+    return [found[k] for k in wanted]
+
+
+def read_uplink(
+    zone: str, properties: dict[str, str], entries: Entries, findings: Findings
+) -> tuple[float, float]:
+    """Return bandwidth [byte/s] and latency [s] of a zone's uplink, ideal where it names none."""
+    link = properties.get(UPLINK)
+    if link is None:
+        return float("inf"), 0.0
+    if link not in entries.links:
+        findings.problem(
+            f"zone {zone!r}: the property {UPLINK} names the link {link!r}, which the file does "
+            f"not define. {did_you_mean(link, entries.links)}".rstrip()
+        )
+        return float("inf"), 0.0
+    bandwidth, latency = entries.links[link]
+    if bandwidth >= UNLIMITED_BANDWIDTH:
+        bandwidth = float("inf")
+    if bandwidth <= 0:
+        findings.problem(f"zone {zone!r}: its uplink {link!r} has no bandwidth.")
+    return bandwidth, latency
+
+
+def _host(entry: HostEntry, findings: Findings) -> Host:
+    wattages = host_wattages(entry, findings)
+    watts = wattages or ((0.0, 0.0, 0.0),) * len(entry.speeds)
+    return Host(
+        entry.name,
+        tuple(PState(speed, *power) for speed, power in zip(entry.speeds, watts, strict=True)),
+        entry.cores,
+        off_w=host_off_w(entry, findings) if wattages else 0.0,
+        boot_time_s=read_amount(entry.name, entry.properties, BOOT_TIME, findings, entry.line),
+        has_energy=wattages is not None,
+    )
+
+
+def host_wattages(
+    entry: HostEntry, findings: Findings
+) -> tuple[tuple[float, float, float], ...] | None:
+    """Return idle, epsilon and all-cores power [W] of each P-state, None without figures."""
+    if entry.pstate:
+        findings.remark(
+            "start in another pstate than 0; gridsched starts hosts in P-state 0 unless --pstate "
+            "says otherwise",
+            entry.name,
+        )
+    if max(entry.speeds) > entry.speeds[0]:
+        findings.remark("have a faster P-state than P-state 0", entry.name)
+    if "sleep_pstates" in entry.properties:
+        findings.remark(
+            "have Batsim's property sleep_pstates; gridsched takes these P-states as ordinary ones",
+            entry.name,
+        )
+    return read_wattages(entry.name, entry.properties, len(entry.speeds), findings, entry.line)
+
+
+def host_off_w(entry: HostEntry, findings: Findings) -> float:
+    """Return the power while switched off [W]; the old name ``watt_off`` is not read."""
+    return read_amount(entry.name, entry.properties, "wattage_off", findings, entry.line)

@@ -1,0 +1,77 @@
+"""Numbers with units, as SimGrid 4.1 reads them (``xbt_parse_units.cpp``)."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_NUMBER = re.compile(
+    r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?))", re.I
+)
+
+
+def _scaled(units: dict[str, float], prefixes: str, factor: float) -> dict[str, float]:
+    """Return the units and all their multiples, multiplied up in SimGrid's order."""
+    table = {}
+    for unit, value in units.items():
+        table[unit] = value
+        for prefix in prefixes.split():
+            value *= factor
+            table[prefix + unit] = value
+    return table
+
+
+_SHORT = "k M G T P E Z Y"
+_LONG = "kilo mega giga tera peta exa zeta yotta"
+_BINARY = "Ki Mi Gi Ti Pi Ei Zi Yi"
+_RATES = {"bps": 0.125, "Bps": 1.0}
+
+SPEED_UNITS = {**_scaled({"f": 1.0}, _SHORT, 1e3), **_scaled({"flops": 1.0}, _LONG, 1e3)}
+BANDWIDTH_UNITS = {**_scaled(_RATES, _BINARY, 1024.0), **_scaled(_RATES, _SHORT, 1e3)}
+TIME_UNITS = {
+    "w": 604800.0,
+    "d": 86400.0,
+    "h": 3600.0,
+    "m": 60.0,
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "ns": 1e-9,
+    "ps": 1e-12,
+}
+_KINDS = {
+    "speed": (SPEED_UNITS, "f", "f, kf, Mf, Gf, Tf, Pf, Ef or flops, kiloflops, megaflops, ..."),
+    "bandwidth": (
+        BANDWIDTH_UNITS,
+        "Bps",
+        "Bps, kBps, MBps, GBps, KiBps, ..., bps, kbps, Mbps, ...",
+    ),
+    "time": (TIME_UNITS, "s", "w, d, h, m, s, ms, us, ns, ps"),
+}
+
+
+def parse_quantity(text: str, kind: str) -> tuple[float, bool]:
+    """Return a value in SI units and whether `text` named its unit.
+
+    Parameters
+    ----------
+    text : str
+        Number followed by its unit without a blank, for example ``"12.5Mf"``.
+    kind : str
+        ``"speed"`` [flop/s], ``"bandwidth"`` [byte/s] or ``"time"`` [s].
+
+    Raises
+    ------
+    ValueError
+        If it is no finite number or the unit is unknown; the message says what is legal.
+    """
+    units, default, legal = _KINDS[kind]
+    match = _NUMBER.match(text)
+    if not match:
+        raise ValueError(f"{text!r} is no number with a unit ({legal})")
+    number, unit = float(match[1]), text[match.end() :]
+    if not math.isfinite(number):
+        raise ValueError(f"{text!r} is not finite")
+    if unit and unit not in units:
+        raise ValueError(f"{text!r} has the unknown unit {unit!r}; SimGrid knows {legal}")
+    return number * units[unit or default], bool(unit) or number == 0.0

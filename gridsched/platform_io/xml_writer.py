@@ -1,0 +1,280 @@
+"""Write a platform as SimGrid XML 4.1.
+
+Layout: a root zone routed by ``DijkstraCache``, a hub zone with a router (and the master), and
+one star zone for each cluster, joined to the hub by its uplink. Routes are found in microseconds
+between any two of thousands of hosts, whatever the number of clusters. ``network/model=CM02`` and
+``network/crosstraffic=0`` make a message last latency + size / bandwidth.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from gridsched.errors import InputError
+from gridsched.model.platform import Host, Platform
+from gridsched.output_files import write_whole
+from gridsched.platform_io.xml_reader import (
+    BOOT_TIME,
+    CLUSTER_NAME,
+    HOST_ID,
+    UNLIMITED_BANDWIDTH,
+    UPLINK,
+)
+
+_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+"""
+_CONFIG = """  <config>
+    <prop id="network/model" value="CM02"/>
+    <prop id="network/crosstraffic" value="0"/>
+  </config>
+"""
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class NetworkLinks:
+    """Links between a host and its cluster's router, and between the master and the hub.
+
+    Attributes
+    ----------
+    host_bandwidth, master_bandwidth : float
+        Bandwidth in each direction [byte/s]; infinite by default.
+    host_latency_s, master_latency_s : float
+        Latency [s].
+    """
+
+    host_bandwidth: float = math.inf
+    host_latency_s: float = 0.0
+    master_bandwidth: float = math.inf
+    master_latency_s: float = 0.0
+
+
+def write_platform(
+    platform: Platform,
+    path: str | Path,
+    *,
+    command: str,
+    network: NetworkLinks | None = None,
+    force: bool = False,
+) -> None:
+    """Write `platform` so that SimGrid loads it and `read_platform` returns an equal one.
+
+    Parameters
+    ----------
+    platform : Platform
+        Without bystanders; its name and warnings are not written.
+    path : str or Path
+        Target file.
+    command : str
+        The command that makes this file; kept in a comment at the top.
+    network : NetworkLinks, optional
+        Links beside the clusters' uplinks; ideal by default.
+    force : bool
+        Replace an existing file.
+
+    Raises
+    ------
+    InputError
+        If the platform cannot be expressed or the file cannot be written.
+    """
+    text = platform_xml(platform, command=command, network=network)
+    write_whole(path, text, force=force)
+
+
+def platform_xml(platform: Platform, *, command: str, network: NetworkLinks | None = None) -> str:
+    """Return the XML text that `write_platform` writes."""
+    _check(platform)
+    writer = _Writer(platform, network or NetworkLinks())
+    comment = f"<!-- Made by:\n{comment_text(command)}\n-->\n"
+    return _HEAD + comment + "".join(f"{line}\n" for line in writer.lines())
+
+
+def comment_text(command: str) -> str:
+    r"""Return a shell command in a form that XML comments allow.
+
+    A comment must not hold two hyphens in a row: every hyphen after a hyphen becomes ``\-``,
+    which a shell reads as the same hyphen, so that the command can still be pasted. Inside
+    quotes, where a shell would keep the backslash, the quotes are closed around it.
+    """
+    pieces: list[str] = []
+    quote = ""
+    previous = ""
+    escaped = False
+    for character in _ILLEGAL.sub("\ufffd", command):
+        if character == "-" and previous == "-":
+            pieces.append(f"{quote}\\-{quote}")
+        else:
+            pieces.append(character)
+        if not escaped and character in "'\"" and quote in ("", character):
+            quote = "" if quote else character
+        escaped = character == "\\" and quote != "'" and not escaped
+        previous = character
+    return "".join(pieces)
+
+
+class _Names:
+    """Hands out ids that are free in one of SimGrid's name spaces."""
+
+    def __init__(self, taken: Iterable[str]):
+        self.taken = set(taken)
+
+    def claim(self, wanted: str) -> str:
+        name = wanted
+        while not self.taken.isdisjoint({name, f"{name}_UP", f"{name}_DOWN"}):
+            name += "_"
+        self.taken |= {name, f"{name}_UP", f"{name}_DOWN"}
+        return name
+
+
+class _Writer:
+    def __init__(self, platform: Platform, network: NetworkLinks):
+        self.platform = platform
+        self.network = network
+        everyone = [*platform.hosts, *([platform.master] if platform.master else [])]
+        self.points = _Names(host.name for host in everyone)
+        self.links = _Names(())
+        self.unlimited = self.links.claim("unlimited")
+        self.zones = [self.points.claim(cluster.name) for cluster in platform.clusters]
+        self.uplinks = [self.links.claim(f"{zone}_uplink") for zone in self.zones]
+        self.routers = [self.points.claim(f"{zone}_router") for zone in self.zones]
+        order = [h for cluster in platform.clusters for h in cluster.hosts]
+        self.number_hosts = order != sorted(order)
+
+    def lines(self) -> Iterator[str]:
+        root, hub, router = (self.points.claim(n) for n in ("grid", "hub", "hub_router"))
+        yield '<platform version="4.1">'
+        yield _CONFIG.rstrip("\n")
+        yield f'  <zone id={quoteattr(root)} routing="DijkstraCache">'
+        yield from self.hub(hub, router)
+        for c in range(len(self.zones)):
+            yield from self.cluster(c)
+        yield from self.joints(hub, router)
+        yield "  </zone>"
+        yield "</platform>"
+
+    def hub(self, hub: str, router: str) -> Iterator[str]:
+        net = self.network
+        master = self.platform.master
+        yield f'    <zone id={quoteattr(hub)} routing="Cluster">'
+        yield (
+            f'      <link id="{self.unlimited}" bandwidth="{UNLIMITED_BANDWIDTH!r}Bps" '
+            'latency="0s" sharing_policy="FATPIPE"/>'
+        )
+        if master:
+            yield from self.host(master, {"role": "master"})
+            yield from self.host_link(master.name, net.master_bandwidth, net.master_latency_s)
+        yield f"      <router id={quoteattr(router)}/>"
+        yield "    </zone>"
+
+    def cluster(self, c: int) -> Iterator[str]:
+        net = self.network
+        cluster, zone = self.platform.clusters[c], self.zones[c]
+        yield f'    <zone id={quoteattr(zone)} routing="Cluster">'
+        if zone != cluster.name:
+            yield f'      <prop id="{CLUSTER_NAME}" value={quoteattr(cluster.name)}/>'
+        if not _is_ideal(cluster.bandwidth, cluster.latency_s):
+            yield f'      <prop id="{UPLINK}" value={quoteattr(self.uplinks[c])}/>'
+        for h in cluster.hosts:
+            own = {HOST_ID: str(h)} if self.number_hosts else {}
+            yield from self.host(self.platform.hosts[h], own)
+        for h in cluster.hosts:
+            name = self.platform.hosts[h].name
+            yield from self.host_link(name, net.host_bandwidth, net.host_latency_s)
+        yield f"      <router id={quoteattr(self.routers[c])}/>"
+        yield "    </zone>"
+
+    def host(self, host: Host, own: dict[str, str]) -> Iterator[str]:
+        speeds = ",".join(f"{float(state.speed)!r}f" for state in host.pstates)
+        core = f' core="{host.cores}"' if host.cores != 1 else ""
+        properties = dict(own)
+        if host.has_energy:
+            properties["wattage_per_state"] = ", ".join(
+                f"{float(s.idle_w)!r}:{float(s.epsilon_w)!r}:{float(s.busy_w)!r}"
+                for s in host.pstates
+            )
+            properties["wattage_off"] = repr(float(host.off_w))
+        if host.boot_time_s:
+            properties[BOOT_TIME] = repr(float(host.boot_time_s))
+        yield f'      <host id={quoteattr(host.name)} speed="{speeds}"{core}>'
+        for name, value in properties.items():
+            yield f'        <prop id="{name}" value="{value}"/>'
+        yield "      </host>"
+
+    def host_link(self, name: str, bandwidth: float, latency: float) -> Iterator[str]:
+        up = down = self.unlimited
+        if not _is_ideal(bandwidth, latency):
+            link = self.links.claim(f"link_{name}")
+            yield _link(link, bandwidth, latency, "      ")
+            up, down = f"{link}_UP", f"{link}_DOWN"
+        yield (f"      <host_link id={quoteattr(name)} up={quoteattr(up)} down={quoteattr(down)}/>")
+
+    def joints(self, hub: str, router: str) -> Iterator[str]:
+        """Yield the uplinks and the routes over them: links first, as SimGrid's DTD wants."""
+        rows = list(
+            zip(self.platform.clusters, self.zones, self.routers, self.uplinks, strict=True)
+        )
+        for cluster, _, _, link in rows:
+            if not _is_ideal(cluster.bandwidth, cluster.latency_s):
+                yield _link(link, cluster.bandwidth, cluster.latency_s, "    ")
+        for cluster, zone, gateway, link in rows:
+            way = f'{quoteattr(link)} direction="UP"'
+            if _is_ideal(cluster.bandwidth, cluster.latency_s):
+                way = quoteattr(self.unlimited)
+            yield (
+                f"    <zoneRoute src={quoteattr(zone)} dst={quoteattr(hub)} "
+                f"gw_src={quoteattr(gateway)} gw_dst={quoteattr(router)}>"
+                f"<link_ctn id={way}/></zoneRoute>"
+            )
+
+
+def _is_ideal(bandwidth: float, latency: float) -> bool:
+    return math.isinf(bandwidth) and latency == 0.0
+
+
+def _link(name: str, bandwidth: float, latency: float, indent: str) -> str:
+    finite = min(float(bandwidth), UNLIMITED_BANDWIDTH)
+    return (
+        f'{indent}<link id={quoteattr(name)} bandwidth="{finite!r}Bps" '
+        f'latency="{float(latency)!r}s" sharing_policy="SPLITDUPLEX"/>'
+    )
+
+
+def _check(platform: Platform) -> None:
+    """Refuse what SimGrid's XML cannot say."""
+    if platform.bystanders:
+        raise InputError(
+            f"{platform.name}: hosts that a deployment leaves out cannot be written; write the "
+            "platform they come from."
+        )
+    hosts = [*platform.hosts, *([platform.master] if platform.master else [])]
+    seen: set[str] = set()
+    for host in hosts:
+        if host.name in seen:
+            raise InputError(f"{platform.name}: two hosts are called {host.name!r}.")
+        seen.add(host.name)
+        for state in host.pstates:
+            watts = (state.idle_w, state.epsilon_w, state.busy_w, host.off_w, host.boot_time_s)
+            if not (0 < state.speed < math.inf and all(0 <= w < math.inf for w in watts)):
+                raise InputError(
+                    f"{platform.name}: host {host.name!r} needs finite speeds above 0 and powers "
+                    f"of 0 W or more; found {state}."
+                )
+    if not platform.hosts:
+        raise InputError(f"{platform.name}: a platform without computing hosts cannot be written.")
+    for cluster in platform.clusters:
+        if not cluster.hosts:
+            raise InputError(f"{platform.name}: cluster {cluster.name!r} holds no host.")
+        if not (cluster.bandwidth > 0 and 0 <= cluster.latency_s < math.inf):
+            raise InputError(
+                f"{platform.name}: cluster {cluster.name!r} needs a bandwidth above 0 and a "
+                f"latency of 0 s or more; found {cluster.bandwidth} and {cluster.latency_s}."
+            )
+    for name in [*seen, *(cluster.name for cluster in platform.clusters)]:
+        if not name or _ILLEGAL.search(name):
+            raise InputError(f"{platform.name}: {name!r} cannot be a name in an XML file.")

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
+
+
+@pytest.fixture
+def shared_data() -> Callable[[str], Path]:
+    """Return a file of the folder 'shared' beside the checkout; skips where it is absent."""
+
+    def find(name: str) -> Path:
+        path = DATA / name
+        if not path.exists():
+            pytest.skip(f"shared/data/{name} is not beside the checkout")
+        return path
+
+    return find
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[..., Path]:
+    """Write text or bytes into a new file and return its path."""
+
+    def write(content: str | bytes, name: str = "file.txt") -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def platform_text(body: str, version: str = "4.1") -> str:
+    """Return a platform file with the given content."""
+    return (
+        '<?xml version="1.0"?>\n'
+        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
+        f'<platform version="{version}">\n{body}\n</platform>\n'
+    )
+
+
+def zone(body: str) -> str:
+    """Return a platform file with one zone."""
+    return platform_text(f'<zone id="z" routing="Full">\n{body}\n</zone>')
+
+
+def is_close(a: float, b: float) -> bool:
+    """Whether two numbers agree to 1e-12."""
+    return math.isclose(a, b, rel_tol=1e-12)

@@ -1,0 +1,241 @@
+"""SimGrid itself on what we write; skipped where SimGrid is not installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gridsched
+from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.platform_io.check import check_platform_file, with_inspection
+from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
+from gridsched.sim import inspection
+from gridsched.sim.inspection import inspect_platform
+from gridsched.sim.library import is_installed
+
+needs_simgrid = pytest.mark.skipif(not is_installed(), reason="SimGrid is not installed")
+
+# Sends 0 and then 100 bytes from the first host of argv to the second; prints the arrival times
+# and the number of links between any two hosts.
+_TRANSFER = """
+import json, os, sys
+from gridsched.sim.library import load_simgrid
+simgrid = load_simgrid()
+engine = simgrid.Engine(["t", "--log=root.thresh:error"])
+engine.load_platform(sys.argv[1])
+engine.netzone_root.seal()
+hosts = engine.all_hosts
+links = [len(a.route_to(b)[0]) for a in hosts for b in hosts if a is not b]
+times = []
+box = simgrid.Mailbox.by_name("m")
+def send():
+    for size in (0, 100):
+        box.put("x", size)
+def receive():
+    for _ in range(2):
+        box.get()
+        times.append(simgrid.Engine.clock)
+simgrid.Host.by_name(sys.argv[2]).add_actor("s", send)
+simgrid.Host.by_name(sys.argv[3]).add_actor("r", receive)
+engine.run()
+print(json.dumps([times, min(links), max(links)]))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+def transfer(path: Path, source: str, target: str):
+    package = str(Path(gridsched.__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-c", _TRANSFER, str(path), source, target],
+        capture_output=True, text=True, timeout=60, check=True,
+        env={**os.environ, "PYTHONPATH": package},
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+def host(name: str, speed: float = 100.0) -> Host:
+    return Host(name, (PState(speed, 1.0, 2.0, 2.0), PState(speed / 2, 0.5, 1.0, 1.0)))
+
+
+PLATFORM = Platform(
+    (host("a<&\"'é"), host("b"), host("hub"), host("d")),
+    (Cluster("hub", (3, 0), 10.0, 0.5), Cluster("x", (1,)), Cluster("d", (2,), 1e6, 0.25)),
+    host("master", 1e9),
+)
+
+
+@needs_simgrid
+def test_simgrid_agrees_and_routes_everywhere(tmp_path):
+    """Names, cores and speeds are the same, and all pairs of hosts are joined by links."""
+    path = tmp_path / "p.xml"
+    write_platform(PLATFORM, path, command="x --y")
+    report = with_inspection(check_platform_file(path), inspect_platform(path))
+    assert report.problems == ()
+    assert "5 hosts" in report.simgrid
+    times, fewest, _ = transfer(path, "master", "d")
+    assert fewest >= 1
+    assert times == pytest.approx([0.5, 0.5 + 0.5 + 100 / 10.0], rel=1e-12)
+
+
+@needs_simgrid
+def test_host_and_master_links_add_up(tmp_path):
+    """A message lasts the sum of the latencies plus size over the least bandwidth."""
+    path = tmp_path / "p.xml"
+    write_platform(PLATFORM, path, command="x", network=NetworkLinks(5.0, 0.125, 50.0, 1.0))
+    times, _, most = transfer(path, "master", "hub")
+    assert times[0] == pytest.approx(1.0 + 0.25 + 0.125, rel=1e-12)
+    assert times[1] - times[0] == pytest.approx(1.375 + 100 / 5.0, rel=1e-12)
+    assert most == 4
+
+
+@needs_simgrid
+def test_many_clusters_load_fast_enough_to_be_used(tmp_path):
+    """Two thousand clusters of one host load and are inspected."""
+    hosts = tuple(host(f"h{k}", 1.0 + k) for k in range(2000))
+    path = tmp_path / "p.xml"
+    write_platform(Platform(hosts), path, command="x")
+    answer = inspect_platform(path)
+    assert (answer.status, len(answer.hosts)) == ("loaded", 2000)
+
+
+def test_without_simgrid_the_inspection_is_skipped(monkeypatch, tmp_path):
+    """The report says in one line how to get SimGrid and stays fine."""
+    monkeypatch.setattr(inspection, "is_installed", lambda: False)
+    path = tmp_path / "p.xml"
+    write_platform(PLATFORM, path, command="x")
+    report = with_inspection(check_platform_file(path), inspect_platform(path))
+    assert report.is_fine
+    assert report.simgrid.startswith("skipped: SimGrid is not installed")
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "errors", "part"),
+    [
+        (-6, "", "[0.0] a.cpp:1: [root/CRITICAL] No such luck\nBacktrace", "No such luck"),
+        (-11, "", "", "SIGSEGV"),
+        (1, "", "Traceback\nImportError: x", "exit status 1, ImportError: x"),
+        (0, '{"refused": "Parse error"}', "", "Parse error"),
+    ],
+)
+def test_every_way_to_die_is_a_reason(status, output, errors, part):
+    """Aborts, signals and exceptions of the child become one line."""
+    answer = inspection._interpret(status, output, errors)
+    assert answer.status == "refused"
+    assert part in answer.message
+
+
+def test_a_hanging_simgrid_is_a_reason(tmp_path, monkeypatch):
+    """A child that does not answer in time is told so."""
+    monkeypatch.setattr(inspection, "is_installed", lambda: True)
+    monkeypatch.setattr(inspection.sys, "executable", "/bin/sh")
+
+    def hang(*args, **kwargs):
+        raise subprocess.TimeoutExpired("x", kwargs["timeout"])
+
+    monkeypatch.setattr(inspection.subprocess, "run", hang)
+    answer = inspect_platform(tmp_path / "p.xml", timeout_s=2.0)
+    assert (answer.status, answer.message) == ("refused", "no answer within 2 s")
+
+
+FINE = {"batsim_cluster_energy_128.xml": 128, "simgrid_energy_platform.xml": 3}
+BAD = {
+    "batsim_energy_platform.xml": (5, ["'Venus' has 7 speeds but 6", "'Earth' has 9 speeds but 6"],
+                                   "6 energetic profiles for 7 pstates"),
+    "batsim_graphene.xml": (144, ["144 host(s)", "no wattage_per_state"], "host model 'compound'"),
+    "caos_scheduler_miniHPC_energy.xml": (22, ["old property watt_per_state", "0 W"], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*FINE, *BAD])
+def test_other_peoples_platforms(shared_data, name):
+    """Each of the five real files gets a right and useful answer."""
+    path = shared_data(f"platforms/{name}")
+    report = check_platform_file(path)
+    if name in FINE:
+        assert (len(report.hosts), report.problems) == (FINE[name], ())
+        parts, reason = [], None
+    else:
+        number, parts, reason = BAD[name]
+        assert len(report.hosts) == number
+        assert not report.is_fine
+    assert all(part in "\n".join(report.problems) for part in parts)
+    if not is_installed():
+        pytest.skip("SimGrid is not installed: its own answer was not compared")
+    merged = with_inspection(report, inspect_platform(path))
+    added = merged.problems[len(report.problems) :]
+    assert bool(added) == (reason is not None)
+    assert reason is None or reason in added[0]
+
+
+def test_master_of_batsims_cluster(shared_data):
+    """The role property of a cluster of one host makes that host the master."""
+    report = check_platform_file(shared_data("platforms/batsim_cluster_energy_128.xml"))
+    assert report.master is not None
+    assert report.master.name == "master_host0"
+    assert len(report.master.pstates) == 16
+
+
+def test_differences_are_problems(tmp_path):
+    """What SimGrid sees differently from our reader is told by host."""
+    path = tmp_path / "p.xml"
+    write_platform(PLATFORM, path, command="x")
+    report = check_platform_file(path)
+    seen = [
+        inspection.SimGridHost(h.name, h.cores, tuple(s.speed for s in h.pstates), {})
+        for h in (*PLATFORM.hosts, PLATFORM.master)
+    ]
+    assert with_inspection(report, inspection.Inspection("loaded", hosts=tuple(seen))).is_fine
+    seen[1] = inspection.SimGridHost("b", 2, (100.0,), {})
+    seen[2] = inspection.SimGridHost("other", 1, (1.0,), {})
+    problems = with_inspection(report, inspection.Inspection("loaded", hosts=tuple(seen))).problems
+    assert len(problems) == 3
+    assert any("'b'" in text and "2" in text for text in problems)
+    assert any("'other'" in text for text in problems)
+    assert any("'hub'" in text for text in problems)
+
+
+UNITS = ["1.1f", "2.3kf", "83.67952522255192Mf", "0.7Gf", "1e-9Mf", "3Tf", "0.1Pf", "1.7Ef",
+         "16.673E9flops", "1.3kiloflops", "0.3megaflops", "9.9teraflops", "7"]  # fmt: skip
+
+
+@needs_simgrid
+def test_everything_simgrid_reads_is_read_alike(written):
+    """Units to the last bit, all four topologies, cabinets, peers, nested zones, quoting."""
+    common = 'speed="1.1Gf,0.3Gf" core="2" bw="1GBps" lat="1us"'
+    hosts = "".join(f'<host id="u{k}" speed=" {u}, 1f"/>' for k, u in enumerate(UNITS))
+    path = written(
+        f"""
+<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+<AS id="root" routing="Floyd">
+  <zone id="units" routing="Full">{hosts}<host id="&lt;&amp;&quot;é" speed="1f" core="3"/></zone>
+  <cluster id="flat" prefix="f-" suffix="&gt;" radical="0-2,7" {common} bb_bw="1GBps"/>
+  <cluster id="torus" prefix="t" suffix="" radical="0-11" topology="TORUS"
+           topo_parameters="2,2,2" {common}/>
+  <cluster id="tree" prefix="e" suffix="" radical="0-20" topology="FAT_TREE"
+           topo_parameters="2;4,4;1,2;1,2" {common}/>
+  <cluster id="fly" prefix="d" suffix="" radical="0-99" topology="DRAGONFLY"
+           topo_parameters="3,4;3,2;3,1;2" {common}/>
+  <zone id="star" routing="Cluster">
+    <cabinet id="cab" prefix="k" suffix="" radical="5-6" speed="2Gf" bw="1GBps" lat="1us"/>
+    <backbone id="bb" bandwidth="1GBps" latency="0"/>
+  </zone>
+  <zone id="viv" routing="Vivaldi">
+    <peer id="p" speed="3Gf" bw_in="1MBps" bw_out="1MBps" coordinates="0 0 0"/>
+  </zone>
+</AS>
+</platform>""".lstrip("\n"),
+        "all.xml",
+    )
+    report = with_inspection(check_platform_file(path), inspect_platform(path))
+    assert len(report.hosts) == len(UNITS) + 1 + 4 + 8 + 16 + 3 * 3 * 3 * 2 + 2 + 1
+    gaps = [text for text in report.problems if "no wattage_per_state" in text]
+    assert list(report.problems) == gaps
+    assert report.simgrid.startswith("loads it")

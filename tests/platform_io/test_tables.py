@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import ast
+import io
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gridsched.errors import InputError
+from gridsched.platform_io.own_table import parse_pstates
+from gridsched.platform_io.table_headers import recognise_headers
+from gridsched.platform_io.tables import CANONICAL, read_machine_table
+
+from .header_rows import HEADER_ROWS
+
+GREEN = (
+    "Green500_Rank,Computer,Mflops/Watt,Power,Top500_Rank,Rmax,Year\n"
+    '1,"Big, blue",2000,50,7,100000,2011\n'
+    "2,Grün,1000,100,3,100000,2010\n"
+)
+
+
+@pytest.mark.parametrize(("headers", "expected"), HEADER_ROWS)
+def test_headers_are_recognised_by_meaning(headers, expected):
+    """Positions and units of all columns, and nothing else."""
+    found = {name: (c.index, c.factor) for name, c in recognise_headers(headers).items()}
+    assert found == expected
+
+
+def test_all_real_header_variants(shared_data):
+    """All 47 variants give a rank, a machine, and power and efficiency where they have them."""
+    lines = shared_data("green500/header_variants.txt").read_text().splitlines()
+    rows = [ast.literal_eval(line) for line in lines if line.strip()]
+    assert len(rows) == 47
+    for headers in rows:
+        found = recognise_headers(headers)
+        assert {"rank", "computer", "site"} <= set(found)
+        has_power = any("ower" in h and "ource" not in h and "Eff" not in h for h in headers)
+        assert ("power_w" in found) == has_power
+        has_rmax = any(h.lower().startswith("rmax") for h in headers)
+        assert ("rmax_flops" in found) == has_rmax
+        has_efficiency = any("wat" in h.lower() or h == "MFW" for h in headers)
+        assert ("efficiency_flop_per_j" in found) == has_efficiency
+        assert ("cores" in found) == any(
+            h in ("Cores", "Total Cores", "Processors") for h in headers
+        )
+
+
+def test_units_and_columns(written):
+    """Mflops/Watt, kW and, in 2011, GFlop/s become SI values; the year's source is noted."""
+    table = read_machine_table(written(GREEN, "t.csv"))
+    assert tuple(table.frame.columns) == CANONICAL
+    first = table.frame.iloc[0]
+    assert first["computer"] == "Big, blue"
+    assert (first["rank"], first["top500_rank"], first["year"]) == (1, 7, 2011)
+    assert (first["rmax_flops"], first["power_w"]) == (1e14, 5e4)
+    assert first["efficiency_flop_per_j"] == 2e9
+    assert "GFlop/s, as in lists of 2011 (newest year in the table)" in table.notes[0]
+
+
+VARIANTS = {
+    "bom": ("\ufeff" + GREEN).encode(),
+    "cr_only": GREEN.replace("\n", "\r").encode(),
+    "crlf": GREEN.replace("\n", "\r\n").encode(),
+    "latin1": GREEN.encode("latin-1"),
+    "utf16": GREEN.encode("utf-16"),
+    "preamble": ("The Green500\n\nNovember 2011, see site\n" + GREEN).encode(),
+    "empty_rows": GREEN.replace("\n2,", "\n,,,,,,\n\n2,").encode(),
+    "tabs": GREEN.replace(",", "\t").replace("Big\t", "Big,").encode(),
+    "semicolons": GREEN.replace(",", ";").replace("Big;", "Big,").encode(),
+    "comment": GREEN.replace("\n2,", "\n# half time\n2,").encode(),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_all_spellings_of_a_file_give_one_table(written, name):
+    """Byte order mark, line ends, encodings, preambles and delimiters make no difference."""
+    expected = read_machine_table(written(GREEN, "a.csv")).frame
+    pd.testing.assert_frame_equal(read_machine_table(written(VARIANTS[name], "b")).frame, expected)
+
+
+def xlsx(sheets: list[list[list[str]]]) -> bytes:
+    """Return a minimal XLSX file with the given sheets of rows of cells."""
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    numbers = range(1, len(sheets) + 1)
+    kinds = "".join(
+        f'<Override PartName="/xl/worksheets/sheet{n}.xml" ContentType="application/'
+        'vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
+        for n in numbers
+    )
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
+        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override '
+        'PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.'
+        f'spreadsheetml.sheet.main+xml"/>{kinds}</Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r" '
+        f'Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets>'
+        + "".join(f'<sheet name="s{n}" sheetId="{n}" r:id="r{n}"/>' for n in numbers)
+        + "</sheets></workbook>",
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">'
+        + "".join(
+            f'<Relationship Id="r{n}" Type="{office}/worksheet" Target="worksheets/sheet{n}.xml"/>'
+            for n in numbers
+        )
+        + "</Relationships>",
+    }
+    for n, rows in zip(numbers, sheets, strict=True):
+        body = "".join(
+            f'<row r="{r}">'
+            + "".join(
+                f'<c r="{chr(65 + c)}{r}"><v>{cell}</v></c>' if cell.replace(".", "").isdigit()
+                else f'<c r="{chr(65 + c)}{r}" t="inlineStr"><is><t>{cell}</t></is></c>'
+                for c, cell in enumerate(row)
+            )
+            + "</row>"
+            for r, row in enumerate(rows, start=1)
+        )  # fmt: skip
+        sheet = f'<worksheet xmlns="{main}"><sheetData>{body}</sheetData></worksheet>'
+        files[f"xl/worksheets/sheet{n}.xml"] = sheet
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, '<?xml version="1.0"?>' + text)
+    return buffer.getvalue()
+
+
+def test_spreadsheets_by_content(written):
+    """An XLSX file is read whatever its name, from the sheet that has the header."""
+    rows = [line.split(",") for line in GREEN.replace('"Big, blue"', "Big").splitlines()]
+    data = xlsx([[["nothing"], ["here"]], [["The list"], *rows]])
+    table = read_machine_table(written(data, "misnamed.csv"))
+    assert table.frame["power_w"].tolist() == [5e4, 1e5]
+    assert table.frame["computer"].tolist() == ["Big", "Grün"]
+    with pytest.raises(InputError, match="no header row"):
+        read_machine_table(written(xlsx([[["nothing"]]]), "empty.xlsx"))
+    bad = xlsx([[[*rows[0]], ["1", "A", "fast", "1"]]])
+    with pytest.raises(InputError, match="line 2: column 'Mflops/Watt' is 'fast'"):
+        read_machine_table(written(bad, "bad.xlsx"))
+
+
+def test_speed_power_and_efficiency_complete_each_other(written):
+    """Two of three give the third; what is short of two stays and is counted."""
+    text = (
+        "Green500_Rank,Rmax [TFlop/s],Power (kW),Mflops/Watt\n"
+        "1,,50,2000\n2,100,50,\n3,100,,2000\n4,100,,\n5,100,50,1000\n6,100,0,2000\n"
+    )
+    table = read_machine_table(written(text))
+    frame = table.frame
+    assert np.allclose(frame["rmax_flops"], 1e14)
+    assert frame["efficiency_flop_per_j"].tolist()[:3] == [2e9, 2e9, 2e9]
+    assert np.isnan(frame["efficiency_flop_per_j"][3])
+    assert frame["efficiency_flop_per_j"][4] == 1e9
+    assert frame["power_w"][2] == frame["power_w"][5] == 5e4
+    told = "\n".join(table.notes)
+    for part in (
+        "1 rows have no Rmax: efficiency x power",
+        "1 rows have no efficiency: Rmax / power",
+        "1 rows have power 0",
+        "1 rows have an efficiency that is not Rmax / power",
+        "1 of 6 rows give no power or no speed",
+    ):
+        assert part in told
+
+
+@pytest.mark.parametrize(
+    ("name", "year_column", "given", "expected"),
+    [
+        ("x.csv", "2016", None, 1e9),
+        ("x.csv", "2017", None, 1e12),
+        ("x.csv", "2016", 2017, 1e12),
+        ("list_201611.csv", "", None, 1e9),
+        ("list_2017-11.csv", "", None, 1e12),
+        ("list.csv", "", 2012, 1e9),
+    ],
+)
+def test_unit_of_rmax_by_year(written, name, year_column, given, expected):
+    """GFlop/s through 2016, TFlop/s from 2017: --year, the Year column, or the file's name."""
+    text = f"Rank,Rmax,Power,Year\n1,5,3,{year_column}\n"
+    frame = read_machine_table(written(text, name), year=given).frame
+    assert frame["rmax_flops"][0] == 5 * expected
+
+
+def test_a_wrong_year_is_noticed(written):
+    """Where efficiency x power contradicts the unit by a thousand, the year is asked for."""
+    text = "Green500_Rank,Rmax,Power,Mflops/Watt,Year\n1,100,50,2000,2015\n"
+    with pytest.raises(InputError, match="--year"):
+        read_machine_table(written(text, "a.csv"))
+    assert read_machine_table(written(text, "b.csv"), year=2018).frame["rmax_flops"][0] == 1e14
+
+
+def test_join_brings_cores_and_rmax(written):
+    """Rows meet on the TOP500 rank; those without a partner stay."""
+    green = "Green500_Rank,Computer,Mflops/Watt,Power,Top500_Rank\n1,A,2000,50,7\n2,B,1000,100,9\n"
+    top = "Rank,Name,Total Cores,Rmax,Rpeak,Year\n3,x,1,1,1,2011\n7,seven,4096,99000,120000,2011\n"
+    table = read_machine_table(written(green, "g.csv"), join=written(top, "t.csv"))
+    a, b = table.frame.iloc[0], table.frame.iloc[1]
+    assert (a["cores"], a["rmax_flops"], a["rpeak_flops"]) == (4096, 9.9e13, 1.2e14)
+    assert (a["name"], a["computer"]) == ("seven", "A")
+    assert np.isnan(b["cores"])
+    assert b["rmax_flops"] == 1e14
+    assert any("1 of 2 rows found their TOP500 rank" in note for note in table.notes)
+
+
+OWN = (
+    "name,speed,efficiency,idle_power_w,count,pstates,busy_power_w,off_power_w,cluster,cores\n"
+    "a,1e3,2.0,4,3,1:1;0.5:0.25,,1,left,2\n"
+    "b,500,,,,,250,,,\n"
+)
+
+
+def test_own_format(written):
+    """Efficiency or busy power; everything else may be empty."""
+    table = read_machine_table(written(OWN))
+    assert table.own_format
+    frame = table.frame
+    assert frame["rmax_flops"].tolist() == [1000, 500]
+    assert frame["efficiency_flop_per_j"].tolist() == [2, 2]
+    assert frame["power_w"].tolist() == [500, 250]
+    assert frame["count"].tolist() == [3, 1]
+    assert frame["cluster"].tolist() == ["left", ""]
+    assert frame["rank"].tolist() == [1, 2]
+    assert parse_pstates(frame["pstates"][0]) == ((1, 1), (0.5, 0.25))
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "empty"),
+        ("\n\n", "empty"),
+        (b"\x00\x01\x02binary", "binary"),
+        (b"PK\x03\x04 truncated", "spreadsheet"),
+        (b"\xd0\xcf\x11\xe0 truncated", "spreadsheet"),
+        ("a,b,c\n1,2,3\n", "no header row"),
+        ("Rank,Computer,Power,Rmax\n", "no rows"),
+        ("Rank,Computer,Cores,Site\n1,A,5,s\n", "--join"),
+        ("Rank,Computer,Power,Rmax [TFlop/s]\n1,A,-5,3\n", "line 2: column 'Power' is '-5'"),
+        ("Rank,Computer,Power,Rmax [TFlop/s]\n1,A,x5,3\n", "line 2: column 'Power' is 'x5'"),
+        ("Rank,Computer,Power,Rmax [TFlop/s]\n1,A,inf,3\n", "line 2"),
+        ("Rank,Computer,Power (hp),Rmax [TFlop/s],Site\n1,A,5,3,s\n", "unknown unit"),
+        ("Rank,Computer,Power,Rmax\n1,A,5,3\n", "--year"),
+        ("name,speed,efficiency\na,1,1\na,2,2\n", "line 3: machine 'a' occurs twice"),
+        ("name,speed,efficiency\n,1,1\n", "needs a name"),
+        ("name,speed,efficiency\na,0,1\n", "speed 0"),
+        ("name,speed,efficiency\na,nan,1\n", "speed nan"),
+        ("name,speed,efficiency\na,-1,1\n", "'-1'"),
+        ("name,speed,efficiency\na,1,\n", "efficiency"),
+        ("name,speed,efficiency,count\na,1,1,1.5\n", "count"),
+        ("name,speed,efficiency,cores\na,1,1,0\n", "cores"),
+        ("name,speed,efficiency,pstates\na,1,1,1\n", "P-states"),
+        ("name,speed,efficiency,pstates\na,1,1,0.5:1;1:1\n", "fastest"),
+        ("name,speed,efficiency,idle_powr_w\na,1,1,1\n", "Did you mean 'idle_power_w'"),
+        ("name,speed,efficiency,busy_power_w\na,10,1,20\n", "leave one of them out"),
+        ("name,speed,efficiency\n", "no rows"),
+    ],
+)
+def test_bad_tables_are_refused_in_one_line(written, text, part):
+    """Each defect gives one line that names file, line or column."""
+    with pytest.raises(InputError) as caught:
+        read_machine_table(written(text, "table.csv"))
+    message = str(caught.value)
+    assert part in message
+    assert "table.csv" in message
+    assert "\n" not in message
+
+
+def test_bad_joins_and_options_are_refused(written, tmp_path):
+    """A join needs ranks on both sides, something to bring, and the same list."""
+    green = written(GREEN, "g.csv")
+    own = written(OWN, "own.csv")
+    for first, second, part in (
+        (own, green, "own format"),
+        (green, own, "own format"),
+        (green, written("Rank,Name,Site,Power\n7,a,b,1\n", "p.csv"), "neither cores nor Rmax"),
+        (green, written("Rank,Name,Cores\n99,a,5\n", "q.csv"), "shares no TOP500 rank"),
+        (green, written("Green500_Rank,Cores,Mflops/Watt\n1,5,3\n", "r.csv"), "no column with"),
+        (green, tmp_path / "none", "cannot be read"),
+    ):
+        with pytest.raises(InputError, match=part):
+            read_machine_table(first, join=second)
+    with pytest.raises(InputError, match="1993"):
+        read_machine_table(green, year=11)
+
+
+def test_numbers_with_thousands_and_decimal_commas(written):
+    """1,234.5 is a number, and 1,5 where semicolons part the columns."""
+    text = 'Rank,Computer,Power,Rmax [TFlop/s]\n1,A,"1,234.5",3\n'
+    assert read_machine_table(written(text, "a")).frame["power_w"][0] == 1234500
+    text = "Rank;Computer;Power;Rmax [TFlop/s]\n1;A;1,5;3\n"
+    assert read_machine_table(written(text, "b")).frame["power_w"][0] == 1500
+
+
+@pytest.mark.parametrize(
+    ("name", "join", "rows", "usable", "first"),
+    [
+        ("green500_top_201111.csv", None, 500, 500, (172.494e12, 85120.0, 2026.48e6)),
+        ("green500_top_201111.csv", "TOP500_201111.tsv", 500, 500, (172.494e12, 85120, 2026.48e6)),
+        ("TOP500_201111.tsv", None, 500, 283, (10.51e15, 12659890.0, 830.18e6)),
+        ("green500_top_201611.csv", None, 500, 500, (3.307e15, 349500.0, 9462.09e6)),
+        ("green500_top_201711.xlsx", None, 500, 305, (841.96e12, 49500.0, 17.009e9)),
+        ("green500_top_202411.xlsx", None, 500, 199, (4.504e15, 67310.0, 72.7325024e9)),
+    ],
+)
+def test_real_lists(shared_data, name, join, rows, usable, first):
+    """Both CSV, both spreadsheets, the TSV alone and joined, with values read by eye."""
+    other = shared_data(f"green500/{join}") if join else None
+    table = read_machine_table(shared_data(f"green500/{name}"), join=other)
+    frame = table.frame
+    assert len(frame) == rows
+    assert frame[["rmax_flops", "efficiency_flop_per_j"]].notna().all(axis=1).sum() == usable
+    columns = ["rmax_flops", "power_w", "efficiency_flop_per_j"]
+    assert frame.loc[0, columns].tolist() == pytest.approx(first, rel=1e-5)
+    if join:
+        assert frame.loc[0, "cores"] == 16384

@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridsched.errors import InputError
+from gridsched.platform_io import xml_document, xml_entries
+from gridsched.platform_io.xml_entries import expand_radical
+from gridsched.platform_io.xml_reader import read_platform
+from gridsched.platform_io.xml_units import parse_quantity
+
+from .conftest import platform_text, zone
+
+HOST = '<host id="a" speed="1f"/>'
+
+
+def read(written, text):
+    return read_platform(written(text, "p.xml"))
+
+
+def refused(written, text) -> str:
+    with pytest.raises(InputError) as caught:
+        read(written, text)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "p.xml" in message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("1f", "speed", 1.0),
+        ("2.5kf", "speed", 2500.0),
+        ("100.0Mf", "speed", 1e8),
+        ("16.673E9flops", "speed", 16.673e9),
+        ("3gigaflops", "speed", 3e9),
+        ("1Ef", "speed", 1e18),
+        ("10Gbps", "bandwidth", 1.25e9),
+        ("125MBps", "bandwidth", 1.25e8),
+        ("1KiBps", "bandwidth", 1024.0),
+        ("8Kibps", "bandwidth", 1024.0),
+        ("50us", "time", 50 * 1e-6),
+        ("2.4E-5s", "time", 2.4e-5),
+        ("1m", "time", 60.0),
+        ("2w", "time", 1209600.0),
+        ("0", "time", 0.0),
+    ],
+)
+def test_units_are_read_as_simgrid_reads_them(text, kind, value):
+    """The units of SimGrid's DTD give SI values."""
+    assert parse_quantity(text, kind) == (value, True)
+
+
+@pytest.mark.parametrize("text", ["", "f", "1 f", "1Gflops", "1kF", "nanf", "inff", "1e400f"])
+def test_what_is_no_speed_is_refused(text):
+    """Unknown units, blanks, nan and infinity are no speed."""
+    with pytest.raises(ValueError, match=r"number|unit|finite"):
+        parse_quantity(text, "speed")
+
+
+def test_nested_zones_hosts_and_energy(written):
+    """Hosts come in document order with cores, P-states, powers and the zone that holds them."""
+    platform = read(
+        written,
+        platform_text("""
+<config><prop id="network/model" value="CM02"/></config>
+<AS id="root" routing="Full">
+  <zone id="left" routing="Full">
+    <host id="b" speed="100.0Mf, 50Mf" core="4">
+      <prop id="wattage_per_state" value="10:12:20, 9:15"/>
+      <prop id="wattage_off" value="1.5"/>
+      <prop id="boot_time_s" value="30"/>
+    </host>
+  </zone>
+  <zone id="right" routing="Vivaldi">
+    <peer id="a" speed="1Gf" bw_in="1MBps" bw_out="1MBps" coordinates="0 0 0"/>
+  </zone>
+</AS>"""),
+    )
+    b, a = platform.hosts
+    assert (b.name, b.cores, b.off_w, b.boot_time_s, b.has_energy) == ("b", 4, 1.5, 30.0, True)
+    assert [(s.speed, s.idle_w, s.epsilon_w, s.busy_w) for s in b.pstates] == [
+        (1e8, 10.0, 12.0, 20.0),
+        (5e7, 9.0, 9.0, 15.0),
+    ]
+    assert (a.name, a.has_energy, a.pstates[0].busy_w) == ("a", False, 0.0)
+    assert [(c.name, c.hosts) for c in platform.clusters] == [("left", (0,)), ("right", (1,))]
+    assert len(platform.warnings) == 1
+    assert "no wattage_per_state" in platform.warnings[0]
+
+
+def test_cluster_cabinet_and_topologies(written):
+    """Radicals, prefixes and suffixes spell hosts out; a torus makes no more than its nodes."""
+    common = 'speed="1Gf" bw="1GBps" lat="1us"'
+    platform = read(
+        written,
+        platform_text(f"""
+<zone id="root" routing="Floyd">
+  <cluster id="c" prefix="n-" suffix=".x" radical="0-2,7" core="2" {common}
+           bb_bw="2GBps" bb_lat="5ms">
+    <prop id="wattage_per_state" value="1:2"/><prop id="uplink" value="c_backbone"/>
+  </cluster>
+  <cluster id="t" prefix="t" suffix="" radical="0-9" topology="TORUS" topo_parameters="2,2"
+           {common}/>
+  <zone id="k" routing="Cluster"><cabinet id="cab" prefix="k" suffix="" radical="5" {common}/>
+  </zone>
+</zone>"""),
+    )
+    names = [host.name for host in platform.hosts]
+    assert names == ["n-0.x", "n-1.x", "n-2.x", "n-7.x", "t0", "t1", "t2", "t3", "k5"]
+    assert [len(c.hosts) for c in platform.clusters] == [4, 4, 1]
+    assert (platform.clusters[0].bandwidth, platform.clusters[0].latency_s) == (2e9, 5e-3)
+    assert platform.hosts[0].cores == 2
+
+
+def test_uplink_and_master(written):
+    """The uplink property names a link; the master is no computing host."""
+    platform = read(
+        written,
+        zone("""<prop id="uplink" value="wan"/>
+<host id="m" speed="1f"><prop id="role" value="master"/></host>
+<host id="a" speed="1f"/><link id="wan" bandwidth="10Bps" latency="3ms"/>"""),
+    )
+    assert platform.master is not None
+    assert platform.master.name == "m"
+    assert [host.name for host in platform.hosts] == ["a"]
+    assert (platform.clusters[0].bandwidth, platform.clusters[0].latency_s) == (10.0, 3 * 1e-3)
+
+
+def test_host_id_orders_hosts_across_zones(written):
+    """The property host_id numbers hosts where clusters would force another order."""
+    text = zone(
+        "".join(
+            f'<host id="{name}" speed="1f"><prop id="host_id" value="{k}"/></host>'
+            for name, k in (("x", 2), ("y", 0), ("z1", 1))
+        )
+    )
+    platform = read(written, text)
+    assert [host.name for host in platform.hosts] == ["y", "z1", "x"]
+    assert platform.clusters[0].hosts == (2, 0, 1)
+    assert "host_id" in refused(written, text.replace('value="2"', 'value="1"'))
+
+
+def test_blank_lines_before_the_declaration(written):
+    """SimGrid accepts them, and line numbers still count them."""
+    assert len(read(written, "\n\n" + zone(HOST))) == 1
+    assert "line 7" in refused(written, "\n\n" + zone('<host id="a" speed="1x"/>'))
+
+
+def test_wattage_count_mismatch_has_the_agreed_text(written):
+    """The error names host, both counts and what SimGrid needs."""
+    message = refused(
+        written,
+        zone(
+            '<host id="n3" speed="5f,4f,3f,2f,1f">'
+            '<prop id="wattage_per_state" value="1:2,1:2,1:2,1:2"/></host>'
+        ),
+    )
+    assert message.endswith(
+        "p.xml: host 'n3' has 5 speeds but 4 wattage_per_state entries; SimGrid needs one for each."
+    )
+
+
+def host_with(prop: str, value: str) -> str:
+    return zone(f'<host id="a" speed="1f"><prop id="{prop}" value="{value}"/></host>')
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "empty"),
+        ("  \n ", "empty"),
+        (zone(HOST)[:-40], "line"),
+        (b"\x7fELF\x00\x00\x01", "binary"),
+        ("hello", "not well-formed"),
+        ("<deployment/>", "<deployment>"),
+        (platform_text("", version="3"), "simgrid_update_xml"),
+        (platform_text("", version="5"), "version"),
+        (platform_text(""), "no host computes"),
+        (zone('<host id="a" speed="0f"/>'), "more than 0"),
+        (zone('<host id="a" speed="-1f"/>'), "more than 0"),
+        (zone('<host id="a" speed="nanf"/>'), "not finite"),
+        (zone('<host id="a" speed="5furlongs"/>'), "unknown unit"),
+        (zone('<host id="a"/>'), "'speed'"),
+        (zone('<host speed="1f"/>'), "'id'"),
+        (zone('<host id="a" speed="1f" core="0"/>'), "core"),
+        (zone('<host id="a" speed="1f" pstate="1"/>'), "pstate"),
+        (zone(HOST + HOST), "taken already (line 5)"),
+        (zone(HOST + '<router id="a"/>'), "taken already"),
+        (zone(HOST + '<link id="l" bandwidth="1"/><link id="l" bandwidth="1"/>'), "two links"),
+        (zone(HOST + '<link id="l" bandwidth="-1Bps"/>'), "bandwidth of link 'l'"),
+        (zone(HOST + '<link id="l" bandwidth="1Bps" latency="5parsec"/>'), "unknown unit"),
+        (zone('<prop id="uplink" value="lo"/>' + HOST), "does not define"),
+        (zone(HOST + '<storage id="s"/>'), "removed"),
+        (zone(HOST + "<machine/>"), "<machine>"),
+        (host_with("wattage_per_state", "1:-2"), "0 W or more"),
+        (host_with("wattage_per_state", "1:nan"), "0 W or more"),
+        (host_with("wattage_per_state", "1:two"), "no number"),
+        (host_with("wattage_per_state", "1"), "Idle:AllCores"),
+        (host_with("boot_time_s", "-3"), "boot_time_s"),
+        (
+            zone('<host id="a" speed="1f"><prop id="wattage_per_state" value="1:2"/>'
+                 '<prop id="wattage_off" value="x"/></host>'),
+            "wattage_off",
+        ),
+        (
+            zone('<cluster id="c" prefix="h" suffix="" radical="0-3" speed="1f" bw="1Bps" lat="0">'
+                 '<prop id="role" value="master"/></cluster>' + HOST),
+            "4 hosts have the property role=master",
+        ),
+        (
+            zone('<cluster id="c" prefix="h" suffix="" radical="0-9999999" speed="1f" bw="1Bps" '
+                 'lat="0"/>'),
+            "more than 1000000 hosts",
+        ),
+        (
+            zone('<cluster id="c" prefix="h" suffix="" radical="a-b" speed="1f" bw="1Bps" '
+                 'lat="0"/>'),
+            "0-9,12",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_files_are_refused_in_one_line(written, text, part):
+    """Each defect gives one line that names the file and what is wrong."""
+    assert part in refused(written, text)
+
+
+@pytest.mark.parametrize(
+    "prolog",
+    [
+        '<!DOCTYPE platform [<!ENTITY e "x">]>',
+        '<!DOCTYPE platform [<!ENTITY e SYSTEM "file:///etc/hostname">]>',
+        '<!DOCTYPE platform [<!ENTITY % e SYSTEM "http://127.0.0.1/x.dtd"> %e;]>',
+        '<!DOCTYPE platform SYSTEM "elsewhere.dtd">',
+    ],
+)
+def test_entities_are_refused(written, prolog):
+    """Entities that expand or reach outside the file are not followed."""
+    body = '<zone id="z" routing="Full"><host id="&e;" speed="1f"/></zone>'
+    text = f'{prolog}<platform version="4.1">{body}</platform>'
+    assert "entit" in refused(written, text)
+
+
+def test_billion_laughs_do_not_expand(written):
+    """Nested entities are refused at their declaration."""
+    text = '<!DOCTYPE p [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><platform version="4.1"/>'
+    assert "entit" in refused(written, text)
+
+
+def test_missing_folder_and_huge_files_are_refused(tmp_path, written, monkeypatch):
+    """A file that is absent, a folder or too large is named."""
+    for path in (tmp_path / "none.xml", tmp_path):
+        with pytest.raises(InputError, match="cannot be read"):
+            read_platform(path)
+    monkeypatch.setattr(xml_document, "MAX_BYTES", 10)
+    assert "MB" in refused(written, zone(HOST))
+
+
+def test_deep_nesting_is_refused(written):
+    """Nesting beyond any platform ends in one line, not in a recursion error."""
+    deep = "".join(f'<zone id="z{k}" routing="Full">' for k in range(200))
+    assert "nest deeper" in refused(written, platform_text(deep))
+
+
+def test_the_limit_on_hosts_counts_all_clusters(written, monkeypatch):
+    """Several clusters together may not pass the limit."""
+    monkeypatch.setattr(xml_entries, "MAX_HOSTS", 5)
+    cluster = (
+        '<cluster id="{0}" prefix="{0}" suffix="" radical="1-3" speed="1f" bw="1Bps" lat="0"/>'
+    )
+    text = platform_text(
+        f'<zone id="z" routing="Full">{cluster.format("c")}{cluster.format("d")}</zone>'
+    )
+    assert "more than 2 hosts" in refused(written, text)
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 10)), min_size=1, max_size=6))
+def test_radicals_expand_to_their_ranges(pairs):
+    """A radical is the concatenation of its ranges."""
+    text = ",".join(f"{a}-{a + n}" if n else f"{a}" for a, n in pairs)
+    expected = [i for a, n in pairs for i in range(a, a + n + 1)]
+    assert expand_radical(text, 1000) == expected
+
+
+@given(st.binary(max_size=300))
+def test_arbitrary_bytes_never_crash_the_reader(tmp_path_factory, data):
+    """Whatever the bytes, the answer is an InputError."""
+    path = tmp_path_factory.mktemp("bytes") / "p.xml"
+    path.write_bytes(data)
+    with pytest.raises(InputError):
+        read_platform(path)
+
+
+@pytest.mark.parametrize("cut", range(0, 400, 37))
+def test_truncated_files_are_refused(written, cut):
+    """A file cut anywhere before its end is not well-formed."""
+    text = zone(HOST * 1 + "".join(f'<host id="h{k}" speed="1f"/>' for k in range(9)))
+    refused(written, text[: len(text) - 2 - cut])
+
+
+def test_infinite_uplinks_are_the_default(written):
+    """Without the property the uplink is ideal."""
+    cluster = read(written, zone(HOST)).clusters[0]
+    assert (cluster.bandwidth, cluster.latency_s) == (math.inf, 0.0)
