@@ -1,0 +1,90 @@
+"""``gridsched plot``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gridsched.cli.output import ForceOption, QuietOption
+from gridsched.report.export import Export, read_export
+
+plot_app = typer.Typer(
+    name="plot",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Draw figures from an export (`gridsched run ... --export DIR`).",
+    epilog="Each figure is saved with its data: `gantt.png` and `gantt.csv`.",
+)
+
+ExportArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.")
+]
+FigureOption = Annotated[
+    Path,
+    typer.Option("--output", "-o", metavar="FILE", help="Figure to write: .png, .svg or .pdf."),
+]
+
+
+@plot_app.command()
+def gantt(
+    export: ExportArgument,
+    output: FigureOption,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Draw which host executed which task when.
+
+    Cancelled and killed executions are hatched, times in which a host is off are grey; each core
+    of a host has a lane.
+
+    Example: `gridsched plot gantt out -o gantt.svg`
+
+    Exit status: 0 fine, 2 bad input.
+    """
+    from gridsched.report import figures  # matplotlib takes longer to load than the rest
+
+    _draw(figures.gantt, figures.check_target, export, output, force=force, quiet=quiet)
+
+
+@plot_app.command()
+def power(
+    export: ExportArgument,
+    output: FigureOption,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Draw the power of all computing hosts over time, by what they do, and its energy.
+
+    Example: `gridsched plot power out -o power.png --force`
+
+    Exit status: 0 fine, 2 bad input.
+    """
+    from gridsched.report import figures
+
+    _draw(figures.power, figures.check_target, export, output, force=force, quiet=quiet)
+
+
+def _draw(
+    draw: Callable[..., None],
+    check_target: Callable[..., tuple[Path, Path]],
+    folder: Path,
+    output: Path,
+    *,
+    force: bool,
+    quiet: bool,
+) -> None:
+    image, data = check_target(output, force=force)
+    export = read_export(folder)
+    draw(export.trace, output, title=title_of(export), force=force)
+    if not quiet:
+        print(f"Figure: {image}, its data: {data}")
+
+
+def title_of(export: Export) -> str:
+    """Return who was run on what."""
+    scheduler = export.provenance.get("scheduler")
+    run = f"{export.workload_name} on {export.trace.platform.name}"
+    return f"{scheduler}: {run}" if isinstance(scheduler, str) else run

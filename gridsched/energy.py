@@ -1,0 +1,365 @@
+"""Power and energy: the formulas, and the exact integration of a trace. No simulator.
+
+Everything here is computed from the records of a run and the platform's wattages alone, so that
+SimGrid's energy plugin can be checked against it. Power is piecewise constant: it changes when an
+execution starts or ends, when a host changes its P-state, and when it is switched on or off.
+
+The parts of a host's energy:
+
+======== =====================================================================================
+busy     all it draws while at least one core is busy
+idle     what it draws while it is on, has booted, and no core is busy
+boot     what it draws from being switched on until it takes tasks (its idle power)
+off      what it draws while switched off
+======== =====================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gridsched.model.timeline import HostTimeline, host_timeline
+from gridsched.model.trace import ExecutionEnd, Trace
+
+Floats = NDArray[np.float64]
+
+#: The power of a host from `time` on, until its next row.
+POWER_CHANGE = np.dtype([("time", np.float64), ("host", np.int64), ("watts", np.float64)])
+
+
+# ---------------------------------------------------------------------- formulas of paper 004
+
+
+def task_energy(flops: ArrayLike, efficiency: ArrayLike) -> Floats:
+    """Energy of tasks on one-core hosts [J], paper 004 eq. 1: ``ecTask_ij = w_i / eps_j``.
+
+    Parameters
+    ----------
+    flops : array_like
+        Work [flop].
+    efficiency : array_like
+        Efficiency of the host [flop/J], that is (flop/s)/W; broadcast against `flops`.
+    """
+    return np.asarray(flops, dtype=np.float64) / np.asarray(efficiency, dtype=np.float64)
+
+
+def host_energy_004(task_energies_j: ArrayLike, idle_time_s: float, idle_w: float) -> float:
+    """Energy of one host [J], paper 004 eq. 2: its tasks' energy, and its idle power while idle.
+
+    Parameters
+    ----------
+    task_energies_j : array_like
+        Energy of each task it ran [J].
+    idle_time_s : float
+        Time within the makespan in which it is on and runs nothing [s].
+    idle_w : float
+        Idle power [W].
+    """
+    return float(np.sum(task_energies_j) + idle_time_s * idle_w)
+
+
+def total_energy(host_energies_j: ArrayLike) -> float:
+    """Energy of the grid [J], paper 004 eq. 3: the sum over its hosts."""
+    return float(np.sum(host_energies_j))
+
+
+# ---------------------------------------------------------------------- SimGrid's power model
+
+
+def host_power(
+    busy_cores: ArrayLike,
+    cores: ArrayLike,
+    idle_w: ArrayLike,
+    epsilon_w: ArrayLike,
+    busy_w: ArrayLike,
+    is_on: ArrayLike = True,
+    off_w: ArrayLike = 0.0,
+) -> Floats:
+    """Power of hosts [W] as SimGrid 4.1's ``host_energy`` plugin computes it.
+
+    Off: `off_w`. On with load 0: `idle_w`. On with load x in (0, 1]:
+    ``epsilon_w + x * (busy_w - epsilon_w)``, where x = busy cores / cores, at most 1.
+
+    Parameters
+    ----------
+    busy_cores, cores : array_like
+        Cores that compute, and cores there are; all arguments broadcast.
+    idle_w, epsilon_w, busy_w : array_like
+        Power of the whole host in its P-state [W]: no load, the least load, all cores busy.
+    is_on : array_like of bool
+    off_w : array_like
+        Power while switched off [W].
+    """
+    load = np.minimum(np.asarray(busy_cores) / np.asarray(cores), 1.0)
+    loaded = epsilon_w + load * (np.asarray(busy_w) - epsilon_w)
+    return np.where(is_on, np.where(load > 0, loaded, idle_w), off_w)
+
+
+def relative_difference(first_j: ArrayLike, second_j: ArrayLike) -> Floats:
+    """Difference of two energies relative to the larger; 0 if both are 0, nan if one is nan."""
+    first, second = np.asarray(first_j, dtype=np.float64), np.asarray(second_j, dtype=np.float64)
+    larger = np.maximum(np.abs(first), np.abs(second))
+    return np.abs(first - second) / np.where(larger == 0, 1.0, larger)
+
+
+# ---------------------------------------------------------------------- energy of a trace
+
+
+@dataclass(frozen=True)
+class HostEnergy:
+    """Energy of each host over [0, horizon]: computing hosts first, then the others.
+
+    Every array has shape (hosts,) and is in joules. `busy_j`, `idle_j`, `boot_j` and `off_j` sum
+    to `total_j`; `wasted_j` is a part of `busy_j`.
+
+    Attributes
+    ----------
+    names, roles : tuple of str
+        Role ``computing``, ``master`` or ``unused``; the last two are always on and idle in
+        P-state 0, and are left out of the grid's totals.
+    total_j : ndarray of float64
+    busy_j : ndarray of float64
+        All the host draws while at least one core is busy: on one-core hosts eq. 1 of paper 004.
+    idle_j : ndarray of float64
+        While it is on, has booted, and no core is busy.
+    boot_j : ndarray of float64
+        While it boots: its idle power.
+    off_j : ndarray of float64
+        While it is switched off.
+    above_idle_j : ndarray of float64
+        What it draws above its idle power: the sum of `task_energy_j` of its executions.
+    wasted_j : ndarray of float64
+        Share of `busy_j` that went into executions which did not finish their task.
+    """
+
+    names: tuple[str, ...]
+    roles: tuple[str, ...]
+    total_j: Floats
+    busy_j: Floats
+    idle_j: Floats
+    boot_j: Floats
+    off_j: Floats
+    above_idle_j: Floats
+    wasted_j: Floats
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def n_computing(self) -> int:
+        """Number of computing hosts; they are the first ones."""
+        return self.roles.count("computing")
+
+    def grid_total(self, part: str = "total_j") -> float:
+        """Sum of one of the arrays over the computing hosts [J] (paper 004 eq. 3)."""
+        return total_energy(getattr(self, part)[: self.n_computing])
+
+
+def _watts(trace: Trace, timeline: HostTimeline) -> tuple[Floats, Floats]:
+    """Power and idle power [W] of each row of the timeline."""
+    platform, host, pstate = trace.platform, timeline.host, timeline.pstate
+    idle_w = platform.idle_w[host, pstate]
+    off_w = np.array([h.off_w for h in platform.hosts], dtype=np.float64)[host]
+    watts = host_power(
+        timeline.busy_cores, platform.cores[host], idle_w, platform.epsilon_w[host, pstate],
+        platform.busy_w[host, pstate], timeline.is_on, off_w,
+    )  # fmt: skip
+    return watts, idle_w
+
+
+def _sum_by_host(values: Floats, host: NDArray[np.int64], n_hosts: int) -> Floats:
+    """Sum `values` by `host`; pairwise, because plain running sums lose digits over long runs."""
+    sums = np.zeros(n_hosts)
+    if len(values):
+        order = np.argsort(host, kind="stable")
+        present, first = np.unique(host[order], return_index=True)
+        sums[present] = np.add.reduceat(values[order], first)
+    return sums
+
+
+def _share_by_execution(timeline: HostTimeline, joules: Floats) -> Floats:
+    """Divide each row's `joules` evenly among the executions that run in it [J]."""
+    if not len(timeline.first):
+        return np.zeros(0)
+    each = joules / np.maximum(timeline.busy_cores, 1)
+    order = np.argsort(timeline.first)  # keeps the sums between two executions short
+    pairs = np.stack([timeline.first[order], timeline.last[order]], axis=1).ravel()
+    shares = np.empty(len(order))
+    shares[order] = np.add.reduceat(each, pairs)[::2]
+    return shares
+
+
+def task_energy_j(trace: Trace) -> Floats:
+    """Energy of each execution above the idle power of its host [J], shape (executions,).
+
+    What a host with b busy cores draws above its idle power is shared evenly by the b executions.
+    On each host these shares, its idle power while it is on, and its power while it is off sum
+    to its total.
+    """
+    timeline = host_timeline(trace)
+    watts, idle_w = _watts(trace, timeline)
+    return _share_by_execution(timeline, (watts - idle_w) * timeline.duration_s)
+
+
+def busy_energy_j(trace: Trace) -> Floats:
+    """Energy of each execution with its share of the idle power [J], shape (executions,).
+
+    All a host with b busy cores draws is shared evenly by the b executions. On one-core hosts
+    this is `task_energy` (paper 004 eq. 1). The shares sum to `HostEnergy.busy_j`.
+    """
+    timeline = host_timeline(trace)
+    return _share_by_execution(timeline, _watts(trace, timeline)[0] * timeline.duration_s)
+
+
+def trace_energy(trace: Trace) -> HostEnergy:
+    """Integrate the power of every host over [0, `Trace.horizon_s`], exactly.
+
+    Parameters
+    ----------
+    trace : Trace
+
+    Returns
+    -------
+    HostEnergy
+
+    Raises
+    ------
+    InputError
+        If a host has no row at time 0 in `Trace.host_changes`.
+
+    Notes
+    -----
+    Of the trace only times, hosts, P-states and outcomes are used; nothing of SimGrid's meter.
+    """
+    platform, timeline = trace.platform, host_timeline(trace)
+    watts, idle_w = _watts(trace, timeline)
+    joules = watts * timeline.duration_s
+    above = np.where(timeline.is_busy, (watts - idle_w) * timeline.duration_s, 0.0)
+    wasted = _share_by_execution(timeline, joules)
+    wasted[trace.executions["outcome"] == ExecutionEnd.FINISHED] = 0.0
+    n = len(platform)
+    parts = [
+        _sum_by_host(np.where(rows, joules, 0.0), timeline.host, n)
+        for rows in (timeline.is_busy, timeline.is_idle, timeline.is_booting, ~timeline.is_on)
+    ]
+    parts.append(_sum_by_host(above, timeline.host, n))
+    parts.append(_sum_by_host(wasted, trace.executions["host"], n))
+    total = parts[0] + parts[1] + parts[2] + parts[3]
+    others = platform.idle_hosts_named
+    rest = np.array([host.pstates[0].idle_w * trace.horizon_s for _, host in others])
+    nothing = np.zeros(len(others))
+    busy, idle, boot, off, above, wasted = (np.append(part, nothing) for part in parts)
+    idle[n:] = rest
+    return HostEnergy(
+        names=tuple(host.name for host in platform.hosts) + tuple(h.name for _, h in others),
+        roles=("computing",) * n + tuple(role for role, _ in others),
+        total_j=np.append(total, rest), busy_j=busy, idle_j=idle, boot_j=boot, off_j=off,
+        above_idle_j=above, wasted_j=wasted,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------- power over time
+
+
+def power_series(trace: Trace) -> NDArray[np.void]:
+    """Return every change of a computing host's power, exact, in order of time, then host.
+
+    Returns
+    -------
+    ndarray of `POWER_CHANGE`
+        Each host has a row at time 0; between two rows of a host its power is constant.
+    """
+    timeline = host_timeline(trace)
+    watts, _ = _watts(trace, timeline)
+    rows = np.flatnonzero(timeline.changes_of(watts))
+    rows = rows[np.lexsort((timeline.host[rows], timeline.time[rows]))]
+    series = np.empty(len(rows), dtype=POWER_CHANGE)
+    series["time"], series["host"] = timeline.time[rows], timeline.host[rows]
+    series["watts"] = watts[rows]
+    return series
+
+
+@dataclass(frozen=True)
+class GridPower:
+    """Power of all computing hosts together; constant from each time to the next.
+
+    Attributes
+    ----------
+    time : ndarray of float64, shape (instants,)
+        Instants at which something changed [s]; ascending, the first is 0.
+    busy_w, idle_w, boot_w, off_w : ndarray of float64
+        Power of the hosts that are in that state from `time` on [W].
+    horizon_s : float
+        End of the last stretch [s].
+    """
+
+    time: Floats
+    busy_w: Floats
+    idle_w: Floats
+    boot_w: Floats
+    off_w: Floats
+    horizon_s: float
+
+    @property
+    def total_w(self) -> Floats:
+        """Power of all computing hosts [W]."""
+        return self.busy_w + self.idle_w + self.boot_w + self.off_w
+
+    @property
+    def energy_j(self) -> Floats:
+        """Energy consumed up to each time [J]."""
+        return np.append(0.0, np.cumsum(self.total_w[:-1] * np.diff(self.time)))[: len(self.time)]
+
+
+def running_total(
+    timeline: HostTimeline, values: NDArray, *, rows: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Sum over all hosts of a per-host quantity that changes with time, without drift.
+
+    Parameters
+    ----------
+    timeline : HostTimeline
+    values : ndarray, shape (rows of the timeline, quantities)
+        The quantities from the begin of each row on; at least 0.
+    rows : ndarray of bool, shape (rows of the timeline,)
+        The rows that count, each host's first settled one among them.
+
+    Returns
+    -------
+    time : ndarray of float64, shape (instants,)
+    total : ndarray of float64, shape (instants, quantities)
+
+    Notes
+    -----
+    Differences are summed as integers (multiples of 2**-62 of the largest possible total), so
+    that whatever was added is taken away again exactly.
+    """
+    rows = np.flatnonzero(rows)
+    host, time, values = timeline.host[rows], timeline.time[rows], values[rows]
+    new_host = np.ones(len(rows), dtype=bool)
+    new_host[1:] = host[1:] != host[:-1]
+    peaks = np.maximum.reduceat(values, np.flatnonzero(new_host)) if len(rows) else values
+    exponent = 62 - int(np.frexp(max(peaks.sum(), 1e-300))[1])
+    scaled = np.rint(np.ldexp(values, exponent)).astype(np.int64)
+    steps = scaled.copy()
+    steps[1:][~new_host[1:]] -= scaled[:-1][~new_host[1:]]
+    order = np.argsort(time, kind="stable")
+    times, first = np.unique(time[order], return_index=True)
+    sums = np.add.reduceat(steps[order], first) if len(rows) else steps
+    return times, np.ldexp(np.cumsum(sums, axis=0).astype(np.float64), -exponent)
+
+
+def grid_power(trace: Trace) -> GridPower:
+    """Power of all computing hosts together over time, by what they are doing.
+
+    Integrated over the run it gives the parts of `HostEnergy` summed over the computing hosts.
+    """
+    timeline = host_timeline(trace)
+    watts, _ = _watts(trace, timeline)
+    states = (timeline.is_busy, timeline.is_idle, timeline.is_booting, ~timeline.is_on)
+    parts = np.stack([np.where(rows, watts, 0.0) for rows in states], axis=1)
+    time, total = running_total(timeline, parts, rows=timeline.settled)
+    return GridPower(time, *total.T, horizon_s=trace.horizon_s)

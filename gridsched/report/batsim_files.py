@@ -1,0 +1,235 @@
+"""The tables of Batsim's output files, so that evalys and users' own scripts read our runs.
+
+Hosts are numbered by their position in the platform, from 0; those that compute nothing come
+last and appear in `hosts_table` only. What Batsim leaves open or prints as ``NA`` is settled
+here: every number is exact, and every table has its header even if it has no rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched import metrics
+from gridsched.energy import (
+    HostEnergy,
+    busy_energy_j,
+    grid_power,
+    running_total,
+    task_energy_j,
+)
+from gridsched.model.timeline import HostTimeline, host_timeline
+from gridsched.model.trace import TaskState, Trace
+
+Columns = dict[str, NDArray | list]
+
+#: Batsim's P-state of a host that is being switched on.
+SWITCHING_ON = -1
+
+
+def batsim_state(trace: Trace) -> list[str]:
+    """Batsim's word for the final state of each task.
+
+    Dropped, rejected and never started tasks are ``REJECTED``.
+    """
+    words = {
+        TaskState.FINISHED: "COMPLETED_SUCCESSFULLY",
+        TaskState.FAILED: "COMPLETED_FAILED",
+        TaskState.DROPPED: "REJECTED",
+        TaskState.REJECTED: "REJECTED",
+    }
+    started = metrics.deciding_execution(trace) >= 0
+    return [
+        words.get(state, "COMPLETED_KILLED") if ran else "REJECTED"
+        for state, ran in zip(trace.final_state.tolist(), started.tolist(), strict=True)
+    ]
+
+
+def _sum_by_task(trace: Trace, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.bincount(trace.executions["task"], values, minlength=len(trace.tasks))
+
+
+def jobs_table(trace: Trace, workload_name: str) -> Columns:
+    """Rows of ``jobs.csv``: one for each task, in order of submission.
+
+    Start, host and execution time are those of the copy that finished the task. Batsim's columns
+    are followed by ours: `consumed_energy` [J] is what all copies drew above the hosts' idle
+    power, `energy_with_idle` [J] includes their share of it (eq. 1 of paper 004 on one-core
+    hosts); `executions` counts the copies.
+    """
+    tasks, runs, n = trace.tasks, trace.executions, len(trace.tasks)
+    state = np.array(batsim_state(trace), dtype=object)
+    known = state != "REJECTED"
+    chosen = metrics.deciding_execution(trace)
+    submit = tasks.submit_time_s
+
+    def of_copy(column: str) -> NDArray[np.float64]:
+        values = np.full(n, np.nan)
+        values[known] = runs[column][chosen[known]]
+        return values
+
+    def of_job(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(known, values, np.nan)
+
+    start, end = of_copy("start"), of_copy("end")
+    length, turnaround = end - start, end - submit
+    whole = (of_copy("host").tolist(), of_copy("pstate").tolist())
+    hosts, pstates = ([None if v != v else int(v) for v in column] for column in whole)
+    types = ["task"] * n if tasks.task_type is None else [f"type{t}" for t in tasks.task_type]
+    return {
+        "job_id": tasks.labels,
+        "workload_name": [workload_name] * n,
+        "profile": types,
+        "submission_time": submit,
+        "requested_number_of_resources": [1] * n,
+        "requested_time": [-1] * n,  # Batsim's word for no walltime
+        "success": np.array(state == "COMPLETED_SUCCESSFULLY", dtype=bool),
+        "final_state": state,
+        "starting_time": start,
+        "execution_time": length,
+        "finish_time": end,
+        "waiting_time": start - submit,
+        "turnaround_time": turnaround,
+        "stretch": metrics.stretch(turnaround, length),
+        "allocated_resources": hosts,
+        "consumed_energy": of_job(_sum_by_task(trace, task_energy_j(trace))),
+        "metadata": [""] * n,
+        "energy_with_idle": of_job(_sum_by_task(trace, busy_energy_j(trace))),
+        "executions": np.bincount(runs["task"], minlength=n),
+        "pstate": pstates,
+        "flops": tasks.flops,
+    }
+
+
+def hosts_table(trace: Trace) -> Columns:
+    """Rows of ``hosts.csv``: names and P-state 0 of every host; speeds [flop/s], power [W].
+
+    `sleep_pstate` is the number that stands for "off" in ``pstate_changes.csv``.
+    """
+    platform = trace.platform
+    others = platform.idle_hosts_named
+    hosts = platform.hosts + tuple(host for _, host in others)
+    return {
+        "id": list(range(len(hosts))),
+        "name": [host.name for host in hosts],
+        "role": ["computing"] * len(platform) + [role for role, _ in others],
+        "cores": [host.cores for host in hosts],
+        "speed": [host.pstates[0].speed for host in hosts],
+        "idle_power": [host.pstates[0].idle_w for host in hosts],
+        "epsilon_power": [host.pstates[0].epsilon_w for host in hosts],
+        "busy_power": [host.pstates[0].busy_w for host in hosts],
+        "off_power": [host.off_w for host in hosts],
+        "boot_time": [host.boot_time_s for host in hosts],
+        "has_energy": [int(host.has_energy) for host in hosts],
+        "sleep_pstate": [len(host.pstates) for host in hosts],
+    }
+
+
+def machine_states_table(timeline: HostTimeline) -> Columns:
+    """Rows of ``machine_states.csv``: hosts in each state, from each time of change on.
+
+    Nothing takes time to be switched off, so `nb_switching_off` is 0.
+    """
+    states = (~timeline.is_on, timeline.is_booting, timeline.is_idle, timeline.is_busy)
+    flags = np.stack(states, axis=1).astype(np.float64)
+    time, counts = running_total(timeline, flags, rows=timeline.settled)
+    counts = counts.astype(np.int64)
+    changed = np.ones(len(time), dtype=bool)
+    changed[1:] = (counts[1:] != counts[:-1]).any(axis=1)
+    sleeping, booting, idle, computing = counts[changed].T
+    return {
+        "time": time[changed],
+        "nb_sleeping": sleeping,
+        "nb_switching_on": booting,
+        "nb_switching_off": np.zeros_like(sleeping),
+        "nb_idle": idle,
+        "nb_computing": computing,
+    }
+
+
+def pstate_changes_table(trace: Trace, timeline: HostTimeline) -> Columns:
+    """Rows of ``pstate_changes.csv``: P-state of each host at time 0, then every change.
+
+    As in Batsim, a host that is off has a P-state of its own (`sleep_pstate` in ``hosts.csv``,
+    one more than its last), and one that boots has P-state -1.
+    """
+    shown = np.where(timeline.is_on, timeline.pstate, trace.platform.n_pstates[timeline.host])
+    shown[timeline.is_booting] = SWITCHING_ON
+    rows = np.flatnonzero(timeline.changes_of(shown))
+    rows = rows[np.lexsort((timeline.host[rows], timeline.time[rows]))]
+    return {
+        "time": timeline.time[rows],
+        "machine_id": timeline.host[rows],
+        "new_pstate": shown[rows],
+    }
+
+
+def consumed_energy_table(trace: Trace, timeline: HostTimeline) -> Columns:
+    """Rows of ``consumed_energy.csv``: one for each start (s), end (e) and host change (p).
+
+    `energy` is what the computing hosts consumed up to `time` [J]; the last row is at the end of
+    the run. `epower` is their power until `time`, as in Batsim (at time 0: from then on) [W],
+    `wattmin` the power from `time` on if nothing were running [W].
+    """
+    runs, changes, power = trace.executions, trace.host_changes, grid_power(trace)
+    later = changes["time"][changes["time"] > 0]
+    parts = (runs["end"], np.concatenate([power.time[:1], later]), runs["start"])
+    time = np.minimum(np.concatenate(parts), trace.horizon_s)
+    kind = np.repeat(np.array(["e", "p", "s"]), [len(part) for part in parts])
+    order = np.lexsort((kind, time))
+    time, kind = time[order], kind[order]
+    if len(time) and time[-1] < trace.horizon_s:
+        time, kind = np.append(time, trace.horizon_s), np.append(kind, "p")
+    stretch = np.searchsorted(power.time, time, side="right") - 1
+    energy = power.energy_j[stretch] + power.total_w[stretch] * (time - power.time[stretch])
+    before = np.where(time == power.time[stretch], np.maximum(stretch - 1, 0), stretch)
+    off_w = np.array([host.off_w for host in trace.platform.hosts])[timeline.host]
+    least = np.where(timeline.is_on, trace.platform.idle_w[timeline.host, timeline.pstate], off_w)
+    _, wattmin = running_total(timeline, least[:, None], rows=timeline.settled)
+    return {
+        "time": time,
+        "energy": energy,
+        "event_type": kind,
+        "wattmin": wattmin[stretch, 0],
+        "epower": power.total_w[before],
+    }
+
+
+def schedule_values(trace: Trace, energy: HostEnergy) -> dict[str, float | int | None]:
+    """The values of ``schedule.json``; None where nothing finished.
+
+    Waiting, turnaround and slowdown count finished tasks. The makespan is the last finish minus
+    the first submission, as in Batsim 5 (Batsim 4: the last finish). Times of hosts are summed
+    over the computing hosts from time 0 to the end of the run.
+    """
+    found, timeline = metrics.summary(trace, energy), host_timeline(trace)
+    states = batsim_state(trace)
+    rejected, success = states.count("REJECTED"), states.count("COMPLETED_SUCCESSFULLY")
+    n = len(states)
+
+    def time_in(rows: NDArray[np.bool_]) -> float:
+        return float(timeline.duration_s[rows].sum())
+
+    values = {
+        "consumed_joules": found["energy_model_j"],
+        "makespan": found["makespan_s"],
+        "max_slowdown": found["max_slowdown"],
+        "max_turnaround_time": found["max_flow_time_s"],
+        "max_waiting_time": found["max_waiting_time_s"],
+        "mean_slowdown": found["mean_slowdown"],
+        "mean_turnaround_time": found["mean_flow_time_s"],
+        "mean_waiting_time": found["mean_waiting_time_s"],
+        "nb_computing_machines": len(trace.platform),
+        "nb_jobs": n,
+        "nb_jobs_finished": n - rejected,
+        "nb_jobs_killed": n - rejected - success,
+        "nb_jobs_rejected": rejected,
+        "nb_jobs_success": success,
+        "success_rate": success / n if n else None,
+        "time_computing": time_in(timeline.is_busy),
+        "time_idle": time_in(timeline.is_idle),
+        "time_sleeping": time_in(~timeline.is_on),
+        "time_switching_off": 0.0,
+        "time_switching_on": time_in(timeline.is_booting),
+    }
+    return {key: None if value != value else value for key, value in sorted(values.items())}
