@@ -30,7 +30,7 @@ def simulate(
     InvalidDecision, IncompleteRun
         As the controller does.
     """
-    calendar = Calendar(run_time or controller.system.estimates.run_time)
+    calendar = Calendar(run_time)
     while not controller.done:
         now, finished = calendar.next_instant(controller.next_timer)
         if now == float("inf"):

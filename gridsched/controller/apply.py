@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
+from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridsched.controller.execution import Timer, TurnOff, TurnOn
 from gridsched.controller.ledger import QUEUED, RUNNING, VIRTUAL, WAITING
@@ -14,9 +17,9 @@ from gridsched.model.trace import TaskState
 from gridsched.schedulers.decisions import (
     Assign,
     Cancel,
-    Decision,
     Drop,
     Plan,
+    Postpone,
     PowerOff,
     PowerOn,
     WakeAt,
@@ -43,16 +46,11 @@ class DecisionChecks:
             Plan: self._plan,
             Cancel: self._cancel,
             Drop: self._drop,
+            Postpone: self._postpone,
             PowerOff: self._power_off,
             PowerOn: self._power_on,
             WakeAt: self._wake_at,
         }
-
-    def _apply(self, decision: Decision) -> None:
-        handler = self._handlers.get(decision.__class__)
-        if handler is None:
-            self._refuse(f"{decision!r} is no decision; see gridsched.schedulers.decisions")
-        handler(decision)
 
     def _refuse(self, reason: str, task: int | None = None, host: int | None = None) -> NoReturn:
         where = ""
@@ -64,6 +62,13 @@ class DecisionChecks:
             where += f" host {self.system.platform.hosts[host].name if known else host!r}"
         where = f",{where}" if where else ""
         raise InvalidDecision(f"{self.scheduler!r} at t = {self.now:g} s{where}: {reason}.")
+
+    def _whole(self, number: object, what: str) -> int:
+        """Return an id as a plain int; refuse what is no whole number."""
+        try:
+            return index(number)
+        except TypeError:
+            self._refuse(f"{what} is {number!r}; it must be a whole number")
 
     def _need(self, trait: str, decision: str) -> None:
         if not getattr(self.scheduler.traits, trait):
@@ -86,21 +91,36 @@ class DecisionChecks:
             self._check_shared_pstate(task, host, pstate)
 
     def _check_shared_pstate(self, task: int, host: int, pstate: int) -> None:
-        """A host has one P-state for all its cores: what is there must agree."""
+        """A host has one P-state for all its cores: what runs, is fixed and planned must agree.
+
+        One of each is looked at, because they agreed when they came.
+        """
         ledger = self.ledger
-        present = {e.pstate for e in ledger.running[host]} | {k for _, k in ledger.fixed[host]}
-        if present - {pstate}:
-            self._refuse(
-                f"P-state {pstate} on a host whose other work uses P-state {present.pop()}; "
-                "all cores of a host share one",
-                task,
-                host,
-            )
+        present = [e.pstate for e in ledger.running[host][:1]]
+        present += [k for _, k in islice(ledger.fixed[host], 1)]
+        planned = (
+            k for t, k in ledger.virtual[host] if ledger.state_of[t] == VIRTUAL and t != task
+        )
+        present += islice(planned, 1)
+        for other in present:
+            if other != pstate:
+                self._refuse(
+                    f"P-state {pstate} on a host whose other work uses P-state {other}; all cores "
+                    "of a host share one",
+                    task,
+                    host,
+                )
 
     def _assign(self, decision: Assign) -> None:
         task, host, pstate = decision.task, decision.host, decision.pstate
+        if task.__class__ is not int:
+            task = self._whole(task, "task")
+        if host.__class__ is not int:
+            host = self._whole(host, "host")
         if pstate is None:
             pstate = self._default_pstate
+        elif pstate.__class__ is not int:
+            pstate = self._whole(pstate, "pstate")
         ledger = self.ledger
         self._check_place(task, host, pstate)
         state = ledger.state_of[task]
@@ -113,32 +133,33 @@ class DecisionChecks:
         if ledger.free[host] and not ledger.fixed[host] and ledger.boot_end[host] <= self.now:
             self._start(task, host, pstate)
             return
-        if state != RUNNING:
+        if state == RUNNING:
+            ledger.queued_copies.add(task)
+        else:
             ledger.state_of[task] = QUEUED
-        ledger.fixed[host].append((task, pstate))
+        ledger.append_fixed(host, task, pstate)
         if self.staging is not None:
             cluster = int(self.system.platform.cluster_of[host])
             self.staging.data_ready(task, cluster, self.now)
 
     def _plan(self, decision: Plan) -> None:
-        tasks = np.asarray(decision.tasks, dtype=np.int64)
-        hosts = np.asarray(decision.hosts, dtype=np.int64)
-        pstates = decision.pstates
-        if pstates is None:
+        tasks = self._ids(decision.tasks, "tasks")
+        hosts = self._ids(decision.hosts, "hosts")
+        if decision.pstates is None:
             pstates = np.full(len(tasks), self._default_pstate)
+        else:
+            pstates = self._ids(decision.pstates, "pstates")
         if not len(tasks) == len(hosts) == len(pstates):
             self._refuse(f"Plan has {len(tasks)} tasks, {len(hosts)} hosts, {len(pstates)} pstates")
         self._withdraw_plan()
         ledger = self.ledger
         for task, host, pstate in zip(
-            tasks.tolist(), hosts.tolist(), np.asarray(pstates).tolist(), strict=True
+            tasks.tolist(), hosts.tolist(), pstates.tolist(), strict=True
         ):
             self._check_place(task, host, pstate)
             if ledger.state_of[task] != WAITING:
                 state = TaskState(ledger.state_of[task]).name.lower()
                 self._refuse(f"Plan holds a task twice, or one that is {state}", task, host)
-            if ledger.cores[host] > 1 and any(k != pstate for _, k in ledger.virtual[host]):
-                self._refuse("Plan mixes P-states on a host with several cores", task, host)
             ledger.state_of[task] = VIRTUAL
             ledger.virtual[host].append((task, pstate))
         ledger.n_virtual = len(tasks)
@@ -146,66 +167,86 @@ class DecisionChecks:
             clusters = self.system.platform.cluster_of[hosts]
             self.staging.book_plan(tasks, clusters, self.now)
 
+    def _ids(self, values: object, what: str) -> NDArray[np.int64]:
+        """Return a column of a plan as ids; refuse what is no list of whole numbers."""
+        array = np.asarray(values)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            self._refuse(f"Plan.{what} is {values!r}; it must be an array of whole numbers")
+        return array.astype(np.int64)
+
     def _withdraw_plan(self) -> None:
         ledger = self.ledger
-        if ledger.n_virtual:
-            for queue in ledger.virtual:
-                for task, _ in queue:
-                    if ledger.state_of[task] == VIRTUAL:
-                        ledger.waiting_again(task)
-                queue.clear()
-            ledger.n_virtual = 0
+        for queue in ledger.virtual:  # even with nothing planned: assigned tasks are still in it
+            for task, _ in queue:
+                if ledger.state_of[task] == VIRTUAL:
+                    ledger.waiting_again(task)
+            queue.clear()
+        ledger.n_virtual = 0
         if self.staging is not None:
             self.staging.withdraw_planned(self.now)
 
     def _cancel(self, decision: Cancel) -> None:
-        task, host = decision.task, decision.host
-        ledger = self.ledger
+        """End the task's last running copy, on the host that is named or on any; else unqueue."""
+        task, host, ledger = self._whole(decision.task, "task"), decision.host, self.ledger
         if not 0 <= task < len(ledger.state_of):
             self._refuse(f"there are tasks 0 to {len(self.tasks) - 1}", task)
-        hosts = range(self._n_hosts) if host is None else [host]
-        if ledger.state_of[task] == QUEUED:
-            self._need("may_cancel", "Cancel of a queued task")
-            for h in hosts:
-                for entry in [entry for entry in ledger.fixed[h] if entry[0] == task]:
-                    ledger.fixed[h].remove(entry)
-                    ledger.waiting_again(task)
-                    return
+        hosts = range(self._n_hosts)
+        if host is not None:
+            hosts = [self._known_host(host, task)]
+        copies = queued = ()
         if ledger.state_of[task] == RUNNING:
-            self._need("replicates", "Cancel of a running copy")
             copies = [e for h in hosts for e in ledger.running[h] if e.task == task]
-            if copies:
-                self._cancel_running(task, copies[-1])
-                return
-        state = TaskState(ledger.state_of[task]).name.lower()
-        self._refuse(f"Cancel finds no queued or running copy there; the task is {state}", task, host)
+        if ledger.state_of[task] in (RUNNING, QUEUED):
+            queued = [(h, entry) for h in hosts for entry in ledger.fixed[h] if entry[0] == task]
+        if copies:
+            self._need("replicates", "Cancel of a running copy")
+            self.ledger.copies[task].remove(copies[-1])
+            self._stop(copies[-1])
+        elif queued:
+            self._need("may_cancel", "Cancel of a queued task")
+            ledger.remove_fixed(*queued[0])
+        else:
+            state = TaskState(ledger.state_of[task]).name.lower()
+            self._refuse(f"no queued or running copy is there; the task is {state}", task, host)
+        self._settle_state(task)
+        self._start_on_freed()
 
-    def _cancel_running(self, task: int, copy: object) -> None:
-        self.ledger.copies[task].remove(copy)
-        self._stop(copy)
-        if not self.ledger.copies[task]:
-            del self.ledger.copies[task]
-            self.ledger.waiting_again(task)
+    def _settle_state(self, task: int) -> None:
+        """Find the state of a task that lost a copy from the copies that are left."""
+        ledger = self.ledger
+        if ledger.copies.get(task):
+            return
+        ledger.copies.pop(task, None)
+        if any(t == task for queue in ledger.fixed for t, _ in queue):
+            ledger.state_of[task] = QUEUED
+        else:
+            ledger.waiting_again(task)
 
     def _drop(self, decision: Drop) -> None:
         self._need("may_drop", "Drop")
-        task = decision.task
+        task = self._whole(decision.task, "task")
         if not 0 <= task < len(self.ledger.state_of):
             self._refuse(f"there are tasks 0 to {len(self.tasks) - 1}", task)
         state = self.ledger.state_of[task]
         if state not in (WAITING, VIRTUAL):
-            self._refuse(f"only a mappable task can be dropped; it is {TaskState(state).name}", task)
+            name = TaskState(state).name.lower()
+            self._refuse(f"only a mappable task can be dropped; it is {name}", task)
         self.ledger.n_virtual -= state == VIRTUAL
         self._final(task, TaskState.DROPPED)
 
-    def _check_host(self, host: int, trait_of: str) -> None:
-        self._need("powers_hosts", trait_of)
+    def _known_host(self, host: object, task: int | None = None) -> int:
+        host = self._whole(host, "host")
         if not 0 <= host < self._n_hosts:
-            self._refuse(f"there are hosts 0 to {self._n_hosts - 1}", host=host)
+            self._refuse(f"there are hosts 0 to {self._n_hosts - 1}", task, host)
+        return host
+
+    def _postpone(self, decision: Postpone) -> None:
+        self._need("may_drop", "Postpone")
+        self._refuse("Postpone waits for the next budget period, and there is none", decision.task)
 
     def _power_off(self, decision: PowerOff) -> None:
-        host, ledger = decision.host, self.ledger
-        self._check_host(host, "PowerOff")
+        self._need("powers_hosts", "PowerOff")
+        host, ledger = self._known_host(decision.host), self.ledger
         if not ledger.is_on[host]:
             self._refuse("PowerOff of a host that is off", host=host)
         if ledger.running[host] or ledger.fixed[host]:
@@ -216,8 +257,8 @@ class DecisionChecks:
         self.commands.append(TurnOff(host))
 
     def _power_on(self, decision: PowerOn) -> None:
-        host, ledger = decision.host, self.ledger
-        self._check_host(host, "PowerOn")
+        self._need("powers_hosts", "PowerOn")
+        host, ledger = self._known_host(decision.host), self.ledger
         if ledger.is_on[host]:
             self._refuse("PowerOn of a host that is on", host=host)
         ledger.is_on[host] = True

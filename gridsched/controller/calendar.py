@@ -14,7 +14,7 @@ from gridsched.controller.execution import UNENDED, Execution
 
 def instant_width(time: float) -> float:
     """Return how far apart [s] two ends near `time` [s] may be and still be one instant."""
-    return max(1e-9, 1e-12 * time)
+    return 1e-9 if time < 1000.0 else 1e-12 * time
 
 
 class Calendar:
@@ -22,21 +22,23 @@ class Calendar:
 
     Parameters
     ----------
-    run_time : callable
-        ``run_time(task, host, pstate)`` gives the true duration [s].
+    run_time : callable, optional
+        ``run_time(task, host, pstate)`` gives the true duration [s]; without it the end that the
+        controller estimated is the true one.
     """
 
-    def __init__(self, run_time: Callable[[int, int, int], float]) -> None:
+    def __init__(self, run_time: Callable[[int, int, int], float] | None = None) -> None:
         self._run_time = run_time
         self._heap: list[tuple[float, int, Execution]] = []
         self._started = 0
 
     def start(self, execution: Execution) -> None:
         """Fix the end of an execution, ``start + duration``, and note it."""
-        end = execution.start + self._run_time(execution.task, execution.host, execution.pstate)
-        execution.end = end
+        if self._run_time is not None:
+            duration = self._run_time(execution.task, execution.host, execution.pstate)
+            execution.end = execution.start + duration
         self._started += 1
-        heapq.heappush(self._heap, (end, self._started, execution))
+        heapq.heappush(self._heap, (execution.end, self._started, execution))
 
     def next_instant(self, timer: float) -> tuple[float, list[Execution]]:
         """Take the executions of the next instant out of the calendar.

@@ -24,8 +24,9 @@ from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.schedulers.base import Scheduler
+from gridsched.schedulers.decisions import Decision
 
-#: Mapping events in a row that may pass with nothing running, arriving or decided.
+#: Mapping events in a row that may pass with nothing running or to come.
 MAX_BARREN_EVENTS = 1000
 
 _FINISHED = int(ExecutionEnd.FINISHED)
@@ -68,9 +69,7 @@ class Controller(DecisionChecks):
     ) -> None:
         system.platform.check_pstate(system.pstate)
         if scheduler.traits.parallel:
-            raise InputError(
-                f"{scheduler!r} takes node sets; this version runs serial tasks only."
-            )
+            raise InputError(f"{scheduler!r} takes node sets; this version runs serial tasks only.")
         self.system = system
         self.tasks = tasks
         self.scheduler = scheduler
@@ -81,7 +80,7 @@ class Controller(DecisionChecks):
         self.staging = Staging(system.platform, tasks) if tasks.files is not None else None
         self.state = State(system, tasks, self.ledger, self.staging)
         self.commands: list[Command] = []
-        self._stopwatch = stopwatch
+        self._stopwatch = stopwatch or (lambda: 0.0)
         self._run_time = system.estimates.run_time
         self._submit: list[float] = tasks.submit_time_s.tolist()
         self._submitted = 0
@@ -92,6 +91,7 @@ class Controller(DecisionChecks):
         self._timer_count = 0
         self._next_event = 0 if system.mapping_interval_s else None
         self._barren_events = 0
+        self._freed: list[int] = []
         self._replicates = scheduler.traits.replicates
         self._asked = scheduler.traits.asked
         self._prepare_checks()
@@ -153,6 +153,8 @@ class Controller(DecisionChecks):
         self._finished_together = finished
         for execution in finished:
             self._finish(execution)
+        if self._freed:
+            self._start_on_freed()
         news = bool(finished)
         first_new = self._submitted
         if now >= self.next_timer:
@@ -166,48 +168,60 @@ class Controller(DecisionChecks):
         event_due = news
         if self._next_event is not None:
             event_due = self._event_is_due()
+        if self.ledger.n_virtual:
             self._fill_pending_slots()
-        decided = 0
         if self._asked == "arrival":
             for task in range(first_new, self._submitted):
                 if self.ledger.state_of[task] == WAITING:
-                    decided += self._ask(only=task)
+                    self._ask(only=task)
         elif self._asked == "start":
             if first_new == 0 and self._submitted:
-                decided = self._ask()
+                self._ask()
         elif event_due:
-            decided = self._ask()
+            self._ask()
         if self.ledger.n_virtual:
             self._start_planned()
-        if not decided:
+        if self.ledger.busy_cores:
+            self._barren_events = 0
+        elif self.ledger.open_tasks:
             self._check_progress(event_due)
 
     def _event_is_due(self) -> bool:
         interval = self.system.mapping_interval_s
         due = self._next_event * interval <= self.now + instant_width(self.now)
         if due:
-            self._next_event = math.floor(self.now / interval + 1e-9) + 1
+            passed = math.floor(self.now / interval + 1e-9)
+            self._next_event = max(passed, self._next_event) + 1
             self._renew_next_timer()
         return due
 
-    def _ask(self, only: int | None = None) -> int:
-        """Ask the policy once and apply what it answers; return how many decisions it took."""
+    def _ask(self, only: int | None = None) -> None:
+        """Ask the policy once and apply what it answers."""
         state = self.state.renew(self.now, len(self._submit) - self._submitted, only)
         self.mapping_events += 1
         if self._stopwatch is None:
-            decisions = list(self.scheduler.schedule(state))
+            decisions = self._decisions(state)
         else:
             began = self._stopwatch()
-            decisions = list(self.scheduler.schedule(state))
+            decisions = self._decisions(state)
             self.policy_time_s += self._stopwatch() - began
+        handlers = self._handlers
         for decision in decisions:
-            self._apply(decision)
-        return len(decisions)
+            handler = handlers.get(decision.__class__)
+            if handler is None:
+                self._refuse(f"{decision!r} is no decision; see gridsched.schedulers.decisions")
+            handler(decision)
+
+    def _decisions(self, state: State) -> list[Decision]:
+        """Return all that the policy decides, before any of it is applied."""
+        decisions = self.scheduler.schedule(state)
+        if decisions is None:
+            self._refuse("schedule() returned None; return a list of decisions, or an empty one")
+        return list(decisions)
 
     def _check_progress(self, event_due: bool) -> None:
-        """Raise if nothing runs, nothing will come and the policy does nothing about it."""
-        ledger = self.ledger
-        if self._submitted < len(self._submit) or self._timers or any(ledger.running):
+        """Raise if nothing runs and nothing will come: then nothing will ever happen again."""
+        if self._submitted < len(self._submit) or self._timers:
             self._barren_events = 0
             return
         if self._next_event is not None:
@@ -236,11 +250,18 @@ class Controller(DecisionChecks):
             execution.outcome = _CANCELLED
         else:
             execution.outcome = _FINISHED
-            self._final(task, FINISHED)
+            ledger.state_of[task] = FINISHED
+            ledger.open_tasks -= 1
             if self._replicates:
                 self._cancel_copies(task)
         ledger.core_freed(host)
         if ledger.fixed[host]:
+            self._freed.append(host)
+
+    def _start_on_freed(self) -> None:
+        """Serve the queues of hosts with a core set free, after all that set one free."""
+        freed, self._freed = sorted(set(self._freed)), []
+        for host in freed:
             self._start_queued(host)
 
     def _final(self, task: int, state: TaskState) -> None:
@@ -251,20 +272,21 @@ class Controller(DecisionChecks):
         for copy in self.ledger.copies.pop(task, ()):
             if copy.outcome == UNENDED and copy not in self._finished_together:
                 self._stop(copy)
-        for queue in self.ledger.fixed:
-            for entry in [entry for entry in queue if entry[0] == task]:
-                queue.remove(entry)
+        if task in self.ledger.queued_copies:
+            self.ledger.queued_copies.remove(task)
+            for host, queue in enumerate(self.ledger.fixed):
+                for entry in [entry for entry in queue if entry[0] == task]:
+                    self.ledger.remove_fixed(host, entry)
 
     def _stop(self, copy: Execution) -> None:
         """End a running copy as cancelled; its core is free at once."""
-        has_begun = copy.start <= self.now
         copy.stop(self.now, ExecutionEnd.CANCELLED)
-        if has_begun:
+        if copy.has_begun:
             self.commands.append(Stop(copy))
         self.ledger.running[copy.host].remove(copy)
         self.ledger.core_freed(copy.host)
         if self.ledger.fixed[copy.host]:
-            self._start_queued(copy.host)
+            self._freed.append(copy.host)
 
     def _take_timers(self) -> bool:
         """Apply all host changes, submissions and wakes that are due; return if any asks."""
@@ -273,8 +295,7 @@ class Controller(DecisionChecks):
         while self._timers and self._timers[0][0] <= limit:
             _, kind, _, (host, execution) = heapq.heappop(self._timers)
             if kind == Timer.BOOTED:
-                self._booted(host)
-                news = True
+                news |= self._booted(host)
             elif kind == Timer.DATA_READY:
                 if execution.outcome == UNENDED:
                     self._begin(execution)
@@ -291,11 +312,14 @@ class Controller(DecisionChecks):
         self._renew_next_timer()
         return news
 
-    def _booted(self, host: int) -> None:
-        if self.ledger.is_on[host] and self.ledger.free[host]:
-            self.ledger.set_idle(host, idle=True)
-            if self.ledger.fixed[host]:
-                self._start_queued(host)
+    def _booted(self, host: int) -> bool:
+        """Let the host take tasks, unless it was switched off, or off and on, since then."""
+        ledger = self.ledger
+        if not ledger.is_on[host] or ledger.boot_end[host] > self.now:
+            return False
+        ledger.set_idle(host, idle=True)
+        self._start_queued(host)
+        return True
 
     # ------------------------------------------------------------------ starting tasks
 
@@ -319,6 +343,7 @@ class Controller(DecisionChecks):
 
     def _begin(self, execution: Execution) -> None:
         ledger, host = self.ledger, execution.host
+        execution.has_begun = True
         if ledger.pstate[host] != execution.pstate:
             ledger.pstate[host] = execution.pstate
             ledger.host_changed(execution.start, host)
@@ -352,12 +377,12 @@ class Controller(DecisionChecks):
         if not slots or not ledger.n_virtual:
             return
         for host, queue in enumerate(ledger.virtual):
-            while queue and len(ledger.fixed[host]) < slots:
+            while queue and ledger.is_on[host] and len(ledger.fixed[host]) < slots:
                 task, pstate = queue.popleft()
                 if ledger.state_of[task] == VIRTUAL:
                     ledger.n_virtual -= 1
                     ledger.state_of[task] = QUEUED
-                    ledger.fixed[host].append((task, pstate))
+                    ledger.append_fixed(host, task, pstate)
             self._start_queued(host)
 
     # ------------------------------------------------------------------ result

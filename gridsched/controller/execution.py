@@ -33,9 +33,16 @@ class Execution:
         The end the scheduler may know of [s].
     outcome : int
         `UNENDED`, or the `ExecutionEnd` once it ended.
+    has_begun : bool
+        False while its core waits for input files.
+    is_awaited, is_reported : bool
+        For a driver that waits until a simulator has reported all ends of an instant.
     """
 
-    __slots__ = ("end", "estimated_end", "host", "outcome", "pstate", "start", "task")
+    # no __slots__: defaults in the class make one of 100,000 executions cheaper to create
+    outcome = UNENDED
+    is_awaited = False
+    is_reported = False
 
     def __init__(
         self, task: int, host: int, pstate: int, start: float, estimated_end: float
@@ -47,6 +54,9 @@ class Execution:
         self.end = estimated_end
         self.estimated_end = estimated_end
         self.outcome = UNENDED
+        self.has_begun = False
+        self.is_awaited = False
+        self.is_reported = False
 
     def stop(self, time: float, outcome: ExecutionEnd) -> None:
         """Note that the execution ended at `time` [s] as `outcome`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,8 @@ class Ledger:
         All of them, in order of start.
     open_tasks : int
         Tasks without a final state.
+    busy_cores : int
+        Cores that execute, or wait for the input files of what they will execute.
     """
 
     def __init__(self, system: System, tasks: Tasks, hosts_off: frozenset[int]) -> None:
@@ -63,24 +66,44 @@ class Ledger:
         self.virtual: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
         self.executions: list[Execution] = []
         self.copies: dict[int, list[Execution]] = {}
+        self.queued_copies: set[int] = set()
         self.host_changes = [(0.0, h, system.pstate, self.is_on[h]) for h in range(n)]
         self.open_tasks = len(tasks)
+        #: hosts on which more than an append to the fixed queue, or just that, has happened
+        self.changed: set[int] = set(range(n))
+        self.grown: set[int] = set()
+        self.busy_cores = 0
         self.n_virtual = 0
         self._first_waiting = 0
-        #: ids of hosts that are on, not booting, and have a free core; ascending
+        #: ids of hosts that are on, not booting, and have a free core; ascending. Their fixed
+        #: queues are empty, because a free core takes from them at once.
         self.idle: list[int] = [h for h in range(n) if self.is_on[h]]
 
     def core_freed(self, host: int) -> None:
         """Give a core back; the host becomes idle if it was full."""
+        self.busy_cores -= 1
+        self.changed.add(host)
         self.free[host] += 1
         if self.free[host] == 1:
             insort(self.idle, host)
 
     def core_taken(self, host: int) -> None:
         """Take a core; a full host is no longer idle."""
+        self.busy_cores += 1
+        self.changed.add(host)
         self.free[host] -= 1
         if not self.free[host]:
             del self.idle[bisect_left(self.idle, host)]
+
+    def append_fixed(self, host: int, task: int, pstate: int) -> None:
+        """Append a task to the host's fixed queue."""
+        self.fixed[host].append((task, pstate))
+        self.grown.add(host)
+
+    def remove_fixed(self, host: int, entry: tuple[int, int]) -> None:
+        """Take the first such entry out of the host's fixed queue."""
+        self.fixed[host].remove(entry)
+        self.changed.add(host)
 
     def set_idle(self, host: int, *, idle: bool) -> None:
         """Add the host to, or take it out of, the hosts that can take a task."""
@@ -94,6 +117,7 @@ class Ledger:
     def host_changed(self, time: float, host: int) -> None:
         """Note the host's present P-state and power switch."""
         self.host_changes.append((time, host, self.pstate[host], self.is_on[host]))
+        self.changed.add(host)
 
     def waiting_again(self, task: int) -> None:
         """Put a submitted, queued or planned task back among the waiting ones."""
@@ -121,8 +145,9 @@ class Ledger:
 
     def execution_records(self) -> NDArray[np.void]:
         """Return all executions as an array of `EXECUTION`, in order of their start."""
-        rows = [(e.task, e.host, e.pstate, e.start, e.end, e.outcome) for e in self.executions]
-        records = np.array(rows, dtype=EXECUTION)
+        records = np.empty(len(self.executions), dtype=EXECUTION)
+        for name in EXECUTION.names:  # column by column: five times faster than row by row
+            records[name] = list(map(attrgetter(name), self.executions))
         return records[np.argsort(records["start"], kind="stable")]
 
     def host_change_records(self) -> NDArray[np.void]:

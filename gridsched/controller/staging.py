@@ -7,6 +7,7 @@ or to a plan; a new plan withdraws those that have not begun.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,23 @@ from numpy.typing import NDArray
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import Tasks
+
+
+@dataclass(slots=True)
+class Transfer:
+    """Files on their way into a cluster from `begin` to `end` [s].
+
+    `fixed` once a task relies on them that cannot be planned again.
+    """
+
+    begin: float
+    end: float
+    files: list[int]
+    fixed: bool
+
+    def is_kept(self, now: float) -> bool:
+        """Whether a new plan at `now` [s] leaves the transfer alone."""
+        return self.fixed or self.begin <= now
 
 
 class Staging:
@@ -39,10 +57,8 @@ class Staging:
         self._clusters = platform.clusters
         self.available = np.full((len(files), len(platform.clusters)), np.inf)
         self.uplink_free = np.zeros(len(platform.clusters))
-        # (begin, ready, files, fixed) of each cluster, in order of booking
-        self._booked: list[list[tuple[float, float, list[int], bool]]] = [
-            [] for _ in platform.clusters
-        ]
+        #: transfers into each cluster, in order of booking
+        self._booked: list[list[Transfer]] = [[] for _ in platform.clusters]
         cluster_of = {cluster.name: c for c, cluster in enumerate(platform.clusters)}
         for h, host in enumerate(platform.hosts):
             cluster_of.setdefault(host.name, int(platform.cluster_of[h]))
@@ -59,11 +75,16 @@ class Staging:
     def data_ready(self, task: int, cluster: int, now: float, *, fixed: bool = True) -> float:
         """Return when the task's files are in the cluster [s], booking missing transfers.
 
-        A booking that is not `fixed` can be withdrawn until it begins.
+        A booking that is not `fixed` can be withdrawn until it begins; a `fixed` call fixes those
+        that were made before for the same files, too.
         """
         needed = list(self._needs[task])
         if not needed:
             return now
+        if fixed:
+            for transfer in self._booked[cluster]:
+                if not transfer.fixed:
+                    transfer.fixed = any(f in transfer.files for f in needed)
         times = self.available[needed, cluster]
         ready = max([now, *times[np.isfinite(times)].tolist()])
         missing = [f for f, time in zip(needed, times, strict=True) if time == np.inf]
@@ -74,27 +95,25 @@ class Staging:
             ready = max(ready, end)
             self.available[missing, cluster] = ready
             self.uplink_free[cluster] = ready
-            self._booked[cluster].append((begin, ready, missing, fixed))
+            self._booked[cluster].append(Transfer(begin, ready, missing, fixed))
         return ready
-
-    def _kept(self, cluster: int, now: float) -> list[tuple[float, float, list[int], bool]]:
-        return [booked for booked in self._booked[cluster] if booked[3] or booked[0] <= now]
 
     def begun(self, now: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return (file available [s], uplink free [s]) of what a new plan cannot withdraw."""
-        available, uplink_free = self.available.copy(), self.uplink_free.copy()
+        available, uplink_free = self.available.copy(), np.zeros(len(self._clusters))
         for cluster, booked in enumerate(self._booked):
-            kept = self._kept(cluster, now)
             for transfer in booked:
-                if transfer not in kept:
-                    available[transfer[2], cluster] = np.inf
-            uplink_free[cluster] = kept[-1][1] if kept else 0.0
+                if transfer.is_kept(now):
+                    uplink_free[cluster] = transfer.end
+                else:
+                    available[transfer.files, cluster] = np.inf
         return available, uplink_free
 
     def withdraw_planned(self, now: float) -> None:
         """Forget all planned transfers that have not begun at `now` [s]."""
         self.available, self.uplink_free = self.begun(now)
-        self._booked = [self._kept(cluster, now) for cluster in range(len(self._booked))]
+        for booked in self._booked:
+            booked[:] = [transfer for transfer in booked if transfer.is_kept(now)]
 
     def book_plan(self, tasks: Iterable[int], clusters: Iterable[int], now: float) -> None:
         """Book the transfers of a plan in its order."""

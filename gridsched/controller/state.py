@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.controller.ledger import Ledger
+from gridsched.controller.ready_times import ReadyTimes
 from gridsched.controller.staging import Staging
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
@@ -43,6 +44,7 @@ class State:
         self._system = system
         self._ledger = ledger
         self._staging = staging
+        self._ready_times = ReadyTimes(ledger, system.estimates.run_time)
         self._only: int | None = None
         self._views: dict[str, NDArray] = {}
 
@@ -70,15 +72,15 @@ class State:
     def mappable(self) -> NDArray[np.int64]:
         """Ids of tasks that may be mapped (waiting or virtually queued), ascending."""
         if self._only is not None:
-            return np.array([self._only])
+            return self._view("mappable", lambda: np.array([self._only]))
         return self._view("mappable", self._ledger.mappable)
 
     def idle_cores(self) -> list[int]:
         """Return the hosts that could start a task now, ascending, once for each free core."""
         ledger = self._ledger
         if ledger.one_core:
-            return [h for h in ledger.idle if not ledger.fixed[h]]
-        return [h for h in ledger.idle if not ledger.fixed[h] for _ in range(ledger.free[h])]
+            return ledger.idle.copy()
+        return [h for h in ledger.idle for _ in range(ledger.free[h])]
 
     @property
     def running(self) -> NDArray[np.void]:
@@ -99,24 +101,7 @@ class State:
         Running work and fixed queues count, virtual queues do not. Rows ascend; they are padded
         with infinity, and a host that is off has nothing else.
         """
-        return self._view("core_ready_time", self._core_ready_time)
-
-    def _core_ready_time(self) -> NDArray[np.float64]:
-        ledger, now = self._ledger, self.now
-        run_time = self.estimates.run_time
-        ready = np.full((len(ledger.cores), max(ledger.cores, default=1)), np.inf)
-        for h, cores in enumerate(ledger.cores):
-            if not ledger.is_on[h]:
-                continue
-            free_from = max(now, ledger.boot_end[h])
-            ends = [max(free_from, e.estimated_end) for e in ledger.running[h]]
-            ends += [free_from] * (cores - len(ends))
-            ends.sort()
-            for task, pstate in ledger.fixed[h]:
-                ends[0] += run_time(task, h, pstate)
-                ends.sort()
-            ready[h, :cores] = ends
-        return ready
+        return self._view("core_ready_time", lambda: self._ready_times.table(self.now))
 
     @property
     def ready_time(self) -> NDArray[np.float64]:

@@ -10,19 +10,24 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import cloudpickle
 
 from gridsched import errors
-from gridsched.errors import MissingDependency, SimulationError
+from gridsched.errors import InputError, MissingDependency, SimulationError
 from gridsched.model.trace import Trace
-from gridsched.sim import wire
+from gridsched.sim import child, wire
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.sim.request import SimulationOutcome, SimulationRequest
 
 #: numpy's and numba's threads would make forking unsafe; one simulation uses one CPU anyway.
 _SINGLE_THREADED = {
-    name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
 }
 _NOISE = re.compile(r"Configuration change: Set |No core dump was generated")
 _TROUBLE = re.compile(r"CRITICAL|ERROR|exception|Deadlock|terminate|Error")
@@ -77,24 +82,70 @@ class SimulationServer:
         GridschedError
             What the run raised, or a `SimulationError` for a crash, dead-lock or time-out.
         """
-        message = pickle.dumps((request.timeout_s, cloudpickle.dumps(request)))
+        where = f"SimGrid on {request.platform_file.name}"
+        records, log = self.call(partial(child.simulate, request), request.timeout_s, where)
+        trace = Trace(platform=request.system.platform, tasks=request.tasks, **records.fields)
+        return SimulationOutcome(trace, records.plugin_j, log)
+
+    def call(
+        self,
+        function: Callable[[], Any],
+        timeout_s: float | None = None,
+        where: str = "The simulation",
+    ) -> tuple[Any, str]:
+        """Call a function in a fresh process that may make one SimGrid engine.
+
+        Parameters
+        ----------
+        function : callable
+            Without arguments; it and what it returns are pickled.
+        timeout_s : float, optional
+            Wall time after which the process is ended [s].
+        where : str
+            Begin of the error messages.
+
+        Returns
+        -------
+        result
+            What the function returned.
+        log : str
+            What was written on stderr.
+
+        Raises
+        ------
+        GridschedError
+            What the function raised, or a `SimulationError` for a crash or time-out.
+        """
+        try:
+            message = pickle.dumps((timeout_s, cloudpickle.dumps(function)))
+        except (TypeError, AttributeError, pickle.PicklingError) as error:
+            raise InputError(
+                f"{where}: the scheduler (or what it holds) cannot be sent to the simulating "
+                f"process: {error}. Keep only what can be pickled in it."
+            ) from None
         try:
             wire.send(self._process.stdin.fileno(), message)
             answer = wire.receive(self._process.stdout.fileno())
-        except BaseException:  # whatever is on its way no longer belongs to a question
-            self._process.kill()
-            raise
+        except BaseException as error:  # whatever is on its way no longer belongs to a question
+            self._end_at_once()
+            if not isinstance(error, OSError):
+                raise
+            answer = None
         if answer is None:
-            raise SimulationError("The simulation server ended unexpectedly; was it killed?")
-        return _understand(pickle.loads(answer), request)
+            self._end_at_once()
+            raise SimulationError(f"{where}: the simulation server has ended; was it killed?")
+        return _understand(pickle.loads(answer), timeout_s, where)
+
+    def _end_at_once(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
 
-def _understand(answer: dict, request: SimulationRequest) -> SimulationOutcome:
-    """Return the outcome, or raise the error that an answer means."""
+def _understand(answer: dict, timeout_s: float | None, where: str) -> tuple[Any, str]:
+    """Return (result, log), or raise the error that an answer means."""
     lines = [line for line in answer["log"].splitlines() if not _NOISE.search(line)]
-    where = f"SimGrid on {request.platform_file.name}"
     if answer["timed_out"]:
-        raise SimulationError(f"{where}: ended after the time-out of {request.timeout_s:g} s.")
+        raise SimulationError(f"{where}: ended after the time-out of {timeout_s:g} s.")
     if answer["payload"] is None or answer["signal"]:
         how = f"exit status {answer['status']}"
         if answer["signal"]:
@@ -106,9 +157,7 @@ def _understand(answer: dict, request: SimulationRequest) -> SimulationOutcome:
         if name == "SimulationError" and (said := _complaint(lines, default="")):
             text = f"{text} SimGrid said: {said}"
         raise getattr(errors, name)(text)
-    records = rest[0]
-    trace = Trace(platform=request.system.platform, tasks=request.tasks, **records.fields)
-    return SimulationOutcome(trace, records.plugin_j, "\n".join(lines))
+    return rest[0], "\n".join(lines)
 
 
 def _complaint(lines: list[str], default: str = "it said nothing.") -> str:
@@ -120,10 +169,15 @@ def _complaint(lines: list[str], default: str = "it said nothing.") -> str:
 _server: SimulationServer | None = None
 
 
-def simulate(request: SimulationRequest) -> SimulationOutcome:
-    """Run a request on this process's own server, which is started when first needed."""
-    global _server  # noqa: PLW0603 - one server a process, for its whole life
+def server() -> SimulationServer:
+    """Return this process's own server, which is started when first needed."""
+    global _server
     if _server is None or _server.owner != os.getpid() or not _server.is_alive:
         _server = SimulationServer()
         atexit.register(_server.close)
-    return _server.simulate(request)
+    return _server
+
+
+def simulate(request: SimulationRequest) -> SimulationOutcome:
+    """Run a request on this process's own server."""
+    return server().simulate(request)

@@ -146,6 +146,9 @@ class Crew(ABC):
 
     def switch(self, command: TurnOff | TurnOn) -> None:
         """Have a host switched at the present time."""
+        if isinstance(command, TurnOff):  # now: the next command may need the workers again
+            for worker in self._workers[command.host]:
+                worker.renew(self._simgrid.Semaphore(0))
         self._switches.append(command)
         self._switch_wake.release()
 
@@ -157,8 +160,6 @@ class Crew(ABC):
             host = self.world.hosts[command.host]
             if isinstance(command, TurnOff):
                 host.turn_off()
-                for worker in self._workers[command.host]:
-                    worker.renew(self._simgrid.Semaphore(0))
             else:
                 host.turn_on()
                 host.pstate = self._pstate[command.host]

@@ -16,7 +16,7 @@ from gridsched.sim.work import Work
 from gridsched.sim.world import World
 
 
-class _Ended(Exception):  # noqa: N818 - not an error: it only leaves SimGrid's loop
+class _Ended(Exception):
     """Raised in a callback to leave the simulation when everything is done."""
 
 

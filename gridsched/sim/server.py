@@ -20,6 +20,7 @@ import traceback
 
 import cloudpickle
 
+from gridsched import errors
 from gridsched.errors import GridschedError
 from gridsched.sim import wire
 from gridsched.sim.pinning import pin_to_free_cpu
@@ -34,18 +35,18 @@ def serve(requests: int, answers: int) -> None:
     Parameters
     ----------
     requests, answers : int
-        File descriptors. A request is a pickled (time-out in s or None, pickled
-        `SimulationRequest`); an answer a pickled dict (see `_run_child`).
+        File descriptors. A request is a pickled (time-out in s or None, pickled function without
+        arguments); an answer a pickled dict (see `_run_child`).
     """
     while (message := wire.receive(requests)) is not None:
-        timeout_s, request = pickle.loads(message)
-        answer = _run_child(request, timeout_s, requests)
+        timeout_s, function = pickle.loads(message)
+        answer = _run_child(function, timeout_s, requests)
         if answer is None:  # the asking process has gone
             return
         wire.send(answers, pickle.dumps(answer))
 
 
-def _run_child(request: bytes, timeout_s: float | None, requests: int) -> dict | None:
+def _run_child(function: bytes, timeout_s: float | None, requests: int) -> dict | None:
     """Fork, wait for the child's result; return what became of it.
 
     The answer holds ``payload`` (what the child sent, or None), ``log`` (its stderr), ``signal``
@@ -56,7 +57,7 @@ def _run_child(request: bytes, timeout_s: float | None, requests: int) -> dict |
         child = os.fork()
         if child == 0:
             os.close(reader)
-            _child(request, writer, log.fileno())
+            _child(function, writer, log.fileno())
         os.close(writer)
         try:
             payload, timed_out, abandoned = _collect(reader, requests, timeout_s)
@@ -99,7 +100,7 @@ def _collect(
             return None, False, True
 
 
-def _child(request: bytes, writer: int, log: int) -> None:
+def _child(function: bytes, writer: int, log: int) -> None:
     """In the forked process: run, send the result, leave without any clean-up."""
     status = 1
     try:
@@ -108,7 +109,7 @@ def _child(request: bytes, writer: int, log: int) -> None:
         os.dup2(log, 1)
         os.dup2(log, 2)
         pin_to_free_cpu()
-        _write(writer, pickle.dumps(_outcome(request), protocol=pickle.HIGHEST_PROTOCOL))
+        _write(writer, pickle.dumps(_outcome(function), protocol=pickle.HIGHEST_PROTOCOL))
         status = 0
     finally:  # actors that are still alive abort the process at a normal exit
         sys.stderr.flush()
@@ -121,19 +122,19 @@ def _write(writer: int, message: bytes) -> None:
         view = view[os.write(writer, view) :]
 
 
-def _outcome(request: bytes) -> tuple:
-    """Return ("records", Records) or ("error", class name, one line)."""
-    from gridsched.sim.child import simulate  # noqa: PLC0415 - loaded before, in `main`
-
+def _outcome(function: bytes) -> tuple:
+    """Return ("result", what the function returned) or ("error", class name, one line)."""
     try:
-        return "records", simulate(cloudpickle.loads(request))
+        return "result", cloudpickle.loads(function)()
     except GridschedError as error:
-        return "error", type(error).__name__, str(error)
+        known = next(cls for cls in type(error).__mro__ if cls.__module__ == errors.__name__)
+        return "error", known.__name__, str(error)
     except Exception as error:  # noqa: BLE001 - a user's policy may raise anything
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
         traceback.print_exc()
-        return "error", "SimulationError", f"{type(error).__name__}: {error} ({place})."
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return "error", "SimulationError", f"{text} ({place})."
 
 
 def main() -> None:
@@ -142,9 +143,9 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the asking process's to handle
-    from gridsched.schedulers.kernels import warm_up  # noqa: PLC0415
-    from gridsched.sim import child  # noqa: F401, PLC0415
-    from gridsched.sim.library import load_simgrid  # noqa: PLC0415
+    from gridsched.schedulers.kernels import warm_up
+    from gridsched.sim import child  # noqa: F401
+    from gridsched.sim.library import load_simgrid
 
     load_simgrid()
     warm_up()

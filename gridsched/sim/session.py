@@ -7,10 +7,10 @@ reported all of them, compares the clocks, and only then lets the controller dec
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import NoReturn
 
 from gridsched.controller import Calendar, Controller, Execution, Stop, TurnOff, TurnOn
 from gridsched.controller.calendar import instant_width
-from gridsched.controller.execution import Command
 from gridsched.errors import SimulationError
 
 
@@ -28,8 +28,7 @@ class Session(ABC):
         self._calendar = calendar
         self._time = 0.0
         self._finished: list[Execution] = []
-        self._awaited: set[Execution] = set()
-        self._reported_early: set[Execution] = set()
+        self._n_awaited = 0
         self._alarms: set[float] = set()
         self._is_deciding = False
 
@@ -62,16 +61,15 @@ class Session(ABC):
 
     def report(self, execution: Execution) -> None:
         """SimGrid says that the execution has ended."""
-        if execution in self._awaited:
-            self._awaited.remove(execution)
-        else:
-            self._reported_early.add(execution)
-        if not self._awaited and not self._is_deciding:
-            self._proceed()
+        execution.is_reported = True
+        if execution.is_awaited:
+            self._n_awaited -= 1
+            if not self._n_awaited and not self._is_deciding:
+                self._proceed()
 
     def alarm(self) -> None:
         """A time the controller asked for has come."""
-        if not self._awaited and not self._is_deciding:
+        if not self._n_awaited and not self._is_deciding:
             self._proceed()
 
     # ------------------------------------------------------------------ deciding
@@ -80,11 +78,10 @@ class Session(ABC):
         """Find the next instant, and see to it that SimGrid wakes us for it."""
         timer = self.controller.next_timer
         self._time, self._finished = self._calendar.next_instant(timer)
-        self._awaited = set(self._finished)
-        if self._reported_early:
-            both = self._awaited & self._reported_early
-            self._awaited -= both
-            self._reported_early -= both
+        for execution in self._finished:
+            if not execution.is_reported:
+                execution.is_awaited = True
+                self._n_awaited += 1
         if timer <= self._time and timer not in self._alarms and timer > self.clock():
             self._alarms.add(timer)
             self.set_alarm(timer)
@@ -92,30 +89,26 @@ class Session(ABC):
     def _proceed(self) -> None:
         """Let the controller decide for every instant that SimGrid has fully reached."""
         self._is_deciding = True
-        while not self._awaited:
+        while not self._n_awaited:
             clock, time = self.clock(), self._time
             if not clock >= time - instant_width(time):  # true for an infinite time, too
                 break
-            self._check_clock(clock, time)
-            self._decide(time)
+            if abs(clock - time) > 1e-9 * max(1.0, time):
+                self._clocks_differ(clock, time)
+            for command in self.controller.step(time, self._finished):
+                if command.__class__ is Execution:
+                    self._calendar.start(command)
+                    self.start(command)
+                else:
+                    self.carry_out(command)
             if self.controller.done:
                 self.end()
                 return
             self._look_ahead()
         self._is_deciding = False
 
-    def _decide(self, time: float) -> None:
-        commands: list[Command] = self.controller.step(time, self._finished)
-        for command in commands:
-            if command.__class__ is Execution:
-                self._calendar.start(command)
-                self.start(command)
-            else:
-                self.carry_out(command)
-
-    def _check_clock(self, clock: float, time: float) -> None:
-        if abs(clock - time) > 1e-9 * max(1.0, time):
-            raise SimulationError(
-                f"SimGrid's clock says {clock!r} s where the model says {time!r} s; they may "
-                "differ by 1e-9 relative. Is another load on the hosts, or a speed profile?"
-            )
+    def _clocks_differ(self, clock: float, time: float) -> NoReturn:
+        raise SimulationError(
+            f"SimGrid's clock says {clock!r} s where the model says {time!r} s; they may differ "
+            "by 1e-9 relative. Is another load on the hosts, or a speed profile?"
+        )

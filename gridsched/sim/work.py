@@ -27,7 +27,7 @@ class Work:
         tasks: Tasks,
         run_time: Callable[[int, int, int], float] | None = None,
     ) -> None:
-        self.run_time = run_time or system.estimates.run_time
+        self.run_time = run_time
         if run_time is None and isinstance(system.estimates, FlopsEstimates):
             flops: list[float] = tasks.flops.tolist()
             self.flops: Callable[[Execution], float] = lambda execution: flops[execution.task]
