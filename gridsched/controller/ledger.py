@@ -130,13 +130,27 @@ class Ledger:
         if self.n_virtual:
             yield from self.mappable().tolist()
             return
+        for first in self.next_waiting(1):
+            yield first
+            find = self.state_of.find
+            task = find(WAITING, first + 1)
+            while task >= 0:
+                yield task
+                task = find(WAITING, task + 1)
+
+    def next_waiting(self, count: int) -> list[int]:
+        """Return the first `count` waiting or virtually queued tasks, or as many as there are."""
+        if self.n_virtual:
+            return self.mappable()[:count].tolist()
         find = self.state_of.find
         task = find(WAITING, self._first_waiting)
+        tasks = []
         if task >= 0:
             self._first_waiting = task
-        while task >= 0:
-            yield task
-            task = find(WAITING, task + 1)
+            while task >= 0 and len(tasks) < count:
+                tasks.append(task)
+                task = find(WAITING, task + 1)
+        return tasks
 
     def mappable(self) -> NDArray[np.int64]:
         """Return the ids of waiting and virtually queued tasks, ascending."""

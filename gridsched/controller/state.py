@@ -68,6 +68,10 @@ class State:
         """Iterate over the ids of `mappable`; cheap where only the first few are wanted."""
         return iter((self._only,)) if self._only is not None else self._ledger.waiting()
 
+    def next_waiting(self, count: int) -> list[int]:
+        """Return the first `count` ids of `mappable`, or as many as there are."""
+        return [self._only] if self._only is not None else self._ledger.next_waiting(count)
+
     @property
     def mappable(self) -> NDArray[np.int64]:
         """Ids of tasks that may be mapped (waiting or virtually queued), ascending."""

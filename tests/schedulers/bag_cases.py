@@ -94,6 +94,7 @@ def state_of(system: System, tasks: Tasks, **changes) -> SimpleNamespace:
     state = SimpleNamespace(**values)
     state.ready_time = state.core_ready_time[:, 0].copy()
     state.waiting = lambda: iter(state.mappable.tolist())
+    state.next_waiting = lambda count: state.mappable[:count].tolist()
     state.idle_cores = lambda: list(state.idle)
     for value in vars(state).values():
         if isinstance(value, np.ndarray):

@@ -40,10 +40,8 @@ class WorkQueue(Scheduler):
         """Give waiting tasks to idle cores."""
         if self.always_feasible_:
             # runs once for each of 100,000 tasks: no array is built here
-            return [
-                Assign(task, host)
-                for host, task in zip(state.idle_cores(), state.waiting(), strict=False)
-            ]
+            cores = state.idle_cores()
+            return list(map(Assign, state.next_waiting(len(cores)), cores))
         return list(self._first_feasible(state))
 
     def _first_feasible(self, state: State) -> Iterator[Assign]:
