@@ -1,0 +1,134 @@
+"""The command line: thin commands over the public interface, errors in one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+from typer import Exit
+from typer.main import get_command
+
+from gridsched import __version__
+from gridsched.cli.compare import EPILOG as COMPARE_EPILOG
+from gridsched.cli.compare import compare
+from gridsched.cli.output import say
+from gridsched.cli.platform import platform_app
+from gridsched.cli.plot import plot_app
+from gridsched.cli.run import EPILOG as RUN_EPILOG
+from gridsched.cli.run import run_command
+from gridsched.cli.schedulers import EPILOG as SCHEDULERS_EPILOG
+from gridsched.cli.schedulers import schedulers
+from gridsched.cli.validate import EPILOG as VALIDATE_EPILOG
+from gridsched.cli.validate import validate
+from gridsched.cli.workload import workload_app
+from gridsched.errors import GridschedError, InputError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="gridsched",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Simulate grids on SimGrid and compare schedulers by energy and makespan.",
+    epilog="Start with:\n\n"
+    "gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv\n\n"
+    "Exit status: 0 fine, 1 a run failed or a difference was found, 2 bad input.",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"gridsched {__version__}")
+        raise Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    ),
+    show_traceback: bool = typer.Option(
+        False, "--traceback", help="Show Python's traceback with an error."
+    ),
+) -> None:
+    """Simulate grids on SimGrid and compare schedulers by energy and makespan."""
+
+
+app.command("schedulers", epilog=SCHEDULERS_EPILOG)(schedulers)
+app.command("run", epilog=RUN_EPILOG)(run_command)
+app.command("compare", epilog=COMPARE_EPILOG)(compare)
+app.command("validate", epilog=VALIDATE_EPILOG)(validate)
+app.add_typer(platform_app, name="platform")
+app.add_typer(workload_app, name="workload")
+app.add_typer(plot_app, name="plot")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Default: those of the process.
+
+    Returns
+    -------
+    int
+        0: fine; 1: a run failed or a difference was found; 2: bad input; 130: interrupted.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        status = get_command(app).main(args=words, prog_name="gridsched", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of a pipe has gone: nothing to tell it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted")
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - each becomes one line, a bug too
+        if "--traceback" in words:
+            traceback.print_exc()
+        return _explain(error)
+    return status if isinstance(status, int) else 0
+
+
+def _explain(error: Exception) -> int:
+    """Say in one line what went wrong; return the exit status."""
+    if isinstance(error, GridschedError):
+        say(str(error))
+        return 2 if isinstance(error, InputError) else 1
+    # usage errors and aborts of click, or of the copy of it that typer brings
+    kinds = {cls.__name__ for cls in type(error).__mro__}
+    if "Abort" in kinds:
+        say("interrupted")
+        return INTERRUPTED
+    if "NoArgsIsHelpError" in kinds:
+        return 2
+    if "ClickException" in kinds:
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context is not None else "gridsched"
+        say(f"{error.format_message()} See '{path} --help'.")
+        return 2
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        say(f"{place}{error.strerror}.")
+        return 1
+    if isinstance(error, MemoryError):
+        say("out of memory; try a smaller platform or workload.")
+        return 1
+    say(
+        f"internal error: {type(error).__name__}: {error}. This is a fault of gridsched or of a "
+        "scheduler of yours; 'gridsched --traceback COMMAND ...' shows where."
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

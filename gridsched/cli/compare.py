@@ -1,0 +1,198 @@
+"""``gridsched compare``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from gridsched.cli.output import (
+    OUTPUT_PANEL,
+    ForceOption,
+    JsonOption,
+    OutputOption,
+    QuietOption,
+    check_targets,
+    figure_files,
+    json_text,
+    one_line,
+    say,
+    table_file,
+    warn,
+    write_rows,
+)
+from gridsched.cli.scenario_options import (
+    PAPER_004,
+    ScenarioOptions,
+    split_ids,
+    with_scenario_options,
+)
+from gridsched.cli.tables import Column, console, print_table
+from gridsched.errors import GridschedError, InputError
+from gridsched.experiment.run import RunResult, check, energy_check, run
+
+COLUMNS = (
+    Column("scheduler", "scheduler"),
+    Column("makespan_s", "makespan\n[{unit}]", "number", "s"),
+    Column("makespan_above_best", "above\nbest", "percent"),
+    Column("busy_time_s", "busy\ntime [{unit}]", "number", "s"),
+    Column("energy_j", "energy,\nplugin\n[{unit}]", "number", "J", "total"),
+    Column("energy_model_j", "energy,\nmodel\n[{unit}]", "number", "J", "total"),
+    Column("energy_above_best", "above\nbest", "percent"),
+    Column("energy_idle_j", "idle\n[{unit}]", "number", "J"),
+    Column("energy_wasted_j", "wasted\n[{unit}]", "number", "J"),
+    Column("hosts_used", "hosts\nused", "number"),
+)
+SchedulersOption = Annotated[
+    str,
+    typer.Option(
+        "--schedulers", "--scheduler", metavar="A,B,...",
+        help="Ids; see 'gridsched schedulers'.", show_default="the six of the LECSA paper",
+    ),
+]  # fmt: skip
+EPILOG = """Examples:
+
+gridsched compare --platform p.xml --workload bag.csv --plot comparison.png
+
+gridsched compare --platform p.xml --workload bag.csv --schedulers lecsa,mct
+
+gridsched compare --platform p.xml --workload bag.csv --set wqr.max_replicas=3
+
+Exit status: 0 fine, 1 a run failed, 2 bad input.
+"""
+
+
+def run_each(
+    options: ScenarioOptions, ids: Sequence[str], *, quiet: bool
+) -> Iterator[tuple[str, RunResult | GridschedError]]:
+    """Run every scheduler on the same platform and workload, with a progress bar on a terminal.
+
+    A failed run gives its error in place of a result; bad input is raised, before the first run
+    where it can be seen by then.
+    """
+    parameters = options.parameters(ids)
+    base = options.base_scenario()
+    scenarios = {id: replace(base, scheduler=id, parameters=parameters[id]) for id in ids}
+    for scenario in scenarios.values():
+        check(scenario)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+    )  # fmt: skip
+    hidden = quiet or not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as bar:
+        runs = bar.add_task("", total=len(ids))
+        for id, scenario in scenarios.items():
+            bar.update(runs, description=id)
+            try:
+                result: RunResult | GridschedError = run(scenario)
+            except InputError:
+                raise
+            except GridschedError as error:
+                result = error
+            bar.advance(runs)
+            yield id, result
+
+
+def _above(value: float, best: float) -> float | None:
+    return 0.0 if value == best else (value - best) / best if best > 0 else None
+
+
+def add_comparison(rows: list[dict[str, Any]]) -> None:
+    """Add to each row by which share makespan and energy lie above the best of all."""
+    for metric, column in (
+        ("makespan_s", "makespan_above_best"), ("energy_j", "energy_above_best"),
+    ):  # fmt: skip
+        best = min(row[metric] for row in rows)
+        for row in rows:
+            row[column] = _above(row[metric], best)
+
+
+@with_scenario_options
+def compare(
+    options: ScenarioOptions,
+    schedulers: SchedulersOption = PAPER_004,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", rich_help_panel=OUTPUT_PANEL,
+            help="Draw energy and makespan (.png, .svg, .pdf; data beside it).",
+        ),
+    ] = None,
+    output: OutputOption = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:  # fmt: skip
+    """Compare schedulers on one platform and workload by energy and makespan.
+
+    Energy is that of the computing hosts, by SimGrid's energy plugin and by gridsched's model.
+    """
+    ids = split_ids(schedulers)
+    targets = {"--plot": figure_files(plot), "-o": table_file(output)}
+    check_targets(targets, options.inputs, force=force)
+    rows: list[dict[str, Any]] = []
+    failures: list[str] = []
+    warnings: tuple[str, ...] = ()
+    for id, result in run_each(options, ids, quiet=quiet or json):
+        if isinstance(result, GridschedError):
+            failures.append(f"{id}: {one_line(str(result))}")
+            continue
+        warnings = result.trace.platform.warnings
+        rows.append(_row(id, result))
+    warn(warnings)
+    if rows:
+        add_comparison(rows)
+    whole = {"results": rows, "failures": failures}
+    _write(rows, whole, output, plot, force=force)
+    if json:
+        print(json_text(whole), end="")
+    elif rows and not quiet:
+        _show(rows, options, plot)
+    for failure in failures:
+        say(f"run failed: {failure}")
+    if failures:
+        raise typer.Exit(1)
+
+
+def _row(id: str, result: RunResult) -> dict[str, Any]:
+    row = {**result.summary(), "scheduler": id}
+    if result.plugin_j is not None:
+        row["energy_relative_difference"] = energy_check(result)[-1]["relative_difference"]
+    row["provenance"] = result.provenance
+    row["timing"] = result.timing
+    return row
+
+
+def _write(
+    rows: list[dict[str, Any]], whole: dict[str, Any], output: Path | None, plot: Path | None, *,
+    force: bool,
+) -> None:  # fmt: skip
+    if output is not None:
+        nested = ("provenance", "timing")
+        flat = [{k: v for k, v in row.items() if k not in nested} for row in rows]
+        write_rows(output, flat, whole, force=force)
+    if plot is not None and rows:
+        from gridsched.report.figures import comparison_bars  # matplotlib is slow to load
+
+        comparison_bars(rows, plot, force=force)
+
+
+def _show(rows: list[dict[str, Any]], options: ScenarioOptions, plot: Path | None) -> None:
+    out = console()
+    metered = all("energy_relative_difference" in row for row in rows)
+    columns = [column for column in COLUMNS if metered or column.key != "energy_j"]
+    print_table(out, columns, rows, f"{options.workload} on {options.platform}")
+    if metered:
+        worst = max(row["energy_relative_difference"] for row in rows)
+        agree = f"agree to {worst:.1e} relative" if worst else "agree exactly"
+        out.print(f"Plugin and model {agree}.")
+    else:
+        out.print("Energy by the model alone: the reference driver has no plugin.")
+    if plot is not None:
+        out.print(f"Figure: {plot}")

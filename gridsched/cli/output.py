@@ -1,0 +1,152 @@
+"""What commands write beside what they print: files, JSON, warnings."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gridsched.errors import InputError
+from gridsched.output_files import write_whole
+
+#: Headings under which ``--help`` lists the options.
+OUTPUT_PANEL = "Output"
+
+_HAS_EFFECTIVE_IDS = os.access in os.supports_effective_ids
+
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", rich_help_panel=OUTPUT_PANEL,
+        help="Write all figures to this .json or .csv file.",
+    ),
+]  # fmt: skip
+ForceOption = Annotated[
+    bool, typer.Option("--force", rich_help_panel=OUTPUT_PANEL, help="Replace what exists.")
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", rich_help_panel=OUTPUT_PANEL, help="Print JSON, not a table.")
+]
+QuietOption = Annotated[
+    bool,
+    typer.Option("--quiet", rich_help_panel=OUTPUT_PANEL, help="Print nothing but errors."),
+]
+
+
+def one_line(text: str) -> str:
+    """Return a message without line breaks and control characters."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def say(text: str) -> None:
+    """Write one line to stderr."""
+    sys.stderr.write(f"gridsched: {one_line(text)}\n")
+
+
+def warn(lines: Sequence[str]) -> None:
+    """Write warnings to stderr, one line each."""
+    for line in lines:
+        say(f"warning: {line}")
+
+
+def json_text(value: Any) -> str:
+    """Return JSON in which nan and infinities are null."""
+    return json.dumps(_jsonable(value), indent=2, ensure_ascii=False) + "\n"
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    return value
+
+
+def table_file(path: Path | None) -> tuple[Path, ...]:
+    """Return the file that ``-o`` writes, if any.
+
+    Raises
+    ------
+    InputError
+        If its ending is neither .json nor .csv.
+    """
+    if path is None:
+        return ()
+    if path.suffix.lower() not in (".json", ".csv"):
+        raise InputError(f"{path}: -o writes .json or .csv; found {path.suffix or 'no ending'!r}.")
+    return (path,)
+
+
+def figure_files(path: Path | None) -> tuple[Path, ...]:
+    """Return the files that ``--plot`` writes: the figure, and its data beside it.
+
+    Raises
+    ------
+    InputError
+        If figures are not saved in the format of `path`.
+    """
+    if path is None:
+        return ()
+    from gridsched.report.figure_file import check_target
+
+    return check_target(path, force=True)
+
+
+def check_targets(
+    targets: Mapping[str, Sequence[Path]], inputs: Sequence[Path | None] = (), *, force: bool
+) -> None:
+    """Raise `InputError` early, before a long run, where a file could not be written.
+
+    Parameters
+    ----------
+    targets : mapping of str to paths
+        Option -> files it writes.
+    inputs : sequence of path or None
+        Files that no output may replace, not even with ``--force``.
+    force : bool
+        Whether existing files may be replaced.
+    """
+    taken = {os.path.realpath(path): f"the input {path}" for path in inputs if path is not None}
+    for option, files in targets.items():
+        for path in files:
+            place = os.path.realpath(path)
+            if place in taken:
+                raise InputError(f"{option} would write {path} over {taken[place]}; rename it.")
+            taken[place] = f"what {option} writes"
+            _check_writable(path, force=force)
+
+
+def _check_writable(path: Path, *, force: bool) -> None:
+    try:
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder; give the name of a file.")
+        if path.exists() and not force:
+            raise InputError(f"{path}: exists already; give another name or --force to replace it.")
+        if not path.parent.is_dir():
+            raise InputError(f"{path}: the folder {str(path.parent)!r} does not exist.")
+        if not os.access(path.parent, os.W_OK | os.X_OK, effective_ids=_HAS_EFFECTIVE_IDS):
+            raise InputError(f"{path}: the folder {str(path.parent)!r} is not writable.")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
+
+
+def write_rows(
+    path: Path, rows: Sequence[Mapping[str, Any]], whole: Any, *, force: bool
+) -> None:
+    """Write rows as CSV, or `whole` as JSON, by the ending of `path`."""
+    if path.suffix.lower() == ".json":
+        write_whole(path, json_text(whole), force=force)
+        return
+    from gridsched.report.csv_tables import csv_text
+
+    names = dict.fromkeys(key for row in rows for key in row)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    write_whole(path, csv_text(columns), force=force)

@@ -1,0 +1,132 @@
+"""``gridsched run``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gridsched.cli.output import (
+    OUTPUT_PANEL,
+    ForceOption,
+    JsonOption,
+    OutputOption,
+    QuietOption,
+    check_targets,
+    json_text,
+    table_file,
+    warn,
+    write_rows,
+)
+from gridsched.cli.scenario_options import ScenarioOptions, with_scenario_options
+from gridsched.cli.tables import console, print_values
+from gridsched.experiment.run import RunResult, run
+from gridsched.report.export import check_export_folder, write_export
+
+#: Metric -> its name and unit for people; those that may be left out where they are 0 are below.
+SHOWN = {
+    "makespan_s": ("makespan", "s"),
+    "busy_time_s": ("busy time", "s"),
+    "energy_j": ("energy by plugin", "J"),
+    "energy_model_j": ("energy by model", "J"),
+    "energy_busy_j": ("  of it while busy", "J"),
+    "energy_idle_j": ("  while idle", "J"),
+    "energy_boot_j": ("  while booting", "J"),
+    "energy_off_j": ("  while off", "J"),
+    "energy_wasted_j": ("  wasted on cancelled copies", "J"),
+    "wasted_flops": ("work wasted", "flop"),
+    "waste_ratio": ("share of the work wasted", ""),
+    "hosts_used": ("hosts used", ""),
+    "tasks_finished": ("tasks finished", ""),
+    "tasks_dropped": ("tasks dropped", ""),
+    "tasks_rejected": ("tasks rejected", ""),
+    "tasks_killed": ("tasks killed", ""),
+    "tasks_failed": ("tasks failed", ""),
+    "tasks_unfinished": ("tasks unfinished", ""),
+    "mean_waiting_time_s": ("mean waiting time", "s"),
+    "max_waiting_time_s": ("longest waiting time", "s"),
+    "mean_flow_time_s": ("mean flow time", "s"),
+    "max_flow_time_s": ("longest flow time", "s"),
+    "mean_slowdown": ("mean slowdown", ""),
+    "max_slowdown": ("largest slowdown", ""),
+    "mapping_events": ("mapping events", ""),
+}
+ONLY_WHERE_ANY = {
+    "energy_boot_j", "energy_off_j", "energy_wasted_j", "wasted_flops", "waste_ratio",
+    "tasks_dropped", "tasks_rejected", "tasks_killed", "tasks_failed", "tasks_unfinished",
+}  # fmt: skip
+EPILOG = """Examples:
+
+gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler lecsa
+
+gridsched run --platform p.xml --workload bag.csv --scheduler wqr --export out
+
+gridsched plot gantt out -o gantt.png
+
+Exit status: 0 fine, 1 the run failed, 2 bad input.
+"""
+
+
+@with_scenario_options
+def run_command(
+    options: ScenarioOptions,
+    scheduler: Annotated[
+        str, typer.Option(metavar="ID", help="See 'gridsched schedulers'.")
+    ] = "wq",
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", rich_help_panel=OUTPUT_PANEL,
+            help="Write the run's records to this new folder (Batsim's files).",
+        ),
+    ] = None,
+    output: OutputOption = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:  # fmt: skip
+    """Run one scheduler on a platform and a workload."""
+    parameters = options.parameters([scheduler])[scheduler]
+    check_targets({"-o": table_file(output)}, options.inputs, force=force)
+    if export is not None:
+        check_export_folder(export, force=force)
+    result = run(replace(options.base_scenario(), scheduler=scheduler, parameters=parameters))
+    warn(result.trace.platform.warnings)
+    summary = result.summary()
+    whole = {**summary, "provenance": result.provenance, "timing": result.timing}
+    if export is not None:
+        export_run(result, export, force=force)
+    if output is not None:
+        write_rows(output, [summary], whole, force=force)
+    if options.log and result.log:
+        typer.echo(result.log, err=True)
+    if json:
+        print(json_text(whole), end="")
+    elif not quiet:
+        _show(result, scheduler, export)
+
+
+def _show(result: RunResult, scheduler: str, export: Path | None) -> None:
+    summary, out = result.summary(), console()
+    hidden = {name for name in ONLY_WHERE_ANY if not summary[name]}
+    if result.plugin_j is None:
+        hidden.add("energy_j")
+    rows = [(name, summary[key], unit) for key, (name, unit) in SHOWN.items() if key not in hidden]
+    title = f"{scheduler}: {result.trace.tasks.name} on {result.trace.platform.name}"
+    print_values(out, rows, title)
+    if export is not None:
+        out.print(f"Records: {export}")
+
+
+def export_run(result: RunResult, folder: Path, *, force: bool) -> None:
+    """Write a run's records in the layout of `gridsched.report.export`."""
+    write_export(
+        result.trace,
+        result.plugin_j,
+        result.provenance,
+        folder,
+        workload_name=Path(result.trace.tasks.name).stem,
+        force=force,
+    )

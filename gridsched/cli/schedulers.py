@@ -1,0 +1,56 @@
+"""``gridsched schedulers``."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from gridsched.cli.output import JsonOption, json_text
+from gridsched.cli.tables import console, print_trimmed
+from gridsched.schedulers.registry import entries, scheduler_class
+
+EPILOG = """Examples:
+
+gridsched schedulers
+
+gridsched compare ... --schedulers wqr,lecsa --set wqr.max_replicas=3
+"""
+
+
+def _rows() -> list[dict[str, Any]]:
+    rows = []
+    for entry in entries():
+        cls = scheduler_class(entry.id)
+        rows.append({
+            "id": entry.id,
+            "accepts": list(entry.accepts),
+            "parameters": cls.parameter_defaults(),
+            "summary": (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " "),
+            "source": entry.source,
+        })  # fmt: skip
+    return rows
+
+
+def schedulers(json: JsonOption = False) -> None:
+    """List the schedulers: what they do, workloads they accept, parameters, sources.
+
+    A parameter is set with --set [ID.]KEY=VALUE.
+    """
+    rows = _rows()
+    if json:
+        print(json_text({"schedulers": rows}), end="")
+        return
+    listing = Table.grid(padding=(0, 2))
+    listing.add_column(no_wrap=True)
+    listing.add_column()
+    for row in rows:
+        about = [row["summary"], f"Accepts: {', '.join(row['accepts'])}."]
+        if row["parameters"]:
+            shown = ", ".join(f"{name}={value!r}" for name, value in row["parameters"].items())
+            about.append(f"Parameters: {shown}.")
+        about.append(f"Source: {row['source']}.")
+        listing.add_row(Text(row["id"], style="bold"), Text("\n".join(about)))
+    print_trimmed(console(), listing)

@@ -1,0 +1,179 @@
+"""``gridsched workload generate`` and ``describe``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from gridsched.cli.output import (
+    OUTPUT_PANEL,
+    ForceOption,
+    JsonOption,
+    QuietOption,
+    check_targets,
+    figure_files,
+    json_text,
+)
+from gridsched.cli.tables import console, print_values
+from gridsched.errors import InputError
+from gridsched.model.tasks import Tasks
+from gridsched.workloads import generate_bag, read_generator, read_workload, write_bag
+from gridsched.workloads.load import checked_bag
+
+workload_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Make and describe workloads.",
+)
+_GENERATE_EPILOG = """Examples:
+
+gridsched workload generate --tasks 720 --mean-flops 1e6 --heterogeneity 0.5 -o bag.csv
+
+gridsched workload generate bag.toml -o bag.csv
+
+The keys of a .toml file are those of the options: kind, tasks, mean_flops, heterogeneity, seed,
+input_bytes, output_bytes, and replicate.
+"""
+_DESCRIBE_EPILOG = """Examples:
+
+gridsched workload describe bag.csv
+
+gridsched workload describe bag.csv --plot sizes.png
+"""
+#: Statistic -> its name and unit for people.
+SHOWN = {
+    "tasks": ("tasks", ""),
+    "total_flops": ("work in all", "flop"),
+    "mean_flops": ("mean size", "flop"),
+    "min_flops": ("smallest size", "flop"),
+    "median_flops": ("median size", "flop"),
+    "max_flops": ("largest size", "flop"),
+    "cov_flops": ("coefficient of variation", ""),
+    "measured_heterogeneity": ("measured heterogeneity", ""),
+    "nominal_heterogeneity": ("nominal heterogeneity", ""),
+    "first_submission_s": ("first submission", "s"),
+    "last_submission_s": ("last submission", "s"),
+    "input_bytes": ("input in all", "byte"),
+    "output_bytes": ("output in all", "byte"),
+    "input_files": ("input files", ""),
+}
+
+
+@workload_app.command(epilog=_GENERATE_EPILOG)
+def generate(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Bag of tasks to write (.csv).")
+    ],
+    generator: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[G.toml]", help="Parameters; instead of options.", show_default=False
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="bag, the one kind there is (default).")
+    ] = None,
+    tasks: Annotated[int | None, typer.Option(metavar="N", help="Number of tasks.")] = None,
+    mean_flops: Annotated[
+        float | None, typer.Option(metavar="F", help="Mean size [flop].")
+    ] = None,
+    heterogeneity: Annotated[
+        float | None,
+        typer.Option(metavar="H", help="Sizes are uniform in F * (1 -+ H/2); 0 (default) to 1."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed; default 0.")] = None,
+    input_bytes: Annotated[
+        float | None, typer.Option(metavar="B", help="Input of each task [byte]; default 0.")
+    ] = None,
+    output_bytes: Annotated[
+        float | None, typer.Option(metavar="B", help="Result of each task [byte]; default 0.")
+    ] = None,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Generate a bag of tasks as the LECSA paper draws them."""
+    given: dict[str, Any] = {
+        "kind": kind, "tasks": tasks, "mean_flops": mean_flops, "heterogeneity": heterogeneity,
+        "seed": seed, "input_bytes": input_bytes, "output_bytes": output_bytes,
+    }  # fmt: skip
+    given = {name: value for name, value in given.items() if value is not None}
+    if output.suffix.lower() != ".csv":
+        raise InputError(f"{output}: a bag of tasks is written as .csv.")
+    check_targets({"-o": [output]}, [generator], force=force)
+    if generator is None:
+        bag = checked_bag(given, "workload generate", _option)
+    elif given:
+        option = _option(next(iter(given)))
+        raise InputError(f"{option} has no effect beside {generator}; set it in the file.")
+    else:
+        bag = read_generator(generator)
+    write_bag(generate_bag(bag), output, force=force)
+    if not quiet:
+        console().print(f"Wrote {output}: {bag.tasks:,} tasks.")
+
+
+def _option(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+def statistics(tasks: Tasks) -> dict[str, Any]:
+    """Return what can be said of a workload in a few numbers."""
+    flops, times, nan = tasks.flops, tasks.submit_time_s, float("nan")
+    some = len(flops) > 0
+    return {
+        "tasks": len(tasks),
+        "total_flops": float(flops.sum()),
+        "mean_flops": float(flops.mean()) if some else nan,
+        "min_flops": float(flops.min()) if some else nan,
+        "median_flops": float(np.median(flops)) if some else nan,
+        "max_flops": float(flops.max()) if some else nan,
+        "cov_flops": float(flops.std() / flops.mean()) if some else nan,
+        "measured_heterogeneity": float(np.ptp(flops) / flops.mean()) if some else nan,
+        "nominal_heterogeneity": tasks.nominal_heterogeneity,
+        "first_submission_s": float(times[0]) if some else nan,
+        "last_submission_s": float(times[-1]) if some else nan,
+        "input_bytes": float(tasks.input_bytes.sum()),
+        "output_bytes": float(tasks.output_bytes.sum()),
+        "input_files": 0 if tasks.files is None else len(tasks.files),
+    }
+
+
+@workload_app.command(epilog=_DESCRIBE_EPILOG)
+def describe(
+    workload: Annotated[
+        Path, typer.Argument(metavar="WORKLOAD", help="Bag of tasks (.csv) or generator (.toml).")
+    ],
+    files: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Input files of tasks (file,size_bytes,location)."),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", rich_help_panel=OUTPUT_PANEL,
+            help="Draw sizes and submissions (.png, .svg, .pdf; data beside it).",
+        ),
+    ] = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:  # fmt: skip
+    """Print statistics of a workload, and draw its sizes and submissions."""
+    check_targets({"--plot": figure_files(plot)}, [workload, files], force=force)
+    tasks = read_workload(workload, files=files)
+    numbers = statistics(tasks)
+    if plot is not None:
+        from gridsched.report.figures import workload_overview  # matplotlib is slow to load
+
+        workload_overview(tasks, plot, title=tasks.name, force=force)
+    if json:
+        print(json_text(numbers), end="")
+    elif not quiet:
+        out = console()
+        print_values(out, [(name, numbers[key], unit) for key, (name, unit) in SHOWN.items()],
+                     tasks.name)  # fmt: skip
+        if plot is not None:
+            out.print(f"Figure: {plot}")
