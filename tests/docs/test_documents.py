@@ -1,0 +1,186 @@
+"""What the documents say of the code is what the code is."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+from typing import get_args
+
+import pytest
+from document_blocks import DOCUMENTS, ROOT, name_of, prose_of
+from typer.main import get_command
+
+import gridsched
+from gridsched import Scenario, run
+from gridsched.cli.app import app
+from gridsched.controller.state import State
+from gridsched.report.export import FILES, write_export
+from gridsched.schedulers.base import Traits
+from gridsched.schedulers.decisions import Decision
+from gridsched.schedulers.registry import entries, scheduler_class
+
+DOCS = ROOT / "docs"
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*$", re.MULTILINE)
+
+
+def read(name: str) -> str:
+    """Return the text of a document."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def anchors_of(document: Path) -> set[str]:
+    """Return the anchors that GitHub gives to a document's headings."""
+    plain = (re.sub(r"[^\w\- ]", "", h.lower()) for h in _HEADING.findall(prose_of(document)))
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+def sections_of(name: str, level: int) -> dict[str, str]:
+    """Return the text below each heading of a level, without the marks around its words."""
+    parts = re.split(rf"^{'#' * level} (.*)$", read(name), flags=re.MULTILINE)
+    return {head.strip("` "): text for head, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def load_benchmark_table() -> ModuleType:
+    """Import benchmarks/table.py, which is no part of the package."""
+    spec = importlib.util.spec_from_file_location("table", ROOT / "benchmarks" / "table.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_links_lead_somewhere(document: Path):
+    """Every link to a file or a heading of the repository has its target."""
+    broken = []
+    for target in _LINK.findall(prose_of(document)):
+        if target.startswith(("https://", "http://")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = document if not path else (document.parent / path).resolve()
+        if not file.exists() or (anchor and anchor not in anchors_of(file)):
+            broken.append(target)
+    assert broken == []
+
+
+def test_the_index_lists_all_documents():
+    """docs/index.md links to each of its neighbours."""
+    linked = set(_LINK.findall(read("docs/index.md")))
+    assert {path.name for path in DOCS.glob("*.md")} - {"index.md"} <= linked
+
+
+def test_every_scheduler_is_documented_with_its_parameters():
+    """docs/schedulers.md has a section for each id, with just its parameters and defaults."""
+    sections = sections_of("docs/schedulers.md", 2)
+    wrong = []
+    for entry in entries():
+        text = sections.get(entry.id)
+        if text is None:
+            wrong.append(f"{entry.id}: no section")
+            continue
+        shown = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", text, flags=re.MULTILINE))
+        known = {k: repr(v) for k, v in scheduler_class(entry.id).parameter_defaults().items()}
+        if shown != known:
+            wrong.append(f"{entry.id}: shows {shown}, has {known}")
+        if "- Source:" not in text:
+            wrong.append(f"{entry.id}: no source")
+    assert not wrong, "\n".join(wrong)
+
+
+def commands_below(command: object, words: str) -> Iterator[str]:
+    """Yield the full name of each command that does something."""
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield words
+    for name, child in (inner or {}).items():
+        yield from commands_below(child, f"{words} {name}")
+
+
+def test_readme_lists_all_commands():
+    """README's table has each command, and no command that does not exist."""
+    known = set(commands_below(get_command(app), "gridsched"))
+    rows = re.findall(r"^\| `(gridsched [^|]*)` \|", read("README.md"), flags=re.MULTILINE)
+    shown = {name for row in rows for name in known if re.match(rf"{name}\b", row)}
+    assert shown == known
+    assert all(any(re.match(rf"{name}\b", row) for name in known) for row in rows)
+
+
+def test_readme_shows_the_measured_benchmarks():
+    """README's table is the rendering of benchmarks/results.json."""
+    results = ROOT / "benchmarks" / "results.json"
+    if not results.exists():
+        pytest.skip("benchmarks/results.json does not exist; 'make benchmark' writes it")
+    table = load_benchmark_table()
+    assert table.shown_in_readme() == table.render(json.loads(results.read_text())).strip()
+
+
+def test_readme_keeps_the_place_of_the_benchmarks():
+    """'make benchmark' finds the two markers between which it writes."""
+    table = load_benchmark_table()
+    text = read("README.md")
+    assert text.count(table.BEGIN) == text.count(table.END) == 1
+    assert text.index(table.BEGIN) < text.index(table.END)
+
+
+def test_every_decision_and_trait_is_documented():
+    """one_instant.md tells of each decision, writing_a_scheduler.md of each trait."""
+    decisions = {kind.__name__ for kind in get_args(Decision)}
+    rows = re.findall(r"^\| `(\w+)\(", read("docs/one_instant.md"), flags=re.MULTILINE)
+    assert set(rows) == decisions
+    told = read("docs/writing_a_scheduler.md")
+    assert [field.name for field in fields(Traits) if f"`{field.name}`" not in told] == []
+    assert [name for name in sorted(decisions) if f"`{name}`" not in told] == []
+
+
+def test_every_part_of_the_state_is_documented():
+    """writing_a_scheduler.md tells of all that a scheduler sees."""
+    told = read("docs/writing_a_scheduler.md")
+    public = {name for name in vars(State) if not name.startswith("_")} - {"renew"}
+    public |= {"now", "tasks", "estimates", "tasks_to_arrive"}
+    missing = [name for name in sorted(public) if not re.search(rf"`{name}(\(\w*\))?`", told)]
+    assert missing == []
+
+
+def test_every_file_and_column_of_an_export_is_documented(tmp_path: Path):
+    """files.md has a section for each table of an export, with all its columns."""
+    scenario = Scenario(
+        ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", "wqr", driver="reference"
+    )
+    result = run(scenario)
+    write_export(result.trace, None, result.provenance, tmp_path / "out", workload_name="ex_a")
+    sections = sections_of("docs/files.md", 3)
+    text = read("docs/files.md")
+    assert [name for name in sorted(FILES) if name not in text] == []
+    wrong = []
+    for path in sorted((tmp_path / "out").glob("*.csv")):
+        with path.open(newline="") as stream:
+            columns = next(csv.reader(stream))
+        section = sections.get(path.name, "")
+        wrong += [f"{path.name}: {name}" for name in columns if f"`{name}`" not in section]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_metric_of_a_run_is_documented():
+    """files.md explains the keys of a run's summary."""
+    scenario = Scenario(
+        ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", "wq", driver="reference"
+    )
+    text = read("docs/files.md")
+    grouped = re.compile(r"tasks_\w+|max_\w+")  # told together
+    missing = [
+        name
+        for name in run(scenario).summary()
+        if f"`{name}`" not in text and name != "scheduler" and not grouped.fullmatch(name)
+    ]
+    assert missing == []
+
+
+def test_citation_has_the_version():
+    """CITATION.cff cites the present version."""
+    assert f"version: {gridsched.__version__}" in read("CITATION.cff")
