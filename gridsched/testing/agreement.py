@@ -1,0 +1,86 @@
+"""Check that SimGrid and the reference driver give the same run."""
+
+from __future__ import annotations
+
+import unittest
+
+import numpy as np
+
+from gridsched.energy import relative_difference, trace_energy
+from gridsched.experiment.run import RunResult, energy_check, run
+from gridsched.model.trace import Trace
+from gridsched.schedulers.base import Scheduler
+from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.testing.cases import CheckFailed, cases_for, told
+
+#: Relative difference that the drivers may show in times and joules.
+TOLERANCE = 1e-9
+
+
+def trace_differences(first: Trace, second: Trace, tolerance: float = TOLERANCE) -> list[str]:
+    """Return, in words, in what two traces of one scenario differ.
+
+    Tasks, hosts, P-states and outcomes must be equal, times and joules to `tolerance` relative
+    (times below 1 s: absolute).
+
+    Parameters
+    ----------
+    first, second : Trace
+    tolerance : float
+    """
+    if not np.array_equal(first.final_state, second.final_state):
+        return [f"final states {first.final_state} and {second.final_state}"]
+    if len(first.executions) != len(second.executions):
+        return [f"{len(first.executions)} and {len(second.executions)} executions"]
+    one, other = _sorted(first.executions), _sorted(second.executions)
+    problems = []
+    for name in ("task", "host", "pstate", "outcome"):
+        for k in np.flatnonzero(one[name] != other[name])[:1]:
+            problems.append(f"execution {one[k]} and {other[k]}: {name} differs")
+    for name in ("start", "end"):
+        distance = np.abs(one[name] - other[name])
+        for k in np.flatnonzero(distance > tolerance * np.maximum(1.0, one[name]))[:1]:
+            problems.append(f"execution {one[k]} and {other[k]}: {name} differs")
+    joules = trace_energy(first).total_j, trace_energy(second).total_j
+    for h in np.flatnonzero(relative_difference(*joules) > tolerance)[:1]:
+        name = trace_energy(first).names[h]
+        problems.append(f"host {name}: {joules[0][h]!r} J and {joules[1][h]!r} J")
+    return problems
+
+
+def _sorted(executions: np.ndarray) -> np.ndarray:
+    keys = executions["start"], executions["host"], executions["task"]
+    return executions[np.lexsort(keys)]
+
+
+def metered_differences(result: RunResult, tolerance: float = TOLERANCE) -> list[str]:
+    """Return, in words, where plugin and model joules of a SimGrid run differ."""
+    return [
+        f"host {row['host']}: plugin {row['plugin_j']!r} J, model {row['model_j']!r} J"
+        for row in energy_check(result)
+        if row["relative_difference"] > tolerance
+    ]
+
+
+def check_drivers_agree(scheduler: Scheduler) -> None:
+    """Times and joules of reference driver and SimGrid agree to 1e-9, all ways of running."""
+    if not is_installed():
+        raise unittest.SkipTest(HOW_TO_INSTALL)
+    traits = scheduler.traits
+    ways = ["auto"]
+    if not (traits.replicates or traits.may_cancel or traits.powers_hosts):
+        ways.append("actors")  # auto took the maestro way
+    for case in cases_for(scheduler):
+        if case.estimates is not None:
+            continue
+        with told(case, scheduler):
+            expected = run(case.scenario(scheduler, driver="reference"))
+            for way in ways:
+                result = run(case.scenario(scheduler, driver="simgrid", way=way))
+                problems = trace_differences(expected.trace, result.trace)
+                problems += metered_differences(result)
+                if problems:
+                    raise CheckFailed(
+                        f"reference driver and SimGrid (way={way!r}) differ: {problems[0]}. Decide "
+                        "from the state alone; if you do, please report this."
+                    )

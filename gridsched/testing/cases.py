@@ -1,0 +1,221 @@
+"""The tiny systems on which the checks play a scheduler, and the playing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gridsched import reference
+from gridsched.controller import Controller, State
+from gridsched.errors import GridschedError, IncompleteRun
+from gridsched.experiment.scenario import Scenario, make_system
+from gridsched.model.estimates import Estimates, TypedEstimates
+from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.seeds import random_stream
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks, make_tasks
+from gridsched.model.trace import Trace
+from gridsched.schedulers.base import Scheduler
+from gridsched.schedulers.decisions import Decision
+
+#: No tiny case needs more mapping events.
+MAX_MAPPING_EVENTS = 10_000
+
+
+class CheckFailed(AssertionError):
+    """A scheduler breaks its contract; the message says how to mend it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A system so small that a failure can be followed by hand.
+
+    Attributes
+    ----------
+    name : str
+    platform : Platform
+    tasks : Tasks
+    pstate : int
+        The scenario's P-state.
+    hosts_off : tuple of int
+        Hosts that are off at the start.
+    estimates : Estimates, optional
+        Where given, the case is for the reference driver only.
+    """
+
+    name: str
+    platform: Platform
+    tasks: Tasks
+    pstate: int = 0
+    hosts_off: tuple[int, ...] = ()
+    estimates: Estimates | None = None
+
+    def scenario(self, scheduler: Scheduler, **changes: Any) -> Scenario:
+        """Return the scenario of the case; `changes` are further fields of it."""
+        names = tuple(self.platform.hosts[h].name for h in self.hosts_off)
+        return Scenario(
+            self.platform, self.tasks, scheduler, pstate=self.pstate, hosts_off=names, **changes
+        )
+
+    def system(self) -> System:
+        """Return what the scheduler is prepared for."""
+        if self.estimates is not None:
+            return System(self.platform, self.estimates, pstate=self.pstate)
+        return make_system(Scenario(self.platform, self.tasks, pstate=self.pstate))
+
+
+class Watched:
+    """A scheduler under observation: what the controller sees of it, and no endless run.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+    around : callable, optional
+        ``around(state, ask)`` is called in the place of ``ask()``, and returns its answer.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        around: Callable[[State, Callable[[], Iterable[Decision]]], Iterable[Decision]]
+        | None = None,
+    ) -> None:
+        self.scheduler = scheduler
+        self.traits = scheduler.traits
+        self._around = around
+        self._asked = 0
+
+    def __repr__(self) -> str:
+        return repr(self.scheduler)
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Prepare the scheduler."""
+        self.scheduler.prepare(system, rng)
+
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Ask the scheduler."""
+        self._asked += 1
+        if self._asked > MAX_MAPPING_EVENTS:
+            raise CheckFailed(
+                f"it was asked {MAX_MAPPING_EVENTS} times and {len(state.mappable)} tasks still "
+                "wait; assign them, or drop them, instead of waking up again."
+            )
+        if self._around is None:
+            return self.scheduler.schedule(state)
+        return self._around(state, lambda: self.scheduler.schedule(state))
+
+
+@contextmanager
+def told(case: Case, scheduler: Scheduler) -> Iterator[None]:
+    """Turn whatever a run raises into a `CheckFailed` that names case and scheduler."""
+    where = f"{scheduler!r} on the case {case.name!r}"
+    try:
+        yield
+    except CheckFailed as error:
+        raise CheckFailed(f"{where}: {error}") from error
+    except IncompleteRun as error:
+        raise CheckFailed(
+            f"{where}: {error} Every task needs an Assign, a place in a Plan, or a Drop."
+        ) from error
+    except GridschedError as error:
+        raise CheckFailed(f"{where}: {type(error).__name__}: {error}") from error
+    except Exception as error:
+        hint = ""
+        if "read-only" in str(error):
+            hint = " Arrays of the state cannot be written to; change a copy of them."
+        raise CheckFailed(f"{where}: it raised {type(error).__name__}: {error}.{hint}") from error
+
+
+def play(
+    case: Case,
+    scheduler: Scheduler,
+    *,
+    seed: int = 0,
+    system: System | None = None,
+    around: Callable[[State, Callable[[], Iterable[Decision]]], Iterable[Decision]] | None = None,
+) -> Trace:
+    """Run a case with the reference driver, on this very instance of the scheduler.
+
+    Parameters
+    ----------
+    case : Case
+    scheduler : Scheduler
+    seed : int
+        Seed of the scheduler's random stream.
+    system : System, optional
+        In the place of the case's own.
+    around : callable, optional
+        See `Watched`.
+
+    Raises
+    ------
+    CheckFailed
+        Whatever goes wrong; the message names case and scheduler.
+    """
+    with told(case, scheduler):
+        controller = Controller(
+            system or case.system(),
+            case.tasks,
+            Watched(scheduler, around),
+            rng=random_stream(seed, "scheduler"),
+            hosts_off=case.hosts_off,
+        )
+        return reference.simulate(controller)
+
+
+def make_host(name: str, *speeds: float, cores: int = 1, busy_w: float = 40.0) -> Host:
+    """Return a host whose power falls with its speed: P-state k draws ``busy_w / 2**k``."""
+    pstates = tuple(
+        PState(speed, idle_w=4.0, epsilon_w=6.0, busy_w=busy_w / 2**k)
+        for k, speed in enumerate(speeds)
+    )
+    return Host(name, pstates, cores=cores)
+
+
+def _typed_case() -> Case:
+    """Two task types; the second host cannot run the first, the third not the second."""
+    etc = np.array([[[10.0], [np.inf], [8.0]], [[6.0], [9.0], [np.inf]]])
+    tasks = make_tasks([1.0] * 5, [0.0, 0.0, 0.0, 4.0, 4.0], task_type=[0, 1, 0, 1, 0])
+    estimates = TypedEstimates(etc, np.full(etc.shape, 20.0), tasks.task_type, [0, 1, 2])
+    platform = Platform(tuple(make_host(f"h{k}", 1.0) for k in range(1, 4)), name="typed")
+    return Case("pairs that cannot run", platform, tasks, estimates=estimates)
+
+
+def _tiny_cases() -> tuple[Case, ...]:
+    three = Platform(
+        (make_host("fast", 100.0, busy_w=50.0), make_host("middle", 50.0), make_host("slow", 25.0))
+    )
+    identical = Platform(tuple(make_host(f"same{k}", 10.0) for k in range(1, 4)))
+    several_cores = Platform((make_host("quad", 20.0, cores=4), make_host("dual", 30.0, cores=2)))
+    several_pstates = Platform((make_host("a", 80.0, 40.0), make_host("b", 60.0, 30.0, 15.0)))
+    sizes = [1000.0, 500.0, 2000.0, 1500.0, 250.0]
+    return (
+        Case("no tasks", three, make_tasks([])),
+        Case("one task, one host", Platform((make_host("only", 10.0),)), make_tasks([70.0])),
+        Case("more tasks than hosts", three, make_tasks(sizes)),
+        Case("more hosts than tasks", three, make_tasks([300.0, 100.0])),
+        Case("identical hosts", identical, make_tasks([30.0, 50.0, 10.0, 20.0, 40.0])),
+        Case("equal sizes", three, make_tasks([100.0] * 7)),
+        Case("several cores", several_cores, make_tasks([*sizes, 800.0, 800.0, 800.0, 600.0])),
+        Case("several P-states", several_pstates, make_tasks(sizes), pstate=1),
+        Case("tasks that arrive later", three, make_tasks(sizes, [0.0, 0.0, 5.0, 5.0, 400.0])),
+        _typed_case(),
+    )
+
+
+#: What every scheduler of serial tasks must cope with.
+TINY_CASES = _tiny_cases()
+
+
+def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:
+    """Return the tiny cases that suit the scheduler.
+
+    A policy that is asked only once, at the start, knows nothing of tasks that arrive later.
+    """
+    if scheduler.traits.asked != "start" or scheduler.traits.delegates:
+        return TINY_CASES
+    return tuple(case for case in TINY_CASES if not case.tasks.submit_time_s.any())

@@ -1,0 +1,160 @@
+"""Checks of what a policy decides: final states, legal places, a state left as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from gridsched.controller import State
+from gridsched.errors import IncompleteRun
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
+from gridsched.model.trace import ExecutionEnd, TaskState, Trace
+from gridsched.schedulers.base import Scheduler
+from gridsched.schedulers.decisions import Decision
+from gridsched.testing.cases import TINY_CASES, Case, CheckFailed, cases_for, play
+
+
+def check_final_states(scheduler: Scheduler) -> None:
+    """Every task ends in one final state, and starts once unless the policy replicates."""
+    for case in cases_for(scheduler):
+        trace = play(case, scheduler.clone())
+        where = f"{scheduler!r} on the case {case.name!r}"
+        finishes = np.bincount(
+            trace.of_outcome(ExecutionEnd.FINISHED)["task"], minlength=len(case.tasks)
+        )
+        starts = np.bincount(trace.executions["task"], minlength=len(case.tasks))
+        for task, state in enumerate(trace.final_state.tolist()):
+            label, name = case.tasks.labels[task], TaskState(state).name.lower()
+            if state < TaskState.FINISHED or state == TaskState.UNFINISHED:
+                raise CheckFailed(f"{where}: task {label} is {name} at the end; finish or drop it.")
+            if finishes[task] != (state == TaskState.FINISHED):
+                raise CheckFailed(
+                    f"{where}: task {label} is {name} and finished {finishes[task]} times."
+                )
+            if starts[task] > 1 and not scheduler.traits.replicates:
+                raise CheckFailed(
+                    f"{where}: task {label} started {starts[task]} times; assign a task once, or "
+                    "set Traits(replicates=True)."
+                )
+
+
+def check_legal_places(scheduler: Scheduler) -> None:
+    """Tasks run on existing hosts and P-states, that are on, one task for each core."""
+    for case in cases_for(scheduler):
+        trace = play(case, scheduler.clone())
+        for problem in illegal_places(trace):
+            raise CheckFailed(f"{scheduler!r} on the case {case.name!r}: {problem}")
+
+
+def illegal_places(trace: Trace) -> list[str]:
+    """Return, in words, where executions of a trace lie on hosts as they must not."""
+    problems = []
+    for h, host in enumerate(trace.platform.hosts):
+        runs = trace.executions[trace.executions["host"] == h]
+        changes = trace.host_changes[trace.host_changes["host"] == h]
+        if ((runs["pstate"] < 0) | (runs["pstate"] >= len(host.pstates))).any():
+            problems.append(f"host {host.name} runs a task in a P-state it does not have.")
+        for run in runs:
+            there = (runs["start"] <= run["start"]) & (run["start"] < runs["end"])
+            if there.sum() > host.cores:
+                problems.append(f"host {host.name} runs more tasks than its {host.cores} cores.")
+            if len(set(runs["pstate"][there].tolist())) > 1:
+                problems.append(f"host {host.name} runs tasks in several P-states at once.")
+            if not changes[changes["time"] <= run["start"]][-1]["is_on"]:
+                problems.append(f"host {host.name} runs a task while it is off.")
+    if len(np.setdiff1d(trace.executions["host"], np.arange(len(trace.platform)))):
+        problems.append("a task runs on a host that does not exist.")
+    return problems
+
+
+def check_all_hosts_off(scheduler: Scheduler) -> None:
+    """With all hosts off the run ends at once, and the error names every task."""
+    case = TINY_CASES[2]
+    everything = tuple(range(len(case.platform)))
+    dark = Case("all hosts off", case.platform, case.tasks, hosts_off=everything)
+    try:
+        play(dark, scheduler.clone())
+    except CheckFailed as error:
+        if not isinstance(error.__cause__, IncompleteRun):
+            raise CheckFailed(
+                f"{error} Where no host is on (state.is_on, or an infinite state.ready_time) "
+                "decide nothing."
+            ) from error
+        names = str(error.__cause__).rpartition("tasks ")[2].rstrip(".").split(", ")
+        if names != [str(label) for label in case.tasks.labels]:
+            raise CheckFailed(f"{error} It must name all tasks.") from error
+    else:
+        raise CheckFailed(f"{scheduler!r} finishes tasks although all hosts are off.")
+
+
+def check_state_untouched(scheduler: Scheduler) -> None:
+    """The policy changes neither the state nor the system nor the tasks."""
+    for case in cases_for(scheduler):
+        watched = scheduler.clone()
+        system = case.system()
+
+        def around(
+            state: State, ask: Callable[[], Iterable[Decision]], system: System = system
+        ) -> Iterable[Decision]:
+            before = picture(state, system)
+            answer = ask()
+            answer = answer if answer is None else list(answer)
+            changed = differences(before, picture(state, system))
+            if changed:
+                raise CheckFailed(
+                    f"schedule() changes {', '.join(changed)} at t = {state.now:g} s; the state is "
+                    "only to look at. Change a copy."
+                )
+            return answer
+
+        play(case, watched, system=system, around=around)
+
+
+#: Properties of the state that only workloads with input files have.
+_OF_FILES = ("file_available", "uplink_free")
+
+
+def picture(state: State, system: System) -> dict[str, Any]:
+    """Return a copy of all that a policy can see, by name."""
+    seen: dict[str, Any] = {"state.now": state.now, "state.tasks_to_arrive": state.tasks_to_arrive}
+    for name in dir(State):
+        is_property = isinstance(getattr(State, name), property)
+        if is_property and not (name in _OF_FILES and state.tasks.files is None):
+            seen[f"state.{name}"] = np.copy(getattr(state, name))
+    seen.update(_arrays_of("tasks", state.tasks))
+    platform = system.platform
+    for name in ("cores", "n_pstates", "speed", "idle_w", "epsilon_w", "busy_w", "cluster_of"):
+        seen[f"platform.{name}"] = getattr(platform, name).copy()
+    seen["platform.hosts"] = platform.hosts
+    tasks, hosts = np.arange(len(state.tasks)), np.arange(len(platform))
+    seen["estimates.etc"] = np.copy(state.estimates.etc(tasks, hosts, system.pstate))
+    seen["estimates.apc"] = np.copy(state.estimates.apc(tasks, hosts, system.pstate))
+    return seen
+
+
+def _arrays_of(owner: str, tasks: Tasks) -> dict[str, np.ndarray]:
+    return {
+        f"{owner}.{name}": value.copy()
+        for name, value in vars(tasks).items()
+        if isinstance(value, np.ndarray)
+    }
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Return the names of what differs between two pictures."""
+    return [
+        name
+        for name, value in before.items()
+        if not (
+            _same(value, after[name]) if isinstance(value, np.ndarray) else value == after[name]
+        )
+    ]
+
+
+def _same(first: np.ndarray, second: np.ndarray) -> bool:
+    if first.dtype.kind != "f":
+        return np.array_equal(first, second)
+    return np.array_equal(first, second, equal_nan=True)

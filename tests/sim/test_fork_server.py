@@ -1,0 +1,217 @@
+"""However a run goes wrong, it becomes one clear error, and the server serves the next run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from sim_cases import SIZES, acting, deciding, ex_a, on_simgrid
+
+from gridsched.errors import GridschedError, IncompleteRun, InputError, SimulationError
+from gridsched.schedulers.decisions import Assign
+from gridsched.sim.client import SimulationServer, server
+
+PLATFORMS = Path(__file__).resolve().parents[3] / "shared" / "data" / "platforms"
+
+
+def raise_value_error(state) -> None:
+    """Fail as a faulty policy does, with a message of two lines."""
+    raise ValueError(f"{len(state.mappable)} tasks are too many\nfor me")
+
+
+def raise_own_error(state) -> None:
+    """Fail with an error class that only the user has."""
+
+    class MyError(InputError):
+        """A user's own class."""
+
+    raise MyError("the policy wants another platform.")
+
+
+def loop(state) -> None:
+    """Never come back."""
+    while True:
+        time.sleep(0.01)
+
+
+DISASTERS = [
+    (lambda state: os.abort(), SimulationError, "ended by signal 6 \\(SIGABRT\\)"),
+    (lambda state: os.kill(os.getpid(), signal.SIGKILL), SimulationError, "signal 9 \\(SIGKILL\\)"),
+    (lambda state: os.kill(os.getpid(), signal.SIGTERM), SimulationError, "15 \\(SIGTERM\\)"),
+    (lambda state: os.kill(os.getpid(), signal.SIGSEGV), SimulationError, "11 \\(SIGSEGV\\)"),
+    (lambda state: os._exit(3), SimulationError, "ended by exit status 3"),
+    (lambda state: sys.exit("bye"), SimulationError, "ended by exit status 1"),
+    (raise_value_error, SimulationError, r"^ValueError: 5 tasks are too many \(test_fork_server"),
+    (raise_own_error, InputError, r"^the policy wants another platform\.$"),
+    (lambda state: state.mappable.fill(0), SimulationError, "ValueError: .*read-only"),
+    (loop, SimulationError, r"ended after the time-out of 0\.4 s"),
+]
+
+
+@pytest.mark.parametrize("way", ["maestro", "actors"])
+@pytest.mark.parametrize(("act", "kind", "message"), DISASTERS)
+def test_a_disaster_is_one_clear_error(act, kind, message, way):
+    """Crash, signal, exit, exception or endless loop: one line, and the server lives on."""
+    ours = server()
+    with pytest.raises(kind, match=message) as caught:
+        on_simgrid(ex_a(), SIZES, acting(act), way=way, timeout_s=0.4 if act is loop else 30.0)
+    assert "\n" not in str(caught.value)
+    assert server() is ours
+    assert on_simgrid(ex_a(), SIZES).trace.horizon_s == 80.0
+
+
+@pytest.mark.parametrize("way", ["maestro", "actors"])
+def test_what_the_controller_refuses_is_the_same_error_as_without_simgrid(way):
+    """InvalidDecision and IncompleteRun come out of the child word for word."""
+    for answer in (lambda state: [], lambda state: [Assign(0, 7)]):
+        texts = set()
+        for driver in ("reference", "simgrid"):
+            with pytest.raises(GridschedError) as caught:
+                on_simgrid(ex_a(), SIZES, deciding(answer), driver=driver, way=way)
+            texts.add((type(caught.value), str(caught.value)))
+        assert len(texts) == 1
+
+
+def test_a_policy_that_stops_in_the_middle_is_incomplete():
+    """What it left is named, after the simulation has run as far as it could."""
+    answer = deciding(lambda state: [Assign(0, 0)] if state.now == 0 else [])
+    with pytest.raises(IncompleteRun, match=r"left 4 of 5 tasks unfinished at t = 10 s.* 2, 3, 4, 5"):
+        on_simgrid(ex_a(), SIZES, answer)
+
+
+def test_a_policy_that_cannot_be_sent_is_refused():
+    """A lock cannot be pickled; the message says so, and nothing has been started."""
+    policy = acting(threading.Lock().acquire)
+    with pytest.raises(InputError, match="cannot be sent to the simulating process: cannot pickle"):
+        on_simgrid(ex_a(), SIZES, policy)
+
+
+def test_a_killed_server_is_replaced():
+    """Killed between two runs, it is started again by the next one."""
+    on_simgrid(ex_a(), SIZES)
+    first = server()
+    first._process.kill()
+    first._process.wait()
+    assert on_simgrid(ex_a(), SIZES).trace.horizon_s == 80.0
+    assert server() is not first
+
+
+def test_a_server_that_dies_during_a_run_is_an_error_and_is_replaced():
+    """A policy that kills its parent gets a clear error; the next run has a new server."""
+    policy = acting(lambda state: (os.kill(os.getppid(), signal.SIGKILL), time.sleep(5)))
+    with pytest.raises(SimulationError, match="the simulation server has ended; was it killed"):
+        on_simgrid(ex_a(), SIZES, policy)
+    assert on_simgrid(ex_a(), SIZES).trace.horizon_s == 80.0
+
+
+def test_a_dead_server_of_ones_own_is_a_clear_error():
+    """A server used as a context manager is not replaced silently."""
+    with SimulationServer() as own:
+        assert own.call(os.getpid)[0] != os.getpid()
+        own._process.kill()
+        own._process.wait()
+        with pytest.raises(SimulationError, match="the simulation server has ended"):
+            own.call(os.getpid)
+
+
+def test_each_run_has_a_process_of_its_own_on_one_cpu():
+    """Processes differ from run to run, and each is pinned to a single CPU."""
+
+    def where():
+        return os.getpid(), os.sched_getaffinity(0)
+
+    (first, cpus), _ = server().call(where)
+    (second, _), _ = server().call(where)
+    assert len({first, second, os.getpid()}) == 3
+    assert len(cpus) == 1
+    assert cpus <= os.sched_getaffinity(0)
+
+
+def test_what_a_policy_prints_does_not_disturb_the_protocol():
+    """Standard output of the child ends in the log."""
+
+    def shout(state):
+        os.write(1, b"written to standard output\n")
+
+    result = on_simgrid(ex_a(), SIZES, acting(shout))
+    assert result.trace.horizon_s == 80.0
+    assert "written to standard output" in result.log
+
+
+def test_simgrids_options_are_passed_through(tmp_path):
+    """With tracing on, SimGrid writes its trace file."""
+    trace = tmp_path / "run.trace"
+    result = on_simgrid(ex_a(), SIZES, cfg=("tracing:yes", f"tracing/filename:{trace}"))
+    assert result.trace.horizon_s == 80.0
+    assert "%EventDef" in trace.read_text()
+
+
+def test_simgrids_log_settings_are_passed_through():
+    """A lower threshold makes SimGrid tell more."""
+    quiet = on_simgrid(ex_a(), SIZES, log=("root.thresh:error",))
+    told = on_simgrid(ex_a(), SIZES, log=("root.thresh:verbose",))
+    assert len(told.log) > len(quiet.log) + 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"cfg": ("nonsense/option:1",)}, InputError, "refuses --cfg=nonsense/option:1: Bad config"),
+        ({"cfg": ("precision/timing:soon",)}, InputError, "--cfg=precision/timing:soon: invalid"),
+        ({"cfg": ("nonsense",)}, InputError, "--cfg=nonsense: "),
+        ({"log": ("root.thresh:loud",)}, InputError, "--log=root.thresh:loud: Unknown priority"),
+        ({"cfg": ("host/model:nonsense",)}, SimulationError, "Unable to find host model 'nonsense'"),
+        ({"log": ("root.thresh:debug",)}, SimulationError, "Priority 'debug' .* is above allowed"),
+        ({"cfg": ("tracing:yes",), "way": "maestro"}, InputError, "use way='auto'"),
+    ],
+)
+def test_bad_options_are_a_clear_error(options, kind, message):
+    """What SimGrid refuses, or aborts on, is told in one line with the option."""
+    with pytest.raises(kind, match=message) as caught:
+        on_simgrid(ex_a(), SIZES, **options)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_host_model_in_the_platform_that_simgrid_refuses(tmp_path):
+    """SimGrid 4.1 has no host model 'compound' and aborts; its words come through."""
+    path = tmp_path / "compound.xml"
+    path.write_text(
+        '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
+        '<platform version="4.1"><config><prop id="host/model" value="compound"/></config>\n'
+        '<zone id="z" routing="None"><host id="h" speed="1f">'
+        '<prop id="wattage_per_state" value="1:2"/></host></zone></platform>\n'
+    )
+    with pytest.raises(SimulationError, match=r"SimGrid on compound\.xml .*host model 'compound'"):
+        on_simgrid(path, [1.0])
+    assert on_simgrid(ex_a(), SIZES).trace.horizon_s == 80.0
+
+
+@pytest.mark.parametrize("name", ["batsim_graphene", "batsim_energy_platform"])
+def test_real_platforms_that_cannot_be_run(name):
+    """Platforms that SimGrid, or its energy plugin, aborts on are one clear error."""
+    path = PLATFORMS / f"{name}.xml"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not beside the checkout")
+    with pytest.raises(GridschedError, match=name) as caught:
+        on_simgrid(path, SIZES)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_platform_simgrid_sees_otherwise_is_refused(tmp_path):
+    """A file that changes between our reading and SimGrid's is not simulated by mistake."""
+    from gridsched.platform_io.xml_reader import read_platform
+    from gridsched.platform_io.xml_writer import write_platform
+    from gridsched.sim.world import World
+
+    path = tmp_path / "platform.xml"
+    write_platform(ex_a(), path, command="a test")
+    platform = read_platform(path)
+    path.write_text(path.read_text().replace('speed="50.0f"', 'speed="51.0f"'))
+    with pytest.raises(SimulationError, match=r"host 'h2' with 1 cores and speeds \(51\.0,\)"):
+        server().call(lambda: World(platform, path).clock())

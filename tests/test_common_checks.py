@@ -1,0 +1,27 @@
+"""Every registered scheduler passes the common checks, and broken policies fail the right one."""
+
+from __future__ import annotations
+
+from gridsched.schedulers.registry import entries, make_scheduler
+from gridsched.testing import parametrize_with_checks
+
+VARIANTS = (
+    ("wqr", {"pick": "random"}),
+    ("wqr", {"max_replicas": 3}),
+    ("wqr", {"max_replicas": 1}),
+    ("sufferage", {"variant": "pass"}),
+    ("sufferage", {"reschedule": False}),
+    ("xsufferage", {"variant": "pass"}),
+    ("min_min", {"reschedule": False}),
+    ("max_min", {"reschedule": False}),
+    ("lecsa", {"share_rule": "levels", "leftover": "first"}),
+    ("lecsa", {"share_rule": "range", "switch_off": "unused"}),
+    ("lecsa", {"share_rule": "count", "switch_off": "none", "few_tasks_share": 0.5}),
+)
+ALL = [entry.id for entry in entries()] + [make_scheduler(id, given) for id, given in VARIANTS]
+
+
+@parametrize_with_checks(ALL)
+def test_common_checks(scheduler, check):
+    """The scheduler passes the check."""
+    check(scheduler)
