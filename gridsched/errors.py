@@ -34,6 +34,10 @@ class SimulationError(GridschedError):
     """SimGrid refused, crashed, dead-locked, timed out or disagrees with the controller."""
 
 
+class ProcessLost(SimulationError):
+    """The simulating process was killed from outside; the run itself may be fine."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``"Did you mean 'x'? "`` for the known word nearest to `word`, or an empty string."""
     near = difflib.get_close_matches(word, list(known), n=1)

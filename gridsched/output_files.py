@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
 from gridsched.errors import InputError
+
+
+_HAS_EFFECTIVE_IDS = os.access in os.supports_effective_ids
+
+
+def check_writable(path: str | Path, *, force: bool = False) -> None:
+    """Raise `InputError` unless a file can be put at `path`; call it before long work.
+
+    Parameters
+    ----------
+    path : str or Path
+    force : bool
+        Whether an existing file may be replaced.
+    """
+    target = Path(path)
+    try:
+        if target.is_dir():
+            raise InputError(f"{path}: is a folder; give the name of a file.")
+        if target.exists() and not force:
+            raise InputError(f"{path}: exists already; give another name or --force to replace it.")
+        if not target.parent.is_dir():
+            raise InputError(f"{path}: cannot be written: the folder {str(target.parent)!r} is missing.")
+        if not os.access(target.parent, os.W_OK | os.X_OK, effective_ids=_HAS_EFFECTIVE_IDS):
+            raise InputError(
+                f"{path}: cannot be written: the folder {str(target.parent)!r} is not writable."
+            )
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
 
 
 def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) -> None:
@@ -25,11 +54,8 @@ def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) 
     InputError
         If the target exists and `force` is not given, or cannot be written.
     """
+    check_writable(path, force=force)
     target = Path(path)
-    if target.is_dir():
-        raise InputError(f"{path}: is a folder; give the name of a file.")
-    if target.exists() and not force:
-        raise InputError(f"{path}: exists already; give another name or --force to replace it.")
     data = content.encode() if isinstance(content, str) else content
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -37,5 +63,6 @@ def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) 
             stream.write(data)
         os.replace(temporary, target)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what is to be told is the first fault
+            temporary.unlink(missing_ok=True)
         raise InputError(f"{path}: cannot be written: {error.strerror}.") from None

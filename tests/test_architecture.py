@@ -14,7 +14,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # Each room may import from its own row and from the rows above it.
 ROWS = (
-    ("errors", "output_files", "model"),
+    ("errors", "input_files", "output_files", "model"),
     ("platform_io", "workloads", "energy", "metrics"),
     ("optimize",),
     ("schedulers",),

@@ -22,6 +22,7 @@ from gridsched.cli.run import run_command
 from gridsched.cli.schedulers import EPILOG as SCHEDULERS_EPILOG
 from gridsched.cli.schedulers import schedulers
 from gridsched.cli.validate import EPILOG as VALIDATE_EPILOG
+from gridsched.cli.study import study_app
 from gridsched.cli.validate import validate
 from gridsched.cli.workload import workload_app
 from gridsched.errors import GridschedError, InputError
@@ -67,6 +68,7 @@ app.command("validate", epilog=VALIDATE_EPILOG)(validate)
 app.add_typer(platform_app, name="platform")
 app.add_typer(workload_app, name="workload")
 app.add_typer(plot_app, name="plot")
+app.add_typer(study_app, name="study")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,11 +97,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - each becomes one line, a bug too
         if "--traceback" in words:
             traceback.print_exc()
-        return _explain(error)
+        return _explain(error, words)
     return status if isinstance(status, int) else 0
 
 
-def _explain(error: Exception) -> int:
+def _explain(error: Exception, words: Sequence[str]) -> int:
     """Say in one line what went wrong; return the exit status."""
     if isinstance(error, GridschedError):
         say(str(error))
@@ -114,12 +116,12 @@ def _explain(error: Exception) -> int:
     if "ClickException" in kinds:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "gridsched"
-        say(f"{error.format_message()} See '{path} --help'.")
+        text = error.format_message().rstrip(".")
+        say(f"{text}{_found(error, text, words)}. See '{path} --help'.")
         return 2
-    if isinstance(error, OSError) and error.strerror:
-        place = f"{error.filename}: " if error.filename else ""
-        say(f"{place}{error.strerror}.")
-        return 1
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        say(f"{error.filename}: {error.strerror}.")
+        return 2
     if isinstance(error, MemoryError):
         say("out of memory; try a smaller platform or workload.")
         return 1
@@ -128,6 +130,16 @@ def _explain(error: Exception) -> int:
         "scheduler of yours; 'gridsched --traceback COMMAND ...' shows where."
     )
     return 1
+
+
+def _found(error: Exception, text: str, words: Sequence[str]) -> str:
+    """Return what stands after the option that a usage error is about, if the text lacks it."""
+    names = getattr(getattr(error, "param", None), "opts", ())
+    for option, value in reversed(list(zip(words, [*words[1:], ""], strict=True))):
+        name, equals, rest = option.partition("=")
+        if name in names and name.startswith("-") and repr(value) not in text:
+            return f"; found {rest if equals else value!r}"
+    return ""
 
 
 if __name__ == "__main__":

@@ -13,12 +13,10 @@ from typing import Annotated, Any
 import typer
 
 from gridsched.errors import InputError
-from gridsched.output_files import write_whole
+from gridsched.output_files import check_writable, write_whole
 
 #: Headings under which ``--help`` lists the options.
 OUTPUT_PANEL = "Output"
-
-_HAS_EFFECTIVE_IDS = os.access in os.supports_effective_ids
 
 OutputOption = Annotated[
     Path | None,
@@ -121,21 +119,7 @@ def check_targets(
             if place in taken:
                 raise InputError(f"{option} would write {path} over {taken[place]}; rename it.")
             taken[place] = f"what {option} writes"
-            _check_writable(path, force=force)
-
-
-def _check_writable(path: Path, *, force: bool) -> None:
-    try:
-        if path.is_dir():
-            raise InputError(f"{path}: is a folder; give the name of a file.")
-        if path.exists() and not force:
-            raise InputError(f"{path}: exists already; give another name or --force to replace it.")
-        if not path.parent.is_dir():
-            raise InputError(f"{path}: the folder {str(path.parent)!r} does not exist.")
-        if not os.access(path.parent, os.W_OK | os.X_OK, effective_ids=_HAS_EFFECTIVE_IDS):
-            raise InputError(f"{path}: the folder {str(path.parent)!r} is not writable.")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
+            check_writable(path, force=force)
 
 
 def write_rows(

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from gridsched.cli.output import check_targets
 from gridsched.cli.platform_tables import print_platform, print_report, report_as_dict
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
@@ -126,6 +127,7 @@ def from_table(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
 ) -> None:
     """Write a SimGrid platform from a table of machines."""
+    check_targets({"-o": [Path(output)]}, [Path(table), join and Path(join)], force=force)
     recipe = PlatformRecipe(
         hosts=hosts,
         rows=rows,

@@ -14,9 +14,12 @@ from gridsched.controller.execution import Timer, TurnOff, TurnOn
 from gridsched.controller.ledger import QUEUED, RUNNING, VIRTUAL, WAITING
 from gridsched.errors import InvalidDecision
 from gridsched.model.trace import TaskState
+from gridsched.schedulers.base import Scheduler
 from gridsched.schedulers.decisions import (
     Assign,
     Cancel,
+    Decision,
+    Delegate,
     Drop,
     Plan,
     Postpone,
@@ -27,6 +30,7 @@ from gridsched.schedulers.decisions import (
 
 if TYPE_CHECKING:
     from gridsched.controller.ledger import Ledger
+    from gridsched.controller.state import State
 
 
 class DecisionChecks:
@@ -50,17 +54,38 @@ class DecisionChecks:
             PowerOff: self._power_off,
             PowerOn: self._power_on,
             WakeAt: self._wake_at,
+            Delegate: self._delegate,
         }
+
+    def _ask(self, only: int | None = None) -> None:
+        """Ask the policy once and apply what it answers."""
+        state = self.state.renew(self.now, len(self._submit) - self._submitted, only)
+        self.mapping_events += 1
+        began = self._stopwatch()
+        decisions = self._decisions(state)
+        self.policy_time_s += self._stopwatch() - began
+        handlers = self._handlers
+        for decision in decisions:
+            handler = handlers.get(decision.__class__)
+            if handler is None:
+                self._refuse(f"{decision!r} is no decision; see gridsched.schedulers.decisions")
+            handler(decision)
+
+    def _decisions(self, state: State) -> list[Decision]:
+        """Return all that the policy decides, before any of it is applied."""
+        decisions = self.scheduler.schedule(state)
+        if decisions is None:
+            self._refuse("schedule() returned None; return a list of decisions, or an empty one")
+        return list(decisions)
 
     def _refuse(self, reason: str, task: int | None = None, host: int | None = None) -> NoReturn:
         where = ""
         if task is not None:
             known = isinstance(task, int | np.integer) and 0 <= task < len(self.tasks)
-            where += f" task {self.tasks.labels[task] if known else task!r}"
+            where += f", task {int(self.tasks.labels[task]) if known else task!r}"
         if host is not None:
             known = isinstance(host, int | np.integer) and 0 <= host < self._n_hosts
-            where += f" host {self.system.platform.hosts[host].name if known else host!r}"
-        where = f",{where}" if where else ""
+            where += f", host {self.system.platform.hosts[host].name if known else host!r}"
         raise InvalidDecision(f"{self.scheduler!r} at t = {self.now:g} s{where}: {reason}.")
 
     def _whole(self, number: object, what: str) -> int:
@@ -277,3 +302,16 @@ class DecisionChecks:
         if not self.now < decision.time < np.inf:
             self._refuse(f"WakeAt({decision.time!r}) must lie in the future")
         self._set_timer(decision.time, Timer.WAKE)
+
+    def _delegate(self, decision: Delegate) -> None:
+        """Follow another policy from now on; what was declared before the run still bounds it."""
+        self._need("delegates", "Delegate")
+        successor = decision.scheduler
+        if not isinstance(successor, Scheduler):
+            self._refuse(f"Delegate.scheduler is {successor!r}; it must be a Scheduler")
+        if not self.scheduler.traits.covers(successor.traits):
+            self._refuse(f"Delegate to {successor!r}, whose traits go beyond its own")
+        successor.prepare(self.system, self._rng)
+        self.scheduler = successor
+        self.delegated_to = repr(successor)
+        self._asked = successor.traits.asked

@@ -24,7 +24,6 @@ from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.schedulers.base import Scheduler
-from gridsched.schedulers.decisions import Decision
 
 #: Mapping events in a row that may pass with nothing running or to come.
 MAX_BARREN_EVENTS = 1000
@@ -94,6 +93,8 @@ class Controller(DecisionChecks):
         self._freed: list[int] = []
         self._replicates = scheduler.traits.replicates
         self._asked = scheduler.traits.asked
+        self._rng = rng
+        self.delegated_to = ""
         self._prepare_checks()
         self._renew_next_timer()
         scheduler.prepare(system, rng)
@@ -170,6 +171,19 @@ class Controller(DecisionChecks):
             event_due = self._event_is_due()
         if self.ledger.n_virtual:
             self._fill_pending_slots()
+        asked = self.scheduler
+        self._ask_if_due(event_due, first_new)
+        if self.scheduler is not asked:  # it has delegated
+            self._ask_if_due(event_due, first_new=0)
+        if self.ledger.n_virtual:
+            self._start_planned()
+        if self.ledger.busy_cores:
+            self._barren_events = 0
+        elif self.ledger.open_tasks:
+            self._check_progress(event_due)
+
+    def _ask_if_due(self, event_due: bool, first_new: int) -> None:
+        """Ask the policy if this is the moment; tasks from `first_new` on are newly submitted."""
         if self._asked == "arrival":
             for task in range(first_new, self._submitted):
                 if self.ledger.state_of[task] == WAITING:
@@ -179,12 +193,6 @@ class Controller(DecisionChecks):
                 self._ask()
         elif event_due:
             self._ask()
-        if self.ledger.n_virtual:
-            self._start_planned()
-        if self.ledger.busy_cores:
-            self._barren_events = 0
-        elif self.ledger.open_tasks:
-            self._check_progress(event_due)
 
     def _event_is_due(self) -> bool:
         interval = self.system.mapping_interval_s
@@ -194,30 +202,6 @@ class Controller(DecisionChecks):
             self._next_event = max(passed, self._next_event) + 1
             self._renew_next_timer()
         return due
-
-    def _ask(self, only: int | None = None) -> None:
-        """Ask the policy once and apply what it answers."""
-        state = self.state.renew(self.now, len(self._submit) - self._submitted, only)
-        self.mapping_events += 1
-        if self._stopwatch is None:
-            decisions = self._decisions(state)
-        else:
-            began = self._stopwatch()
-            decisions = self._decisions(state)
-            self.policy_time_s += self._stopwatch() - began
-        handlers = self._handlers
-        for decision in decisions:
-            handler = handlers.get(decision.__class__)
-            if handler is None:
-                self._refuse(f"{decision!r} is no decision; see gridsched.schedulers.decisions")
-            handler(decision)
-
-    def _decisions(self, state: State) -> list[Decision]:
-        """Return all that the policy decides, before any of it is applied."""
-        decisions = self.scheduler.schedule(state)
-        if decisions is None:
-            self._refuse("schedule() returned None; return a list of decisions, or an empty one")
-        return list(decisions)
 
     def _check_progress(self, event_due: bool) -> None:
         """Raise if nothing runs and nothing will come: then nothing will ever happen again."""
@@ -398,4 +382,5 @@ class Controller(DecisionChecks):
             horizon_s=self.now if horizon_s is None else horizon_s,
             mapping_events=self.mapping_events,
             timing={"policy_s": self.policy_time_s},
+            delegated_to=self.delegated_to,
         )

@@ -173,4 +173,6 @@ class State:
         return self._staged("uplink_free", 1)
 
     def _staged(self, name: str, which: int) -> NDArray[np.float64]:
+        if self._staging is None:
+            raise AttributeError(f"state.{name}: the tasks of this run have no input files.")
         return self._view(name, lambda: self._staging.begun(self.now)[which])

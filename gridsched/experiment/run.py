@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import platform as machine
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +24,14 @@ from gridsched.metrics import summary
 from gridsched.model.platform import Platform
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
-from gridsched.platform_io.xml_writer import write_platform
 from gridsched.platform_io.deployment import read_deployment
-from gridsched.sim.request import SimulationRequest
+from gridsched.platform_io.xml_writer import write_platform
+from gridsched.sim.request import SimulationOutcome, SimulationRequest
+
+
+#: Every core is an actor or an object of the run; more would not fit into memory.
+MAX_CORES = 1_000_000
+MAX_MAPPING_EVENTS = 1e8
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,9 @@ class RunResult:
         Enough to repeat the run.
     log : str
         What SimGrid wrote on stderr.
+    links_j : dict of str to float, or None
+        Energy of each link with a power range by SimGrid's plugin [J]; None where no network is
+        simulated or no link has one. See `gridsched.sim.link_energy` for what it counts.
     """
 
     scenario: Scenario
@@ -49,6 +60,7 @@ class RunResult:
     provenance: dict[str, Any]
     log: str = ""
     timing: dict[str, float] = field(default_factory=dict, compare=False)
+    links_j: dict[str, float] | None = None
 
     @property
     def energy_plugin_j(self) -> float:
@@ -63,16 +75,23 @@ class RunResult:
         metrics = summary(self.trace)
         if self.plugin_j is None:
             row["energy_j"] = metrics["energy_model_j"]
+        if self.links_j is not None:
+            row["energy_links_j"] = float(sum(self.links_j.values()))
         return {**row, **metrics}
 
 
 def _network_is_used(scenario: Scenario) -> bool:
     if scenario.network is None:
-        return scenario.driver == "simgrid" and scenario.tasks.has_bytes
+        return scenario.tasks.has_bytes
     return scenario.network == "platform"
 
 
 def _check_network(scenario: Scenario) -> None:
+    if scenario.driver == "reference" and scenario.network is None and scenario.tasks.has_bytes:
+        raise InputError(
+            f"{scenario.tasks.name}: its tasks have input or output bytes, and the reference "
+            "driver has no network. Use --driver simgrid, or leave the bytes out by --network none."
+        )
     if not _network_is_used(scenario):
         return
     if scenario.platform.master is None and scenario.deployment is None:
@@ -96,6 +115,33 @@ def _check_energy(platform: Platform) -> None:
         )
 
 
+def _check_cores(platform: Platform) -> None:
+    most = int(platform.cores.max(initial=0))
+    if len(platform) * most > MAX_CORES:
+        raise InputError(
+            f"{platform.name}: {len(platform):,} hosts with up to {most:,} core(s) each; a run holds "
+            f"at most {MAX_CORES:,} cores."
+        )
+
+
+def _check_mapping_events(scenario: Scenario) -> None:
+    """Refuse a mapping interval that would be met too often to get through."""
+    interval, tasks, platform = scenario.mapping_interval_s, scenario.tasks, scenario.platform
+    if interval is None or not len(tasks):
+        return
+    fastest = np.nanmax(platform.speed, axis=1)
+    shortest = float(max(
+        tasks.flops.max() / fastest.max(),
+        tasks.flops.sum() / (fastest * platform.cores).sum(),
+        tasks.submit_time_s.max(),
+    ))  # fmt: skip
+    if shortest / interval > MAX_MAPPING_EVENTS:
+        raise InputError(
+            f"mapping_interval_s is {interval:g}: the run lasts at least {shortest:g} s, which is "
+            f"more than {MAX_MAPPING_EVENTS:g} mapping events. Choose a longer interval."
+        )
+
+
 def provenance_of(scenario: Scenario) -> dict[str, Any]:
     """Return versions, inputs and seeds of a loaded scenario; wall times and dates stay out."""
     scheduler = scenario.make_scheduler()
@@ -106,7 +152,7 @@ def provenance_of(scenario: Scenario) -> dict[str, Any]:
         "platform": scenario.platform.name,
         "workload": scenario.tasks.name,
         "scheduler": scenario.scheduler_name,
-        "parameters": {name: value for name, value in scheduler.parameters.items()},
+        "parameters": scheduler.parameters,
         "seed": scenario.seed,
         "replicate": scenario.replicate,
         "driver": scenario.driver,
@@ -151,23 +197,49 @@ def run(scenario: Scenario) -> RunResult:
     >>> result.summary()["makespan_s"]
     100.0
     """
-    check_scenario(scenario)
     began = time.perf_counter()
-    platform_file = None if isinstance(scenario.platform, Platform) else Path(scenario.platform)
+    prepared = _prepared(scenario)
+    off = _host_ids(prepared)
+    provenance = provenance_of(prepared)
+    if prepared.driver == "reference":
+        trace, plugin_j, log, links_j = _run_reference(prepared, off), None, "", None
+    else:
+        outcome = _run_simgrid(prepared, off)
+        trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log
+        links_j = outcome.links_j
+    if trace.delegated_to:
+        provenance["delegated_to"] = trace.delegated_to
+    timing = {**trace.timing, "run_s": time.perf_counter() - began}
+    return RunResult(prepared, trace, plugin_j, provenance, log, timing, links_j)
+
+
+def check(scenario: Scenario) -> None:
+    """Find what is wrong with a scenario before its run, the scheduler's parameters included.
+
+    Raises
+    ------
+    InputError
+        As `run` would. What only SimGrid knows of (its options, its view of the platform) shows
+        in the run.
+    """
+    prepared = _prepared(scenario)
+    _host_ids(prepared)
+    rng = random_stream(prepared.seed, "scheduler", prepared.replicate)
+    prepared.make_scheduler().prepare(make_system(prepared), rng)
+
+
+def _prepared(scenario: Scenario) -> Scenario:
+    """Return the scenario checked, with its files read and only the deployed hosts computing."""
+    check_scenario(scenario)
     loaded = scenario.loaded()
     if loaded.deployment is not None:
         deployment = read_deployment(loaded.deployment, loaded.platform)
         loaded = replace(loaded, platform=loaded.platform.restricted_to(deployment.workers))
     _check_network(loaded)
     _check_energy(loaded.platform)
-    off = _host_ids(loaded)
-    provenance = provenance_of(loaded)
-    if loaded.driver == "reference":
-        trace, plugin_j, log = _run_reference(loaded, off), None, ""
-    else:
-        trace, plugin_j, log = _run_simgrid(loaded, off, platform_file)
-    timing = {**trace.timing, "run_s": time.perf_counter() - began}
-    return RunResult(loaded, trace, plugin_j, provenance, log, timing)
+    _check_cores(loaded.platform)
+    _check_mapping_events(loaded)
+    return loaded
 
 
 def _host_ids(scenario: Scenario) -> tuple[int, ...]:
@@ -187,17 +259,28 @@ def _run_reference(scenario: Scenario, hosts_off: tuple[int, ...]) -> Trace:
         hosts_off=hosts_off,
         stopwatch=time.perf_counter,
     )
-    return reference.simulate(controller)
+    with _no_garbage_collection():
+        return reference.simulate(controller)
 
 
-def _run_simgrid(
-    scenario: Scenario, hosts_off: tuple[int, ...], platform_file: Path | None
-) -> tuple[Trace, dict[str, float], str]:
-    from gridsched.sim.client import simulate  # noqa: PLC0415 - SimGrid only where it is used
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Keep the collector from scanning 100,000 live records again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _run_simgrid(scenario: Scenario, hosts_off: tuple[int, ...]) -> SimulationOutcome:
+    from gridsched.sim.client import simulate
 
     with tempfile.TemporaryDirectory(prefix="gridsched-") as folder:
-        if platform_file is None:
-            platform_file = Path(folder) / "platform.xml"
+        platform_file = Path(scenario.platform_file or Path(folder) / "platform.xml")
+        if scenario.platform_file is None:
             write_platform(scenario.platform, platform_file, command="gridsched run")
         request = SimulationRequest(
             system=make_system(scenario),
@@ -216,8 +299,7 @@ def _run_simgrid(
             log=scenario.log,
             timeout_s=scenario.timeout_s,
         )
-        outcome = simulate(request)
-    return outcome.trace, outcome.plugin_j, outcome.log
+        return simulate(request)
 
 
 def energy_check(result: RunResult) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Literal
 
 from gridsched.errors import InputError
 from gridsched.model.estimates import FlopsEstimates
+from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -16,6 +18,10 @@ from gridsched.platform_io.xml_reader import read_platform
 from gridsched.schedulers.base import Scheduler
 from gridsched.schedulers.registry import make_scheduler
 from gridsched.workloads import read_workload
+
+
+#: Longest wall time of a run that can be asked for [s]: three years.
+MAX_TIMEOUT_S = 1e8
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,9 @@ class Scenario:
         SimGrid's ``--cfg`` and ``--log`` items.
     timeout_s : float, optional
         Wall time after which a SimGrid run is ended with an error [s].
+    platform_file : path, optional
+        The SimGrid file that a `platform` object was read from: SimGrid then loads that file,
+        network and all. Without it, SimGrid loads one written from the object.
     """
 
     platform: Platform | str | Path
@@ -74,12 +83,14 @@ class Scenario:
     cfg: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
     timeout_s: float | None = None
+    platform_file: str | Path | None = None
 
     def loaded(self) -> Scenario:
-        """Return the scenario with its files read; the platform file stays known by its name."""
+        """Return the scenario with its files read; it can be run as often as needed."""
         changes: dict[str, Any] = {}
         if not isinstance(self.platform, Platform):
             changes["platform"] = read_platform(self.platform)
+            changes["platform_file"] = self.platform
         if not isinstance(self.tasks, Tasks):
             changes["tasks"] = read_workload(self.tasks, files=self.files)
         return replace(self, **changes) if changes else self
@@ -109,10 +120,23 @@ def check_scenario(scenario: Scenario) -> None:
     if scenario.seed < 0 or scenario.replicate < 0:
         raise InputError(f"Seed {scenario.seed} and replicate must be at least 0.")
     interval = scenario.mapping_interval_s
-    if interval is not None and not 0 < interval < float("inf"):
-        raise InputError(f"mapping_interval_s is {interval:g}; it must be greater than 0 s.")
-    if scenario.timeout_s is not None and not scenario.timeout_s > 0:
-        raise InputError(f"timeout_s is {scenario.timeout_s:g}; it must be greater than 0 s.")
+    if interval is not None and not SMALLEST <= interval <= LARGEST:
+        raise InputError(
+            f"mapping_interval_s is {interval:g}; it must be greater than 0 s, at most {LARGEST:g} s."
+        )
+    if scenario.timeout_s is not None and not 0 < scenario.timeout_s <= MAX_TIMEOUT_S:
+        raise InputError(
+            f"timeout_s is {scenario.timeout_s:g}; it must be greater than 0 s and at most "
+            f"{MAX_TIMEOUT_S:g} s."
+        )
+    for item in scenario.cfg:
+        if not re.fullmatch(r"[^:\s]+:.*", item):
+            raise InputError(f"--cfg={item}: SimGrid's options read KEY:VALUE.")
+    for item in scenario.log:
+        if not re.fullmatch(r"no_loc|[^:\s]+:.+", item):
+            raise InputError(
+                f"--log={item}: SimGrid's log settings read CATEGORY.KEY:VALUE, as root.thresh:info."
+            )
     if scenario.driver == "reference":
         if scenario.network == "platform":
             raise InputError("The reference driver has no network; use --driver simgrid.")

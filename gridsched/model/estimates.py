@@ -143,6 +143,12 @@ class TypedEstimates(Estimates):
         """Average power consumption [W], shape (tasks, hosts)."""
         return self._block(self.apc_matrix, tasks, hosts, pstate)
 
+    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each task's type can run on any of the hosts, in any P-state."""
+        types = np.unique(self.host_type[np.asarray(hosts)])
+        by_type = np.isfinite(self.etc_matrix[:, types]).any(axis=(1, 2))
+        return by_type[self.task_type[np.asarray(tasks)]]
+
     def run_time(self, task: int, host: int, pstate: int) -> float:
         """ETC entry [s] of the task's and the host's type."""
         return self._etc_list[self._task_type_list[task]][self._host_type_list[host]][pstate]

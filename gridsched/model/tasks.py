@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST, SMALLEST
 
 
 @dataclass(frozen=True)
@@ -133,10 +134,10 @@ def make_tasks(
 
     def column(values: ArrayLike, what: str, *, positive: bool) -> NDArray[np.float64]:
         array = np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)).copy()
-        bad = ~np.isfinite(array) | ((array <= 0) if positive else (array < 0))
+        bad = ~(array >= (SMALLEST if positive else 0)) | (array > LARGEST)
         if bad.any():
             k = int(np.flatnonzero(bad)[0])
-            legal = "finite and greater than 0" if positive else "finite and at least 0"
+            legal = f"finite and {'greater than' if positive else 'at least'} 0, at most {LARGEST:g}"
             raise InputError(f"{name}: task {ids[k]} has {what} {array[k]:g}; it must be {legal}.")
         return array
 

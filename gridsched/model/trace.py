@@ -70,6 +70,8 @@ class Trace:
         How often the scheduler was asked.
     timing : dict
         Wall times; kept apart from everything that must repeat bit by bit.
+    delegated_to : str
+        The scheduler that another one chose to decide in its place; empty if none did.
     """
 
     platform: Platform
@@ -80,6 +82,7 @@ class Trace:
     horizon_s: float
     mapping_events: int
     timing: dict[str, float] = field(default_factory=dict, compare=False)
+    delegated_to: str = ""
 
     def of_outcome(self, outcome: ExecutionEnd) -> NDArray[np.void]:
         """Return the executions that ended as `outcome`."""

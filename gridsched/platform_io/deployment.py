@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.platform import Platform
-from gridsched.platform_io.xml_document import read_document
+from gridsched.output_files import write_whole
+from gridsched.platform_io.xml_document import Element, read_document
 
 FUNCTIONS = ("master", "worker")
 
@@ -43,7 +45,7 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
     known += [host.name for _, host in platform.idle_hosts_named]
     names = frozenset(known)
     masters: list[str] = []
-    workers: dict[str, int] = {}
+    workers: dict[str, Element] = {}
     for element in read_document(path).walk():
         if element.tag not in ("actor", "process"):
             continue
@@ -62,20 +64,49 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
             masters.append(host)
         elif host in workers:
             raise InputError(
-                f"{where}: host {host!r} has a worker already (line {workers[host]}); one worker "
-                "serves all cores of a host."
+                f"{where}: host {host!r} has a worker already (line {workers[host].line}); one "
+                "worker serves all cores of a host."
             )
         else:
-            workers[host] = element.line
-            arguments = [c.attributes.get("value", "") for c in element.children]
-            if arguments and masters and arguments[0] != masters[0]:
-                raise InputError(
-                    f"{where}: this worker's master is {arguments[0]!r}, but the master runs on "
-                    f"{masters[0]!r}."
-                )
+            workers[host] = element
     if len(masters) != 1 or not workers:
         raise InputError(
             f"{path}: found {len(masters)} master and {len(workers)} worker actors; exactly one "
             "master and at least one worker are needed."
         )
+    for worker in workers.values():
+        given = [c.attributes.get("value", "") for c in worker.children if c.tag == "argument"]
+        if given not in ([], masters):
+            raise InputError(
+                f"{path}, line {worker.line}: this worker's arguments are {given}; its one "
+                f"argument is the master's host, {masters[0]!r}."
+            )
     return Deployment(masters[0], tuple(workers))
+
+
+def write_deployment(deployment: Deployment, path: str | Path, *, force: bool = False) -> None:
+    """Write a deployment file that `read_deployment` and SimGrid read.
+
+    Parameters
+    ----------
+    deployment : Deployment
+    path : path
+    force : bool
+        Whether an existing file is replaced.
+
+    Raises
+    ------
+    InputError
+        If the file exists and `force` is not set, or cannot be written.
+    """
+    master = quoteattr(deployment.master)
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
+        '<platform version="4.1">',
+        f'  <actor host={master} function="master"/>',
+    ]
+    for worker in deployment.workers:
+        argument = f"<argument value={master}/>"
+        lines.append(f'  <actor host={quoteattr(worker)} function="worker">{argument}</actor>')
+    write_whole(path, "\n".join([*lines, "</platform>", ""]), force=force)

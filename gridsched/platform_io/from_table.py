@@ -62,7 +62,7 @@ def platform_from_table(table: MachineTable, recipe: PlatformRecipe) -> Platform
     the busy power, on others the idle power.
     """
     chosen = select_rows(table, recipe)
-    shuffle, speeds, idles = random_stream(recipe.seed, "platform").spawn(3)
+    shuffle, speeds, idles = random_stream(recipe.seed, "platform", recipe.replicate).spawn(3)
     draft = _draft(table, chosen, recipe, shuffle, speeds)
     warnings: list[str] = []
     pstates = _pstates(chosen, recipe)
@@ -119,7 +119,10 @@ def _draft(
     real_efficiency = chosen["efficiency_flop_per_j"].to_numpy()
     rule = recipe.efficiency or ("nearest" if recipe.speed_uniform else "scaled")
     if recipe.speed_uniform:
-        speed = speeds.uniform(*recipe.speed_uniform, len(row))
+        limits = recipe.speed_uniform
+        if limits == "rows":
+            limits = (float(real_speed.min()), float(real_speed.max()))
+        speed = speeds.uniform(*limits, len(row))
     elif recipe.speed_levels:
         if len(recipe.speed_levels) > len(chosen):
             raise InputError(
@@ -130,10 +133,14 @@ def _draft(
         level = np.arange(len(chosen)) * len(recipe.speed_levels) // len(chosen)
         speed = np.array(recipe.speed_levels)[level][row]
     else:
+        row = shuffle.permutation(row) if recipe.shuffle else row
         speed = real_speed[row]
-    if rule == "nearest":
+    if rule in ("nearest", "linear"):
         row = _nearest(table, real_speed, speed)
     efficiency = real_efficiency[row]
+    if rule == "linear":
+        order = np.argsort(real_speed, kind="stable")
+        efficiency = np.interp(speed, real_speed[order], real_efficiency[order])
     if rule == "scaled":
         real = real_speed[row]
         efficiency = np.where(speed == real, efficiency, speed * efficiency / real)
@@ -158,8 +165,8 @@ def _nearest(table: MachineTable, levels: Floats, speed: Floats) -> Ints:
     if speed.max() < levels.min() / 2 or speed.min() > levels.max() * 2:
         raise InputError(
             f"{table.path}: simulated speeds of {speed.min():g} to {speed.max():g} flop/s are far "
-            f"from the table's {levels.min():g} to {levels.max():g}; the efficiency rule 'nearest' "
-            "makes no sense. Use 'scaled'."
+            f"from the table's {levels.min():g} to {levels.max():g}; the efficiency rules 'nearest' "
+            "and 'linear' make no sense. Use 'scaled'."
         )
     order = np.argsort(levels, kind="stable")
     distance = np.abs(speed[:, None] - levels[order][None, :])

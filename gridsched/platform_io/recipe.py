@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from gridsched.errors import InputError
 from gridsched.platform_io.xml_entries import MAX_HOSTS
@@ -12,7 +13,7 @@ from gridsched.platform_io.xml_entries import MAX_HOSTS
 #: Share of the busy power that an idle machine draws where neither table nor options say. Half of
 #: 18 servers in SPECpower results of 2009 to 2013 lay between 22 and 35 %, their mean at 32 %.
 DEFAULT_IDLE_SHARE = 0.3
-EFFICIENCY_RULES = ("scaled", "real", "nearest")
+EFFICIENCY_RULES = ("scaled", "real", "nearest", "linear")
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,13 @@ class PlatformRecipe:
     speed_levels : tuple of float
         Simulated speeds of whole machines [flop/s], dealt to the rows in order and in equal
         numbers; host ids are then shuffled with the seed.
-    speed_uniform : tuple of (float, float) or None
-        Range [flop/s] from which each host's speed is drawn. Without levels and range the real
-        speeds are taken.
+    speed_uniform : tuple of (float, float), "rows" or None
+        Range [flop/s] from which each host's speed is drawn; ``rows``: from the slowest to the
+        fastest row used. Without levels and range the real speeds are taken.
     efficiency : str or None
         ``scaled``: ``s_sim * eps_real / s_real``, so that a host burns the real machine's power;
         ``real``: the real efficiency; ``nearest``: that of the table's nearest speed, of two
-        equally near the lower. None means ``nearest`` with `speed_uniform`, else ``scaled``.
+        equally near the lower; ``linear``: interpolated between the two nearest. None means ``nearest`` with `speed_uniform`, else ``scaled``.
     idle_share : float or None
         Idle power as a share of the busy power of each P-state, 0 to 1.
     idle_power_w : tuple of (float, float) or None
@@ -59,15 +60,19 @@ class PlatformRecipe:
         Latency of the uplinks [s], likewise.
     master : bool
         Add a host that computes nothing and hands out tasks.
+    shuffle : bool
+        Shuffle host ids where real speeds are taken, as it is always done with `speed_levels`.
     seed : int
         Seed of the shuffle, the speeds and the idle powers, each with a stream of its own.
+    replicate : int
+        Which repetition of the seed.
     """
 
     hosts: int | None = None
     rows: str | None = None
     name_pattern: str | None = None
     speed_levels: tuple[float, ...] = ()
-    speed_uniform: tuple[float, float] | None = None
+    speed_uniform: tuple[float, float] | Literal["rows"] | None = None
     efficiency: str | None = None
     idle_share: float | None = None
     idle_power_w: tuple[float, float] | None = None
@@ -78,7 +83,9 @@ class PlatformRecipe:
     cluster_bandwidth: tuple[float, ...] = ()
     cluster_latency_s: tuple[float, ...] = ()
     master: bool = False
+    shuffle: bool = False
     seed: int = 0
+    replicate: int = 0
 
     def __post_init__(self) -> None:
         self._check_numbers()
@@ -103,6 +110,7 @@ class PlatformRecipe:
             ("Number of cores", self.cores, 1, 2**31 - 1),
             ("Number of clusters", self.clusters, 1, MAX_HOSTS),
             ("Seed", self.seed, 0, 2**63),
+            ("Replicate", self.replicate, 0, 2**31),
             ("Idle share", self.idle_share, 0, 1),
             ("Off power [W]", self.off_power_w, 0, 1e18),
         ):
@@ -110,9 +118,10 @@ class PlatformRecipe:
                 raise InputError(f"{what} is {value}; {least} to {most:g} is legal.")
 
     def _check_ranges(self) -> None:
+        speed_range = None if self.speed_uniform == "rows" else self.speed_uniform
         for what, values, above in (
             ("Speed levels [flop/s]", self.speed_levels, True),
-            ("Uniform speed range [flop/s]", self.speed_uniform or (), True),
+            ("Uniform speed range [flop/s]", speed_range or (), True),
             ("Idle power [W]", self.idle_power_w or (), False),
             ("Cluster bandwidth [byte/s]", self.cluster_bandwidth, True),
             ("Cluster latency [s]", self.cluster_latency_s, False),
@@ -122,7 +131,7 @@ class PlatformRecipe:
                 if not (value > 0 or (value == 0 and not above)) or math.isinf(value):
                     raise InputError(f"{what}: {value} is found; finite numbers {legal} are legal.")
         for what, pair in (
-            ("Uniform speed range", self.speed_uniform),
+            ("Uniform speed range", speed_range),
             ("Idle power range", self.idle_power_w),
         ):
             if pair and pair[0] > pair[1]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import InputError, MissingDependency
+from gridsched.input_files import read_bytes
 from gridsched.platform_io.table_headers import header_score
 
 #: Larger files are refused; the longest real list has 500 rows and 0.3 MB.
@@ -63,16 +64,7 @@ def read_raw_table(path: str | Path) -> RawTable:
 
 
 def _read_bytes(path: str | Path) -> bytes:
-    try:
-        size = Path(path).stat().st_size
-        if size > MAX_BYTES:
-            raise InputError(
-                f"{path}: {size / 2**20:.0f} MB; a table of machines has at most "
-                f"{MAX_BYTES // 2**20} MB."
-            )
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+    data = read_bytes(path, MAX_BYTES)
     if not data.strip():
         raise InputError(f"{path}: the file is empty; a table of machines is expected.")
     return data

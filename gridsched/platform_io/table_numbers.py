@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.platform_io.table_files import RawTable
 from gridsched.platform_io.table_headers import Column
 
@@ -24,7 +25,7 @@ def cell_number(cell: Any, *, decimal_comma: bool = False) -> float:
     Raises
     ------
     ValueError
-        If it is no finite, non-negative number.
+        If it is neither 0 nor a number from `SMALLEST` to `LARGEST`.
     """
     if isinstance(cell, (int, float)) and not isinstance(cell, bool):
         value = float(cell)
@@ -37,8 +38,8 @@ def cell_number(cell: Any, *, decimal_comma: bool = False) -> float:
         elif _THOUSANDS.fullmatch(text):
             text = text.replace(",", "")
         value = float(text)
-    if math.isinf(value) or value < 0:
-        raise ValueError("infinite or negative")
+    if value < 0 or value > LARGEST or 0 < value < SMALLEST:
+        raise ValueError("out of range")
     return value
 
 
@@ -60,7 +61,7 @@ def number_column(path: str | Path, raw: RawTable, column: Column | None) -> NDA
         except ValueError:
             raise InputError(
                 f"{path}, line {line}: column {column.header!r} is {str(cell)[:40]!r}; a number of "
-                "0 or more, or an empty cell, is legal."
+                f"0 to {LARGEST:g}, or an empty cell, is legal."
             ) from None
     return values
 

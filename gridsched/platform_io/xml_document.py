@@ -14,6 +14,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
 from gridsched.errors import InputError
+from gridsched.input_files import read_bytes
 
 #: Larger files are refused; SimGrid itself needs about ten times the file's size in memory.
 MAX_BYTES = 256 * 2**20
@@ -82,16 +83,7 @@ class _Builder(ContentHandler):
 
 
 def _read_bytes(path: Path | str) -> bytes:
-    try:
-        size = Path(path).stat().st_size
-        if size > MAX_BYTES:
-            raise InputError(
-                f"{path}: {size / 2**20:.0f} MB are more than the {MAX_BYTES // 2**20} MB "
-                "a platform file may have. Describe equal hosts by a <cluster>."
-            )
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+    data = read_bytes(path, MAX_BYTES)
     if not data.strip():
         raise InputError(f"{path}: the file is empty; a SimGrid platform file is expected.")
     return data

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from gridsched.model.limits import LARGEST
 from gridsched.platform_io.findings import Findings
 
 #: Idle, epsilon and all-cores power of one P-state [W].
@@ -30,8 +31,8 @@ def parse_watts(text: str) -> float:
         value = float(text)
     except ValueError:
         raise ValueError(f"{text.strip()!r} is no number") from None
-    if not math.isfinite(value) or value < 0:
-        raise ValueError(f"{text.strip()!r} is not a power of 0 W or more")
+    if not 0 <= value <= LARGEST:
+        raise ValueError(f"{text.strip()!r} is no power of 0 W or more (up to {LARGEST:g} W)")
     return value
 
 
@@ -95,9 +96,11 @@ def read_amount(
         value = float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or value < 0:
+    if not 0 <= value <= LARGEST:
         findings.problem(
-            f"host {host!r}: {name} is {text!r}; a number of 0 or more is legal.", line
+            f"host {host!r}: {name} is {text!r}; a number of 0 or more, up to {LARGEST:g}, is "
+            "legal.",
+            line,
         )
         return 0.0
     return value

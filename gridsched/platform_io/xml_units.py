@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+from gridsched.model.limits import LARGEST, SMALLEST
+
 _NUMBER = re.compile(
     r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?))", re.I
 )
@@ -74,4 +76,7 @@ def parse_quantity(text: str, kind: str) -> tuple[float, bool]:
         raise ValueError(f"{text!r} is not finite")
     if unit and unit not in units:
         raise ValueError(f"{text!r} has the unknown unit {unit!r}; SimGrid knows {legal}")
-    return number * units[unit or default], bool(unit) or number == 0.0
+    value = number * units[unit or default]
+    if value and not SMALLEST <= abs(value) <= LARGEST:
+        raise ValueError(f"{text!r} is not between {SMALLEST:g} and {LARGEST:g} {default}")
+    return value, bool(unit) or number == 0.0

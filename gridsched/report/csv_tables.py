@@ -13,6 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
+from gridsched.input_files import read_bytes
+from gridsched.model.limits import LARGEST_RESULT
+
+#: Larger files are refused: the longest one of ten million tasks has about a gigabyte.
+MAX_BYTES = 4 << 30
 
 Kind = Literal["integer", "number", "number or empty", "text"]
 
@@ -91,11 +96,7 @@ def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
 def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file; `InputError` where it is missing or binary."""
     try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(f"{path}: is missing.") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+        return read_bytes(path, MAX_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not text: byte {error.start} is no UTF-8.") from None
 
@@ -111,9 +112,14 @@ def _column(path: Path, name: str, kind: Kind, fields: tuple[str, ...]) -> NDArr
         values = np.array(list(map(float, fields)), dtype=np.float64)
     except (ValueError, OverflowError):
         values = None
-    if values is None or (kind == "number" and not np.isfinite(values).all()):
+    if values is None or not _are_legal(values, kind):
         raise InputError(_first_fault(path, name, kind, fields))
     return values
+
+
+def _are_legal(values: NDArray[np.float64], kind: Kind) -> bool:
+    within = np.abs(values) <= LARGEST_RESULT
+    return bool((within | (np.isnan(values) & (kind == "number or empty"))).all())
 
 
 def _first_fault(path: Path, name: str, kind: Kind, fields: Iterable[str]) -> str:
@@ -122,7 +128,8 @@ def _first_fault(path: Path, name: str, kind: Kind, fields: Iterable[str]) -> st
             number = (int if kind == "integer" else float)(field)
         except ValueError:
             number = math.nan
-        is_legal = math.isfinite(number) and (kind != "integer" or abs(number) < 2**63)
+        most = 2**63 - 1 if kind == "integer" else LARGEST_RESULT
+        is_legal = abs(number) <= most
         if not is_legal and not (kind == "number or empty" and field == "nan"):
             need = "a whole number" if kind == "integer" else "a finite number"
             return f"{path}: line {line}: column {name!r} is {field!r}; it must be {need}."

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.output_files import write_whole
+from gridsched.output_files import check_writable, write_whole
 from gridsched.report.csv_tables import csv_text
 
 #: Formats by file name suffix, with the metadata that keeps dates and versions out of the file.
@@ -93,17 +93,14 @@ def check_target(path: str | Path, *, force: bool = False) -> tuple[Path, Path]:
     Raises
     ------
     InputError
-        If the format is not one of `FORMATS`, or one of the files exists and `force` is not
-        given.
+        If the format is not one of `FORMATS`, or one of the files cannot be written, for example
+        because it exists and `force` is not given.
     """
     check_figure_path(path)
     image = Path(path)
     data = image.with_suffix(".csv")
     for target in (image, data):
-        if target.is_dir():
-            raise InputError(f"{target}: is a folder; give the name of a file.")
-        if target.exists() and not force:
-            raise InputError(f"{target}: exists already; give another name or --force.")
+        check_writable(target, force=force)
     return image, data
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -11,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST_RESULT
 from gridsched.report.csv_tables import read_text
 
 T = TypeVar("T")
@@ -107,7 +107,10 @@ class Fields:
 
 def is_number(value: object) -> bool:
     """Whether a JSON value is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool)
+        and abs(value) <= LARGEST_RESULT
+    )  # fmt: skip
 
 
 def is_text(value: object) -> bool:

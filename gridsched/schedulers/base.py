@@ -42,6 +42,8 @@ class Traits:
         Chooses P-states; draws random numbers; needs run-time distributions.
     platform_order_matters : bool
         Another order of the hosts in the platform may change the result even without ties.
+    delegates : bool
+        May `Delegate` the run to another policy, whose traits `covers` finds among these.
     """
 
     asked: Literal["start", "arrival", "event"]
@@ -54,6 +56,14 @@ class Traits:
     uses_rng: bool = False
     needs_distributions: bool = False
     platform_order_matters: bool = False
+    delegates: bool = False
+
+    def covers(self, other: Traits) -> bool:
+        """Whether a policy with these traits may delegate to one with the `other` traits."""
+        flags = {name: value for name, value in vars(other).items() if name != "asked"}
+        return not other.delegates and all(
+            getattr(self, name) or not value for name, value in flags.items()
+        )
 
 
 class Scheduler(ABC):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from gridsched.schedulers.base import Scheduler
 
 
 @dataclass(slots=True)
@@ -76,4 +80,15 @@ class WakeAt:
     time: float
 
 
-Decision = Assign | Plan | Cancel | Drop | Postpone | PowerOff | PowerOn | WakeAt
+@dataclass(slots=True)
+class Delegate:
+    """Let another policy decide from now on, beginning in this instant (`delegates`).
+
+    It is prepared with the run's random stream and asked as its own traits say; tasks that wait
+    count as newly submitted. Its traits must be among those of the policy that delegates.
+    """
+
+    scheduler: Scheduler
+
+
+Decision = Assign | Plan | Cancel | Drop | Postpone | PowerOff | PowerOn | WakeAt | Delegate

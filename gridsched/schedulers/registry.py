@@ -133,3 +133,7 @@ for _id, _class, _source in (
     ("max_min", "min_min:MaxMin", "Maheswaran et al. 1999"),
 ):  # fmt: skip
     register(_id, f"gridsched.schedulers.bag.{_class}", source=_source)
+register(
+    "auto_bag", "gridsched.experiment.auto_bag:AutoBag",
+    source="the best of all bag schedulers, by trial runs; docs/auto_bag.md",
+)  # fmt: skip

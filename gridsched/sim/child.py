@@ -19,18 +19,19 @@ from gridsched.sim.world import World
 def takes_maestro_way(request: SimulationRequest) -> bool:
     """Whether the run needs no actors.
 
-    Messages, deployment files, cancellation and switched hosts need them; ``way`` can ask for
-    them.
+    Messages, deployment files, cancellation, switched hosts and SimGrid's tracing (whose file is
+    complete only if the simulation ends by itself) need them; ``way`` can ask for them.
     """
     traits = request.scheduler.traits
     needs_actors = (
         request.uses_network or request.deployment_file is not None or request.hosts_off
         or traits.replicates or traits.may_cancel or traits.powers_hosts
+        or any(item.startswith("tracing") for item in request.cfg)
     )  # fmt: skip
     if needs_actors and request.way == "maestro":
         raise InputError(
-            "way='maestro' has no messages, deployment, cancellation or switched hosts, which this "
-            "scenario needs; use way='auto'."
+            "way='maestro' has no messages, deployment, cancellation, switched hosts or tracing, "
+            "which this scenario needs; use way='auto'."
         )
     return request.way != "actors" and not needs_actors
 
@@ -64,10 +65,12 @@ def simulate(request: SimulationRequest) -> Records:
         hosts_off=request.hosts_off,
         cfg=request.cfg,
         log=request.log,
+        meters_links=request.uses_network,
     )
     work = Work(request.system, request.tasks)
+    links_j = None
     if controller.done:
-        plugin_j = world.metered_energy()
+        plugin_j, links_j = world.metered_energy(), world.metered_link_energy()
         horizon = 0.0
     elif takes_maestro_way(request):
         session = MaestroSession(world, controller, work)
@@ -79,11 +82,11 @@ def simulate(request: SimulationRequest) -> Records:
         else:
             session = ActorSession(world, controller, work)
         session.run(request.deployment_file)
-        plugin_j, horizon = session.energy_j, None
+        plugin_j, links_j, horizon = session.energy_j, session.links_j, None
     trace = controller.trace(horizon)
     trace.timing["simulate_s"] = time.perf_counter() - began
     fields = {name: value for name, value in vars(trace).items() if name not in _SHARED}
-    return Records(fields, plugin_j)
+    return Records(fields, plugin_j, links_j)
 
 
 #: Parts of a trace that the asking process has already.

@@ -17,7 +17,7 @@ from typing import Any
 import cloudpickle
 
 from gridsched import errors
-from gridsched.errors import InputError, MissingDependency, SimulationError
+from gridsched.errors import InputError, MissingDependency, ProcessLost, SimulationError
 from gridsched.model.trace import Trace
 from gridsched.sim import child, wire
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
@@ -30,6 +30,7 @@ _SINGLE_THREADED = {
     "NUMBA_NUM_THREADS": "1",
 }
 _NOISE = re.compile(r"Configuration change: Set |No core dump was generated")
+_NO_TROUBLE = re.compile(r"/(INFO|VERBOSE)\]")
 _TROUBLE = re.compile(r"CRITICAL|ERROR|exception|Deadlock|terminate|Error")
 _STAMP = re.compile(r"^\[[^]]*\] (?:\S+:\d+: )?(?:\[[^]]*\] )?")
 
@@ -50,7 +51,8 @@ class SimulationServer:
         self.owner = os.getpid()
         if wire.receive(self._process.stdout.fileno()) != b"ready":
             status = self._process.wait()
-            raise SimulationError(f"The simulation server did not start (exit status {status}).")
+            kind = ProcessLost if status == -signal.SIGKILL else SimulationError
+            raise kind(f"The simulation server did not start (exit status {status}).")
 
     def __enter__(self) -> SimulationServer:
         return self
@@ -85,7 +87,7 @@ class SimulationServer:
         where = f"SimGrid on {request.platform_file.name}"
         records, log = self.call(partial(child.simulate, request), request.timeout_s, where)
         trace = Trace(platform=request.system.platform, tasks=request.tasks, **records.fields)
-        return SimulationOutcome(trace, records.plugin_j, log)
+        return SimulationOutcome(trace, records.plugin_j, log, records.links_j)
 
     def call(
         self,
@@ -133,7 +135,7 @@ class SimulationServer:
             answer = None
         if answer is None:
             self._end_at_once()
-            raise SimulationError(f"{where}: the simulation server has ended; was it killed?")
+            raise ProcessLost(f"{where}: the simulation server has ended; was it killed?")
         return _understand(pickle.loads(answer), timeout_s, where)
 
     def _end_at_once(self) -> None:
@@ -150,8 +152,11 @@ def _understand(answer: dict, timeout_s: float | None, where: str) -> tuple[Any,
         how = f"exit status {answer['status']}"
         if answer["signal"]:
             how = f"signal {answer['signal']} ({signal.Signals(answer['signal']).name})"
-        raise SimulationError(f"{where} ended by {how}: {_complaint(lines)}")
+        kind = ProcessLost if answer["signal"] == signal.SIGKILL else SimulationError
+        raise kind(f"{where} ended by {how}: {_complaint(lines)}")
     kind, *rest = pickle.loads(answer["payload"])
+    if kind == "raised":
+        raise SimulationError(rest[0])
     if kind == "error":
         name, text = rest
         if name == "SimulationError" and (said := _complaint(lines, default="")):
@@ -162,7 +167,8 @@ def _understand(answer: dict, timeout_s: float | None, where: str) -> tuple[Any,
 
 def _complaint(lines: list[str], default: str = "it said nothing.") -> str:
     """Return the line of SimGrid's log that tells what went wrong."""
-    told = [line for line in lines if _TROUBLE.search(line)] or lines[-1:]
+    lines = [line for line in lines if line.strip() and not _NO_TROUBLE.search(line)]
+    told = [line for line in lines if _TROUBLE.search(line)] or lines[:1]
     return _STAMP.sub("", told[0]).strip() if told else default
 
 

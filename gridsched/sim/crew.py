@@ -56,6 +56,7 @@ class Crew(ABC):
         self.world = world
         self.controller = controller
         self.energy_j: dict[str, float] = {}
+        self.links_j: dict[str, float] | None = None
         self.error: BaseException | None = None
         self._simgrid = world.simgrid
         self._flops = work.flops
@@ -178,6 +179,7 @@ class Crew(ABC):
         """Meter the hosts and end all other actors."""
         self._is_over = True
         self.energy_j = self.world.metered_energy()
+        self.links_j = self.world.metered_link_energy()
         self._simgrid.Actor.kill_all()
 
     def run(self, deployment_file: Path | None) -> None:

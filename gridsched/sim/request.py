@@ -33,11 +33,12 @@ class SimulationRequest:
 
 @dataclass(frozen=True)
 class SimulationOutcome:
-    """What a run gave: records, the plugin's joules by host name, SimGrid's log."""
+    """What a run gave: records, the plugins' joules by host and link name, SimGrid's log."""
 
     trace: Trace
     plugin_j: dict[str, float]
     log: str
+    links_j: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -46,3 +47,4 @@ class Records:
 
     fields: dict[str, Any]
     plugin_j: dict[str, float]
+    links_j: dict[str, float] | None = None

@@ -63,10 +63,9 @@ def _run_child(function: bytes, timeout_s: float | None, requests: int) -> dict 
             payload, timed_out, abandoned = _collect(reader, requests, timeout_s)
         finally:
             os.close(reader)
-        if payload is None:
+        if timed_out or abandoned:
             with contextlib.suppress(ProcessLookupError):
-                if timed_out or abandoned:
-                    os.kill(child, signal.SIGKILL)
+                os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         if abandoned:
             return None
@@ -123,7 +122,7 @@ def _write(writer: int, message: bytes) -> None:
 
 
 def _outcome(function: bytes) -> tuple:
-    """Return ("result", what the function returned) or ("error", class name, one line)."""
+    """Return ("result", what it returned), ("error", class name, line) or ("raised", line)."""
     try:
         return "result", cloudpickle.loads(function)()
     except GridschedError as error:
@@ -133,8 +132,8 @@ def _outcome(function: bytes) -> tuple:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
         traceback.print_exc()
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        return "error", "SimulationError", f"{text} ({place})."
+        said = next(iter(str(error).strip().splitlines()), "")
+        return "raised", f"{type(error).__name__}: {said} ({place})."
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gridsched.errors import InputError, SimulationError
 from gridsched.model.platform import Host, Platform
-from gridsched.sim import host_energy
+from gridsched.sim import host_energy, link_energy
 from gridsched.sim.library import load_simgrid
 
 #: Our own host beside the platform's: it carries timers and draws no power.
@@ -29,6 +29,8 @@ class World:
         Hosts switched off at the start.
     cfg, log : sequence of str
         SimGrid's ``--cfg`` and ``--log`` items.
+    meters_links : bool
+        Whether messages cross the network, so that links with a power range are metered.
     """
 
     def __init__(
@@ -40,14 +42,26 @@ class World:
         hosts_off: Iterable[int] = (),
         cfg: Sequence[str] = (),
         log: Sequence[str] = (),
+        meters_links: bool = False,
     ) -> None:
         self.simgrid = load_simgrid()
         self.platform = platform
         arguments = ["gridsched", *(f"--cfg={item}" for item in cfg)]
         arguments += [f"--log={item}" for item in log]
-        self.engine = self.simgrid.Engine(arguments)
+        try:
+            self.engine = self.simgrid.Engine(arguments)
+        except (IndexError, ValueError) as error:
+            said = str(error).splitlines()[0]
+            raise InputError(f"SimGrid refuses {' '.join(arguments[1:])}: {said}.") from None
         host_energy.start_plugin()
+        self.meters_links = meters_links and link_energy.has_links_with_power(platform_file)
+        if self.meters_links:
+            link_energy.start_plugin()
         self.engine.load_platform(str(platform_file))
+        self._links: tuple[str, ...] = ()
+        if self.meters_links:
+            wifi = self.simgrid.Link.SharingPolicy.WIFI
+            self._links = link_energy.links_with_power(self.engine, wifi, platform.name)
         by_name = {host.name: host for host in self.engine.all_hosts}
         _check_agreement(platform, by_name)
         self.hosts: list[Any] = [by_name[host.name] for host in platform.hosts]
@@ -74,6 +88,10 @@ class World:
         """Return the plugin's energy [J] of every host that has wattages, by name."""
         hosts = [*self.platform.hosts, *(host for _, host in self.platform.idle_hosts_named)]
         return host_energy.consumed_by_host(host.name for host in hosts if host.has_energy)
+
+    def metered_link_energy(self) -> dict[str, float] | None:
+        """Return the energy [J] of every link with a power range by name; None without any."""
+        return link_energy.consumed_by_link(self._links) if self._links else None
 
 
 def _check_agreement(platform: Platform, by_name: dict[str, Any]) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import Tasks, make_tasks
 
@@ -37,12 +36,12 @@ class BagOfTasks(BaseModel):
 
     kind: Literal["bag"] = "bag"
     tasks: int = Field(ge=0, le=MAX_TASKS)
-    mean_flops: float = Field(gt=0)
+    mean_flops: float = Field(ge=SMALLEST, le=LARGEST / 2)  # sizes are up to 1.5 times the mean
     heterogeneity: float = Field(default=0.0, ge=0, le=1)
     seed: int = Field(default=0, ge=0)
     replicate: int = Field(default=0, ge=0)
-    input_bytes: float = Field(default=0.0, ge=0)
-    output_bytes: float = Field(default=0.0, ge=0)
+    input_bytes: float = Field(default=0.0, ge=0, le=LARGEST)
+    output_bytes: float = Field(default=0.0, ge=0, le=LARGEST)
 
 
 def generate_bag(bag: BagOfTasks) -> Tasks:
@@ -62,8 +61,6 @@ def generate_bag(bag: BagOfTasks) -> Tasks:
     flops = bag.mean_flops * rng.uniform(1 - half, 1 + half, bag.tasks)
     if bag.heterogeneity == 0:
         flops = np.full(bag.tasks, bag.mean_flops)
-    if not math.isfinite(bag.mean_flops * 1.5):
-        raise InputError(f"mean_flops is {bag.mean_flops:g}; that is more than a float can hold.")
     return make_tasks(
         flops,
         input_bytes=bag.input_bytes,

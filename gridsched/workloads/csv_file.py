@@ -91,7 +91,7 @@ def _read_needs(row: Row, data: DataFiles | None) -> list[int]:
     for name in names:
         if name not in data.names:
             raise row.fail("input_files", f"the --files table has no file {name!r}")
-    return [data.names.index(name) for name in names]
+    return [data.names.index(name) for name in dict.fromkeys(names)]
 
 
 def write_bag(tasks: Tasks, path: str | Path, *, force: bool = False) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.input_files import read_bytes
+from gridsched.model.limits import LARGEST, SMALLEST
 
 #: Larger tables are refused.
 MAX_BYTES = 1 << 30
@@ -30,16 +31,16 @@ class Row:
     def number(
         self, column: str, *, least: float = 0.0, above: bool = False, default: float | None = None
     ) -> float:
-        """Return a finite number of at least (or, with `above`, greater than) `least`."""
+        """Return a number of at least (or, with `above`, greater than) `least`, up to `LARGEST`."""
         text = self.cells.get(column, "")
         if not text and default is not None:
             return default
-        legal = f"it must be a finite number {'>' if above else '>='} {least:g}"
+        legal = f"it must be a finite number {'>' if above else '>='} {least:g}, at most {LARGEST:g}"
         try:
             value = float(text)
         except ValueError:
             raise self.fail(column, legal) from None
-        if not math.isfinite(value) or value < least or (above and value == least):
+        if not least <= value <= LARGEST or (above and value < least + SMALLEST):
             raise self.fail(column, legal)
         return value
 
@@ -56,15 +57,8 @@ class Row:
 
 def read_text(path: str | Path) -> str:
     """Return the text of a UTF-8 file; a byte order mark is skipped."""
-    path = Path(path)
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{path}: {path.stat().st_size} bytes; at most {MAX_BYTES} are read.")
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
-    try:
-        text = data.decode("utf-8-sig")
+        text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: no text in UTF-8 (byte {error.start}).") from None
     if "\0" in text:
@@ -89,14 +83,17 @@ def read_rows(
     numbered = [(k, line) for k, line in enumerate(text.splitlines(), start=1)]
     numbered = [(k, line) for k, line in numbered if line.strip() and not line.startswith("#")]
     reader = csv.reader((line for _, line in numbered), strict=True)
-    lines = iter(k for k, _ in numbered)
     legal = [*required, *optional]
+
+    def line_read() -> int:
+        """Return the number of the line the reader has come to."""
+        return numbered[reader.line_num - 1][0] if numbered else 1
+
     try:
         header = [name.strip() for name in next(reader, [])]
-        line = next(lines, 1)
-        _check_header(path, line, header, required, legal)
+        _check_header(path, line_read(), header, required, legal)
         for cells in reader:
-            line = next(lines)
+            line = line_read()
             if len(cells) != len(header):
                 raise InputError(
                     f"{path}, line {line}: {len(cells)} cells where the header has {len(header)}."
@@ -104,7 +101,7 @@ def read_rows(
             stripped = (cell.strip() for cell in cells)
             yield Row(path, line, dict(zip(header, stripped, strict=True)))
     except csv.Error as error:
-        raise InputError(f"{path}, line {line}: no readable CSV: {error}.") from None
+        raise InputError(f"{path}, line {line_read()}: no readable CSV: {error}.") from None
 
 
 def _check_header(

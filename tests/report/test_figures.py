@@ -174,7 +174,7 @@ def test_units_with_prefixes(largest, expected):
         ("figure.jpg", r"saved as \.png, \.svg, \.pdf, not as \.jpg"),
         ("figure.pgn", r"Did you mean '\.png'\?"),
         ("figure", r"by the ending of the file's name"),
-        ("nowhere/figure.png", "cannot be written: No such file or directory"),
+        ("nowhere/figure.png", "cannot be written: the folder"),
     ],
 )
 def test_bad_targets_are_one_clear_line(tmp_path, draw, name, message):
