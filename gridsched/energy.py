@@ -99,7 +99,10 @@ def host_power(
 
 
 def relative_difference(first_j: ArrayLike, second_j: ArrayLike) -> Floats:
-    """Difference of two energies relative to the larger; 0 if both are 0, nan if one is nan."""
+    """Difference of `first_j` and `second_j` [J], relative to the larger; nan if one is nan.
+
+    It is 0 if both are 0.
+    """
     first, second = np.asarray(first_j, dtype=np.float64), np.asarray(second_j, dtype=np.float64)
     larger = np.maximum(np.abs(first), np.abs(second))
     return np.abs(first - second) / np.where(larger == 0, 1.0, larger)

@@ -81,6 +81,12 @@ class Cluster:
     latency_s: float = 0.0
 
 
+def _frozen(array: NDArray) -> NDArray:
+    """Return the array, made read-only: schedulers see it."""
+    array.setflags(write=False)
+    return array
+
+
 @dataclass(frozen=True)
 class Platform:
     """The computing hosts in platform order, their clusters, and the hosts that compute nothing.
@@ -125,20 +131,19 @@ class Platform:
     @cached_property
     def cores(self) -> NDArray[np.int64]:
         """Cores of each host, shape (hosts,)."""
-        return np.array([host.cores for host in self.hosts], dtype=np.int64)
+        return _frozen(np.array([host.cores for host in self.hosts], dtype=np.int64))
 
     @cached_property
     def n_pstates(self) -> NDArray[np.int64]:
         """Number of P-states of each host, shape (hosts,)."""
-        return np.array([len(host.pstates) for host in self.hosts], dtype=np.int64)
+        return _frozen(np.array([len(host.pstates) for host in self.hosts], dtype=np.int64))
 
     def _table(self, attribute: str) -> NDArray[np.float64]:
         width = int(self.n_pstates.max(initial=1))
         table = np.full((len(self.hosts), width), np.nan)
         for h, host in enumerate(self.hosts):
             table[h, : len(host.pstates)] = [getattr(p, attribute) for p in host.pstates]
-        table.setflags(write=False)
-        return table
+        return _frozen(table)
 
     @cached_property
     def speed(self) -> NDArray[np.float64]:
@@ -166,7 +171,7 @@ class Platform:
         ids = np.empty(len(self.hosts), dtype=np.int64)
         for c, cluster in enumerate(self.clusters):
             ids[list(cluster.hosts)] = c
-        return ids
+        return _frozen(ids)
 
     def efficiency(self, pstate: int = 0) -> NDArray[np.float64]:
         """Efficiency of each fully loaded host [flop/J], shape (hosts,).

@@ -116,6 +116,15 @@ def make_tasks(
         Sizes [byte], finite and not negative.
     labels : sequence of int, optional
         Ids shown to people; default 1, 2, ...
+    task_type : array_like of int, optional
+        Row of the ETC matrix of each task.
+    input_files : sequence of sequences of int, optional
+        Indices into `files` that each task needs.
+    files : DataFiles, optional
+    nominal_heterogeneity : float, optional
+        The spread the sizes were drawn with, in [0, 1].
+    name : str
+        Where the tasks come from; used in messages.
 
     Returns
     -------

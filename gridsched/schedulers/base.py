@@ -104,7 +104,10 @@ class Scheduler(ABC):
 
 
 def check_choice(owner: str, name: str, value: object, legal: Iterable[object]) -> None:
-    """Raise `InputError` unless `value` is one of `legal`; for use in ``prepare``."""
+    """Raise `InputError` unless parameter `name` of scheduler `owner` is one of `legal`.
+
+    For use in ``prepare``; `value` is what was found.
+    """
     legal = list(legal)
     if value not in legal:
         hint = did_you_mean(str(value), [str(choice) for choice in legal])
@@ -113,7 +116,10 @@ def check_choice(owner: str, name: str, value: object, legal: Iterable[object]) 
 
 
 def check_whole_number(owner: str, name: str, value: object, least: int) -> None:
-    """Raise `InputError` unless `value` is a whole number of at least `least`."""
+    """Raise `InputError` unless parameter `name` of scheduler `owner` is a whole number.
+
+    For use in ``prepare``; `value` is what was found, at least `least` is legal.
+    """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(
             f"Parameter {name!r} of {owner} is {value!r}; it must be a whole number >= {least}."

@@ -85,7 +85,13 @@ def find(id: str) -> Entry:
 
 
 def scheduler_class(id: str) -> type[Scheduler]:
-    """Import and return the class registered as `id`."""
+    """Import and return the class registered as `id`.
+
+    Raises
+    ------
+    InputError
+        If the id is unknown or the class cannot be imported.
+    """
     module, _, name = find(id).target.partition(":")
     try:
         return getattr(importlib.import_module(module), name)
@@ -95,6 +101,13 @@ def scheduler_class(id: str) -> type[Scheduler]:
 
 def make_scheduler(id: str, parameters: Mapping[str, Any] | None = None) -> Scheduler:
     """Return a scheduler with the given parameters.
+
+    Parameters
+    ----------
+    id : str
+        Id of the registry.
+    parameters : mapping, optional
+        Keyword parameters of the class; default its own defaults.
 
     Raises
     ------

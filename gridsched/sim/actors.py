@@ -82,6 +82,10 @@ class ActorSession(Session, Crew):
         if worker.activity is not None:
             worker.activity.cancel()
 
+    def pass_done(self) -> None:
+        """Switch hosts only now: the deciding actor may live on one of them."""
+        self.start_switching()
+
     def set_alarm(self, time: float) -> None:
         """Have `alarm` called at `time` [s]."""
         self.call_at(time, self.alarm, self.world.clock_host)

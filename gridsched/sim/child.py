@@ -21,6 +21,11 @@ def takes_maestro_way(request: SimulationRequest) -> bool:
 
     Messages, deployment files, cancellation, switched hosts and SimGrid's tracing (whose file is
     complete only if the simulation ends by itself) need them; ``way`` can ask for them.
+
+    Raises
+    ------
+    InputError
+        If `request.way` is ``"maestro"`` although they are needed.
     """
     traits = request.scheduler.traits
     needs_actors = (

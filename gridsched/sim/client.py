@@ -22,6 +22,7 @@ from gridsched.model.trace import Trace
 from gridsched.sim import child, wire
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.sim.request import SimulationOutcome, SimulationRequest
+from gridsched.sim.world import IS_SET_UP, refusal
 
 #: numpy's and numba's threads would make forking unsafe; one simulation uses one CPU anyway.
 _SINGLE_THREADED = {
@@ -47,6 +48,7 @@ class SimulationServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **_SINGLE_THREADED},
+            process_group=0,  # Ctrl-C is for the asking process alone, which then closes the pipe
         )
         self.owner = os.getpid()
         if wire.receive(self._process.stdout.fileno()) != b"ready":
@@ -85,7 +87,8 @@ class SimulationServer:
             What the run raised, or a `SimulationError` for a crash, dead-lock or time-out.
         """
         where = f"SimGrid on {request.platform_file.name}"
-        records, log = self.call(partial(child.simulate, request), request.timeout_s, where)
+        run = partial(child.simulate, request)
+        records, log = self.call(run, request.timeout_s, where, set_up_line=IS_SET_UP)
         trace = Trace(platform=request.system.platform, tasks=request.tasks, **records.fields)
         return SimulationOutcome(trace, records.plugin_j, log, records.links_j)
 
@@ -94,6 +97,7 @@ class SimulationServer:
         function: Callable[[], Any],
         timeout_s: float | None = None,
         where: str = "The simulation",
+        set_up_line: str | None = None,
     ) -> tuple[Any, str]:
         """Call a function in a fresh process that may make one SimGrid engine.
 
@@ -105,6 +109,8 @@ class SimulationServer:
             Wall time after which the process is ended [s].
         where : str
             Begin of the error messages.
+        set_up_line : str, optional
+            Line of the log before which an abort means that the input is wrong.
 
         Returns
         -------
@@ -136,19 +142,24 @@ class SimulationServer:
         if answer is None:
             self._end_at_once()
             raise ProcessLost(f"{where}: the simulation server has ended; was it killed?")
-        return _understand(pickle.loads(answer), timeout_s, where)
+        return _understand(pickle.loads(answer), timeout_s, where, set_up_line)
 
     def _end_at_once(self) -> None:
         self._process.kill()
         self._process.wait()
 
 
-def _understand(answer: dict, timeout_s: float | None, where: str) -> tuple[Any, str]:
+def _understand(
+    answer: dict, timeout_s: float | None, where: str, set_up_line: str | None
+) -> tuple[Any, str]:
     """Return (result, log), or raise the error that an answer means."""
-    lines = [line for line in answer["log"].splitlines() if not _NOISE.search(line)]
+    logged = answer["log"].splitlines()
+    lines = [line for line in logged if line != set_up_line and not _NOISE.search(line)]
     if answer["timed_out"]:
         raise SimulationError(f"{where}: ended after the time-out of {timeout_s:g} s.")
     if answer["payload"] is None or answer["signal"]:
+        if set_up_line and set_up_line not in logged and answer["signal"] in (0, signal.SIGABRT):
+            raise InputError(f"{refusal(where)}: {_complaint(lines)}")
         how = f"exit status {answer['status']}"
         if answer["signal"]:
             how = f"signal {answer['signal']} ({signal.Signals(answer['signal']).name})"

@@ -146,17 +146,26 @@ class Crew(ABC):
         worker.activity = None
 
     def switch(self, command: TurnOff | TurnOn) -> None:
-        """Have a host switched at the present time."""
+        """Have a host switched at the present time, by `start_switching`."""
         if isinstance(command, TurnOff):  # now: the next command may need the workers again
             for worker in self._workers[command.host]:
                 worker.renew(self._simgrid.Semaphore(0))
         self._switches.append(command)
-        self._switch_wake.release()
+
+    def start_switching(self) -> None:
+        """Let the switching actor work; it may kill the actor that calls this."""
+        if self._switches:
+            self._switch_wake.release()
 
     def _switch(self) -> None:
         """The switching actor: it lives on the clock host, for none may switch off its own."""
         while True:
             self._switch_wake.acquire()
+            self.switch_hosts()
+
+    def switch_hosts(self) -> None:
+        """Switch the hosts now, in an actor that lives on none of them."""
+        while self._switches:
             command = self._switches.popleft()
             host = self.world.hosts[command.host]
             if isinstance(command, TurnOff):

@@ -113,7 +113,13 @@ class MaestroSession(Session):
         raise _Ended
 
     def run(self) -> None:
-        """Simulate to the end."""
+        """Simulate to the end.
+
+        Raises
+        ------
+        SimulationError
+            If SimGrid stops before all is done.
+        """
         try:
             self.begin()
             self.world.engine.run()

@@ -10,7 +10,7 @@ from typing import Any
 
 from gridsched.controller import Controller, Execution, Stop, TurnOff, TurnOn
 from gridsched.controller.calendar import instant_width
-from gridsched.errors import IncompleteRun, SimulationError
+from gridsched.errors import IncompleteRun, InputError, SimulationError
 from gridsched.model.tasks import Tasks
 from gridsched.sim.crew import Crew, Worker
 from gridsched.sim.work import Work
@@ -95,7 +95,17 @@ class NetworkSession(Crew):
         elif isinstance(command, Stop):
             self._stop(command.execution)
         else:
+            self._check_switch(command)
             self.switch(command)
+            self.switch_hosts()  # at once: no message can be sent to a host that is off
+
+    def _check_switch(self, command: TurnOff | TurnOn) -> None:
+        name = self._lead_on.name
+        if isinstance(command, TurnOff) and self.world.hosts[command.host].name == name:
+            raise InputError(
+                f"{self.controller.scheduler!r} switches off host {name!r}, on which the master "
+                "runs; give the master a host without a worker in the deployment file."
+            )
 
     def _send(self, execution: Execution) -> None:
         """Send the task to a free worker of its host."""

@@ -148,8 +148,9 @@ def main() -> None:
 
     load_simgrid()
     warm_up()
-    wire.send(answers, b"ready")
-    serve(requests, answers)
+    with contextlib.suppress(BrokenPipeError):  # the asking process has gone
+        wire.send(answers, b"ready")
+        serve(requests, answers)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,9 @@ class Session(ABC):
     def carry_out(self, command: Stop | TurnOff | TurnOn) -> None:
         """Stop an execution or switch a host now."""
 
+    def pass_done(self) -> None:  # noqa: B027 - most drivers have nothing left to do
+        """All decisions of the present time are taken and carried out."""
+
     @abstractmethod
     def set_alarm(self, time: float) -> None:
         """Have `alarm` called at `time` [s]."""
@@ -106,6 +109,7 @@ class Session(ABC):
                 return
             self._look_ahead()
         self._is_deciding = False
+        self.pass_done()
 
     def _clocks_differ(self, clock: float, time: float) -> NoReturn:
         raise SimulationError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,21 @@ from gridsched.model.platform import Host, Platform
 from gridsched.sim import host_energy, link_energy
 from gridsched.sim.library import load_simgrid
 
+#: Line of the log from which on SimGrid has taken the platform and its options. It aborts on some
+#: that it does not take, so an abort before this line is the fault of the input.
+IS_SET_UP = "gridsched: SimGrid is set up"
 #: Our own host beside the platform's: it carries timers and draws no power.
 CLOCK_HOST = "gridsched-clock"
+
+
+def refusal(where: str) -> str:
+    """Return the beginning of the message for what SimGrid does not take."""
+    return f"{where} refuses the platform or an option (--cfg, --log)"
+
+
+def first_line(text: str) -> str:
+    """Return the first line of what SimGrid says, which may be followed by all legal values."""
+    return next(iter(text.strip().splitlines()), "").rstrip(".")
 
 
 class World:
@@ -51,13 +65,17 @@ class World:
         try:
             self.engine = self.simgrid.Engine(arguments)
         except (IndexError, ValueError) as error:
-            said = str(error).splitlines()[0]
-            raise InputError(f"SimGrid refuses {' '.join(arguments[1:])}: {said}.") from None
+            asked = " ".join(arguments[1:])
+            raise InputError(f"SimGrid refuses {asked}: {first_line(str(error))}.") from None
         host_energy.start_plugin()
         self.meters_links = meters_links and link_energy.has_links_with_power(platform_file)
         if self.meters_links:
             link_energy.start_plugin()
-        self.engine.load_platform(str(platform_file))
+        try:
+            self.engine.load_platform(str(platform_file))
+        except (IndexError, ValueError, RuntimeError) as error:
+            where = f"SimGrid on {platform_file.name}"
+            raise InputError(f"{refusal(where)}: {first_line(str(error))}.") from None
         self._links: tuple[str, ...] = ()
         if self.meters_links:
             wifi = self.simgrid.Link.SharingPolicy.WIFI
@@ -66,13 +84,21 @@ class World:
         _check_agreement(platform, by_name)
         self.hosts: list[Any] = [by_name[host.name] for host in platform.hosts]
         self.host_named = by_name
-        for k in range(len(self.hosts)):
-            self.hosts[k].pstate = pstate
-        for _, host in platform.idle_hosts_named:
-            by_name[host.name].pstate = 0
+        self.clock_host = self._add_clock_host()
+        changed = [host for host in self.hosts if host.pstate != pstate]
+        for host in changed:
+            host.pstate = pstate
+        for name in (host.name for _, host in platform.idle_hosts_named):
+            if by_name[name].pstate != 0:
+                by_name[name].pstate = 0
+                changed.append(by_name[name])
         for k in hosts_off:
             self.hosts[k].turn_off()
-        self.clock_host = self._add_clock_host()
+            changed.append(self.hosts[k])
+        if changed:
+            self.clock_host.add_actor("P-states", _set_again, changed)
+        sys.stderr.write(f"{IS_SET_UP}\n")
+        sys.stderr.flush()
 
     def _add_clock_host(self) -> Any:
         host = self.engine.netzone_root.add_host(CLOCK_HOST, "1f")
@@ -92,6 +118,16 @@ class World:
     def metered_link_energy(self) -> dict[str, float] | None:
         """Return the energy [J] of every link with a power range by name; None without any."""
         return link_energy.consumed_by_link(self._links) if self._links else None
+
+
+def _set_again(hosts: Iterable[Any]) -> None:
+    """Set P-states again, as an actor at time 0, where a host was changed before.
+
+    Otherwise SimGrid 4.1's plugin charges a host by the P-state it was loaded with, and as
+    switched on, until something happens on it.
+    """
+    for host in hosts:
+        host.pstate = host.pstate
 
 
 def _check_agreement(platform: Platform, by_name: dict[str, Any]) -> None:

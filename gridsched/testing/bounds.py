@@ -2,48 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gridsched.energy import trace_energy
 from gridsched.metrics import makespan_s
-from gridsched.model.platform import Platform
+from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState, Trace
-from gridsched.schedulers.base import Scheduler
+from gridsched.optimize.bag_bounds import bag_bounds
+from gridsched.schedulers.base import Scheduler, Traits
 from gridsched.testing.cases import CheckFailed, cases_for, play
-
-
-def makespan_bound_s(platform: Platform, flops: np.ndarray) -> float:
-    """Return a makespan [s] that no schedule of serial tasks can beat.
-
-    All cores busy from begin to end, each host in its fastest P-state; and the largest task on
-    the fastest core.
-
-    Parameters
-    ----------
-    platform : Platform
-    flops : ndarray, shape (tasks,)
-        Sizes [flop].
-    """
-    if not len(flops):
-        return 0.0
-    speed = np.nanmax(platform.speed, axis=1)
-    return float(max(flops.sum() / (platform.cores * speed).sum(), flops.max() / speed.max()))
-
-
-def energy_bound_j(platform: Platform, flops: np.ndarray) -> float:
-    """Return an energy [J] that no schedule of serial tasks can beat.
-
-    With b of c cores busy a host draws ``epsilon + b / c (busy - epsilon)`` for b times the core
-    speed; the joules per flop are least with all cores busy. Idle hosts draw at least nothing.
-
-    Parameters
-    ----------
-    platform : Platform
-    flops : ndarray, shape (tasks,)
-        Sizes [flop].
-    """
-    joule_per_flop = platform.busy_w / (platform.cores[:, None] * platform.speed)
-    return float(flops.sum() * np.nanmin(joule_per_flop)) if len(flops) else 0.0
 
 
 def check_lower_bounds(scheduler: Scheduler) -> None:
@@ -51,19 +16,33 @@ def check_lower_bounds(scheduler: Scheduler) -> None:
     for case in cases_for(scheduler):
         if case.estimates is None:
             trace = play(case, scheduler.clone())
-            for problem in below_bounds(trace):
+            for problem in below_bounds(trace, scheduler.traits, case.pstate):
                 raise CheckFailed(f"{scheduler!r} on the case {case.name!r}: {problem}")
 
 
-def below_bounds(trace: Trace) -> list[str]:
-    """Return, in words, which bounds a trace beats."""
-    flops = trace.tasks.flops[trace.final_state == TaskState.FINISHED]
-    if not len(flops):
-        return []
-    energy_j = trace_energy(trace).grid_total()
+def below_bounds(trace: Trace, traits: Traits, pstate: int = 0) -> list[str]:
+    """Return, in words, which bounds a trace beats.
+
+    Parameters
+    ----------
+    trace : Trace
+        Hosts are on at the start.
+    traits : Traits
+        Whether the scheduler may switch hosts off and choose P-states.
+    pstate : int
+        The scenario's P-state.
+    """
+    tasks = trace.tasks
+    finished = trace.final_state == TaskState.FINISHED
+    if not finished.all():  # the others leave no gap that could be counted on
+        tasks = make_tasks(tasks.flops[finished])
+    bounds = bag_bounds(
+        trace.platform, tasks, pstate,
+        may_switch_off=traits.powers_hosts, free_pstates=traits.uses_dvfs,
+    )  # fmt: skip
     found = (
-        ("makespan", "s", makespan_s(trace), makespan_bound_s(trace.platform, flops)),
-        ("energy", "J", energy_j, energy_bound_j(trace.platform, flops)),
+        ("makespan", "s", makespan_s(trace), bounds.makespan_s),
+        ("energy", "J", trace_energy(trace).grid_total(), bounds.energy_j),
     )
     return [
         f"{name} {value:g} {unit} is less than the least possible, {bound:g} {unit}."

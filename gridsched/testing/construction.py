@@ -19,13 +19,7 @@ _SECTION = (
 def check_default_construction(scheduler: Scheduler) -> None:
     """``Class()`` works, and the class tells its traits."""
     cls = type(scheduler)
-    try:
-        made = cls()
-    except TypeError as error:
-        raise CheckFailed(
-            f"{cls.__name__}() raises: {error}. Give every parameter of __init__ a default."
-        ) from error
-    if not isinstance(made, Scheduler):
+    if not isinstance(make_default(cls), Scheduler):
         raise CheckFailed(f"{cls.__name__} must be derived from gridsched's Scheduler.")
     traits = getattr(cls, "traits", None)
     if not isinstance(traits, Traits):
@@ -35,6 +29,16 @@ def check_default_construction(scheduler: Scheduler) -> None:
             f"{cls.__name__}.traits.asked is {traits.asked!r}; it must be 'start', 'arrival' or "
             "'event'."
         )
+
+
+def make_default(cls: type[Scheduler]) -> Scheduler:
+    """Return ``cls()``, or say what to mend."""
+    try:
+        return cls()
+    except TypeError as error:
+        raise CheckFailed(
+            f"{cls.__name__}() raises: {error}. Give every parameter of __init__ a default."
+        ) from error
 
 
 def check_init_only_stores(scheduler: Scheduler) -> None:

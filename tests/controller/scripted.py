@@ -16,9 +16,7 @@ from gridsched.model.trace import Trace
 from gridsched.schedulers.base import Scheduler, Traits
 from gridsched.schedulers.decisions import Assign, Decision, Plan
 
-ANYTHING = Traits(
-    asked="event", replicates=True, may_cancel=True, may_drop=True, powers_hosts=True
-)
+ANYTHING = Traits(asked="event", replicates=True, may_cancel=True, may_drop=True, powers_hosts=True)
 
 
 class Scripted(Scheduler):
@@ -89,9 +87,7 @@ def controller_of(
         platform, estimates or FlopsEstimates(platform, tasks), pstate=pstate,
         mapping_interval_s=interval, pending_slots=pending_slots, files=tasks.files,
     )  # fmt: skip
-    return Controller(
-        system, tasks, policy, rng=np.random.default_rng(0), hosts_off=hosts_off
-    )
+    return Controller(system, tasks, policy, rng=np.random.default_rng(0), hosts_off=hosts_off)
 
 
 def play(
@@ -106,6 +102,4 @@ def play(
 def rows(trace: Trace) -> list[tuple]:
     """Return (task, host, start, end) of all executions, in order of start, then host."""
     runs = trace.executions
-    return sorted(
-        runs[["start", "host", "task", "end"]].tolist(), key=lambda row: row[:2]
-    )
+    return sorted(runs[["start", "host", "task", "end"]].tolist(), key=lambda row: row[:2])

@@ -86,9 +86,8 @@ def test_typed_estimates_check_their_matrices():
 
 def test_scalar_and_array_estimates_agree():
     """`run_time` is the scalar twin of `etc`; energy is time times power."""
-    platform = Platform(
-        (Host("a", (PState(8.0, 1, 2, 40), PState(4.0, 1, 2, 12)), cores=2), Host("b", (PState(3.0, 1, 2, 9),)))
-    )  # fmt: skip
+    two_cores = Host("a", (PState(8.0, 1, 2, 40), PState(4.0, 1, 2, 12)), cores=2)
+    platform = Platform((two_cores, Host("b", (PState(3.0, 1, 2, 9),))))
     tasks = make_tasks([24.0, 6.0])
     estimates = FlopsEstimates(platform, tasks)
     assert estimates.etc([0, 1], [0, 1]).tolist() == [[3.0, 8.0], [0.75, 2.0]]

@@ -13,9 +13,7 @@ from gridsched.schedulers.decisions import Assign, PowerOff, PowerOn, WakeAt
 
 def test_a_booting_host_takes_its_queue_when_it_has_booted():
     """PowerOn at t = 1 with 5 s boot time: the task assigned at once starts at 6."""
-    answer = at(
-        (0.0, [PowerOff(1), Assign(0, 0)]), (1.0, [PowerOn(1), Assign(1, 1)])
-    )
+    answer = at((0.0, [PowerOff(1), Assign(0, 0)]), (1.0, [PowerOn(1), Assign(1, 1)]))
     trace, policy = play(hosts(10, 10, boot_time_s=5.0), [10.0, 10.0], answer)
     assert trace.start_time_s.tolist() == [0.0, 6.0]
     assert policy.times == [0.0, 1.0, 6.0]
@@ -59,9 +57,7 @@ def test_the_state_of_a_booting_host():
 
 def test_a_planned_task_waits_while_its_host_is_off():
     """A plan does not bind: its host may be switched off, and the task planned elsewhere."""
-    answer = at(
-        (0.0, [PowerOn(0), Assign(0, 1), plan((1, 0)), PowerOff(0)]), (1.0, [plan((1, 1))])
-    )
+    answer = at((0.0, [PowerOn(0), Assign(0, 1), plan((1, 0)), PowerOff(0)]), (1.0, [plan((1, 1))]))
     rules = {"hosts_off": (0,), "pending_slots": 1}
     trace, _ = play(hosts(10, 10), [10.0, 10.0], answer, **rules)
     assert trace.start_time_s.tolist() == [0.0, 1.0]
@@ -112,7 +108,9 @@ def test_a_plan_has_pstates_of_its_own():
 )
 def test_cores_of_a_host_share_one_pstate(decisions):
     """Whatever runs, is fixed or planned on a host with several cores agrees in its P-state."""
-    with pytest.raises(InvalidDecision, match="host 'h1': P-state 1 on a host whose other work uses"):
+    with pytest.raises(
+        InvalidDecision, match="host 'h1': P-state 1 on a host whose other work uses"
+    ):
         play(two_speeds(cores=2), [10.0] * 3, at((0.0, decisions)))
 
 

@@ -94,9 +94,7 @@ def test_the_pending_slot_is_filled_before_the_policy_is_asked():
 
 def test_a_cancelled_queued_task_is_waiting_again():
     """A task taken out of a fixed queue can be assigned elsewhere."""
-    answer = at(
-        (0.0, [Assign(0, 0), Assign(1, 0), Assign(2, 1)]), (1.0, [Cancel(1), Assign(1, 1)])
-    )
+    answer = at((0.0, [Assign(0, 0), Assign(1, 0), Assign(2, 1)]), (1.0, [Cancel(1), Assign(1, 1)]))
     trace, _ = play(hosts(10, 10), [30.0, 10.0, 10.0], answer, Traits("event", may_cancel=True))
     assert rows(trace) == [(0.0, 0, 0, 3.0), (0.0, 1, 2, 1.0), (1.0, 1, 1, 2.0)]
 
@@ -160,8 +158,19 @@ def test_the_state_shows_queues_and_ready_times():
 
 def test_arrays_of_the_state_cannot_be_written_to():
     """Whatever a policy sees is read-only, the single task of an arrival, too."""
-    names = ["mappable", "ready_time", "core_ready_time", "free_cores", "pstate", "is_on",
-             "queue_length", "queue_tasks", "queue_offsets", "running", "background_load"]  # fmt: skip
+    names = [
+        "mappable",
+        "ready_time",
+        "core_ready_time",
+        "free_cores",
+        "pstate",
+        "is_on",
+        "queue_length",
+        "queue_tasks",
+        "queue_offsets",
+        "running",
+        "background_load",
+    ]
     writeable = []
 
     def answer(state):

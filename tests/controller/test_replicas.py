@@ -69,9 +69,7 @@ def test_a_queue_moves_on_behind_a_cancelled_copy():
 
 def test_a_policy_can_cancel_a_running_copy_on_a_host():
     """Cancel with a host ends the copy there; the other goes on."""
-    answer = at(
-        (0.0, [Assign(0, 0), Assign(0, 1), Assign(1, 2)]), (1.0, [Cancel(0, 0)])
-    )
+    answer = at((0.0, [Assign(0, 0), Assign(0, 1), Assign(1, 2)]), (1.0, [Cancel(0, 0)]))
     trace, _ = play(hosts(10, 5, 10), [20.0, 10.0], answer)
     assert outcomes(trace)[0, 0] == ExecutionEnd.CANCELLED
     assert trace.finish_time_s.tolist() == [4.0, 1.0]

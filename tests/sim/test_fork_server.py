@@ -80,7 +80,9 @@ def test_what_the_controller_refuses_is_the_same_error_as_without_simgrid(way):
 def test_a_policy_that_stops_in_the_middle_is_incomplete():
     """What it left is named, after the simulation has run as far as it could."""
     answer = deciding(lambda state: [Assign(0, 0)] if state.now == 0 else [])
-    with pytest.raises(IncompleteRun, match=r"left 4 of 5 tasks unfinished at t = 10 s.* 2, 3, 4, 5"):
+    with pytest.raises(
+        IncompleteRun, match=r"left 4 of 5 tasks unfinished at t = 10 s.* 2, 3, 4, 5"
+    ):
         on_simgrid(ex_a(), SIZES, answer)
 
 
@@ -161,12 +163,20 @@ def test_simgrids_log_settings_are_passed_through():
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"cfg": ("nonsense/option:1",)}, InputError, "refuses --cfg=nonsense/option:1: Bad config"),
+        (
+            {"cfg": ("nonsense/option:1",)},
+            InputError,
+            "refuses --cfg=nonsense/option:1: Bad config",
+        ),
         ({"cfg": ("precision/timing:soon",)}, InputError, "--cfg=precision/timing:soon: invalid"),
         ({"cfg": ("nonsense",)}, InputError, "--cfg=nonsense: "),
         ({"log": ("root.thresh:loud",)}, InputError, "--log=root.thresh:loud: Unknown priority"),
-        ({"cfg": ("host/model:nonsense",)}, SimulationError, "Unable to find host model 'nonsense'"),
-        ({"log": ("root.thresh:debug",)}, SimulationError, "Priority 'debug' .* is above allowed"),
+        (
+            {"cfg": ("host/model:nonsense",)},
+            InputError,
+            "Unable to find host model 'nonsense'",
+        ),
+        ({"log": ("root.thresh:debug",)}, InputError, "Priority 'debug' .* is above allowed"),
         ({"cfg": ("tracing:yes",), "way": "maestro"}, InputError, "use way='auto'"),
     ],
 )
@@ -187,7 +197,7 @@ def test_a_host_model_in_the_platform_that_simgrid_refuses(tmp_path):
         '<zone id="z" routing="None"><host id="h" speed="1f">'
         '<prop id="wattage_per_state" value="1:2"/></host></zone></platform>\n'
     )
-    with pytest.raises(SimulationError, match=r"SimGrid on compound\.xml .*host model 'compound'"):
+    with pytest.raises(InputError, match=r"SimGrid on compound\.xml .*host model 'compound'"):
         on_simgrid(path, [1.0])
     assert on_simgrid(ex_a(), SIZES).trace.horizon_s == 80.0
 

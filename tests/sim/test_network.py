@@ -60,11 +60,8 @@ def test_tasks_with_and_without_bytes_mix(tmp_path):
     """Each task has the network activity its own bytes ask for."""
     tasks = tasks_of(4, 100.0, [100.0, 0.0, 0.0, 100.0], [0.0, 0.0, 50.0, 50.0])
     result = on_simgrid(write_star(tmp_path / "p.xml", [10.0, 10.0]), tasks)
-    # w2 is free again at 10 and takes task 2, whose result is there at 25.5; w1 takes task 3
-    assert executions(result) == near(
-        [(0, 0, 10.5, 20.5), (1, 1, 0.0, 10.0), (2, 1, 10.0, 20.0), (3, 0, 31.0, 41.0)][1:3]
-        + [(0, 0, 10.5, 20.5), (3, 0, 31.0, 41.0)]
-    ) or sorted(executions(result)) == near(
+    # w2 is free again at 10 and takes task 2, whose result is there at 25.5; w1 is free at 20.5
+    assert sorted(executions(result)) == near(
         [(0, 0, 10.5, 20.5), (1, 1, 0.0, 10.0), (2, 1, 10.0, 20.0), (3, 0, 31.0, 41.0)]
     )
     assert result.trace.horizon_s == pytest.approx(46.5, rel=1e-12)
@@ -190,7 +187,7 @@ def test_every_scheduler_works_over_the_network(tmp_path, scheduler, cores):
 def test_a_worker_without_a_route_is_a_clear_error(tmp_path):
     """SimGrid's words about the missing route come through."""
     path = write_star(tmp_path / "p.xml", [10.0], with_routes=False)
-    with pytest.raises(SimulationError, match="[Rr]oute") as caught:
+    with pytest.raises(SimulationError, match="there is no connecting path between") as caught:
         on_simgrid(path, tasks_of(1))
     assert "\n" not in str(caught.value)
 

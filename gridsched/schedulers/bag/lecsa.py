@@ -103,7 +103,13 @@ class LECSA(Scheduler):
         self.few_tasks_share = few_tasks_share
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
-        """Check the parameters and that every host has power figures."""
+        """Check the parameters and that every host has power figures.
+
+        Raises
+        ------
+        InputError
+            Naming the parameter, or the host without power figures.
+        """
         check_choice("lecsa", "share_rule", self.share_rule, SHARE_RULES)
         check_choice("lecsa", "leftover", self.leftover, ("round", "first"))
         check_choice("lecsa", "switch_off", self.switch_off, ("unused+done", "unused", "none"))

@@ -1,0 +1,101 @@
+"""SimGrid's link-energy plugin through its C interface: what the network's links consume.
+
+A link with the property ``wattage_range = Idle:Busy`` draws ``Idle + load (Busy - Idle)`` watts,
+where load is its traffic over its bandwidth. The plugin looks at a link when a message that crosses
+it starts or ends, and charges the whole time since it looked last with the load of that moment. So
+
+- idle power counts for the whole run, whether the link is used or not;
+- a message's latency is charged as if data flowed already;
+- a message that slows down or speeds up because of traffic elsewhere is charged at its last rate;
+- ``wattage_off`` of a link is not read, and Wi-Fi links are left out (they have a plugin of their
+  own).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gridsched.errors import InputError
+from gridsched.sim.library import load_c_library
+
+#: The link property that holds its power; SimGrid still takes the old name with a warning.
+PROPERTY_NAMES = ("wattage_range", "watt_range")
+
+
+@cache
+def _functions() -> dict[str, ctypes._CFuncPtr]:
+    library = load_c_library()
+    by_name = library.sg_link_by_name
+    by_name.argtypes, by_name.restype = [ctypes.c_char_p], ctypes.c_void_p
+    consumed = library.sg_link_get_consumed_energy
+    consumed.argtypes, consumed.restype = [ctypes.c_void_p], ctypes.c_double
+    init = library.sg_link_energy_plugin_init
+    init.argtypes, init.restype = [], None
+    return {"by_name": by_name, "consumed": consumed, "init": init}
+
+
+def has_links_with_power(platform_file: Path) -> bool:
+    """Whether the file mentions the property; without it the plugin need not be started."""
+    text = platform_file.read_bytes()
+    return any(name.encode() in text for name in PROPERTY_NAMES)
+
+
+def start_plugin() -> None:
+    """Activate the plugin; call it after the engine is made and before the platform is loaded.
+
+    Before the engine it would make one of its own, and SimGrid allows one a process.
+    """
+    _functions()["init"]()
+
+
+def links_with_power(engine: Any, wifi: Any, where: str) -> tuple[str, ...]:
+    """Return the names of the links that have a power range, in SimGrid's order.
+
+    Parameters
+    ----------
+    engine : simgrid.Engine
+        With the platform loaded.
+    wifi : simgrid.Link.SharingPolicy
+        The policy of links that the plugin leaves out.
+    where : str
+        The platform's name, for messages.
+
+    Raises
+    ------
+    InputError
+        If a range cannot be read; SimGrid would end the process over it.
+    """
+    names = []
+    for link in engine.all_links:
+        texts = [text for text in map(link.get_property, PROPERTY_NAMES) if text is not None]
+        if texts and link.get_sharing_policy() != wifi:
+            _check_range(texts[0], link.name, where)
+            names.append(link.name)
+    return tuple(names)
+
+
+def _check_range(text: str, link: str, where: str) -> None:
+    try:
+        watts = [float(part) for part in text.split(":")]
+    except ValueError:
+        watts = []
+    if len(watts) != 2 or not all(math.isfinite(watt) and watt >= 0 for watt in watts):
+        raise InputError(
+            f"{where}: link {link!r} has wattage_range {text!r}; it must read Idle:Busy, two "
+            "powers of 0 W or more."
+        )
+
+
+def consumed_by_link(names: Iterable[str]) -> dict[str, float]:
+    """Return the energy [J] that each link has consumed up to the present simulated time.
+
+    Call it once, from an actor at the end of the run: each call charges the time since the last
+    one with the present load, so calls in between change the result.
+    """
+    functions = _functions()
+    return {name: functions["consumed"](functions["by_name"](name.encode())) for name in names}

@@ -1,0 +1,105 @@
+"""Reference driver and SimGrid agree on random platforms and bags, for every scheduler.
+
+Half of the speeds, sizes and submission times are drawn from few round numbers, so that ends,
+arrivals and completion times tie; the others are arbitrary floats.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gridsched.experiment.run import run
+from gridsched.experiment.scenario import Scenario
+from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.tasks import make_tasks
+from gridsched.schedulers.registry import entries
+from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.testing import trace_differences
+from gridsched.testing.agreement import metered_differences
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
+
+SPEEDS = st.sampled_from([10.0, 20.0, 25.0, 50.0, 100.0]) | st.floats(10.0, 1e3)
+SIZES = st.sampled_from([100.0, 200.0, 500.0, 1000.0]) | st.floats(1.0, 5e3)
+TIMES = st.sampled_from([0.0, 0.0, 5.0, 10.0, 20.0]) | st.floats(1e-3, 1e3)
+WATTS = st.sampled_from([0.0, 5.0, 40.0]) | st.floats(1e-3, 500.0)
+
+
+@st.composite
+def platforms(draw) -> Platform:
+    """One to five hosts with 1 to 4 cores, all with the same number (1 to 3) of P-states."""
+    n_pstates = draw(st.integers(1, 3))
+    hosts = []
+    for k in range(draw(st.integers(1, 5))):
+        speeds = sorted((draw(SPEEDS) for _ in range(n_pstates)), reverse=True)
+        pstates = []
+        for speed in speeds:
+            idle, epsilon = draw(WATTS), draw(WATTS)
+            pstates.append(PState(speed, idle, epsilon, epsilon + draw(st.floats(1.0, 300.0))))
+        hosts.append(
+            Host(
+                f"h{k}", tuple(pstates), cores=draw(st.integers(1, 4)),
+                off_w=draw(st.sampled_from([0.0, 2.5])),
+            )
+        )  # fmt: skip
+    return Platform(tuple(hosts), name="random")
+
+
+@st.composite
+def scenarios(draw) -> Scenario:
+    """A platform and a bag of up to twelve tasks, some submitted later."""
+    platform = draw(platforms())
+    sizes = draw(st.lists(SIZES, max_size=12))
+    times = [draw(TIMES) for _ in sizes]
+    n_pstates = len(platform.hosts[0].pstates)
+    return Scenario(
+        platform, make_tasks(sizes, times), pstate=draw(st.integers(0, n_pstates - 1)),
+        mapping_interval_s=draw(st.sampled_from([None, None, 10.0, 17.3])),
+        seed=draw(st.integers(0, 3)), timeout_s=60.0,
+    )  # fmt: skip
+
+
+def ways_of(scheduler: str) -> list[str]:
+    """All ways of running a scheduler that SimGrid has."""
+    traits = Scenario(Platform(()), make_tasks([]), scheduler).make_scheduler().traits
+    cancels = traits.replicates or traits.may_cancel or traits.powers_hosts
+    return ["auto"] if cancels else ["maestro", "actors"]
+
+
+def check_agreement(scenario: Scenario, scheduler: str) -> None:
+    """Compare the reference driver's trace and joules with SimGrid's, by all ways."""
+    given_by = {**vars(scenario), "scheduler": scheduler}
+    expected = run(Scenario(**{**given_by, "driver": "reference"}))
+    for way in ways_of(scheduler):
+        result = run(Scenario(**{**given_by, "driver": "simgrid", "way": way}))
+        assert trace_differences(expected.trace, result.trace) == []
+        assert metered_differences(result) == []
+        assert result.trace.mapping_events == expected.trace.mapping_events
+        # the same decisions: tasks meet hosts in the same order
+        columns = ["task", "host", "pstate", "outcome"]
+        assert sorted(result.trace.executions[columns].tolist()) == sorted(
+            expected.trace.executions[columns].tolist()
+        )
+
+
+SCHEDULERS = [entry.id for entry in entries()]
+RULES = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@settings(max_examples=12, derandomize=True, **RULES)
+@given(scenario=scenarios())
+def test_drivers_agree(scheduler, scenario):
+    """Starts, finishes and joules per host agree to 1e-9 relative, decisions exactly."""
+    check_agreement(scenario, scheduler)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@settings(max_examples=400, **RULES)
+@given(scenario=scenarios())
+def test_drivers_agree_on_many(scheduler, scenario):
+    """The same with many more examples, other ones each time."""
+    check_agreement(scenario, scheduler)
