@@ -35,18 +35,23 @@ from gridsched.cli.scenario_options import (
 )
 from gridsched.cli.tables import Column, console, print_table
 from gridsched.errors import GridschedError, InputError
+from gridsched.experiment.bounds import bound_fields, bounds_for
 from gridsched.experiment.run import RunResult, check, energy_check, run
+from gridsched.optimize.bag_bounds import BagBounds
 
 COLUMNS = (
     Column("scheduler", "scheduler"),
     Column("makespan_s", "makespan\n[{unit}]", "number", "s"),
     Column("makespan_above_best", "above\nbest", "percent"),
+    Column("makespan_above_bound", "above\nbound", "percent"),
     Column("busy_time_s", "busy\ntime [{unit}]", "number", "s"),
     Column("energy_j", "energy,\nplugin\n[{unit}]", "number", "J", "total"),
     Column("energy_model_j", "energy,\nmodel\n[{unit}]", "number", "J", "total"),
     Column("energy_above_best", "above\nbest", "percent"),
+    Column("energy_above_bound", "above\nbound", "percent"),
     Column("energy_idle_j", "idle\n[{unit}]", "number", "J"),
     Column("energy_wasted_j", "wasted\n[{unit}]", "number", "J"),
+    Column("energy_links_j", "links\n[{unit}]", "number", "J"),
     Column("hosts_used", "hosts\nused", "number"),
 )
 SchedulersOption = Annotated[
@@ -137,23 +142,29 @@ def compare(
     targets = {"--plot": figure_files(plot), "-o": table_file(output)}
     check_targets(targets, options.inputs, force=force)
     rows: list[dict[str, Any]] = []
+    results: list[RunResult] = []
     failures: list[str] = []
     warnings: tuple[str, ...] = ()
+    bounds: BagBounds | None = None
     for id, result in run_each(options, ids, quiet=quiet or json):
         if isinstance(result, GridschedError):
             failures.append(f"{id}: {one_line(str(result))}")
             continue
         warnings = result.trace.platform.warnings
         rows.append(_row(id, result))
+        results.append(result)
     warn(warnings)
     if rows:
         add_comparison(rows)
+        bounds = bounds_for(results)
+        for row in rows:
+            row.update(bound_fields(bounds, row))
     whole = {"results": rows, "failures": failures}
     _write(rows, whole, output, plot, force=force)
     if json:
         print(json_text(whole), end="")
     elif rows and not quiet:
-        _show(rows, options, plot)
+        _show(rows, bounds, options, plot)
     for failure in failures:
         say(f"run failed: {failure}")
     if failures:
@@ -183,10 +194,13 @@ def _write(
         comparison_bars(rows, plot, force=force)
 
 
-def _show(rows: list[dict[str, Any]], options: ScenarioOptions, plot: Path | None) -> None:
+def _show(
+    rows: list[dict[str, Any]], bounds: BagBounds, options: ScenarioOptions, plot: Path | None
+) -> None:
     out = console()
     metered = all("energy_relative_difference" in row for row in rows)
-    columns = [column for column in COLUMNS if metered or column.key != "energy_j"]
+    absent = {"energy_links_j"} - rows[0].keys() | ({"energy_j"} if not metered else set())
+    columns = [column for column in COLUMNS if column.key not in absent]
     print_table(out, columns, rows, f"{options.workload} on {options.platform}")
     if metered:
         worst = max(row["energy_relative_difference"] for row in rows)
@@ -194,5 +208,9 @@ def _show(rows: list[dict[str, Any]], options: ScenarioOptions, plot: Path | Non
         out.print(f"Plugin and model {agree}.")
     else:
         out.print("Energy by the model alone: the reference driver has no plugin.")
+    out.print(bounds.describe())
+    for row in rows:
+        if "delegated_to" in row["provenance"]:
+            out.print(f"{row['scheduler']} followed {row['provenance']['delegated_to']}.")
     if plot is not None:
         out.print(f"Figure: {plot}")

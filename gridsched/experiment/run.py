@@ -17,7 +17,7 @@ import numpy as np
 
 from gridsched import __version__, reference
 from gridsched.controller import Controller
-from gridsched.energy import trace_energy
+from gridsched.energy import HostEnergy, trace_energy
 from gridsched.errors import InputError
 from gridsched.experiment.scenario import Scenario, check_scenario, make_system
 from gridsched.metrics import summary
@@ -49,6 +49,8 @@ class RunResult:
         Enough to repeat the run.
     log : str
         What SimGrid wrote on stderr.
+    timing : dict of str to float
+        Wall times [s].
     links_j : dict of str to float, or None
         Energy of each link with a power range by SimGrid's plugin [J]; None where no network is
         simulated or no link has one. See `gridsched.sim.link_energy` for what it counts.
@@ -278,10 +280,7 @@ def _no_garbage_collection() -> Iterator[None]:
 def _run_simgrid(scenario: Scenario, hosts_off: tuple[int, ...]) -> SimulationOutcome:
     from gridsched.sim.client import simulate
 
-    with tempfile.TemporaryDirectory(prefix="gridsched-") as folder:
-        platform_file = Path(scenario.platform_file or Path(folder) / "platform.xml")
-        if scenario.platform_file is None:
-            write_platform(scenario.platform, platform_file, command="gridsched run")
+    with _platform_file(scenario) as platform_file:
         request = SimulationRequest(
             system=make_system(scenario),
             tasks=scenario.tasks,
@@ -300,6 +299,18 @@ def _run_simgrid(scenario: Scenario, hosts_off: tuple[int, ...]) -> SimulationOu
             timeout_s=scenario.timeout_s,
         )
         return simulate(request)
+
+
+@contextlib.contextmanager
+def _platform_file(scenario: Scenario) -> Iterator[Path]:
+    """Give the platform as a SimGrid file; one that is written for the run goes with it."""
+    if scenario.platform_file is not None:
+        yield Path(scenario.platform_file)
+        return
+    with tempfile.TemporaryDirectory(prefix="gridsched-") as folder:
+        path = Path(folder) / "platform.xml"
+        write_platform(scenario.platform, path, command="gridsched run")
+        yield path
 
 
 def energy_check(result: RunResult) -> list[dict[str, Any]]:
@@ -321,9 +332,14 @@ def energy_check(result: RunResult) -> list[dict[str, Any]]:
     return compare_energy(result.trace, result.plugin_j)
 
 
-def compare_energy(trace: Trace, plugin_j: dict[str, float]) -> list[dict[str, Any]]:
-    """Return the rows of `energy_check` for a trace and the plugin's joules by host name."""
-    energy = trace_energy(trace)
+def compare_energy(
+    trace: Trace, plugin_j: dict[str, float], energy: HostEnergy | None = None
+) -> list[dict[str, Any]]:
+    """Return the rows of `energy_check` for a trace and the plugin's joules by host name.
+
+    `energy` is the `trace_energy` of the trace, where the caller has it already.
+    """
+    energy = trace_energy(trace) if energy is None else energy
     rows = []
     for name, role, model in zip(energy.names, energy.roles, energy.total_j.tolist(), strict=True):
         if name in plugin_j:

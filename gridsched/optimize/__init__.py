@@ -1,0 +1,1 @@
+"""What is possible at best: bounds that no schedule can beat."""
