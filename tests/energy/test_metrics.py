@@ -84,7 +84,7 @@ def test_bounded_slowdown():
 def test_an_execution_without_length_does_not_divide_by_zero():
     """A task of no duration has slowdown 1, or infinity if it waited."""
     trace = by_hand.make_trace(
-        plain_platform([1.0]), make_tasks([1e-300, 1e-300]),
+        plain_platform([1.0]), make_tasks([1e-30, 1e-30]),
         [(0, 0, 0, 0.0, 0.0, 0), (1, 0, 0, 5.0, 5.0, 0)],
     )  # fmt: skip
     assert metrics.slowdown(trace).tolist() == [1.0, math.inf]
