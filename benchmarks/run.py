@@ -119,7 +119,7 @@ def measure_all(n_tasks: int, repeats: int) -> dict:
                 print(json.dumps(rows[-1]), flush=True)
             scenario = Scenario(read_platform(path), make_tasks(sizes), "wq", driver="reference")
             reference[str(n_hosts)] = measure_reference(scenario, repeats)
-            print(f"reference driver, {n_hosts} hosts: {reference[str(n_hosts)]:.2f} us", flush=True)
+            print(f"reference, {n_hosts} hosts: {reference[str(n_hosts)]:.2f} us", flush=True)
             if n_hosts == 100:
                 began = time.perf_counter()
                 run(Scenario(path, make_tasks(sizes), "wq"))

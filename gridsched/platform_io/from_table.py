@@ -84,7 +84,13 @@ def platform_from_table(table: MachineTable, recipe: PlatformRecipe) -> Platform
 
 
 def select_rows(table: MachineTable, recipe: PlatformRecipe) -> pd.DataFrame:
-    """Return the usable rows that the recipe chooses, in table order, indexed from 0."""
+    """Return the usable rows that the recipe chooses, in table order, indexed from 0.
+
+    Raises
+    ------
+    InputError
+        If none is left.
+    """
     frame = table.frame
     wanted = frame[["rmax_flops", "efficiency_flop_per_j"]].notna().all(axis=1)
     if recipe.rows is not None:
@@ -164,8 +170,8 @@ def _nearest(table: MachineTable, levels: Floats, speed: Floats) -> Ints:
     """Return the row whose speed is nearest to each host's; of two the lower (algorithms A7)."""
     if speed.max() < levels.min() / 2 or speed.min() > levels.max() * 2:
         raise InputError(
-            f"{table.path}: simulated speeds of {speed.min():g} to {speed.max():g} flop/s are far "
-            f"from the table's {levels.min():g} to {levels.max():g}; the efficiency rules 'nearest' "
+            f"{table.path}: simulated speeds of {speed.min():g} to {speed.max():g} flop/s are "
+            f"far from the table's {levels.min():g} to {levels.max():g}; the efficiency rules 'nearest' "
             "and 'linear' make no sense. Use 'scaled'."
         )
     order = np.argsort(levels, kind="stable")

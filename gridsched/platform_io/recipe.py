@@ -38,7 +38,8 @@ class PlatformRecipe:
     efficiency : str or None
         ``scaled``: ``s_sim * eps_real / s_real``, so that a host burns the real machine's power;
         ``real``: the real efficiency; ``nearest``: that of the table's nearest speed, of two
-        equally near the lower; ``linear``: interpolated between the two nearest. None means ``nearest`` with `speed_uniform`, else ``scaled``.
+        equally near the lower; ``linear``: interpolated between the two nearest. None means
+        ``nearest`` with `speed_uniform`, else ``scaled``.
     idle_share : float or None
         Idle power as a share of the busy power of each P-state, 0 to 1.
     idle_power_w : tuple of (float, float) or None

@@ -88,7 +88,10 @@ def read_wattages(
 def read_amount(
     host: str, properties: Mapping[str, str], name: str, findings: Findings, line: int
 ) -> float:
-    """Return a non-negative property such as ``wattage_off`` or ``boot_time_s``, 0 by default."""
+    """Return the property `name` of `host`, such as ``wattage_off``; 0 if `properties` lack it.
+
+    What is wrong with it goes to `findings`, with the `line` of the host's element.
+    """
     text = properties.get(name)
     if text is None:
         return 0.0

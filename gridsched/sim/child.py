@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import time
 
+import numpy as np
+
 from gridsched.controller import Controller
 from gridsched.errors import InputError
 from gridsched.model.seeds import random_stream
@@ -14,6 +16,10 @@ from gridsched.sim.network import NetworkSession
 from gridsched.sim.request import Records, SimulationRequest
 from gridsched.sim.work import Work
 from gridsched.sim.world import World
+
+
+#: SimGrid's default for ``precision/timing``.
+SIMGRID_PRECISION_S = 1e-9
 
 
 def takes_maestro_way(request: SimulationRequest) -> bool:
@@ -41,6 +47,20 @@ def takes_maestro_way(request: SimulationRequest) -> bool:
     return request.way != "actors" and not needs_actors
 
 
+def check_precision(request: SimulationRequest) -> None:
+    """Raise `InputError` where a task would be shorter than SimGrid can tell apart from nothing."""
+    if not len(request.tasks) or any("precision/timing" in item for item in request.cfg):
+        return
+    shortest = request.tasks.flops.min() / np.nanmax(request.system.platform.speed)
+    if shortest < SIMGRID_PRECISION_S:
+        raise InputError(
+            f"{request.tasks.name}: the smallest task takes {shortest:.3g} s on the fastest host of "
+            f"{request.system.platform.name}, less than SimGrid's precision of "
+            f"{SIMGRID_PRECISION_S:g} s. Use larger tasks, --cfg=precision/timing:SECONDS, or "
+            "--driver reference."
+        )
+
+
 def simulate(request: SimulationRequest) -> Records:
     """Run a request on SimGrid; the process is spent afterwards.
 
@@ -54,6 +74,8 @@ def simulate(request: SimulationRequest) -> Records:
         Whatever the controller, SimGrid or the scheduler object to.
     """
     began = time.perf_counter()
+    check_precision(request)
+    in_maestro = takes_maestro_way(request)
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
     controller = Controller(
         request.system,
@@ -77,7 +99,7 @@ def simulate(request: SimulationRequest) -> Records:
     if controller.done:
         plugin_j, links_j = world.metered_energy(), world.metered_link_energy()
         horizon = 0.0
-    elif takes_maestro_way(request):
+    elif in_maestro:
         session = MaestroSession(world, controller, work)
         session.run()
         plugin_j, horizon = session.energy_j, None

@@ -125,7 +125,7 @@ class SimulationServer:
             What the function raised, or a `SimulationError` for a crash or time-out.
         """
         try:
-            message = pickle.dumps((timeout_s, cloudpickle.dumps(function)))
+            message = pickle.dumps((timeout_s, os.getcwd(), cloudpickle.dumps(function)))
         except (TypeError, AttributeError, pickle.PicklingError) as error:
             raise InputError(
                 f"{where}: the scheduler (or what it holds) cannot be sent to the simulating "

@@ -35,11 +35,12 @@ def serve(requests: int, answers: int) -> None:
     Parameters
     ----------
     requests, answers : int
-        File descriptors. A request is a pickled (time-out in s or None, pickled function without
-        arguments); an answer a pickled dict (see `_run_child`).
+        File descriptors. A request is a pickled (time-out in s or None, working folder, pickled
+        function without arguments); an answer a pickled dict (see `_run_child`).
     """
     while (message := wire.receive(requests)) is not None:
-        timeout_s, function = pickle.loads(message)
+        timeout_s, folder, function = pickle.loads(message)
+        os.chdir(folder)  # the child inherits it: relative paths in --cfg are the asker's
         answer = _run_child(function, timeout_s, requests)
         if answer is None:  # the asking process has gone
             return

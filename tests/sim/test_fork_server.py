@@ -225,3 +225,18 @@ def test_a_platform_simgrid_sees_otherwise_is_refused(tmp_path):
     path.write_text(path.read_text().replace('speed="50.0f"', 'speed="51.0f"'))
     with pytest.raises(SimulationError, match=r"host 'h2' with 1 cores and speeds \(51\.0,\)"):
         server().call(lambda: World(platform, path).clock())
+
+
+def test_tasks_below_simgrids_precision_are_refused():
+    """A task shorter than 1e-9 s is refused in one line that says what to do."""
+    with pytest.raises(InputError, match="precision of 1e-09 s") as caught:
+        on_simgrid(ex_a(), [1e-8, 5e-9])
+    assert "--driver reference" in str(caught.value)
+
+
+def test_relative_paths_in_cfg_are_the_askers(tmp_path, monkeypatch):
+    """A relative file name in --cfg counts from where the asking process is now."""
+    on_simgrid(ex_a(), SIZES)  # the server is running, with another working folder
+    monkeypatch.chdir(tmp_path)
+    on_simgrid(ex_a(), SIZES, cfg=("tracing:yes", "tracing/filename:here.trace"))
+    assert (tmp_path / "here.trace").stat().st_size > 0
