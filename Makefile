@@ -5,7 +5,7 @@ WORKERS ?= auto
 PYTEST := .venv/bin/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-long benchmark clean help
+.PHONY: demo test test-long test-faults benchmark clean help
 
 help: ## this list
 	@echo "Targets (each sets up .venv where needed; the first time takes about 8 minutes):"
@@ -27,6 +27,11 @@ test-long: ## run the tests marked 'long', which 'make test' leaves out
 	@echo "make test-long: sets up .venv where needed, then runs the tests marked 'long'."
 	@scripts/set_up.sh
 	@$(PYTEST) -q -n $(WORKERS) --maxprocesses 8 -m long
+
+test-faults: ## kill campaigns at random moments, 20 rounds, and look that no run is lost
+	@echo "make test-faults: sets up .venv where needed, then runs the tests marked 'faults'."
+	@scripts/set_up.sh
+	@$(PYTEST) -q -m faults
 
 benchmark: ## measure the drivers' cost per task: benchmarks/results.json
 	@echo "make benchmark: sets up .venv where needed, then measures the drivers (some minutes)."

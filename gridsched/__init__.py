@@ -10,6 +10,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from gridsched.experiment.run import RunResult, energy_check, run
     from gridsched.experiment.scenario import Scenario
+    from gridsched.experiment.store import Store
+    from gridsched.experiment.study import Study
     from gridsched.model.platform import Cluster, Host, Platform, PState
     from gridsched.model.system import System
     from gridsched.model.tasks import Tasks, make_tasks
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 _HOME = {
     "experiment.run": ("RunResult", "energy_check", "run"),
     "experiment.scenario": ("Scenario",),
+    "experiment.store": ("Store",),
+    "experiment.study": ("Study",),
     "model.platform": ("Cluster", "Host", "PState", "Platform"),
     "model.system": ("System",),
     "model.tasks": ("Tasks", "make_tasks"),
@@ -61,6 +65,8 @@ __all__ = [
     "RunResult",
     "Scenario",
     "Scheduler",
+    "Store",
+    "Study",
     "System",
     "Tasks",
     "Traits",

@@ -1,7 +1,18 @@
-"""``python -m gridsched``."""
+"""``python -m gridsched``, and what the command ``gridsched`` starts."""
+
+from __future__ import annotations
 
 import sys
 
-from gridsched.cli.app import main
 
-sys.exit(main())
+def main() -> int:
+    """Run the command line; an interrupt while it is still loading ends it quietly, too."""
+    try:
+        from gridsched.cli.app import main as run
+    except KeyboardInterrupt:
+        return 130
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

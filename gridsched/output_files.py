@@ -8,7 +8,6 @@ from pathlib import Path
 
 from gridsched.errors import InputError
 
-
 _HAS_EFFECTIVE_IDS = os.access in os.supports_effective_ids
 
 
@@ -28,7 +27,9 @@ def check_writable(path: str | Path, *, force: bool = False) -> None:
         if target.exists() and not force:
             raise InputError(f"{path}: exists already; give another name or --force to replace it.")
         if not target.parent.is_dir():
-            raise InputError(f"{path}: cannot be written: the folder {str(target.parent)!r} is missing.")
+            raise InputError(
+                f"{path}: cannot be written: the folder {str(target.parent)!r} is missing."
+            )
         if not os.access(target.parent, os.W_OK | os.X_OK, effective_ids=_HAS_EFFECTIVE_IDS):
             raise InputError(
                 f"{path}: cannot be written: the folder {str(target.parent)!r} is not writable."

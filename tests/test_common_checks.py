@@ -1,4 +1,4 @@
-"""Every registered scheduler passes the common checks, and broken policies fail the right one."""
+"""Every registered scheduler passes the common checks."""
 
 from __future__ import annotations
 

@@ -17,12 +17,15 @@ from gridsched.cli.compare import compare
 from gridsched.cli.output import say
 from gridsched.cli.platform import platform_app
 from gridsched.cli.plot import plot_app
+from gridsched.cli.reproduce import EPILOG as REPRODUCE_EPILOG
+from gridsched.cli.reproduce import reproduce
 from gridsched.cli.run import EPILOG as RUN_EPILOG
 from gridsched.cli.run import run_command
 from gridsched.cli.schedulers import EPILOG as SCHEDULERS_EPILOG
 from gridsched.cli.schedulers import schedulers
-from gridsched.cli.validate import EPILOG as VALIDATE_EPILOG
 from gridsched.cli.study import study_app
+from gridsched.cli.study_report import claims, report
+from gridsched.cli.validate import EPILOG as VALIDATE_EPILOG
 from gridsched.cli.validate import validate
 from gridsched.cli.workload import workload_app
 from gridsched.errors import GridschedError, InputError
@@ -68,7 +71,10 @@ app.command("validate", epilog=VALIDATE_EPILOG)(validate)
 app.add_typer(platform_app, name="platform")
 app.add_typer(workload_app, name="workload")
 app.add_typer(plot_app, name="plot")
+study_app.command("report")(report)
+study_app.command("claims")(claims)
 app.add_typer(study_app, name="study")
+app.command("reproduce", epilog=REPRODUCE_EPILOG)(reproduce)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -98,6 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "--traceback" in words:
             traceback.print_exc()
         return _explain(error, words)
+    if status == INTERRUPTED:  # typer's answer to Ctrl-C
+        say("interrupted")
     return status if isinstance(status, int) else 0
 
 

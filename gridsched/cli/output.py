@@ -122,9 +122,7 @@ def check_targets(
             check_writable(path, force=force)
 
 
-def write_rows(
-    path: Path, rows: Sequence[Mapping[str, Any]], whole: Any, *, force: bool
-) -> None:
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], whole: Any, *, force: bool) -> None:
     """Write rows as CSV, or `whole` as JSON, by the ending of `path`."""
     if path.suffix.lower() == ".json":
         write_whole(path, json_text(whole), force=force)

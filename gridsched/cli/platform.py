@@ -16,10 +16,7 @@ from gridsched.cli.platform_tables import print_platform, print_report, report_a
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.platform_io.check import check_platform_file, with_inspection
-from gridsched.platform_io.from_table import platform_from_table
-from gridsched.platform_io.own_table import parse_pstates
 from gridsched.platform_io.recipe import PlatformRecipe
-from gridsched.platform_io.tables import read_machine_table
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_units import parse_quantity
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
@@ -152,6 +149,10 @@ def from_table(
         _link_value("--master-bandwidth", master_bandwidth, "bandwidth", math.inf),
         _link_value("--master-latency", master_latency, "time", 0.0),
     )
+    # pandas takes longer to load than all the rest
+    from gridsched.platform_io.from_table import platform_from_table
+    from gridsched.platform_io.tables import read_machine_table
+
     machines = read_machine_table(table, join=join, year=year)
     platform = platform_from_table(machines, recipe)
     write_platform(platform, output, command=command_line(ctx), network=network, force=force)
@@ -256,6 +257,8 @@ def _link_value(option: str, text: str | None, kind: str, default: float) -> flo
 def _pstates(text: str | None) -> tuple[tuple[float, float], ...] | None:
     if text is None:
         return None
+    from gridsched.platform_io.own_table import parse_pstates
+
     try:
         return parse_pstates(text)
     except ValueError as error:

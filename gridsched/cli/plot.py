@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gridsched.cli.output import ForceOption, QuietOption
+from gridsched.cli.output import ForceOption, QuietOption, check_targets, figure_files
 from gridsched.report.export import Export, read_export
 
 plot_app = typer.Typer(
@@ -19,6 +19,18 @@ plot_app = typer.Typer(
     epilog="Each figure is saved with its data: `gantt.png` and `gantt.csv`.",
 )
 
+_GANTT_EPILOG = """Examples:
+
+gridsched run --platform p.xml --workload bag.csv --scheduler lecsa --export out
+
+gridsched plot gantt out -o gantt.svg
+"""
+_POWER_EPILOG = """Examples:
+
+gridsched run --platform p.xml --workload bag.csv --scheduler lecsa --export out
+
+gridsched plot power out -o power.png --force
+"""
 ExportArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.")
 ]
@@ -28,7 +40,7 @@ FigureOption = Annotated[
 ]
 
 
-@plot_app.command()
+@plot_app.command(epilog=_GANTT_EPILOG)
 def gantt(
     export: ExportArgument,
     output: FigureOption,
@@ -39,48 +51,35 @@ def gantt(
 
     Cancelled and killed executions are hatched, times in which a host is off are grey; each core
     of a host has a lane.
-
-    Example: `gridsched plot gantt out -o gantt.svg`
-
-    Exit status: 0 fine, 2 bad input.
     """
     from gridsched.report import figures  # matplotlib takes longer to load than the rest
 
-    _draw(figures.gantt, figures.check_target, export, output, force=force, quiet=quiet)
+    _draw(figures.gantt, export, output, force=force, quiet=quiet)
 
 
-@plot_app.command()
+@plot_app.command(epilog=_POWER_EPILOG)
 def power(
     export: ExportArgument,
     output: FigureOption,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Draw the power of all computing hosts over time, by what they do, and its energy.
-
-    Example: `gridsched plot power out -o power.png --force`
-
-    Exit status: 0 fine, 2 bad input.
-    """
+    """Draw the power of all computing hosts over time, by what they do, and its energy."""
     from gridsched.report import figures
 
-    _draw(figures.power, figures.check_target, export, output, force=force, quiet=quiet)
+    _draw(figures.power, export, output, force=force, quiet=quiet)
 
 
 def _draw(
-    draw: Callable[..., None],
-    check_target: Callable[..., tuple[Path, Path]],
-    folder: Path,
-    output: Path,
-    *,
-    force: bool,
-    quiet: bool,
+    draw: Callable[..., None], folder: Path, output: Path, *, force: bool, quiet: bool
 ) -> None:
-    image, data = check_target(output, force=force)
+    files = figure_files(output)
+    inputs = sorted(folder.iterdir()) if folder.is_dir() else []
+    check_targets({"-o": files}, inputs, force=force)
     export = read_export(folder)
     draw(export.trace, output, title=title_of(export), force=force)
     if not quiet:
-        print(f"Figure: {image}, its data: {data}")
+        print(f"Figure: {files[0]}, its data: {files[1]}")
 
 
 def title_of(export: Export) -> str:

@@ -30,9 +30,7 @@ class ScenarioOptions:
     ] = None
     workload: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Bag of tasks (.csv) or generator (.toml)."
-        ),
+        typer.Option(metavar="FILE", help="Bag of tasks (.csv) or generator (.toml)."),
     ] = None
     files: Annotated[
         Path | None,
@@ -99,7 +97,13 @@ class ScenarioOptions:
         return self.platform, self.workload, self.files, self.deployment
 
     def base_scenario(self) -> Scenario:
-        """Return the scenario without its scheduler, with its files read."""
+        """Return the scenario without its scheduler, with its files read.
+
+        Raises
+        ------
+        InputError
+            If an option is missing or illegal, or a file cannot be read.
+        """
         if self.energy_budget_j is not None:
             raise InputError("--energy-budget-j: this version has no energy budgets yet; omit it.")
         for name in ("platform", "workload"):

@@ -188,9 +188,7 @@ def print_table(
 
 
 def _rich_table(written: Sequence[tuple[Column, str, list[str]]], n_rows: int) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0)
-    )
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
     for column, header, _ in written:
         justify = "left" if column.kind == "text" else "right"
         table.add_column(Text(header), justify=justify, vertical="bottom", overflow="fold")

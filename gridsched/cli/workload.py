@@ -77,9 +77,7 @@ def generate(
         str | None, typer.Option(metavar="KIND", help="bag, the one kind there is (default).")
     ] = None,
     tasks: Annotated[int | None, typer.Option(metavar="N", help="Number of tasks.")] = None,
-    mean_flops: Annotated[
-        float | None, typer.Option(metavar="F", help="Mean size [flop].")
-    ] = None,
+    mean_flops: Annotated[float | None, typer.Option(metavar="F", help="Mean size [flop].")] = None,
     heterogeneity: Annotated[
         float | None,
         typer.Option(metavar="H", help="Sizes are uniform in F * (1 -+ H/2); 0 (default) to 1."),

@@ -19,19 +19,14 @@ from gridsched import __version__, reference
 from gridsched.controller import Controller
 from gridsched.energy import HostEnergy, trace_energy
 from gridsched.errors import InputError
+from gridsched.experiment.checks import check_loaded, network_is_used
 from gridsched.experiment.scenario import Scenario, check_scenario, make_system
 from gridsched.metrics import summary
-from gridsched.model.platform import Platform
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
 from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.xml_writer import write_platform
 from gridsched.sim.request import SimulationOutcome, SimulationRequest
-
-
-#: Every core is an actor or an object of the run; more would not fit into memory.
-MAX_CORES = 1_000_000
-MAX_MAPPING_EVENTS = 1e8
 
 
 @dataclass(frozen=True)
@@ -82,68 +77,6 @@ class RunResult:
         return {**row, **metrics}
 
 
-def _network_is_used(scenario: Scenario) -> bool:
-    if scenario.network is None:
-        return scenario.tasks.has_bytes
-    return scenario.network == "platform"
-
-
-def _check_network(scenario: Scenario) -> None:
-    if scenario.driver == "reference" and scenario.network is None and scenario.tasks.has_bytes:
-        raise InputError(
-            f"{scenario.tasks.name}: its tasks have input or output bytes, and the reference "
-            "driver has no network. Use --driver simgrid, or leave the bytes out by --network none."
-        )
-    if not _network_is_used(scenario):
-        return
-    if scenario.platform.master is None and scenario.deployment is None:
-        raise InputError(
-            f"{scenario.platform.name}: tasks with input or output bytes need a master. Give a "
-            "host the property role=master, or pass --deployment, or use --network none."
-        )
-    if scenario.tasks.files is not None:
-        raise InputError(
-            "Input files (--files) are staged over the clusters' uplinks by gridsched's own model; "
-            "use them with --network none."
-        )
-
-
-def _check_energy(platform: Platform) -> None:
-    bad = [host.name for host in platform.hosts if not host.has_energy]
-    if bad:
-        raise InputError(
-            f"{platform.name}: {len(bad)} hosts, the first is {bad[0]!r}, have no usable "
-            "wattage_per_state, so their energy is unknown; see 'gridsched platform check'."
-        )
-
-
-def _check_cores(platform: Platform) -> None:
-    most = int(platform.cores.max(initial=0))
-    if len(platform) * most > MAX_CORES:
-        raise InputError(
-            f"{platform.name}: {len(platform):,} hosts with up to {most:,} core(s) each; a run holds "
-            f"at most {MAX_CORES:,} cores."
-        )
-
-
-def _check_mapping_events(scenario: Scenario) -> None:
-    """Refuse a mapping interval that would be met too often to get through."""
-    interval, tasks, platform = scenario.mapping_interval_s, scenario.tasks, scenario.platform
-    if interval is None or not len(tasks):
-        return
-    fastest = np.nanmax(platform.speed, axis=1)
-    shortest = float(max(
-        tasks.flops.max() / fastest.max(),
-        tasks.flops.sum() / (fastest * platform.cores).sum(),
-        tasks.submit_time_s.max(),
-    ))  # fmt: skip
-    if shortest / interval > MAX_MAPPING_EVENTS:
-        raise InputError(
-            f"mapping_interval_s is {interval:g}: the run lasts at least {shortest:g} s, which is "
-            f"more than {MAX_MAPPING_EVENTS:g} mapping events. Choose a longer interval."
-        )
-
-
 def provenance_of(scenario: Scenario) -> dict[str, Any]:
     """Return versions, inputs and seeds of a loaded scenario; wall times and dates stay out."""
     scheduler = scenario.make_scheduler()
@@ -158,8 +91,9 @@ def provenance_of(scenario: Scenario) -> dict[str, Any]:
         "seed": scenario.seed,
         "replicate": scenario.replicate,
         "driver": scenario.driver,
-        "network": "platform" if _network_is_used(scenario) else "none",
+        "network": "platform" if network_is_used(scenario) else "none",
         "deployment": None if scenario.deployment is None else str(scenario.deployment),
+        "files": None if scenario.files is None else str(scenario.files),
         "pstate": scenario.pstate,
         "mapping_interval_s": scenario.mapping_interval_s,
         "hosts_off": list(scenario.hosts_off),
@@ -237,10 +171,7 @@ def _prepared(scenario: Scenario) -> Scenario:
     if loaded.deployment is not None:
         deployment = read_deployment(loaded.deployment, loaded.platform)
         loaded = replace(loaded, platform=loaded.platform.restricted_to(deployment.workers))
-    _check_network(loaded)
-    _check_energy(loaded.platform)
-    _check_cores(loaded.platform)
-    _check_mapping_events(loaded)
+    check_loaded(loaded)
     return loaded
 
 
@@ -291,7 +222,7 @@ def _run_simgrid(scenario: Scenario, hosts_off: tuple[int, ...]) -> SimulationOu
             deployment_file=(
                 None if scenario.deployment is None else Path(scenario.deployment).resolve()
             ),
-            uses_network=_network_is_used(scenario),
+            uses_network=network_is_used(scenario),
             hosts_off=hosts_off,
             way=scenario.way,
             cfg=scenario.cfg,

@@ -19,7 +19,6 @@ from gridsched.schedulers.base import Scheduler
 from gridsched.schedulers.registry import make_scheduler
 from gridsched.workloads import read_workload
 
-
 #: Longest wall time of a run that can be asked for [s]: three years.
 MAX_TIMEOUT_S = 1e8
 
@@ -122,7 +121,8 @@ def check_scenario(scenario: Scenario) -> None:
     interval = scenario.mapping_interval_s
     if interval is not None and not SMALLEST <= interval <= LARGEST:
         raise InputError(
-            f"mapping_interval_s is {interval:g}; it must be greater than 0 s, at most {LARGEST:g} s."
+            f"mapping_interval_s is {interval:g}; it must be greater than 0 s and at most "
+            f"{LARGEST:g} s."
         )
     if scenario.timeout_s is not None and not 0 < scenario.timeout_s <= MAX_TIMEOUT_S:
         raise InputError(
@@ -135,8 +135,11 @@ def check_scenario(scenario: Scenario) -> None:
     for item in scenario.log:
         if not re.fullmatch(r"no_loc|[^:\s]+:.+", item):
             raise InputError(
-                f"--log={item}: SimGrid's log settings read CATEGORY.KEY:VALUE, as root.thresh:info."
+                f"--log={item}: SimGrid's log settings read CATEGORY.KEY:VALUE, as "
+                "root.thresh:info."
             )
+    if scenario.files is not None and getattr(scenario.tasks, "files", scenario) is None:
+        raise InputError(f"{scenario.files}: input files go with a workload that is a file.")
     if scenario.driver == "reference":
         if scenario.network == "platform":
             raise InputError("The reference driver has no network; use --driver simgrid.")

@@ -146,7 +146,8 @@ def make_tasks(
         bad = ~(array >= (SMALLEST if positive else 0)) | (array > LARGEST)
         if bad.any():
             k = int(np.flatnonzero(bad)[0])
-            legal = f"finite and {'greater than' if positive else 'at least'} 0, at most {LARGEST:g}"
+            least = "greater than" if positive else "at least"
+            legal = f"finite and {least} 0, at most {LARGEST:g}"
             raise InputError(f"{name}: task {ids[k]} has {what} {array[k]:g}; it must be {legal}.")
         return array
 

@@ -35,7 +35,9 @@ class Row:
         text = self.cells.get(column, "")
         if not text and default is not None:
             return default
-        legal = f"it must be a finite number {'>' if above else '>='} {least:g}, at most {LARGEST:g}"
+        legal = (
+            f"it must be a finite number {'>' if above else '>='} {least:g}, at most {LARGEST:g}"
+        )
         try:
             value = float(text)
         except ValueError:
@@ -56,7 +58,13 @@ class Row:
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a UTF-8 file; a byte order mark is skipped."""
+    """Return the text of a UTF-8 file; a byte order mark is skipped.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is no text.
+    """
     try:
         text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
 #: EX-A (algorithms A0): speeds 100, 50, 25 flop/s; busy power 50, 20, 5 W; idle power 4 W.
 EX_A_TASKS = "id,flops\n1,1000\n2,500\n3,2000\n4,1500\n5,250\n"
 HEAD = '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_cases import ROOT
 
 from gridsched.cli.app import main
 
-ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 
 

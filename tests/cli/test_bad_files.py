@@ -9,7 +9,9 @@ from cli_cases import EX_A_TASKS, deployment_xml, host_xml, platform_xml, star_x
 
 BILLION_LAUGHS = (
     '<?xml version="1.0"?>\n<!DOCTYPE platform [\n<!ENTITY a "ha">\n'
-    + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">\n' for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+    + "".join(
+        f'<!ENTITY {b} "{f"&{a};" * 10}">\n' for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+    )
     + ']>\n<platform version="4.1"><zone id="&i;" routing="Full"/></platform>\n'
 )
 OUTSIDE = (
@@ -127,7 +129,10 @@ GENERATORS = {
     "binary": (bytes(range(256)), ["UTF-8"]),
     "unknown key": ("tasks = 1\nmean_flops = 1\ntask = 2\n", ["'task'", "'tasks'"]),
     "unknown kind": ("kind = 'bags'\ntasks = 1\nmean_flops = 1\n", ["kind", "'bags'", "'bag'"]),
-    "a billion tasks": ("tasks = 1000000000\nmean_flops = 1\n", ["tasks", "1000000000", "10000000"]),
+    "a billion tasks": (
+        "tasks = 1000000000\nmean_flops = 1\n",
+        ["tasks", "1000000000", "10000000"],
+    ),
     "negative tasks": ("tasks = -1\nmean_flops = 1\n", ["tasks", "-1", "0"]),
     "tasks a text": ("tasks = 'many'\nmean_flops = 1\n", ["tasks", "'many'", "integer"]),
     "tasks a list": ("tasks = [1, 2]\nmean_flops = 1\n", ["tasks", "[1, 2]"]),

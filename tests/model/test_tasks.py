@@ -60,7 +60,10 @@ def test_heterogeneity_does_not_depend_on_unit_or_order(sizes, factor):
         ({"flops": [-1.0]}, "task 1 has flops -1"),
         ({"flops": [float("nan")]}, "task 1 has flops nan"),
         ({"flops": [float("inf")]}, "task 1 has flops inf"),
-        ({"flops": [1.0], "submit_time_s": [-1.0]}, "task 1 has submit_time_s -1; it must be finite"),
+        (
+            {"flops": [1.0], "submit_time_s": [-1.0]},
+            "task 1 has submit_time_s -1; it must be finite",
+        ),
         ({"flops": [1.0], "input_bytes": [float("nan")]}, "task 1 has input_bytes nan"),
         ({"flops": [1.0], "output_bytes": [-2.0]}, "task 1 has output_bytes -2"),
         ({"flops": [1.0, 1.0], "labels": [3, 3]}, "task ids must be as many as tasks"),

@@ -1,0 +1,134 @@
+"""How a campaign shows where it stands: on a screen, as JSON lines, or not at all."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from gridsched.cli.output import warn
+
+if TYPE_CHECKING:
+    from gridsched.experiment.campaign import Ended
+    from gridsched.experiment.campaign import Progress as CampaignProgress
+
+#: A terminal hears of every tick; a file or pipe, that often [s].
+_PLAIN_EVERY_S = 30.0
+
+
+class Quiet:
+    """Says nothing, except what is damaged in the store."""
+
+    _last: CampaignProgress | None = None
+
+    def __enter__(self) -> Quiet:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def tell(self, progress: CampaignProgress, ended: Ended | None) -> None:
+        """Take note of the progress; the first time, of the store's damage too."""
+        if self._last is None:
+            warn([f"{damage}; its runs are repeated" for damage in progress.damage])
+        self._last = progress
+
+
+class JsonLines(Quiet):
+    """One JSON object a line on standard output, for batch jobs and programs."""
+
+    def __init__(self) -> None:
+        self._told = 0.0
+
+    def tell(self, progress: CampaignProgress, ended: Ended | None) -> None:
+        """Tell failures at once, and the progress once a second."""
+        super().tell(progress, ended)
+        if ended is not None and ended.error is not None:
+            self._say("failed", run_id=ended.run.run_id, axes=ended.run.axes, error=ended.error)
+        if time.monotonic() - self._told >= 1.0:
+            self._told = time.monotonic()
+            self._say("progress", **_numbers(progress))
+
+    def __exit__(self, kind: type | None, *_: object) -> None:
+        if self._last is not None:
+            event = "end" if kind is None else "interrupted"
+            self._say(event, **_numbers(self._last))
+
+    def _say(self, event: str, **values: object) -> None:
+        print(json.dumps({"event": event, **values}, ensure_ascii=False), flush=True)
+
+
+def _numbers(progress: CampaignProgress) -> dict[str, object]:
+    left = progress.time_left_s
+    return {
+        "total": progress.total, "found": progress.found, "done": progress.done,
+        "failed": progress.failed, "running": progress.running,
+        "runs_per_s": round(progress.rate, 3),
+        "time_left_s": None if left is None else round(left, 1),
+        "elapsed_s": round(progress.elapsed_s, 1),
+    }  # fmt: skip
+
+
+class Screen(Quiet):
+    """A bar on a terminal; now and then a line where there is none."""
+
+    def __init__(self, name: str) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._bar = Progress(
+            TextColumn(name), BarColumn(), TextColumn("{task.description}"),
+            console=Console(stderr=True), disable=not self._is_terminal, auto_refresh=False,
+            transient=True,
+        )  # fmt: skip
+        self._task = self._bar.add_task("", total=None)
+        self._told = time.monotonic()
+
+    def __enter__(self) -> Screen:
+        self._bar.start()
+        return self
+
+    def tell(self, progress: CampaignProgress, ended: Ended | None) -> None:
+        """Draw the progress at every tick."""
+        super().tell(progress, ended)
+        if ended is not None:
+            return
+        if self._is_terminal:
+            done = progress.found + progress.done
+            self._bar.update(
+                self._task, total=progress.total, completed=done, description=_words(progress)
+            )
+            self._bar.refresh()
+        elif time.monotonic() - self._told >= _PLAIN_EVERY_S:
+            self._told = time.monotonic()
+            sys.stderr.write(f"{_words(progress)}\n")
+
+    def __exit__(
+        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+        progress = self._last
+        if progress is None:
+            return
+        stored = progress.found + progress.done
+        text = f"{stored:,} of {progress.total:,} runs stored"
+        if progress.found:
+            text += f", {progress.found:,} of them before or by others"
+        if progress.failed:
+            text += f", {progress.failed:,} failed"
+        if kind is not None:
+            text += ". The same command continues"
+        sys.stderr.write(f"{text}.\n{progress.done:,} runs in {progress.elapsed_s:.1f} s.\n")
+
+
+def _words(progress: CampaignProgress) -> str:
+    left = progress.time_left_s
+    rest = "-" if left is None else str(timedelta(seconds=round(left)))
+    return (
+        f"{progress.found + progress.done:,}/{progress.total:,} done, {progress.failed:,} failed, "
+        f"{progress.running} running, {progress.rate:.1f} runs/s, {rest} left"
+    )

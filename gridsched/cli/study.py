@@ -1,0 +1,277 @@
+"""``gridsched study``: campaigns of many runs, from one study file."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gridsched.cli.campaign_progress import JsonLines, Quiet, Screen
+from gridsched.cli.output import JsonOption, QuietOption, json_text, say, warn
+from gridsched.cli.tables import Column, console, print_table
+from gridsched.errors import InputError
+from gridsched.experiment.study import Study
+
+if TYPE_CHECKING:
+    from gridsched.experiment.campaign import Options
+    from gridsched.experiment.store import Store
+
+RunFilter = Callable[[Mapping[str, Any]], bool]
+#: Of failed runs so many different errors are told.
+_SHOWN_ERRORS = 5
+
+study_app = typer.Typer(
+    name="study",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Run campaigns of many runs from one study file; interrupted ones continue.",
+)
+StudyArgument = Annotated[
+    str, typer.Argument(metavar="STUDY", help="Study file (.toml), or a shipped study's name.")
+]
+StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the results.")]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option("--timeout-s", help="End a run after this wall time [s]; it counts as failed."),
+]
+
+
+@study_app.command("check")
+def check(
+    study: StudyArgument,
+    samples: Annotated[
+        int, typer.Option(help="Runs to time for the estimate; 0 times none.", min=0)
+    ] = 6,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes to estimate for; default: all CPUs.", min=1)
+    ] = None,
+    timeout_s: TimeoutOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the axes of a study, the number of its runs, and how long they will take.
+
+    Example: `gridsched study check tiny`
+
+    Exit status: 0 fine, 1 a timed run failed, 2 the file is wrong.
+    """
+    from gridsched.experiment.estimate import estimate
+    from gridsched.experiment.local_workers import usable_cpus
+
+    _check_timeout(timeout_s)
+    found = Study.find(study)
+    axes = [{"axis": axis.name, "values": list(axis.values)} for axis in found.axes]
+    whole: dict[str, Any] = {
+        "study": found.name, "title": found.title, "axes": axes, "replicates": found.replicates,
+        "runs": found.n_runs, "claims": len(found.claims),
+    }  # fmt: skip
+    failures: list[str] = []
+    if samples:
+        timed = estimate(found, samples, timeout_s or found.timeout_s)
+        number = workers or usable_cpus()
+        whole["estimate"] = {
+            "timed_runs": len(timed.timed_s), "mean_run_s": timed.mean_s, "workers": number,
+            "wall_s": found.n_runs * timed.mean_s / number,
+            "uncertainty_s": found.n_runs * timed.uncertainty_s / number,
+        }  # fmt: skip
+        failures = [f"{_axes_text(run.axes)}: {error}" for run, error in timed.failures]
+        whole["failures"] = failures
+    if json:
+        print(json_text(whole), end="")
+    else:
+        _print_check(found, whole)
+    for failure in failures:
+        say(f"run failed: {failure}")
+    if failures:
+        raise typer.Exit(1)
+
+
+def _print_check(study: Study, whole: dict[str, Any]) -> None:
+    rows = [
+        {"axis": each["axis"], "n": len(each["values"]),
+         "values": ", ".join(_shown(value) for value in each["values"])}
+        for each in whole["axes"]
+    ]  # fmt: skip
+    rows.append({"axis": "replicate", "n": study.replicates, "values": f"seed {study.seed}"})
+    title = f"{study.name}: {study.title}" if study.title else study.name
+    columns = (Column("axis", "axis"), Column("n", "values", "number"), Column("values", ""))
+    print_table(console(), columns, rows, title)
+    console().print(f"{study.n_runs:,} runs")
+    timing = whole.get("estimate")
+    if timing:
+        console().print(
+            f"About {_duration(timing['wall_s'])} (give or take "
+            f"{_duration(timing['uncertainty_s'])}) with {timing['workers']} workers: "
+            f"{timing['timed_runs']} timed runs took {timing['mean_run_s'] * 1e3:.0f} ms on average"
+        )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.1f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def _axes_text(axes: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {_shown(value)}" for name, value in axes.items())
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@study_app.command("run")
+def run(
+    study: StudyArgument,
+    store: Annotated[Path, typer.Option(help="Folder that keeps the results.")],
+    workers: Annotated[
+        int | None, typer.Option(help="Processes; default: one for each CPU.", min=1)
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="EXPR", help="Runs to do, as \"scheduler == 'lecsa'\"."),
+    ] = None,
+    timeout_s: TimeoutOption = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Do failed runs again.")
+    ] = False,
+    records: Annotated[
+        bool, typer.Option("--records", help="Keep task and host records of every run.")
+    ] = False,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler: tcp://host:8786.")
+    ] = None,
+    quiet: QuietOption = False,
+    json_lines: Annotated[
+        bool, typer.Option("--json-lines", help="Tell the progress as JSON lines.")
+    ] = False,
+) -> None:
+    """Do the runs of a study that the store does not hold yet.
+
+    Ctrl-C, a crash or a full disk lose at most the runs at work: the same command continues.
+
+    Example: `gridsched study run tiny --store tiny-results`
+
+    Exit status: 0 fine, 1 runs failed, 2 bad input, 130 interrupted.
+    """
+    from gridsched.experiment.campaign import Options
+    from gridsched.experiment.store import Store
+
+    _check_timeout(timeout_s)
+    found = Study.find(study)
+    is_meant = _filter(found, only)
+    options = Options(workers, is_meant, timeout_s, retry_failed, records)
+    display = Quiet() if quiet else JsonLines() if json_lines else Screen(found.name)
+    kept = Store.create(store)
+    _do_runs(found, kept, options, dask, display)
+    if _report_failures(found, kept, is_meant):
+        raise typer.Exit(1)
+
+
+def _filter(study: Study, only: str | None) -> RunFilter | None:
+    """Return what ``--only`` means; it must mean some run."""
+    from gridsched.experiment.run_filter import run_filter
+
+    if only is None:
+        return None
+    is_meant = run_filter(only, study.axis_names)
+    if not any(True for _ in study.scenarios(is_meant)):
+        raise InputError(f"--only {only!r}: no run of the study is meant.")
+    return is_meant
+
+
+def _do_runs(
+    study: Study, store: Store, options: Options, dask: str | None, display: Quiet
+) -> None:
+    with _terminable(), display:
+        if dask is None:
+            from gridsched.experiment.campaign import run_campaign
+
+            run_campaign(study, store, options, display.tell)
+        else:
+            from gridsched.experiment.dask_campaign import run_dask_campaign
+
+            run_dask_campaign(study, store, dask, options, display.tell)
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """End on SIGTERM, which batch systems send, as on Ctrl-C."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _report_failures(study: Study, store: Store, is_meant: RunFilter | None) -> int:
+    """Tell which runs are stored as failed, with some of their errors; return how many."""
+    failed = {run_id for run_id, status in store.stored().items() if status == "failed"}
+    if failed:
+        failed &= {run.run_id for run in study.scenarios(is_meant)}
+    if failed:
+        frame = store.rows()
+        frame = frame[frame["run_id"].isin(failed)]
+        for error, group in list(frame.groupby("error", sort=False))[:_SHOWN_ERRORS]:
+            first = group["run_id"].iloc[0]
+            say(f"{len(group)} runs failed, as {first[:8]}: {error}")
+    return len(failed)
+
+
+def _check_timeout(timeout_s: float | None) -> None:
+    if timeout_s is not None and not (0 < timeout_s <= 1e8 and math.isfinite(timeout_s)):
+        raise InputError(f"--timeout-s is {timeout_s:g}; it must be greater than 0 s.")
+
+
+@study_app.command("rerun")
+def rerun(
+    store: StoreArgument,
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Id, or its beginning.")],
+    timeout_s: TimeoutOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Repeat one stored run from its provenance, and compare the metrics bit by bit.
+
+    Exit status: 0 identical, 1 different, 2 bad input.
+    """
+    from gridsched.experiment.rerun import rerun as repeat
+    from gridsched.experiment.store import Store
+
+    _check_timeout(timeout_s)
+    kept = Store.open(store)
+    found = repeat(kept, run_id, timeout_s)
+    warn(kept.damage)
+    whole_id = found.stored["run_id"]
+    if json:
+        print(json_text({
+            "run_id": whole_id, "identical": found.is_identical,
+            "differences": [
+                {"what": what, "stored": then, "repeated": now}
+                for what, then, now in found.differences
+            ],
+            "other_versions": [
+                {"what": what, "stored": then, "repeated": now}
+                for what, then, now in found.other_versions
+            ],
+        }), end="")  # fmt: skip
+    elif not quiet:
+        for what, then, now in found.other_versions:
+            print(f"{what}: {then} when it was stored, {now} now")
+        for what, then, now in found.differences:
+            print(f"{what}: stored {then!r}, repeated {now!r}")
+        n = len(found.stored["metrics"])
+        verdict = f"identical in all {n} metrics" if found.is_identical else "different"
+        print(f"Run {whole_id}: {verdict}")
+    if not found.is_identical:
+        raise typer.Exit(1)

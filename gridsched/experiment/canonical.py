@@ -1,0 +1,47 @@
+"""What identifies a run: the canonical text of its scenario and the hash of that text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from gridsched.errors import InputError
+
+#: Version of everything that decides a run's metrics. Raise it with every change that alters any
+#: number a run gives; stored runs of another version are kept, but not taken for this one's.
+RESULTS_VERSION = 1
+
+
+def canonical_text(value: Any) -> str:
+    """Return JSON with sorted keys and no blanks: equal values give equal texts.
+
+    Parameters
+    ----------
+    value : object
+        Dicts, lists, tuples, texts, numbers, booleans and None; infinities are written as
+        Python's ``Infinity``.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def run_id_of(canonical: str) -> str:
+    """Return the id of the run whose scenario has this canonical text: 32 hexadecimal digits."""
+    text = f"{RESULTS_VERSION}\n{canonical}"
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file's content.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None

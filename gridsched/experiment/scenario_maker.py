@@ -1,0 +1,168 @@
+"""From the canonical scenario of a stored or planned run to a `Scenario` that can be run."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gridsched.errors import InputError
+from gridsched.experiment.canonical import canonical_text
+from gridsched.experiment.scenario import Scenario
+from gridsched.experiment.study_document import with_tuples
+from gridsched.experiment.study_schedulers import load_policies
+from gridsched.model.platform import Platform
+from gridsched.model.tasks import Tasks
+from gridsched.platform_io.from_table import platform_from_table
+from gridsched.platform_io.recipe import PlatformRecipe
+from gridsched.platform_io.tables import MachineTable, read_machine_table
+from gridsched.platform_io.xml_reader import read_platform
+from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
+from gridsched.workloads.bag import BagOfTasks, generate_bag
+from gridsched.workloads.load import read_workload
+
+T = TypeVar("T")
+_LINKS = tuple(field.name for field in fields(NetworkLinks))
+_TABLE_KEYS = ("generator", "table", "join", "year", "seed")
+
+
+class ScenarioMaker:
+    """Makes scenarios; all runs of a replicate share its platform and its tasks.
+
+    Parameters
+    ----------
+    inputs : mapping
+        SHA-256 of a file -> where it lies.
+    folder : Path
+        For the SimGrid files of generated platforms; the caller removes it.
+    """
+
+    def __init__(self, inputs: Mapping[str, Path], folder: Path) -> None:
+        self._inputs = inputs
+        self._folder = folder
+        self._platforms = _Recent(4)
+        self._tables = _Recent(4)
+        self._tasks = _Recent(4)
+        self._written = 0
+
+    def make(self, scenario: Mapping[str, Any], timeout_s: float | None = None) -> Scenario:
+        """Return the `Scenario` that a canonical scenario describes.
+
+        Parameters
+        ----------
+        scenario : mapping
+            As `StudyRun.scenario` gives it.
+        timeout_s : float, optional
+            Wall time after which a SimGrid run is ended [s].
+
+        Raises
+        ------
+        InputError
+            If an input file is missing or contradicts the parameters.
+        """
+        seed, replicate = scenario["seed"], scenario["replicate"]
+        scheduler = scenario["scheduler"]
+        if scheduler.get("policy"):
+            load_policies([self._path(scheduler["policy"])])
+        settings = with_tuples(scenario["settings"])
+        if settings["deployment"] is not None:
+            settings["deployment"] = self._path(settings["deployment"])
+        needs_file = settings["driver"] == "simgrid"
+        platform, platform_file = self._platform(scenario["platform"], seed, replicate, needs_file)
+        return Scenario(
+            platform=platform,
+            platform_file=platform_file,
+            tasks=self._workload(scenario["workload"], seed, replicate),
+            scheduler=scheduler["id"],
+            parameters=with_tuples(scheduler["parameters"]),
+            seed=seed,
+            replicate=replicate,
+            timeout_s=timeout_s,
+            **settings,
+        )
+
+    def _path(self, reference: Mapping[str, str]) -> Path:
+        path = self._inputs.get(reference["sha256"])
+        if path is None:
+            raise InputError(
+                f"Input file {reference['name']!r} (SHA-256 {reference['sha256'][:16]}...) is not "
+                "in the store."
+            )
+        return path
+
+    def _platform(
+        self, section: Mapping[str, Any], seed: int, replicate: int, needs_file: bool
+    ) -> tuple[Platform, Path | None]:
+        if "file" in section:
+            path = self._path(section["file"])
+            return self._platforms.get(str(path), lambda: (read_platform(path), path))
+        if section.get("seed") is not None:
+            seed, replicate = section["seed"], 0
+        key = f"{canonical_text(section)} {seed} {replicate} {needs_file}"
+        return self._platforms.get(
+            key, lambda: self._generate_platform(section, seed, replicate, needs_file)
+        )
+
+    def _generate_platform(
+        self, section: Mapping[str, Any], seed: int, replicate: int, needs_file: bool
+    ) -> tuple[Platform, Path | None]:
+        table = self._table(section)
+        values = with_tuples(section)
+        links = NetworkLinks(**{key: values[key] for key in _LINKS if key in values})
+        others = (*_LINKS, *_TABLE_KEYS)
+        recipe = PlatformRecipe(
+            **{key: value for key, value in values.items() if key not in others},
+            seed=seed,
+            replicate=replicate,
+        )
+        platform = platform_from_table(table, recipe)
+        if not needs_file:
+            return platform, None
+        self._written += 1
+        path = self._folder / f"platform{self._written % 8}.xml"
+        write_platform(platform, path, command="gridsched study run", network=links, force=True)
+        return platform, path
+
+    def _table(self, section: Mapping[str, Any]) -> MachineTable:
+        path = self._path(section["table"])
+        join = self._path(section["join"]) if section.get("join") else None
+        year = section.get("year")
+
+        def read() -> MachineTable:
+            table = read_machine_table(path, join=join, year=year)
+            return replace(table, path=section["table"]["name"])
+
+        return self._tables.get(f"{path} {join} {year}", read)
+
+    def _workload(self, section: Mapping[str, Any], seed: int, replicate: int) -> Tasks:
+        if "file" in section:
+            path = self._path(section["file"])
+            files = self._path(section["files"]) if section.get("files") else None
+            return self._tasks.get(f"{path} {files}", lambda: read_workload(path, files=files))
+        if section.get("seed") is not None:
+            seed, replicate = section["seed"], 0
+        values = {k: v for k, v in section.items() if k not in ("generator", "seed")}
+        return self._tasks.get(
+            f"{canonical_text(section)} {seed} {replicate}",
+            lambda: generate_bag(BagOfTasks(**values, seed=seed, replicate=replicate)),
+        )
+
+
+class _Recent:
+    """The few things made last, by key."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._kept: OrderedDict[str, Any] = OrderedDict()
+
+    def get(self, key: str, make: Callable[[], T]) -> T:
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        made = make()
+        self._kept[key] = made
+        if len(self._kept) > self._size:
+            self._kept.popitem(last=False)
+        return made

@@ -1,0 +1,84 @@
+"""The parts of a study file that describe one run: platform, workload, schedulers, settings.
+
+Each part is a pydantic model. A list is an axis, unless the key takes a list itself
+(``speed_levels``); there a list of lists is one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from gridsched.platform_io.recipe import PlatformRecipe
+from gridsched.platform_io.xml_writer import NetworkLinks
+from gridsched.workloads.bag import BagOfTasks
+
+
+class Section(BaseModel):
+    """A part of a study file; unknown keys and values of another type are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class PlatformFile(Section):
+    """A SimGrid platform file."""
+
+    file: str
+
+
+class WorkloadFile(Section):
+    """A workload file and, for a bag of tasks with input files, the table of those."""
+
+    file: str
+    files: str | None = None
+
+
+class Settings(Section):
+    """How a run is done; the fields are those of `Scenario`."""
+
+    driver: Literal["simgrid", "reference"] = "simgrid"
+    network: Literal["platform", "none"] | None = None
+    deployment: str | None = None
+    pstate: int = Field(default=0, ge=0)
+    mapping_interval_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    hosts_off: tuple[str, ...] = ()
+    way: Literal["auto", "maestro", "actors"] = "auto"
+    cfg: tuple[str, ...] = ()
+
+
+def _dataclass_fields(cls: type) -> dict[str, Any]:
+    """Return the fields of a dataclass as pydantic's ``create_model`` takes them."""
+    hints = typing.get_type_hints(cls)
+    fields = (f for f in dataclasses.fields(cls) if f.name not in ("seed", "replicate"))
+    return {f.name: (hints[f.name], f.default) for f in fields}
+
+
+#: A seed of its own fixes what is drawn; by default the study's seed and the replicate decide.
+_OWN_SEED = (int | None, Field(default=None, ge=0))
+
+PlatformTable = create_model(
+    "PlatformTable",
+    __base__=Section,
+    generator=(Literal["table"], ...),
+    table=(str, ...),
+    join=(str | None, None),
+    year=(int | None, None),
+    **_dataclass_fields(PlatformRecipe),
+    **_dataclass_fields(NetworkLinks),
+    seed=_OWN_SEED,
+)
+
+Bag = create_model(
+    "Bag",
+    __base__=Section,
+    generator=(Literal["bag"], ...),
+    **{
+        name: (field.annotation, field)
+        for name, field in BagOfTasks.model_fields.items()
+        if name not in ("kind", "seed", "replicate")
+    },
+    seed=_OWN_SEED,
+)

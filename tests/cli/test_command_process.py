@@ -1,0 +1,169 @@
+"""The command as a process: its streams, signals and exit status."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from cli_cases import ROOT
+
+from gridsched import __version__
+from gridsched.__main__ import main
+
+COMMAND = [sys.executable, "-m", "gridsched"]
+COMMANDS = [
+    ["schedulers"], ["platform"], ["platform", "from-table"], ["platform", "check"], ["workload"],
+    ["workload", "generate"], ["workload", "describe"], ["run"], ["compare"], ["validate"],
+    ["plot"], ["plot", "gantt"], ["plot", "power"],
+]  # fmt: skip
+
+
+def process(*words: object, **options) -> subprocess.CompletedProcess:
+    """Run the command in a process of its own."""
+    return subprocess.run(
+        [*COMMAND, *map(str, words)], cwd=ROOT, text=True, check=False, timeout=120,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+    )  # fmt: skip
+
+
+def test_version():
+    """--version prints the version and nothing else."""
+    done = process("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"gridsched {__version__}\n", "")
+
+
+def test_a_run_leaves_nothing_on_stderr(simgrid):
+    """SimGrid's greetings and the plugin's totals stay away from the terminal."""
+    done = process("compare", "--platform", "platforms/ex_a.xml", "--workload", "examples/ex_a.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "dynamic_fpltf" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert not any(line != line.rstrip() for line in done.stdout.splitlines())
+
+
+def test_bad_input_is_one_line_of_the_process(simgrid, tmp_path):
+    """Also where SimGrid aborts, the process prints one line and exits with 2."""
+    for words in (
+        ["--platform", "platforms/nope.xml"],
+        ["--platform", "platforms/ex_a.xml", "--cfg", "network/model:XYZ"],
+    ):
+        done = process("run", *words, "--workload", "examples/ex_a.csv")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("gridsched: ")
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_reader_that_leaves_early():
+    """A closed pipe is no error to talk about."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = process("schedulers", stdout=writer)
+    os.close(writer)
+    assert done.stderr == ""
+    assert done.returncode in (1, 141)
+
+
+def test_full_disk():
+    """A stdout that cannot be written is told in one line."""
+    with open("/dev/full", "w") as full:
+        done = process("schedulers", stdout=full)
+    assert done.returncode in (1, 2)
+    assert done.stderr.count("\n") == 1
+    assert "space" in done.stderr
+
+
+def test_progress_bar_on_a_terminal_only(simgrid):
+    """On a terminal stderr shows a bar that is gone at the end; results stay on stdout."""
+    ours, theirs = pty.openpty()
+    done = process(
+        "compare", "--platform", "platforms/ex_a.xml", "--workload", "examples/ex_a.csv",
+        stderr=theirs, env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    shown = os.read(ours, 1 << 20).decode(errors="replace")
+    os.close(ours)
+    assert done.returncode == 0
+    assert "/6" in shown
+    assert "wq" in done.stdout
+    assert "/6" not in done.stdout
+
+
+@pytest.mark.parametrize("driver", ["simgrid", "reference"])
+def test_interrupt(simgrid, driver, tmp_path):
+    """Ctrl-C ends a long run with one line, exit status 130 and nothing written."""
+    (tmp_path / "w.csv").write_text("id,flops\n1,1e9\n")
+    started = tmp_path / "started"
+    options = [
+        "run", "--platform", ROOT / "platforms" / "ex_a.xml", "--workload", tmp_path / "w.csv",
+        "--driver", driver, "--mapping-interval-s", "0.2", "--export", tmp_path / "out",
+    ]  # fmt: skip
+    program = (
+        "import sys, pathlib; from gridsched.cli import run; from gridsched.__main__ import main\n"
+        "inner = run.run\n"
+        f"run.run = lambda scenario: (pathlib.Path({str(started)!r}).touch(), inner(scenario))[1]\n"
+        "sys.exit(main())"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, options)], cwd=ROOT, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as running:  # fmt: skip
+        for _ in range(600):
+            if started.exists() or running.poll() is not None:
+                break
+            time.sleep(0.1)
+        time.sleep(0.5)
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the whole group
+        out, err = running.communicate(timeout=60)
+    assert (running.returncode, out, err) == (130, "", "gridsched: interrupted\n")
+    assert {path.name for path in tmp_path.iterdir()} == {"w.csv", "started"}
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_help_has_examples(gridsched, monkeypatch, words, columns):
+    """Every command's help says what it does, and commands show examples to copy."""
+    monkeypatch.setenv("COLUMNS", columns)
+    outcome = gridsched(*words, "--help")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert f"Usage: gridsched {' '.join(words)}" in outcome.out
+    if words not in (["platform"], ["workload"], ["plot"]):
+        assert "Examples:" in outcome.out
+        assert f"gridsched {' '.join(words)} " in outcome.out.split("Examples:")[1]
+    assert gridsched(*words, "-h").out == outcome.out
+
+
+def test_bare_command_shows_the_commands(gridsched):
+    """Without a command the help is shown, and the exit status is that of a usage error."""
+    outcome = gridsched()
+    assert outcome.status == 2
+    assert outcome.err == ""
+    for name in ("schedulers", "platform", "workload", "run", "compare", "validate", "plot"):
+        assert name in outcome.out
+
+
+def test_schedulers_lists_all(gridsched):
+    """Every id is listed with what it accepts, its parameters and source; JSON has the same."""
+    outcome = gridsched("schedulers")
+    found = gridsched("schedulers", "--json").json["schedulers"]
+    ids = {row["id"] for row in found}
+    assert ids >= {"wq", "wqr", "sufferage", "xsufferage", "dynamic_fpltf", "lecsa", "round_robin",
+                   "olb", "mct", "min_min", "max_min"}  # fmt: skip
+    for row in found:
+        assert set(row) == {"id", "accepts", "parameters", "summary", "source"}
+        assert row["id"] in outcome.out
+        assert row["summary"]
+        assert row["accepts"]
+        assert row["source"]
+        for name in row["parameters"]:
+            assert f"{name}=" in outcome.out
+
+
+def test_console_script_is_the_same():
+    """The installed command and `python -m gridsched` are one function."""
+    text = (ROOT / "pyproject.toml").read_text()
+    assert f'gridsched = "{main.__module__}:main"' in text

@@ -1,0 +1,177 @@
+"""The options of `run` that change what is simulated, each with numbers by hand."""
+
+from __future__ import annotations
+
+import pytest
+from cli_cases import EX_A_TASKS, deployment_xml, host_xml, star_xml, zone_xml
+
+pytestmark = pytest.mark.usefixtures("simgrid")
+
+
+def numbers(gridsched, *words) -> dict:
+    """Run and return the JSON."""
+    outcome = gridsched("run", *words, "--json")
+    assert (outcome.status, outcome.err) == (0, "")
+    return outcome.json
+
+
+@pytest.mark.parametrize("driver", ["simgrid", "reference"])
+def test_pstate(gridsched, write, driver):
+    """In P-state 1 (50 flop/s, 20 W) 1000 flop take 20 s and 400 J."""
+    platform = write("p.xml", zone_xml(host_xml(speed="100f,50f", watts="4:50:50,2:20:20")))
+    options = ["--platform", platform, "--workload", write("w.csv", "id,flops\n1,1000\n")]
+    slow = numbers(gridsched, *options, "--pstate", 1, "--driver", driver)
+    assert (slow["makespan_s"], slow["energy_j"]) == (20, pytest.approx(400, rel=1e-12))
+    fast = numbers(gridsched, *options, "--pstate", 0, "--driver", driver)
+    assert (fast["makespan_s"], fast["energy_j"]) == (10, pytest.approx(500, rel=1e-12))
+
+
+def test_network(gridsched, write):
+    """Input and result cross a link of 10 byte/s and 0.5 s: 1.5 s there, 1 s back."""
+    options = [
+        "--platform", write("p.xml", star_xml(hosts=1)),
+        "--workload", write("w.csv", "id,flops,input_bytes,output_bytes\n1,100,10,5\n"),
+    ]  # fmt: skip
+    found = numbers(gridsched, *options)
+    assert found["provenance"]["network"] == "platform"
+    assert found["busy_time_s"] == pytest.approx(1.0, rel=1e-9)
+    assert found["horizon_s"] == pytest.approx(1.5 + 1.0 + 1.0, rel=1e-9)
+    # busy 1 s at 50 W, idle the rest at 4 W
+    assert found["energy_j"] == pytest.approx(50 + 2.5 * 4, rel=1e-9)
+    assert found["energy_model_j"] == pytest.approx(found["energy_j"], rel=1e-9)
+    without = numbers(gridsched, *options, "--network", "none")
+    assert (without["horizon_s"], without["provenance"]["network"]) == (1.0, "none")
+
+
+def test_deployment(gridsched, write):
+    """Only hosts with a worker compute, and only they count in the energy."""
+    options = ["--platform", write("p.xml", star_xml(hosts=3)),
+               "--workload", write("w.csv", EX_A_TASKS)]  # fmt: skip
+    everyone = numbers(gridsched, *options)
+    assert everyone["hosts_used"] == 3
+    half = numbers(gridsched, *options, "--deployment", write("d.xml", deployment_xml("m", ["h2"])))
+    assert half["hosts_used"] == 1
+    assert half["makespan_s"] == pytest.approx(5250 / 100)
+    assert half["energy_j"] == pytest.approx(52.5 * 50)
+    outcome = gridsched(
+        "validate", *options, "--deployment", write("d2.xml", deployment_xml("h1", ["h2", "h3"])),
+        "--json",
+    )  # fmt: skip
+    assert outcome.status == 0
+    roles = {row["host"]: row["role"] for row in outcome.json["hosts"]}
+    assert roles["h2"] == roles["h3"] == "computing"
+    assert roles["h1"] != "computing"
+
+
+def test_input_files(gridsched, write, tmp_path):
+    """A4: XSufferage keeps tasks beside their file (30 s), Sufferage does not (60 s)."""
+    table = write(
+        "t.csv",
+        "name,speed,efficiency,idle_power_w,cluster\n"
+        "a1,100,2,4,A\na2,100,2,4,A\nb1,100,2,4,B\nb2,100,2,4,B\n",
+    )
+    platform = tmp_path / "p.xml"
+    made = gridsched(
+        "platform", "from-table", table, "--clusters", "cluster", "--cluster-bandwidth", "10Bps",
+        "--cluster-latency", "0s", "-o", platform, "--quiet",
+    )  # fmt: skip
+    assert made.status == 0
+    options = [
+        "--platform", platform,
+        "--workload", write("w.csv", "id,flops,input_files\n1,3000,\n2,3000,\n3,3000,f\n4,3000,f"),
+        "--files", write("f.csv", "file,size_bytes,location\nf,1000,A\n"),
+    ]  # fmt: skip
+    outcome = gridsched("compare", *options, "--schedulers", "xsufferage,sufferage", "--json")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert [row["makespan_s"] for row in outcome.json["results"]] == [30, 60]
+    described = gridsched("workload", "describe", *options[3:], "--json").json
+    assert described["input_files"] == 1
+
+
+def test_files_and_network_are_refused_together(refused, write):
+    """Input files have a model of their own."""
+    options = [
+        "--platform", write("p.xml", star_xml()),
+        "--workload", write("w.csv", "id,flops,input_bytes,input_files\n1,3000,10,f\n"),
+        "--files", write("f.csv", "file,size_bytes,location\nf,1000,h1\n"),
+    ]  # fmt: skip
+    assert "--network none" in refused("run", *options)
+
+
+@pytest.mark.parametrize("driver", ["simgrid", "reference"])
+def test_mapping_interval(gridsched, ex_a, driver):
+    """Asked every 20 s only, WQ starts the next tasks at 20 s instead of 10 s."""
+    found = numbers(gridsched, *ex_a, "--mapping-interval-s", 20, "--driver", driver)
+    # h1: t1 0-10, t4 20-35; h2: t2 0-10, t5 20-25; h3: t3 0-80
+    assert (found["makespan_s"], found["busy_time_s"]) == (80, 25 + 15 + 80)
+    assert found["mean_flow_time_s"] == (10 + 10 + 80 + 35 + 25) / 5
+
+
+def test_the_ways_of_running_agree(gridsched, ex_a):
+    """Maestro and actors give the same numbers."""
+    found = [numbers(gridsched, *ex_a, "--way", way) for way in ("maestro", "actors")]
+    assert found[0]["energy_j"] == pytest.approx(found[1]["energy_j"], rel=1e-12)
+    assert found[0]["makespan_s"] == found[1]["makespan_s"] == 80
+
+
+def test_cfg_and_log_reach_simgrid(gridsched, ex_a, tmp_path):
+    """SimGrid writes the trace it was told to, and its log comes on stderr."""
+    trace = tmp_path / "x.trace"
+    outcome = gridsched(
+        "run", *ex_a, "--way", "actors", "--cfg", "tracing:yes",
+        "--sg-cfg", f"tracing/filename:{trace}", "--log", "root.thresh:verbose", "--quiet",
+    )  # fmt: skip
+    assert outcome.status == 0
+    assert "%EventDef" in trace.read_text()
+    assert "VERBOSE" in outcome.err
+
+
+def test_timeout(refused, gridsched, ex_a):
+    """A run that takes too long is ended with an error, and the next one works."""
+    line = refused("run", *ex_a, "--timeout-s", "1e-6", status=1)
+    assert "1e-06 s" in line
+    assert gridsched("run", *ex_a).status == 0
+
+
+def test_random_scheduler_repeats_with_its_seed(gridsched, ex_a):
+    """The seed decides which running task WQR copies at random."""
+    command = [*ex_a, "--scheduler", "wqr", "--set", "pick=random", "--driver", "reference"]
+    found = [numbers(gridsched, *command, "--seed", seed)["energy_j"] for seed in (1, 1, 2)]
+    assert found[0] == found[1]
+
+
+def test_export_and_figures(gridsched, ex_a, tmp_path):
+    """An export is drawn as Gantt chart and power curve, data beside them."""
+    folder = tmp_path / "new" / "out"
+    outcome = gridsched("run", *ex_a, "--scheduler", "wqr", "--export", folder)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert str(folder) in outcome.out
+    assert {"jobs.csv", "hosts.csv", "schedule.json", "consumed_energy.csv"} <= {
+        path.name for path in folder.iterdir()
+    }
+    for kind, ending in (("gantt", "svg"), ("power", "png")):
+        figure = tmp_path / f"{kind}.{ending}"
+        drawn = gridsched("plot", kind, folder, "-o", figure)
+        assert (drawn.status, drawn.err) == (0, "")
+        assert figure.stat().st_size > 1000
+        assert figure.with_suffix(".csv").exists()
+
+
+def test_table_of_a_run(gridsched, ex_a):
+    """What is 0 and unusual is left out of the table; numbers carry their units."""
+    outcome = gridsched("run", *ex_a, "--scheduler", "wqr")
+    shown = {line[:28].strip(): line[28:].split() for line in outcome.out.splitlines()[1:]}
+    assert shown["makespan"] == ["55", "s"]
+    assert shown["energy by plugin"] == ["2,745", "J"]
+    assert shown["wasted on cancelled copies"] == ["275", "J"]
+    assert shown["work wasted"] == ["1,375", "flop"]
+    assert shown["share of the work wasted"] == ["0.207547"]
+    assert "tasks dropped" not in shown
+    assert "work wasted" not in gridsched("run", *ex_a).out
+
+
+def test_a_figure_never_replaces_a_file_of_the_export(refused, gridsched, ex_a, tmp_path):
+    """The data of a figure called jobs.png would be jobs.csv, which is Batsim's table."""
+    folder = tmp_path / "out"
+    gridsched("run", *ex_a, "--export", folder)
+    assert "input" in refused("plot", "gantt", folder, "-o", folder / "jobs.png", "--force")
