@@ -1,0 +1,238 @@
+"""Means with t-intervals, and differences paired over replicates.
+
+All schedulers of a replicate meet the same platform and the same tasks, so the difference within a
+replicate is free of their chance; its interval is much shorter than that of two separate means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+#: Confidence of all intervals that gridsched prints.
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and its confidence interval.
+
+    Attributes
+    ----------
+    mean : float
+        nan if there is no value.
+    low, high : float
+        Ends of the interval; nan with fewer than two values.
+    count : int
+        Number of values.
+    """
+
+    mean: float
+    low: float
+    high: float
+    count: int
+
+    @property
+    def half_width(self) -> float:
+        """Half the length of the interval; nan with fewer than two values."""
+        return (self.high - self.low) / 2
+
+
+def half_widths(
+    deviation: ArrayLike, count: ArrayLike, confidence: float = CONFIDENCE
+) -> NDArray[np.float64]:
+    """Return ``t(count - 1) * deviation / sqrt(count)``, nan for fewer than two values.
+
+    Parameters
+    ----------
+    deviation : array_like
+        Standard deviations of samples (divisor ``count - 1``).
+    count : array_like
+        Sizes of the samples.
+    confidence : float
+        Probability that the interval holds the expected value, if values are normal.
+    """
+    from scipy.stats import t
+
+    n = np.asarray(count, dtype=np.float64)
+    several = np.where(n >= 2, n, np.nan)
+    quantile = t.ppf((1 + confidence) / 2, several - 1)
+    return quantile * np.asarray(deviation, dtype=np.float64) / np.sqrt(several)
+
+
+def t_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
+    """Return the mean of a sample with Student's interval; nan values do not count.
+
+    Parameters
+    ----------
+    values : array_like
+        The sample.
+    confidence : float
+        Confidence of the interval.
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    sample = sample[~np.isnan(sample)]
+    if not len(sample):
+        return Interval(np.nan, np.nan, np.nan, 0)
+    mean = float(sample.mean())
+    deviation = float(sample.std(ddof=1)) if len(sample) > 1 else np.nan
+    half = float(half_widths(deviation, len(sample), confidence))
+    return Interval(mean, mean - half, mean + half, len(sample))
+
+
+def group_intervals(
+    frame: pd.DataFrame, by: Sequence[str], value: str, confidence: float = CONFIDENCE
+) -> pd.DataFrame:
+    """Return the mean and interval of a column in each group.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    by : sequence of str
+        Columns that make a group; none: all rows are one.
+    value : str
+        Column; nan values do not count.
+    confidence : float
+        Confidence of the intervals.
+
+    Returns
+    -------
+    DataFrame
+        Columns `by`, ``mean``, ``low``, ``high``, ``count``, groups in order of appearance.
+    """
+    if not by:
+        interval = t_interval(frame[value].to_numpy(dtype=np.float64), confidence)
+        return pd.DataFrame([vars(interval)])
+    groups = frame.groupby(list(by), sort=False, dropna=False, observed=True)[value]
+    table = groups.agg(["mean", "std", "count"]).reset_index()
+    half = half_widths(table.pop("std"), table["count"], confidence)
+    table.insert(len(by) + 1, "low", table["mean"] - half)
+    table.insert(len(by) + 2, "high", table["mean"] + half)
+    return table
+
+
+def percent_more(other: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
+    """Return how much more `other` is than `reference` [%]; nan where the reference is 0.
+
+    Parameters
+    ----------
+    other, reference : array_like
+        Numbers of one unit.
+
+    Notes
+    -----
+    ``100 (other - reference) / reference``: the difference of table 3 of paper 004 with LECSA as
+    reference, positive where LECSA needs less (algorithms A0).
+    """
+    reference = np.asarray(reference, dtype=np.float64)
+    difference = np.asarray(other, dtype=np.float64) - reference
+    legal = np.where(reference != 0, reference, np.nan)
+    return 100.0 * difference / legal
+
+
+def paired_differences(
+    frame: pd.DataFrame,
+    cell: Sequence[str],
+    metric: str,
+    baseline: str,
+    *,
+    label: str = "scheduler",
+    pair: str = "replicate",
+) -> pd.DataFrame:
+    """Return the difference of each run from the baseline's run of the same cell and replicate.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row a run; a run that failed has nan as `metric` or is left out.
+    cell : sequence of str
+        Columns that must agree besides `pair`.
+    metric : str
+        Column that is compared.
+    baseline : str
+        The label that others are compared with.
+    label, pair : str
+        Columns that hold labels and replicates.
+
+    Returns
+    -------
+    DataFrame
+        Columns `cell`, `pair`, `label`, ``difference`` (other minus baseline) and
+        ``difference_percent``; only pairs of which both runs have a value.
+    """
+    keys = [*cell, pair]
+    known = frame.loc[frame[metric].notna(), [*keys, label, metric]]
+    is_baseline = known[label] == baseline
+    reference = known.loc[is_baseline, [*keys, metric]].rename(columns={metric: "_reference"})
+    both = known[~is_baseline].merge(reference, on=keys, how="inner", validate="many_to_one")
+    found = both[[*keys, label]].copy()
+    found["difference"] = both[metric] - both["_reference"]
+    found["difference_percent"] = percent_more(both[metric], both["_reference"])
+    return found
+
+
+def mean_ranks(
+    frame: pd.DataFrame, cell: Sequence[str], metric: str, *, label: str = "scheduler"
+) -> pd.DataFrame:
+    """Return the mean of each label in each cell, and its rank there, 1 being the least.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row a run.
+    cell : sequence of str
+        Columns that make a cell.
+    metric : str
+        Column that is ranked; the least mean is the best.
+    label : str
+        Column of the labels.
+
+    Returns
+    -------
+    DataFrame
+        Columns `cell`, `label`, ``mean``, ``rank`` (ties share the lowest rank).
+    """
+    table = group_intervals(frame, [*cell, label], metric)[[*cell, label, "mean"]]
+    table = table[table["mean"].notna()]
+    if cell:
+        means = table.groupby(list(cell), sort=False, dropna=False, observed=True)["mean"]
+    else:
+        means = table["mean"]
+    return table.assign(rank=means.rank(method="min").astype(np.int64))
+
+
+def best_other(
+    frame: pd.DataFrame,
+    cell: Sequence[str],
+    metric: str,
+    than: str,
+    *,
+    label: str = "scheduler",
+) -> pd.DataFrame:
+    """Return in each cell the label with the least mean among those other than `than`.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row a run.
+    cell : sequence of str
+        Columns that make a cell.
+    metric : str
+        Column whose least mean is the best.
+    than : str
+        The label that is left out.
+    label : str
+        Column of the labels.
+
+    Returns
+    -------
+    DataFrame
+        Columns `cell` and `label`; of equals the first to appear.
+    """
+    ranked = mean_ranks(frame[frame[label] != than], cell, metric, label=label)
+    best = ranked[ranked["rank"] == 1]
+    return best.drop_duplicates(list(cell))[[*cell, label]] if cell else best[[label]].head(1)

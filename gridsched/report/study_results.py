@@ -1,0 +1,181 @@
+"""The stored runs of one study, as report and claims read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from gridsched.errors import InputError
+from gridsched.experiment.run_filter import run_filter
+from gridsched.experiment.store import Store
+from gridsched.experiment.study import Study
+from gridsched.report import statistics
+
+#: Two metrics are drawn as one if all their values agree this well.
+_SAME = 1e-6
+
+
+@dataclass(frozen=True)
+class StudyResults:
+    """A study and one row for each of its runs, stored or missing.
+
+    Attributes
+    ----------
+    study : Study
+    runs : DataFrame
+        As `Store.rows` gives it: ``run_id``, ``status``, ``error``, the axes, the metrics.
+    damage : list of str
+        What the store found damaged.
+    place : str
+        The store's folder, for messages.
+    """
+
+    study: Study
+    runs: pd.DataFrame
+    damage: list[str]
+    place: str
+
+    @property
+    def cell_axes(self) -> list[str]:
+        """The axes besides scheduler and replicate."""
+        return [axis.name for axis in self.study.axes if axis.name != "scheduler"]
+
+    @property
+    def varying_axes(self) -> list[str]:
+        """Those of `cell_axes` with more than one value."""
+        return [a.name for a in self.study.axes if a.name != "scheduler" and len(a.values) > 1]
+
+    @property
+    def labels(self) -> list[str]:
+        """The schedulers' labels in the study's order."""
+        return [scheduler.label for scheduler in self.study.schedulers]
+
+    @property
+    def baseline(self) -> str:
+        """The label that the others are compared with; the last one where the study names none."""
+        return self.study.baseline or self.labels[-1]
+
+    @cached_property
+    def finished(self) -> pd.DataFrame:
+        """The runs that have metrics."""
+        return self.runs[self.runs["status"] == "finished"]
+
+    @cached_property
+    def failed(self) -> pd.DataFrame:
+        """The runs that ended with an error."""
+        return self.runs[self.runs["status"] == "failed"]
+
+    @property
+    def metrics(self) -> list[str]:
+        """The study's metrics that the store has."""
+        return [name for name in self.study.metrics if name in self.runs]
+
+    @cached_property
+    def distinct_metrics(self) -> dict[str, list[str]]:
+        """The metrics that are not all alike, each with those that agree with it to 1e-6."""
+        kept: dict[str, list[str]] = {}
+        for name in self.metrics:
+            values = self.finished[name]
+            for other in kept:
+                reference = self.finished[other]
+                if len(values) and ((values - reference).abs() <= _SAME * reference.abs()).all():
+                    kept[other].append(name)
+                    break
+            else:
+                kept[name] = []
+        return kept
+
+    @cached_property
+    def provenance(self) -> list[tuple[str, str, int]]:
+        """What the stored runs say of their making: (what, value, number of runs)."""
+        found: dict[tuple[str, str], int] = {}
+        for text, count in self.runs["provenance"].dropna().value_counts().items():
+            for name, value in json.loads(text).items():
+                if not isinstance(value, dict | list):
+                    found[name, str(value)] = found.get((name, str(value)), 0) + int(count)
+        return [(name, value, count) for (name, value), count in sorted(found.items())]
+
+    def values_of(self, axis: str) -> tuple[Any, ...]:
+        """Return the values of an axis in the study's order."""
+        return next(each.values for each in self.study.axes if each.name == axis)
+
+    def matching(self, text: str) -> pd.DataFrame:
+        """Return the runs that an expression as for ``--only`` means."""
+        return self.runs[self._mask(run_filter(text, self.study.axis_names))]
+
+    def _mask(self, is_meant: Callable[[dict[str, Any]], bool]) -> list[bool]:
+        names = list(self.study.axis_names)
+        columns = [self.runs[name].tolist() for name in names]
+        rows = zip(*columns, strict=True)
+        return [is_meant(dict(zip(names, row, strict=True))) for row in rows]
+
+    @cached_property
+    def plain(self) -> pd.DataFrame:
+        """The runs with axes, status and metrics alone."""
+        return self.runs[["run_id", "status", *self.study.axis_names, *self._known_metrics]]
+
+    @property
+    def _known_metrics(self) -> list[str]:
+        claimed = [claim.metric for claim in self.study.claims]
+        return [name for name in dict.fromkeys([*self.metrics, *claimed]) if name in self.runs]
+
+    @cached_property
+    def _differences(self) -> dict[tuple[str, str], tuple[pd.DataFrame, pd.DataFrame]]:
+        return {}
+
+    def differences(self, metric: str, scheduler: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return all paired differences from a scheduler, and the best other one of each cell."""
+        key = metric, scheduler
+        if key not in self._differences:
+            finished = self.plain[self.plain["status"] == "finished"]
+            cells = self.cell_axes
+            self._differences[key] = (
+                statistics.paired_differences(finished, cells, metric, scheduler),
+                statistics.best_other(finished, cells, metric, scheduler),
+            )
+        return self._differences[key]
+
+
+def restricted(frame: pd.DataFrame, where: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Return the rows whose axes have one of the given values.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    where : mapping
+        Axis -> values.
+    """
+    for axis, values in where.items():
+        frame = frame[frame[axis].isin(list(values))]
+    return frame
+
+
+def read_results(path: str, study: Study | None = None) -> StudyResults:
+    """Read a study's runs from a store.
+
+    Parameters
+    ----------
+    path : str
+        The store's folder.
+    study : Study, optional
+        Default: the one that was run last.
+
+    Raises
+    ------
+    InputError
+        If there is no store, no such study in it, or none of its runs.
+    """
+    store = Store.open(path)
+    chosen = store.study() if study is None else study
+    runs = store.rows(chosen)
+    if (runs["status"] == "missing").all():
+        raise InputError(
+            f"{path}: holds no run of the study {chosen.name!r} as it is now; "
+            "'gridsched study run' fills it."
+        )
+    return StudyResults(chosen, runs, list(store.damage), str(path))
