@@ -7,6 +7,8 @@ import sys
 
 def main() -> int:
     """Run the command line; an interrupt while it is still loading ends it quietly, too."""
+    # file names may hold bytes, and results letters, that the terminal cannot show
+    sys.stdout.reconfigure(errors="backslashreplace")
     try:
         from gridsched.cli.app import main as run
     except KeyboardInterrupt:

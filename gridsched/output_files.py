@@ -46,7 +46,7 @@ def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) 
     path : str or Path
         Target; its folder must exist.
     content : str or bytes
-        Text is written as UTF-8.
+        Text is written as UTF-8; what has no place in it (a file name of other bytes) escaped.
     force : bool
         Replace an existing file.
 
@@ -57,7 +57,7 @@ def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) 
     """
     check_writable(path, force=force)
     target = Path(path)
-    data = content.encode() if isinstance(content, str) else content
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "xb") as stream:

@@ -17,6 +17,8 @@ from gridsched.output_files import check_writable, write_whole
 
 #: Headings under which ``--help`` lists the options.
 OUTPUT_PANEL = "Output"
+#: A cell of a megabyte that is quoted in a message would hide what the message says.
+LONGEST_LINE = 1000
 
 OutputOption = Annotated[
     Path | None,
@@ -26,14 +28,20 @@ OutputOption = Annotated[
     ),
 ]  # fmt: skip
 ForceOption = Annotated[
-    bool, typer.Option("--force", rich_help_panel=OUTPUT_PANEL, help="Replace what exists.")
+    bool,
+    typer.Option("--force", metavar="", rich_help_panel=OUTPUT_PANEL, help="Replace what exists."),
 ]
 JsonOption = Annotated[
-    bool, typer.Option("--json", rich_help_panel=OUTPUT_PANEL, help="Print JSON, not a table.")
+    bool,
+    typer.Option(
+        "--json", metavar="", rich_help_panel=OUTPUT_PANEL, help="Print JSON, not a table."
+    ),
 ]
 QuietOption = Annotated[
     bool,
-    typer.Option("--quiet", rich_help_panel=OUTPUT_PANEL, help="Print nothing but errors."),
+    typer.Option(
+        "--quiet", metavar="", rich_help_panel=OUTPUT_PANEL, help="Print nothing but errors."
+    ),
 ]
 
 
@@ -43,8 +51,12 @@ def one_line(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Write one line to stderr."""
-    sys.stderr.write(f"gridsched: {one_line(text)}\n")
+    """Write one line to stderr; of a very long one the middle is left out."""
+    line = one_line(text)
+    if len(line) > LONGEST_LINE:
+        half = LONGEST_LINE // 2
+        line = f"{line[:half]} ... {line[-half:]}"
+    sys.stderr.write(f"gridsched: {line}\n")
 
 
 def warn(lines: Sequence[str]) -> None:

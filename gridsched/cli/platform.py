@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from gridsched.cli.output import check_targets
 from gridsched.cli.platform_tables import print_platform, print_report, report_as_dict
+from gridsched.cli.tables import console
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.platform_io.check import check_platform_file, with_inspection
@@ -160,7 +160,7 @@ def from_table(
     if as_json:
         typer.echo(json.dumps(_summary(platform, output, notes), indent=2))
     elif not quiet:
-        print_platform(Console(), platform, output, notes)
+        print_platform(console(), platform, output, notes)
 
 
 @platform_app.command("check", help=_CHECK_HELP, epilog=_CHECK_EPILOG)
@@ -176,7 +176,7 @@ def check(
     if as_json:
         typer.echo(json.dumps(report_as_dict(report), indent=2))
     elif not quiet:
-        print_report(Console(), report)
+        print_report(console(), report)
     if not report.is_fine:
         raise typer.Exit(1)
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from gridsched.cli.tables import Column, prefix, print_table
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.check import PlatformReport
 
 #: Rows of hosts shown after writing a platform; the check shows all.
 _SHOWN_HOSTS = 12
+_KEYS = ("hosts", "cluster", "n", "cores", "pstates", "speed", "idle", "busy", "off")
+_HEADERS = (
+    "hosts", "cluster", "n", "cores", "P-states", "speed\n[flop/s]", "idle\n[W]", "busy\n[W]",
+    "off\n[W]",
+)  # fmt: skip
+_COLUMNS = tuple(
+    Column(key, header, "text" if key in ("hosts", "cluster") else "figure")
+    for key, header in zip(_KEYS, _HEADERS, strict=True)
+)
 
 
 def print_platform(
@@ -22,7 +31,7 @@ def print_platform(
     order = [h for cluster in platform.clusters for h in cluster.hosts]
     hosts = [platform.hosts[h] for h in order]
     rows = _alike_rows(list(zip(hosts, names, strict=True)), platform.master)
-    console.print(_host_table(rows[:_SHOWN_HOSTS]))
+    _print_hosts(console, rows[:_SHOWN_HOSTS])
     if len(rows) > _SHOWN_HOSTS:
         _plain(console, f"... and {len(rows) - _SHOWN_HOSTS} more kinds of hosts")
     _lines(console, "note", notes)
@@ -34,7 +43,7 @@ def print_platform(
 def print_report(console: Console, report: PlatformReport) -> None:
     """Print hosts, notes, problems and a last line that sums up."""
     hosts = list(zip(report.hosts, report.clusters, strict=True))
-    console.print(_host_table(_alike_rows(hosts, report.master)))
+    _print_hosts(console, _alike_rows(hosts, report.master))
     _lines(console, "note", report.notes)
     _lines(console, "problem", report.problems)
     _plain(console, f"SimGrid: {report.simgrid}.")
@@ -83,20 +92,13 @@ def _alike_rows(rows: list[tuple[Host, str]], master: Host | None) -> list[tuple
             stop += 1
         (first, cluster), (last, _) = everyone[start], everyone[stop - 1]
         name = first.name if first is last else f"{first.name} ...\n{last.name}"
-        found.append((_safe(name), _safe(cluster), str(stop - start), *_columns(first)))
+        found.append((name, cluster, str(stop - start), *_columns(first)))
         start = stop
     return found
 
 
-def _host_table(rows: list[tuple[str, ...]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title in ("hosts", "cluster"):
-        table.add_column(title, overflow="fold")
-    for title in ("n", "cores", "P-states", "flop/s", "idle W", "busy W", "off W"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    return table
+def _print_hosts(out: Console, rows: list[tuple[str, ...]]) -> None:
+    print_table(out, _COLUMNS, [dict(zip(_KEYS, row, strict=True)) for row in rows])
 
 
 def _alike(a: tuple[Host, str], b: tuple[Host, str]) -> bool:
@@ -109,19 +111,20 @@ def _columns(host: Host) -> tuple[str, ...]:
     if host.has_energy:
         idle = _span([state.idle_w for state in host.pstates])
         busy = _span([state.busy_w for state in host.pstates])
-        power = (idle, busy, f"{host.off_w:.4g}")
+        power = (idle, busy, _short(host.off_w))
     speed = _span([state.speed for state in host.pstates])
     return (str(host.cores), str(len(host.pstates)), speed, *power)
 
 
 def _span(values: list[float]) -> str:
-    if len(set(values)) == 1:
-        return f"{values[0]:.4g}"
-    return f"{values[0]:.4g}\n..{values[-1]:.4g}"
+    first, last = _short(values[0]), _short(values[-1])
+    return first if len(set(values)) == 1 else f"{first}\n..{last}"
 
 
-def _safe(text: str) -> str:
-    return text.replace("[", r"\[")
+def _short(value: float) -> str:
+    """Write a number with four digits and its own SI prefix."""
+    factor, letter = prefix(value) if value >= 1e6 else (1e3, "k") if value >= 1e4 else (1.0, "")
+    return f"{value / factor:.4g} {letter}".rstrip()
 
 
 def _lines(console: Console, kind: str, texts: tuple[str, ...]) -> None:

@@ -21,13 +21,13 @@ plot_app = typer.Typer(
 
 _GANTT_EPILOG = """Examples:
 
-gridsched run --platform p.xml --workload bag.csv --scheduler lecsa --export out
+gridsched run --platform p.xml --workload bag.csv --export out
 
 gridsched plot gantt out -o gantt.svg
 """
 _POWER_EPILOG = """Examples:
 
-gridsched run --platform p.xml --workload bag.csv --scheduler lecsa --export out
+gridsched run --platform p.xml --workload bag.csv --export out
 
 gridsched plot power out -o power.png --force
 """

@@ -59,7 +59,7 @@ ONLY_WHERE_ANY = {
 }  # fmt: skip
 EPILOG = """Examples:
 
-gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler lecsa
+gridsched run --platform p.xml --workload bag.csv --scheduler lecsa
 
 gridsched run --platform p.xml --workload bag.csv --scheduler wqr --export out
 

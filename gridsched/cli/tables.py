@@ -31,9 +31,9 @@ class Column:
         Where its values are found in the rows.
     header : str
         May hold line breaks; ``{unit}`` stands for the unit with its prefix.
-    kind : {"text", "number", "percent", "exponent"}
-        How values are written: as they are; with equal decimals; as what a ratio is above or
-        below 0, in per cent; with an exponent.
+    kind : {"text", "figure", "number", "percent", "exponent"}
+        How values are written: as they are; likewise, but aligned right; with equal decimals; as
+        what a ratio is above or below 0, in per cent; with an exponent.
     unit : str
         It gets an SI prefix where numbers are large.
     scale : str
@@ -42,7 +42,7 @@ class Column:
 
     key: str
     header: str
-    kind: Literal["text", "number", "percent", "exponent"] = "text"
+    kind: Literal["text", "figure", "number", "percent", "exponent"] = "text"
     unit: str = ""
     scale: str = ""
 
@@ -189,9 +189,11 @@ def print_table(
 
 def _rich_table(written: Sequence[tuple[Column, str, list[str]]], n_rows: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
+    lines = max(header.count("\n") for _, header, _ in written)
     for column, header, _ in written:
         justify = "left" if column.kind == "text" else "right"
-        table.add_column(Text(header), justify=justify, vertical="bottom", overflow="fold")
+        above = "\n" * (lines - header.count("\n"))
+        table.add_column(Text(above + header), justify=justify, overflow="fold")
     for row in range(n_rows):
         cells = [cells[row] for _, _, cells in written]
         table.add_row(*(Text(cell, "bold" if cell == "best" else "") for cell in cells))

@@ -45,7 +45,7 @@ EPILOG = """Examples:
 
 gridsched validate --platform p.xml --workload bag.csv --schedulers wqr,lecsa
 
-gridsched run --platform p.xml --workload bag.csv --scheduler lecsa --export out
+gridsched run --platform p.xml --workload bag.csv --export out
 
 gridsched validate out
 
@@ -59,7 +59,7 @@ def validate(
     export: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DIR]", help="Folder of 'gridsched run --export'.", show_default=False
+            metavar="DIR", help="Folder of 'gridsched run --export'.", show_default=False
         ),
     ] = None,
     schedulers: SchedulersOption = PAPER_004,

@@ -30,7 +30,7 @@ workload_app = typer.Typer(
 )
 _GENERATE_EPILOG = """Examples:
 
-gridsched workload generate --tasks 720 --mean-flops 1e6 --heterogeneity 0.5 -o bag.csv
+gridsched workload generate --tasks 720 --mean-flops 1e6 -o bag.csv
 
 gridsched workload generate bag.toml -o bag.csv
 
@@ -70,7 +70,7 @@ def generate(
     generator: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[G.toml]", help="Parameters; instead of options.", show_default=False
+            metavar="G.toml", help="Parameters; instead of options.", show_default=False
         ),
     ] = None,
     kind: Annotated[

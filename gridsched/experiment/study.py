@@ -75,6 +75,13 @@ class StudyRun:
 class Study:
     """What a study file declares; make one by `from_file`, `from_text` or `shipped`.
 
+    Parameters
+    ----------
+    document : StudyDocument
+        The parsed file.
+    inputs : mapping, optional
+        Where files that it names lie, if not beside it.
+
     Attributes
     ----------
     name, title, source : str

@@ -143,7 +143,7 @@ def claims_html(findings: Sequence[Finding]) -> str:
     for finding in findings:
         *cells, verdict = finding_cells(finding)
         tds = "".join(
-            f'<td class="label{" wide" if k == 1 else ""}">{escape(text)}</td>'
+            f'<td class="label{" wide" if k == 1 else ""}"{_card_label(k)}>{escape(text)}</td>'
             for k, text in enumerate(cells)
         )
         kind = _CLASS[finding.verdict]
@@ -165,10 +165,15 @@ def claims_html(findings: Sequence[Finding]) -> str:
     body = "\n".join(rows)
     return (
         f"<p>{escape(counts_text(findings))}.</p>\n<p>{escape(_HOW.replace('*', ''))}</p>\n"
-        f'{unsettled}\n<div class="scroll" tabindex="0"><table>\n<thead><tr>{head}</tr></thead>\n'
+        f'{unsettled}\n<div class="scroll cards" tabindex="0"><table>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div>\n"
         + (f"<h3>Why the others are missed</h3>\n{reasons}" if reasons else "")
     )
+
+
+def _card_label(column: int) -> str:
+    """Return what names a cell on a narrow screen, where each row is a card without header."""
+    return f' data-label="{HEADER[column]}"' if column >= 2 else ""
 
 
 def claims_table(findings: Sequence[Finding]) -> TextTable:

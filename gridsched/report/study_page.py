@@ -55,7 +55,12 @@ details > summary { cursor: pointer; margin: .5rem 0; font-weight: 600; color: #
 .missed { color: #96301a; }
 @media (max-width: 40rem) {
   body { font-size: 15px; } .inner { padding: 0 .8rem; } header h1 { font-size: 1.25rem; }
-  th, td { padding: .25rem .5rem; } table { font-size: .8rem; }
+  th, td { padding: .25rem .5rem; } table { font-size: .8rem; } .wide { min-width: 11rem; }
+  .cards thead { display: none; } .cards table, .cards tbody { display: block; }
+  .cards tr { display: block; padding: .4rem 0; border-bottom: 1px solid #c3ced8; }
+  .cards td { display: block; border: 0; padding: .05rem .5rem; white-space: normal; }
+  .cards td[data-label]::before { content: attr(data-label) ": "; color: #51606e; }
+  .cards td:first-child { font-weight: 600; }
 }
 @media print { nav { display: none; } .scroll { overflow: visible; } }
 """

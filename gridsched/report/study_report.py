@@ -43,7 +43,7 @@ from gridsched.report.study_tables import (
 from gridsched.report.traces_figure import traces_figures
 
 #: Width and number of colours of the figures on the page; the files beside it have more.
-_PAGE_PIXELS, _PAGE_COLOURS = 1640, 96
+_PAGE_PIXELS, _PAGE_COLOURS = 1400, 64
 _HEADINGS = {
     "bars": "Means", "sweep": "Sweeps", "boxes": "Paired differences",
     "pareto": "Energy against makespan", "trace": "Finished tasks over time",
@@ -138,13 +138,14 @@ def _page(
         _write_csv(folder / "readings.csv", readings_frame(readings))
         tables = [table_html(table) for table in readings_table(results, readings)]
         parts.append(Part("readings", "Readings", "\n".join(tables)))
+    if len(results.finished):
+        parts.append(Part("figures", "Figures", _figures(results, folder, shown_folder)))
     if findings:
         _write_csv(folder / "claims.csv", findings_frame(findings))
         title = f"{study.name}: the paper's claims beside our runs"
         write_whole(folder / "claims.md", claims_markdown(findings, title), force=True)
         parts.append(Part("claims", "Claims", claims_html(findings)))
     if len(results.finished):
-        parts.append(Part("figures", "Figures", _figures(results, folder, shown_folder)))
         parts.append(Part("tables", "Tables", _tables(results, folder, shown_folder)))
     if len(results.failed):
         failures = failure_table(results)

@@ -116,8 +116,10 @@ class StudyResults:
 
     @cached_property
     def plain(self) -> pd.DataFrame:
-        """The runs with axes, status and metrics alone."""
-        return self.runs[["run_id", "status", *self.study.axis_names, *self._known_metrics]]
+        """The runs with axes, status and metrics alone; axes are categories, quick to choose by."""
+        names = ["run_id", "status", *self.study.axis_names, *self._known_metrics]
+        axes = [axis.name for axis in self.study.axes]
+        return self.runs[names].astype(dict.fromkeys(axes, "category"))
 
     @property
     def _known_metrics(self) -> list[str]:

@@ -74,7 +74,9 @@ def write_folder(
         target.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
         for name, text in contents.items():
-            (made / name).write_text(text, encoding="utf-8", newline="\n")
+            (made / name).write_text(
+                text, encoding="utf-8", errors="backslashreplace", newline="\n"
+            )
         made.chmod(0o777 & ~_umask())
         _put_in_place(made, target)
     except OSError as error:

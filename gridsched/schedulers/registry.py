@@ -131,17 +131,16 @@ def make_scheduler(id: str, parameters: Mapping[str, Any] | None = None) -> Sche
     return cls(**(parameters or {}))
 
 
-_P004 = "LECSA paper (004), section 3.3"
 for _id, _class, _source in (
-    ("wq", "work_queue:WorkQueue", "Workqueue; A1"),
-    ("wqr", "work_queue:WQR", "Paranhos, Cirne, Brasileiro 2003; A2"),
-    ("sufferage", "sufferage:Sufferage", "Maheswaran et al. 1999, Casanova et al. 2000; A3"),
-    ("xsufferage", "sufferage:XSufferage", "Casanova, Legrand, Zagorodnov, Berman 2000; A4"),
-    ("dynamic_fpltf", "dynamic_fpltf:DynamicFPLTF", "Paranhos et al. 2003; A5"),
-    ("lecsa", "lecsa:LECSA", f"{_P004}; A6"),
+    ("wq", "work_queue:WorkQueue", "Paranhos, Cirne, Brasileiro 2003"),
+    ("wqr", "work_queue:WQR", "Paranhos, Cirne, Brasileiro 2003"),
+    ("sufferage", "sufferage:Sufferage", "Maheswaran et al. 1999, Casanova et al. 2000"),
+    ("xsufferage", "sufferage:XSufferage", "Casanova, Legrand, Zagorodnov, Berman 2000"),
+    ("dynamic_fpltf", "dynamic_fpltf:DynamicFPLTF", "Paranhos et al. 2003"),
+    ("lecsa", "lecsa:LECSA", "LECSA paper (004), section 3.3"),
     ("round_robin", "baselines:RoundRobin", "textbook baseline"),
-    ("olb", "baselines:OLB", "Opportunistic Load Balancing; Braun et al. 2001"),
-    ("mct", "baselines:MCT", "Minimum Completion Time; Maheswaran et al. 1999"),
+    ("olb", "baselines:OLB", "Braun et al. 2001"),
+    ("mct", "baselines:MCT", "Maheswaran et al. 1999"),
     ("min_min", "min_min:MinMin", "Ibarra and Kim 1977; Maheswaran et al. 1999"),
     ("max_min", "min_min:MaxMin", "Maheswaran et al. 1999"),
 ):  # fmt: skip

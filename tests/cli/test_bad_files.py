@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 
 import pytest
 from cli_cases import EX_A_TASKS, deployment_xml, host_xml, platform_xml, star_xml, zone_xml
@@ -120,6 +121,8 @@ WORKLOADS = {
     "bytes negative": ("id,flops,input_bytes\n1,1,-1\n", ["line 2", "input_bytes", ">= 0"]),
     "bytes inf": ("id,flops,output_bytes\n1,1,inf\n", ["line 2", "output_bytes"]),
     "files without table": ("id,flops,input_files\n1,1,f\n", ["line 2", "--files"]),
+    "cell of 100 kB": (f"id,flops\n1,{'x' * 100_000}\n", ["line 2", "flops", "..."]),
+    "cell of a megabyte": (f"id,flops\n1,{'9' * 1_000_000}\n", ["line 2", "field"]),
     "nominal heterogeneity": ("# nominal_heterogeneity=2\nid,flops\n", ["line 1", "'2'", "[0, 1]"]),
     "nominal heterogeneity nan": ("# nominal_heterogeneity=nan\nid,flops\n", ["line 1", "'nan'"]),
 }
@@ -328,6 +331,20 @@ def test_endless_device_for_a_file(refused, write, tmp_path, words):
     link = tmp_path / "zero.csv"
     link.symlink_to("/dev/zero")
     assert "zero.csv" in refused(*filled(words, link, write, tmp_path))
+
+
+@pytest.mark.parametrize("words", READERS.values(), ids=READERS)
+def test_file_of_many_gigabytes(refused, write, tmp_path, words):
+    """A file that is too large is not read, and its size is told."""
+    huge = write("huge.toml" if "generate" in words else "huge.csv", "")
+    os.truncate(huge, 1 << 40)
+    command = filled(words, huge, write, tmp_path)
+    try:
+        line = refused(*command, folder=tmp_path / "none")
+    finally:
+        huge.unlink()
+    assert "huge" in line
+    assert "1,048,576 MB" in line
 
 
 @pytest.mark.parametrize("name", ["trace.swf", "trace.swf.gz", "bag.txt", "bag"])

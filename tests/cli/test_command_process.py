@@ -68,6 +68,25 @@ def test_a_reader_that_leaves_early():
     assert done.returncode in (1, 141)
 
 
+def test_any_locale_and_any_file_name(simgrid, tmp_path):
+    """Names that are no text and terminals that know ASCII only do not stop a command."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9 \xff")
+    folder.mkdir()
+    bag = folder / "bag.csv"
+    bag.write_text("id,flops\n1,100\n")
+    options = ["--platform", "platforms/ex_a.xml", "--workload", bag]
+    for environment in ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}, {}):
+        done = process(
+            "compare", *options, "--schedulers", "wq", "-o", folder / "c.json", "--force",
+            "--driver", "reference", env={**os.environ, **environment},
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "caf" in done.stdout
+    done = process("run", *options, "--export", folder / "out", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert process("validate", folder / "out").returncode == 0
+
+
 def test_full_disk():
     """A stdout that cannot be written is told in one line."""
     with open("/dev/full", "w") as full:

@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from campaign_cases import (
+    ROOT,
     check_complete,
     command,
     comparable,
@@ -24,11 +26,22 @@ from campaign_cases import (
 
 from gridsched.cli.app import main
 from gridsched.experiment.campaign import Options, Progress, run_campaign
+from gridsched.experiment.canonical import RESULTS_VERSION
 from gridsched.experiment.rerun import rerun
 from gridsched.experiment.run_filter import run_filter
 from gridsched.experiment.run_records import read_records
+from gridsched.experiment.scenario_maker import ScenarioMaker
 from gridsched.experiment.store import Store
 from gridsched.experiment.study import Study
+from gridsched.experiment.worker import Job, perform
+
+#: Makespan [s] and energy [J] of the small study's first replicate.
+RESULTS = [
+    (24.808624609593597, 10670.152373437973),
+    (61.50131553849867, 2984.02861642694),
+    (29.617249219187194, 11337.067572025771),
+    (35.65085012738103, 10859.723494153306),
+]
 
 
 def campaign(path: Path, store: Path, *, workers: int = 1, **options: object) -> Progress:
@@ -140,6 +153,27 @@ def test_check_tells_axes_runs_and_time(tmp_path: Path, capsys: pytest.CaptureFi
     assert "run failed: " in capsys.readouterr().err
 
 
+def test_results_are_those_of_their_version(tmp_path: Path):
+    """Where these numbers change, RESULTS_VERSION must be raised: stored runs hold the old ones."""
+    study = Study.from_file(write_study(tmp_path, replicates=1))
+    maker = ScenarioMaker({each.sha256: each.path for each in study.inputs.values()}, tmp_path)
+    rows = [perform(maker, Job(run.run_id, run.scenario), None)[0] for run in study.scenarios()]
+    assert RESULTS_VERSION == 1
+    found = [(row["metrics"]["makespan_s"], row["metrics"]["energy_j"]) for row in rows]
+    assert found == [pytest.approx(pair, rel=1e-12) for pair in RESULTS]
+
+
+def test_the_forking_process_has_no_arrow(tmp_path: Path):
+    """The server that forks for each run loads neither pyarrow nor pandas: both start threads."""
+    code = (
+        "import sys; from gridsched.schedulers.kernels import warm_up; "
+        "import gridsched.sim.server, gridsched.sim.child; warm_up(); "
+        "sys.exit(bool({'pyarrow', 'pandas'} & set(sys.modules)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -240,10 +274,10 @@ def test_two_campaigns_share_a_store(tmp_path: Path, undisturbed: pd.DataFrame):
 def test_a_full_disk_ends_a_campaign_cleanly(tmp_path: Path, undisturbed: pd.DataFrame):
     """With a limit on file sizes: one line, exit status 2; the same command continues later."""
     path, store = write_study(tmp_path, replicates=40), tmp_path / "store"
-    words = f"ulimit -f 30; exec {os.sys.executable} -m gridsched study run {path} --store {store}"
+    words = f"ulimit -f 30; exec {sys.executable} -m gridsched study run {path} --store {store}"
     limited = subprocess.run(
         ["bash", "-c", words], capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert limited.returncode == 2, limited.stderr
     assert "cannot be written: File too large" in limited.stderr.splitlines()[-1]
