@@ -171,8 +171,8 @@ def _nearest(table: MachineTable, levels: Floats, speed: Floats) -> Ints:
     if speed.max() < levels.min() / 2 or speed.min() > levels.max() * 2:
         raise InputError(
             f"{table.path}: simulated speeds of {speed.min():g} to {speed.max():g} flop/s are "
-            f"far from the table's {levels.min():g} to {levels.max():g}; the efficiency rules 'nearest' "
-            "and 'linear' make no sense. Use 'scaled'."
+            f"far from the table's {levels.min():g} to {levels.max():g}; the efficiency rules "
+            "'nearest' and 'linear' make no sense. Use 'scaled'."
         )
     order = np.argsort(levels, kind="stable")
     distance = np.abs(speed[:, None] - levels[order][None, :])

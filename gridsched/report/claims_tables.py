@@ -165,7 +165,8 @@ def claims_html(findings: Sequence[Finding]) -> str:
     body = "\n".join(rows)
     return (
         f"<p>{escape(counts_text(findings))}.</p>\n<p>{escape(_HOW.replace('*', ''))}</p>\n"
-        f'{unsettled}\n<div class="scroll cards" tabindex="0"><table>\n<thead><tr>{head}</tr></thead>\n'
+        f'{unsettled}\n<div class="scroll cards" tabindex="0"><table>\n'
+        f"<thead><tr>{head}</tr></thead>\n"
         f"<tbody>\n{body}\n</tbody></table></div>\n"
         + (f"<h3>Why the others are missed</h3>\n{reasons}" if reasons else "")
     )

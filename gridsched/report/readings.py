@@ -78,7 +78,7 @@ def fit_readings(results: StudyResults) -> list[Reading]:
         constants = _constants(numbers, split)
         for values in _combinations(results, axes, claims[0]):
             errors = _errors(results, metric, values, numbers, claims[0])
-            parts = {part: group for part, group in errors.groupby(split, sort=False)["error"]}
+            parts = dict(iter(errors.groupby(split, sort=False)["error"]))
             found.append(Reading(
                 metric, values,
                 {part: _mean_of_all(group) for part, group in parts.items()},

@@ -296,7 +296,8 @@ def _pareto(
         f"Means of energy and makespan by scheduler.{along} Filled: no other scheduler of the same "
         "combination has both less energy and less makespan."
     )
-    return _figure(layout, f"pareto-{metric}{suffix}", "pareto", caption, (figure, pd.concat(shown)))
+    drawn = figure, pd.concat(shown)
+    return _figure(layout, f"pareto-{metric}{suffix}", "pareto", caption, drawn)
 
 
 def _scatter(

@@ -106,7 +106,13 @@ class StudyResults:
 
     def matching(self, text: str) -> pd.DataFrame:
         """Return the runs that an expression as for ``--only`` means."""
-        return self.runs[self._mask(run_filter(text, self.study.axis_names))]
+        if text not in self._masks:  # claims share their explanations' expressions
+            self._masks[text] = self._mask(run_filter(text, self.study.axis_names))
+        return self.runs[self._masks[text]]
+
+    @cached_property
+    def _masks(self) -> dict[str, list[bool]]:
+        return {}
 
     def _mask(self, is_meant: Callable[[dict[str, Any]], bool]) -> list[bool]:
         names = list(self.study.axis_names)
