@@ -61,7 +61,9 @@ def claims(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE",
+            "--output",
+            "-o",
+            metavar="FILE",
             help="Also write them, with all run ids, to this .md, .csv or .json file.",
         ),
     ] = None,

@@ -158,9 +158,7 @@ def _check(results: StudyResults, claim: Claim) -> None:
     if claim.statistic not in ("mean", "worst_rank"):
         legal = (BEST_OTHER, *results.labels)
         if claim.against not in legal:
-            raise InputError(
-                f"{place}: against is {claim.against!r}. Legal: {', '.join(legal)}."
-            )
+            raise InputError(f"{place}: against is {claim.against!r}. Legal: {', '.join(legal)}.")
     if claim.statistic == "rises_along" and claim.along is None:
         raise InputError(f"{place}: rises_along needs the key 'along', the name of an axis.")
 

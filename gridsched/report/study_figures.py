@@ -20,7 +20,6 @@ from gridsched.report.study_layout import (
     Panel,
     SeriesLook,
     axis_name,
-    axis_text,
     value_text,
 )
 from gridsched.report.study_results import StudyResults
@@ -72,9 +71,7 @@ def figures_of(results: StudyResults, layout: Layout) -> Iterator[StudyFigure]:
             yield _pareto(layout, page, means["makespan_s"], means[energy], energy, suffix)
 
 
-def _grid(
-    layout: Layout, page: dict[str, Any]
-) -> tuple[Figure, list[tuple[Panel, Axes]]]:
+def _grid(layout: Layout, page: dict[str, Any]) -> tuple[Figure, list[tuple[Panel, Axes]]]:
     panels = layout.panels(page)
     rows = max(panel.row for panel in panels) + 1
     columns = max(panel.column for panel in panels) + 1
@@ -300,9 +297,7 @@ def _pareto(
     return _figure(layout, f"pareto-{metric}{suffix}", "pareto", caption, drawn)
 
 
-def _scatter(
-    axes: Axes, part: pd.DataFrame, metric: str, factor: float, look: SeriesLook
-) -> None:
+def _scatter(axes: Axes, part: pd.DataFrame, metric: str, factor: float, look: SeriesLook) -> None:
     for is_efficient in (False, True):
         some = part[part["efficient"] == is_efficient]
         axes.plot(
@@ -332,8 +327,3 @@ def efficient(table: pd.DataFrame, cell: list[str], metric: str) -> list[bool]:
         better = (points[None, :, :] < points[:, None, :]).any(axis=2)
         found[part.index] = ~(no_worse & better).any(axis=1)
     return found.tolist()
-
-
-def page_title(page: dict[str, Any]) -> str:
-    """Return what a page's figures show of the axes that have no panels."""
-    return axis_text(page)

@@ -113,7 +113,7 @@ def page_html(title: str, subtitle: str, parts: Sequence[Part]) -> str:
 def facts_html(facts: Iterable[tuple[str, str, bool]]) -> str:
     """Return figures in boxes; each is (what, value, whether it is bad news)."""
     boxes = "\n".join(
-        f'<div{" class=bad" if bad else ""}><dt>{escape(what)}</dt><dd>{escape(value)}</dd></div>'
+        f"<div{' class=bad' if bad else ''}><dt>{escape(what)}</dt><dd>{escape(value)}</dd></div>"
         for what, value, bad in facts
     ).replace("class=bad", 'class="bad"')
     return f'<dl class="facts">\n{boxes}\n</dl>'

@@ -185,9 +185,7 @@ def _escaped(texts: Sequence[str]) -> list[str]:
 def _provenance(results: StudyResults) -> str:
     parts = [
         table_html(provenance_table(results), heading=False),
-        details_html(
-            "The study file", f"<pre>{_escaped([results.study.document.text])[0]}</pre>"
-        ),
+        details_html("The study file", f"<pre>{_escaped([results.study.document.text])[0]}</pre>"),
     ]
     return "\n".join(parts)
 

@@ -62,7 +62,6 @@ def _trace(
     return StudyFigure(name, "trace", caption, figure, pd.concat(tables, ignore_index=True))
 
 
-
 def finished_over_time(records: pd.DataFrame) -> pd.DataFrame:
     """Return ``time_s`` and ``tasks_finished`` at each instant at which tasks finish, from 0 s."""
     is_end = (records["record"] == "execution") & (records["outcome"] == "finished")

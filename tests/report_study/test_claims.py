@@ -200,7 +200,7 @@ def test_what_failed_or_is_missing_is_told(tmp_path: Path, small_store: Path):
         ('explanation = "because"', "names no run"),
         ('explanation = "because"\nrun_ids = ["0123456789abcdef"]', "finds no finished run"),
         (
-            'explanation = "because"\nrun_ids = ["scheduler == \'wq\' and environment == \'high\' '
+            "explanation = \"because\"\nrun_ids = [\"scheduler == 'wq' and environment == 'high' "
             'and heterogeneity == 1.0 and replicate == 0"]',
             "finds no finished run",
         ),
