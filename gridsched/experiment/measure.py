@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from gridsched.energy import trace_energy
-from gridsched.experiment.run import RunResult, compare_energy, run
+from gridsched.experiment.run import RunResult, energy_check, run
 from gridsched.experiment.scenario import Scenario
 from gridsched.metrics import summary
 from gridsched.model.platform import Host, Platform, PState
@@ -19,14 +18,13 @@ def measure(result: RunResult) -> dict[str, float | int | None]:
     hosts (the model's with the reference driver), and the relative difference of plugin and model
     in total and of the host where it is largest (None without plugin).
     """
-    energy = trace_energy(result.trace)
-    metrics = summary(result.trace, energy)
+    metrics = summary(result.trace, result.energy)
     differences: dict[str, float | None] = {
         "energy_relative_difference": None, "energy_worst_host_difference": None,
     }  # fmt: skip
     energy_j = metrics["energy_model_j"]
     if result.plugin_j is not None:
-        *hosts, total = compare_energy(result.trace, result.plugin_j, energy)
+        *hosts, total = energy_check(result)
         energy_j = result.energy_plugin_j
         differences = {
             "energy_relative_difference": total["relative_difference"],

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from gridsched import __version__, reference
 from gridsched.controller import Controller
-from gridsched.energy import HostEnergy, trace_energy
+from gridsched.energy import HostEnergy, relative_difference, trace_energy
 from gridsched.errors import InputError
 from gridsched.experiment.checks import check_loaded, network_is_used
 from gridsched.experiment.scenario import Scenario, check_scenario, make_system
@@ -66,10 +67,15 @@ class RunResult:
             return float("nan")
         return float(sum(self.plugin_j.get(h.name, 0.0) for h in self.trace.platform.hosts))
 
+    @cached_property
+    def energy(self) -> HostEnergy:
+        """Energy of each host by the model, integrated once for all who ask."""
+        return trace_energy(self.trace)
+
     def summary(self) -> dict[str, Any]:
         """Return the metrics of the run, scheduler and plugin energy first."""
         row = {"scheduler": self.scenario.scheduler_name, "energy_j": self.energy_plugin_j}
-        metrics = summary(self.trace)
+        metrics = summary(self.trace, self.energy)
         if self.plugin_j is None:
             row["energy_j"] = metrics["energy_model_j"]
         if self.links_j is not None:
@@ -260,7 +266,7 @@ def energy_check(result: RunResult) -> list[dict[str, Any]]:
     """
     if result.plugin_j is None:
         raise InputError("This run has no plugin energy; validate needs --driver simgrid.")
-    return compare_energy(result.trace, result.plugin_j)
+    return compare_energy(result.trace, result.plugin_j, result.energy)
 
 
 def compare_energy(
@@ -271,21 +277,20 @@ def compare_energy(
     `energy` is the `trace_energy` of the trace, where the caller has it already.
     """
     energy = trace_energy(trace) if energy is None else energy
-    rows = []
-    for name, role, model in zip(energy.names, energy.roles, energy.total_j.tolist(), strict=True):
-        if name in plugin_j:
-            rows.append(_energy_row(name, role, plugin_j[name], model))
-    computing = [row for row in rows if row["role"] == "computing"]
-    plugin_total = float(sum(row["plugin_j"] for row in computing))
-    model_total = float(sum(row["model_j"] for row in computing))
-    rows.append(_energy_row("total", "computing", plugin_total, model_total))
-    return rows
-
-
-def _energy_row(name: str, role: str, plugin: float, model: float) -> dict[str, Any]:
-    scale = max(abs(plugin), abs(model))
-    difference = abs(plugin - model) / scale if scale else 0.0
-    return {
-        "host": name, "role": role, "plugin_j": plugin, "model_j": model,
-        "relative_difference": difference,
+    metered = [
+        (name, role, plugin_j[name], model)
+        for name, role, model in zip(
+            energy.names, energy.roles, energy.total_j.tolist(), strict=True
+        )
+        if name in plugin_j
+    ]
+    computing = [row for row in metered if row[1] == "computing"]
+    plugin_total = float(sum(row[2] for row in computing))
+    model_total = float(sum(row[3] for row in computing))
+    metered.append(("total", "computing", plugin_total, model_total))
+    names, roles, plugin, model = zip(*metered, strict=True)
+    columns = {
+        "host": names, "role": roles, "plugin_j": plugin, "model_j": model,
+        "relative_difference": relative_difference(plugin, model).tolist(),
     }  # fmt: skip
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
