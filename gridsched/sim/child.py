@@ -17,7 +17,6 @@ from gridsched.sim.request import Records, SimulationRequest
 from gridsched.sim.work import Work
 from gridsched.sim.world import World
 
-
 #: SimGrid's default for ``precision/timing``.
 SIMGRID_PRECISION_S = 1e-9
 
@@ -54,8 +53,8 @@ def check_precision(request: SimulationRequest) -> None:
     shortest = request.tasks.flops.min() / np.nanmax(request.system.platform.speed)
     if shortest < SIMGRID_PRECISION_S:
         raise InputError(
-            f"{request.tasks.name}: the smallest task takes {shortest:.3g} s on the fastest host of "
-            f"{request.system.platform.name}, less than SimGrid's precision of "
+            f"{request.tasks.name}: the smallest task takes {shortest:.3g} s on the fastest host "
+            f"of {request.system.platform.name}, less than SimGrid's precision of "
             f"{SIMGRID_PRECISION_S:g} s. Use larger tasks, --cfg=precision/timing:SECONDS, or "
             "--driver reference."
         )

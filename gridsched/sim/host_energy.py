@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
+from ctypes import c_char_p, c_double, c_void_p
 from functools import cache
 
-from gridsched.sim.library import load_c_library
+from gridsched.sim.library import c_function
 
 
 @cache
 def _functions() -> dict[str, ctypes._CFuncPtr]:
-    library = load_c_library()
-    by_name = library.sg_host_by_name
-    by_name.argtypes, by_name.restype = [ctypes.c_char_p], ctypes.c_void_p
-    consumed = library.sg_host_get_consumed_energy
-    consumed.argtypes, consumed.restype = [ctypes.c_void_p], ctypes.c_double
-    power = library.sg_host_get_current_consumption
-    power.argtypes, power.restype = [ctypes.c_void_p], ctypes.c_double
-    init = library.sg_host_energy_plugin_init
-    init.argtypes, init.restype = [], None
-    return {"by_name": by_name, "consumed": consumed, "power": power, "init": init}
+    return {
+        "by_name": c_function("sg_host_by_name", c_char_p, result=c_void_p),
+        "consumed": c_function("sg_host_get_consumed_energy", c_void_p, result=c_double),
+        "power": c_function("sg_host_get_current_consumption", c_void_p, result=c_double),
+        "init": c_function("sg_host_energy_plugin_init"),
+    }
 
 
 def start_plugin() -> None:

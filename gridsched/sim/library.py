@@ -87,3 +87,12 @@ def load_simgrid() -> ModuleType:
 def load_c_library() -> ctypes.CDLL:
     """Return the shared library behind the module, for calls the module lacks."""
     return _load()[1]
+
+
+def c_function(
+    name: str, *argument_types: type, result: type | None = None
+) -> ctypes._CFuncPtr:
+    """Return a function of the shared library with its argument and result types declared."""
+    function = getattr(load_c_library(), name)
+    function.argtypes, function.restype = list(argument_types), result
+    return function

@@ -16,12 +16,13 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterable
+from ctypes import c_char_p, c_double, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gridsched.errors import InputError
-from gridsched.sim.library import load_c_library
+from gridsched.sim.library import c_function
 
 #: The link property that holds its power; SimGrid still takes the old name with a warning.
 PROPERTY_NAMES = ("wattage_range", "watt_range")
@@ -29,14 +30,11 @@ PROPERTY_NAMES = ("wattage_range", "watt_range")
 
 @cache
 def _functions() -> dict[str, ctypes._CFuncPtr]:
-    library = load_c_library()
-    by_name = library.sg_link_by_name
-    by_name.argtypes, by_name.restype = [ctypes.c_char_p], ctypes.c_void_p
-    consumed = library.sg_link_get_consumed_energy
-    consumed.argtypes, consumed.restype = [ctypes.c_void_p], ctypes.c_double
-    init = library.sg_link_energy_plugin_init
-    init.argtypes, init.restype = [], None
-    return {"by_name": by_name, "consumed": consumed, "init": init}
+    return {
+        "by_name": c_function("sg_link_by_name", c_char_p, result=c_void_p),
+        "consumed": c_function("sg_link_get_consumed_energy", c_void_p, result=c_double),
+        "init": c_function("sg_link_energy_plugin_init"),
+    }
 
 
 def has_links_with_power(platform_file: Path) -> bool:
