@@ -39,6 +39,36 @@ class Estimates(ABC):
     def run_time(self, task: int, host: int, pstate: int) -> float:
         """Estimated run time [s] of one task, the scalar twin of `etc`."""
 
+    def energy(self, task: int, host: int, pstate: int) -> float:
+        """Estimated energy [J] of one task, the scalar twin of `eec`."""
+        return float(self.eec([task], [host], pstate)[0, 0])
+
+    def run_times(
+        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Run times [s] of task k on host k in P-state k, shape (tasks,)."""
+        places = zip(tasks.tolist(), hosts.tolist(), pstates.tolist(), strict=True)
+        return np.array([self.run_time(*place) for place in places], dtype=np.float64)
+
+    def energies(
+        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Estimated energies [J] of task k on host k in P-state k, shape (tasks,)."""
+        places = zip(tasks.tolist(), hosts.tolist(), pstates.tolist(), strict=True)
+        return np.array([self.energy(*place) for place in places], dtype=np.float64)
+
+    def n_pstates(self, platform: Platform) -> NDArray[np.int64]:
+        """P-states a scheduler may choose on each host, shape (hosts,)."""
+        return platform.n_pstates
+
+    def host_pstate(self, task: int, pstate: int) -> int:
+        """Return the host's P-state that serves a task in the scheduler's P-state `pstate`."""
+        return pstate
+
+    def scheduler_pstate(self, task: int, host_pstate: int) -> int:
+        """Return the scheduler's P-state of a task that runs in the host's; see `host_pstate`."""
+        return host_pstate
+
     @property
     def always_feasible(self) -> bool:
         """Whether every task is known to run on every host."""
@@ -153,6 +183,12 @@ class TypedEstimates(Estimates):
         """ETC entry [s] of the task's and the host's type."""
         return self._etc_list[self._task_type_list[task]][self._host_type_list[host]][pstate]
 
+    def run_times(
+        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """ETC entries [s] of task k on host k in P-state k, shape (tasks,)."""
+        return self.etc_matrix[self.task_type[tasks], self.host_type[hosts], pstates]
+
     @property
     def always_feasible(self) -> bool:
         """Whether no entry of the ETC matrix is infinite."""
@@ -161,3 +197,49 @@ class TypedEstimates(Estimates):
     def host_groups(self, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.int64]:
         """Hosts of one type form a group, shape (hosts,)."""
         return self.host_type[np.asarray(hosts)]
+
+
+class TypedPowerEstimates(TypedEstimates):
+    """Typed estimates on hosts with one P-state for each (task type, P-state).
+
+    SimGrid then meters a power that depends on the task type exactly: task type i in the
+    scheduler's P-state k runs in the host's P-state ``i * K + k`` (`typed_platform`).
+
+    Parameters
+    ----------
+    etc_matrix, apc_matrix, task_type, host_type : array_like
+        As in `TypedEstimates`.
+    """
+
+    def __init__(
+        self, etc_matrix: ArrayLike, apc_matrix: ArrayLike, task_type: ArrayLike,
+        host_type: ArrayLike,
+    ) -> None:  # fmt: skip
+        super().__init__(etc_matrix, apc_matrix, task_type, host_type)
+        self._levels = self.etc_matrix.shape[2]
+        self.eec_matrix = np.full(self.etc_matrix.shape, np.inf)
+        feasible = np.isfinite(self.etc_matrix)
+        self.eec_matrix[feasible] = self.etc_matrix[feasible] * self.apc_matrix[feasible]
+        self._eec_list = self.eec_matrix.tolist()
+
+    def energy(self, task: int, host: int, pstate: int) -> float:
+        """EEC entry [J] of the task's and the host's type."""
+        return self._eec_list[self._task_type_list[task]][self._host_type_list[host]][pstate]
+
+    def energies(
+        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """EEC entries [J] of task k on host k in P-state k, shape (tasks,)."""
+        return self.eec_matrix[self.task_type[tasks], self.host_type[hosts], pstates]
+
+    def n_pstates(self, platform: Platform) -> NDArray[np.int64]:
+        """P-states of the matrices, for each host, shape (hosts,)."""
+        return np.full(len(platform), self._levels)
+
+    def host_pstate(self, task: int, pstate: int) -> int:
+        """Return ``i * K + k`` for task type i and P-state k."""
+        return self._task_type_list[task] * self._levels + pstate
+
+    def scheduler_pstate(self, task: int, host_pstate: int) -> int:
+        """Return k of ``i * K + k``."""
+        return host_pstate % self._levels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 #: Purposes in the order of their spawn keys; new ones are appended.
-STREAMS = ("platform", "tasks", "arrivals", "utility", "runtime", "scheduler")
+STREAMS = ("platform", "tasks", "arrivals", "utility", "runtime", "scheduler", "utility_classes")
 
 
 def random_stream(seed: int, purpose: str, replicate: int = 0) -> np.random.Generator:

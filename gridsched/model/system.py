@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import Estimates
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import DataFiles
@@ -30,6 +31,13 @@ class System:
         Tasks a host fixes behind the executing one as soon as there is room (1 in paper 000).
     files : DataFiles or None
         Input files that tasks need, where the workload has them.
+    budget : EnergyBudget or None
+        Joules that each period may draw.
+    horizon_s : float or None
+        No task starts at or after it [s]; what then waits ends as unfinished.
+    charge_mapping_time : bool
+        A mapping event begins only when the last one's computation has ended, by the wall clock
+        (paper 000, III-A); such runs do not repeat exactly.
     """
 
     platform: Platform
@@ -38,6 +46,9 @@ class System:
     mapping_interval_s: float | None = None
     pending_slots: int = 0
     files: DataFiles | None = None
+    budget: EnergyBudget | None = None
+    horizon_s: float | None = None
+    charge_mapping_time: bool = False
 
     @property
     def n_hosts(self) -> int:

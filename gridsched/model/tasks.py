@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.utility import UtilityFunctions
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Tasks:
         Sizes of the task's input and result [byte]; 0 means that no network is used.
     task_type : ndarray of int64, shape (tasks,), or None
         Row of the ETC matrix, where the workload has task types.
+    utility : UtilityFunctions or None
+        What finishing each task is worth, where the workload tells it.
     input_files : tuple of tuple of int, or None
         Indices into `files` that each task needs.
     files : DataFiles or None
@@ -63,6 +66,7 @@ class Tasks:
     output_bytes: NDArray[np.float64]
     labels: NDArray[np.int64]
     task_type: NDArray[np.int64] | None = None
+    utility: UtilityFunctions | None = None
     input_files: tuple[tuple[int, ...], ...] | None = None
     files: DataFiles | None = None
     nominal_heterogeneity: float | None = None
@@ -99,6 +103,7 @@ def make_tasks(
     output_bytes: ArrayLike = 0.0,
     labels: Sequence[int] | None = None,
     task_type: ArrayLike | None = None,
+    utility: UtilityFunctions | None = None,
     input_files: Sequence[Sequence[int]] | None = None,
     files: DataFiles | None = None,
     nominal_heterogeneity: float | None = None,
@@ -118,6 +123,8 @@ def make_tasks(
         Ids shown to people; default 1, 2, ...
     task_type : array_like of int, optional
         Row of the ETC matrix of each task.
+    utility : UtilityFunctions, optional
+        One function for each task, in the order of `flops`.
     input_files : sequence of sequences of int, optional
         Indices into `files` that each task needs.
     files : DataFiles, optional
@@ -155,6 +162,12 @@ def make_tasks(
     submit = column(submit_time_s, "submit_time_s", positive=False)
     inputs = column(input_bytes, "input_bytes", positive=False)
     outputs = column(output_bytes, "output_bytes", positive=False)
+    for each in (task_type, utility):
+        if each is not None and len(each) != n:
+            raise InputError(
+                f"{name}: {n} tasks, but {len(each)} task types or utility functions; each task "
+                "needs one."
+            )
     order = np.argsort(submit, kind="stable")
     needs = None
     if input_files is not None:
@@ -164,6 +177,6 @@ def make_tasks(
     for array in arrays:
         array.setflags(write=False)
     return Tasks(
-        *arrays, task_type=types, input_files=needs, files=files,
-        nominal_heterogeneity=nominal_heterogeneity, name=name,
+        *arrays, task_type=types, utility=None if utility is None else utility.taken(order),
+        input_files=needs, files=files, nominal_heterogeneity=nominal_heterogeneity, name=name,
     )  # fmt: skip

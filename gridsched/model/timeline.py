@@ -150,3 +150,41 @@ def _ends(host: Ids, time: Floats, horizon_s: float) -> Floats:
     end = np.full(len(time), horizon_s)
     end[:-1] = np.where(host[1:] != host[:-1], horizon_s, time[1:])
     return end
+
+
+def spread_evenly(start: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:
+    """Divide amounts, each spread evenly over its stretch, among the intervals between `edges`.
+
+    Parameters
+    ----------
+    start, end : ndarray of float64, shape (stretches,)
+        Begin and end of each stretch [s]; one of no length counts where it begins.
+    amount : ndarray of float64, shape (stretches,)
+        At least 0, in any unit.
+    edges : ndarray of float64, shape (intervals + 1,)
+        Ascending times [s]; what lies outside them is left out.
+
+    Returns
+    -------
+    ndarray of float64, shape (intervals,)
+    """
+    n, length = len(edges) - 1, end - start
+    begin, stop = np.maximum(start, edges[0]), np.minimum(end, edges[-1])
+    inside = stop > begin
+    points = (length == 0) & (start >= edges[0]) & (start < edges[-1])
+    at = np.searchsorted(edges, start[points], side="right") - 1
+    sums = np.bincount(at, amount[points], minlength=n).astype(np.float64)
+    begin, stop, length, amount = begin[inside], stop[inside], length[inside], amount[inside]
+    first = np.searchsorted(edges, begin, side="right") - 1
+    last = np.searchsorted(edges, stop, side="left") - 1
+    one = first == last
+    head = np.where(one, stop, edges[first + 1]) - begin
+    sums += np.bincount(first, amount * (head / length), minlength=n)
+    # only stretches longer than an interval cover it whole: their rates are small and sum well
+    begin, stop, length, amount, first, last = (
+        each[~one] for each in (begin, stop, length, amount, first, last)
+    )
+    sums += np.bincount(last, amount * ((stop - edges[last]) / length), minlength=n)
+    rate = amount / length
+    steps = np.bincount(first + 1, rate, minlength=n + 1) - np.bincount(last, rate, minlength=n + 1)
+    return sums + np.maximum(np.cumsum(steps[:n]), 0.0) * np.diff(edges)

@@ -49,6 +49,13 @@ HOST_CHANGE = np.dtype([
     ("time", np.float64), ("host", np.int64), ("pstate", np.int64), ("is_on", np.bool_),
 ])  # fmt: skip
 
+#: A period of the energy budget within the run: its bounds [s], its budget, what was drawn in it,
+#: and the part of that which went to executions started before the period (algorithms B7) [J].
+PERIOD = np.dtype([
+    ("start", np.float64), ("end", np.float64), ("budget_j", np.float64),
+    ("consumed_j", np.float64), ("carried_over_j", np.float64),
+])  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -72,6 +79,10 @@ class Trace:
         Wall times; kept apart from everything that must repeat bit by bit.
     delegated_to : str
         The scheduler that another one chose to decide in its place; empty if none did.
+    periods : ndarray of `PERIOD`
+        The periods of the energy budget in order of time; empty without a budget.
+    times_postponed : ndarray of int64, shape (tasks,)
+        How often each task was postponed to the next period; by default never.
     """
 
     platform: Platform
@@ -83,6 +94,13 @@ class Trace:
     mapping_events: int
     timing: dict[str, float] = field(default_factory=dict, compare=False)
     delegated_to: str = ""
+    periods: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, dtype=PERIOD))
+    times_postponed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __post_init__(self) -> None:
+        if not len(self.times_postponed):
+            never = np.zeros(len(self.tasks), dtype=np.int64)
+            object.__setattr__(self, "times_postponed", never)
 
     def of_outcome(self, outcome: ExecutionEnd) -> NDArray[np.void]:
         """Return the executions that ended as `outcome`."""

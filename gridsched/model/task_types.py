@@ -1,0 +1,129 @@
+"""Task types on host types: how long each takes and what it draws, and the hosts that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import InputError
+from gridsched.model.budget import EnergyBudget
+from gridsched.model.estimates import TypedPowerEstimates
+from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.tasks import Tasks
+
+#: Work of every task of a type [flop]: the type's time alone decides how long it runs.
+TYPED_TASK_FLOPS = 1e12
+
+
+@dataclass(frozen=True)
+class TaskTypes:
+    """ETC and APC of task types on host types (paper 000, II-A).
+
+    Attributes
+    ----------
+    etc : ndarray of float64, shape (task types, host types, P-states)
+        Estimated time to compute [s]; infinite where a type cannot run.
+    apc : ndarray of float64, same shape
+        Average power consumption [W].
+    host_type : ndarray of int64, shape (hosts,)
+        Column of each host.
+    task_type_names, host_type_names : tuple of str
+    """
+
+    etc: NDArray[np.float64]
+    apc: NDArray[np.float64]
+    host_type: NDArray[np.int64]
+    task_type_names: tuple[str, ...] = ()
+    host_type_names: tuple[str, ...] = ()
+
+    @property
+    def eec(self) -> NDArray[np.float64]:
+        """Estimated energy consumption [J], infinite where a type cannot run."""
+        feasible = np.isfinite(self.etc)
+        energy = np.full(self.etc.shape, np.inf)
+        energy[feasible] = self.etc[feasible] * self.apc[feasible]
+        return energy
+
+    def estimates(self, tasks: Tasks) -> TypedPowerEstimates:
+        """Return what a scheduler may know of these tasks.
+
+        Raises
+        ------
+        InputError
+            If the tasks have no types, or one that the matrices lack.
+        """
+        if tasks.task_type is None:
+            raise InputError(f"{tasks.name}: the tasks have no task types; ETC needs them.")
+        if len(tasks) and not 0 <= tasks.task_type.min() <= tasks.task_type.max() < len(self.etc):
+            raise InputError(
+                f"{tasks.name}: task types reach from {tasks.task_type.min()} to "
+                f"{tasks.task_type.max()}; ETC has types 0 to {len(self.etc) - 1}."
+            )
+        return TypedPowerEstimates(self.etc, self.apc, tasks.task_type, self.host_type)
+
+
+@dataclass(frozen=True)
+class SystemWorkload:
+    """A workload whose generator makes its system, too (papers 000 to 003).
+
+    Attributes
+    ----------
+    platform : Platform
+    tasks : Tasks
+    types : TaskTypes
+    mapping_interval_s : float or None
+    pending_slots : int
+    budget : EnergyBudget or None
+    horizon_s : float or None
+        No task starts at or after it [s].
+    window_s : tuple of float, or None
+        Begin and end of the time that the results are taken from [s].
+    charge_mapping_time : bool
+        See `System.charge_mapping_time`.
+    """
+
+    platform: Platform
+    tasks: Tasks
+    types: TaskTypes
+    mapping_interval_s: float | None = None
+    pending_slots: int = 0
+    budget: EnergyBudget | None = None
+    horizon_s: float | None = None
+    window_s: tuple[float, float] | None = None
+    charge_mapping_time: bool = False
+
+
+def typed_platform(
+    types: TaskTypes, host_names: Sequence[str] | None = None, *, name: str = "typed platform"
+) -> Platform:
+    """Return one-core hosts with one SimGrid P-state for each (task type, P-state).
+
+    With speed ``F / ETC`` and power APC, SimGrid's energy plugin meters ``ETC x APC`` exactly.
+    P-state k of task type i is the host's P-state ``i * K + k``. Idle hosts draw nothing.
+
+    Parameters
+    ----------
+    types : TaskTypes
+    host_names : sequence of str, optional
+        Default ``m1``, ``m2``, ...
+    name : str
+        Used in messages.
+    """
+    names = host_names or [f"m{k + 1}" for k in range(len(types.host_type))]
+    by_type = []
+    for j in range(types.etc.shape[1]):
+        etc, apc = types.etc[:, j].ravel(), types.apc[:, j].ravel()
+        feasible = np.isfinite(etc)
+        # SimGrid needs some speed where a type cannot run; nothing ever uses it
+        speed = TYPED_TASK_FLOPS / np.where(feasible, etc, 1.0)
+        watts = np.where(feasible, apc, 0.0)
+        by_type.append(tuple(
+            PState(s, 0.0, w, w) for s, w in zip(speed.tolist(), watts.tolist(), strict=True)
+        ))  # fmt: skip
+    hosts = (
+        Host(host, by_type[j]) for host, j in zip(names, types.host_type.tolist(), strict=True)
+    )
+    return Platform(tuple(hosts), name=name)
