@@ -18,10 +18,12 @@ from gridsched.cli.output import (
     json_text,
 )
 from gridsched.cli.tables import console, print_values
+from gridsched.cli.utility_workload import describe_system, generate_files
 from gridsched.errors import InputError
 from gridsched.model.tasks import Tasks
 from gridsched.workloads import generate_bag, read_generator, read_workload, write_bag
-from gridsched.workloads.load import checked_bag
+from gridsched.workloads.load import checked_bag, checked_utility_day
+from gridsched.workloads.utility_day import UtilityDay
 
 workload_app = typer.Typer(
     no_args_is_help=True,
@@ -34,14 +36,19 @@ gridsched workload generate --tasks 720 --mean-flops 1e6 -o bag.csv
 
 gridsched workload generate bag.toml -o bag.csv
 
-The keys of a .toml file are those of the options: kind, tasks, mean_flops, heterogeneity, seed,
-input_bytes, output_bytes, and replicate.
+gridsched workload generate day.toml -o day.csv
+
+The keys of a bag's .toml file are those of the options: kind, tasks, mean_flops, heterogeneity,
+seed, input_bytes, output_bytes, and replicate. A .toml of kind utility brings its machines: they,
+ETC, APC and utility classes are written beside the tasks (docs/utility_workloads.md).
 """
 _DESCRIBE_EPILOG = """Examples:
 
 gridsched workload describe bag.csv
 
 gridsched workload describe bag.csv --plot sizes.png
+
+gridsched workload describe day.toml --plot day.png
 """
 #: Statistic -> its name and unit for people.
 SHOWN = {
@@ -65,7 +72,7 @@ SHOWN = {
 @workload_app.command(epilog=_GENERATE_EPILOG)
 def generate(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Bag of tasks to write (.csv).")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Tasks to write (.csv).")
     ],
     generator: Annotated[
         Path | None,
@@ -74,7 +81,7 @@ def generate(
         ),
     ] = None,
     kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="bag, the one kind there is (default).")
+        str | None, typer.Option(metavar="KIND", help="bag (default) or utility.")
     ] = None,
     tasks: Annotated[int | None, typer.Option(metavar="N", help="Number of tasks.")] = None,
     mean_flops: Annotated[float | None, typer.Option(metavar="F", help="Mean size [flop].")] = None,
@@ -92,22 +99,27 @@ def generate(
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Generate a bag of tasks as the LECSA paper draws them."""
+    """Generate a bag of tasks, or machines and tasks with utility functions."""
     given: dict[str, Any] = {
         "kind": kind, "tasks": tasks, "mean_flops": mean_flops, "heterogeneity": heterogeneity,
         "seed": seed, "input_bytes": input_bytes, "output_bytes": output_bytes,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
     if output.suffix.lower() != ".csv":
-        raise InputError(f"{output}: a bag of tasks is written as .csv.")
+        raise InputError(f"{output}: tasks are written as .csv.")
     check_targets({"-o": [output]}, [generator], force=force)
-    if generator is None:
-        bag = checked_bag(given, "workload generate", _option)
-    elif given:
+    if generator is not None and given:
         option = _option(next(iter(given)))
         raise InputError(f"{option} has no effect beside {generator}; set it in the file.")
-    else:
+    if generator is not None:
         bag = read_generator(generator)
+    elif kind == "utility":
+        bag = checked_utility_day(given, "workload generate")
+    else:
+        bag = checked_bag(given, "workload generate", _option)
+    if isinstance(bag, UtilityDay):
+        generate_files(bag, output, generator, force=force, quiet=quiet)
+        return
     write_bag(generate_bag(bag), output, force=force)
     if not quiet:
         console().print(f"Wrote {output}: {bag.tasks:,} tasks.")
@@ -152,14 +164,20 @@ def describe(
         Path | None,
         typer.Option(
             metavar="FILE", rich_help_panel=OUTPUT_PANEL,
-            help="Draw sizes and submissions (.png, .svg, .pdf; data beside it).",
+            help="Draw sizes and arrivals (.png, .svg, .pdf; data beside it).",
         ),
     ] = None,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:  # fmt: skip
-    """Print statistics of a workload, and draw its sizes and submissions."""
+    """Print statistics of a workload, and draw its sizes and submissions or its arrivals."""
+    spec = read_generator(workload) if workload.suffix.lower() == ".toml" else None
+    if isinstance(spec, UtilityDay):
+        if files is not None:
+            raise InputError(f"{workload}: --files goes with a CSV workload, not with a generator.")
+        describe_system(spec, workload, plot, force=force, json=json, quiet=quiet)
+        return
     check_targets({"--plot": figure_files(plot)}, [workload, files], force=force)
     tasks = read_workload(workload, files=files)
     numbers = statistics(tasks)

@@ -3,14 +3,18 @@
 from gridsched.workloads.bag import BagOfTasks, generate_bag
 from gridsched.workloads.csv_file import read_bag, write_bag
 from gridsched.workloads.files import read_data_files
-from gridsched.workloads.load import read_generator, read_workload
+from gridsched.workloads.load import read_generator, read_system_workload, read_workload
+from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
 __all__ = [
     "BagOfTasks",
+    "UtilityDay",
     "generate_bag",
+    "generate_utility_day",
     "read_bag",
     "read_data_files",
     "read_generator",
+    "read_system_workload",
     "read_workload",
     "write_bag",
 ]

@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 
 from gridsched.errors import InputError
+from gridsched.input_files import read_text
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
 from gridsched.output_files import write_whole
 from gridsched.workloads.files import read_data_files
-from gridsched.workloads.table import Row, read_rows, read_text
+from gridsched.workloads.table import Row, read_rows
 
 REQUIRED = ("id", "flops")
 OPTIONAL = ("input_bytes", "output_bytes", "submit_time_s", "input_files")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from gridsched.input_files import read_text
 from gridsched.model.tasks import DataFiles
-from gridsched.workloads.table import read_rows, read_text
+from gridsched.workloads.table import read_rows
 
 
 def read_data_files(path: str | Path) -> DataFiles:

@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.input_files import read_bytes
 from gridsched.model.limits import LARGEST, SMALLEST
-
-#: Larger tables are refused.
-MAX_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -55,23 +51,6 @@ class Row:
         if not -(2**63) <= value < 2**63:
             raise self.fail(column, "it must fit 64 bits")
         return value
-
-
-def read_text(path: str | Path) -> str:
-    """Return the text of a UTF-8 file; a byte order mark is skipped.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is no text.
-    """
-    try:
-        text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: no text in UTF-8 (byte {error.start}).") from None
-    if "\0" in text:
-        raise InputError(f"{path}: no text: it holds NUL characters.")
-    return text
 
 
 def read_rows(

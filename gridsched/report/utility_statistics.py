@@ -1,0 +1,141 @@
+"""What can be said of a system with task types, and of its workload, in numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.model.budget import DAY_S
+from gridsched.model.task_types import SystemWorkload, TaskTypes
+from gridsched.model.tasks import Tasks
+
+GENERAL, SPECIAL = "general", "special"
+
+
+def is_special_machine_type(types: TaskTypes) -> NDArray[np.bool_]:
+    """Return which machine types cannot run every task type, shape (machine types,)."""
+    return ~np.isfinite(types.etc).any(axis=2).all(axis=0)
+
+
+def is_special_task_type(types: TaskTypes) -> NDArray[np.bool_]:
+    """Return which task types run on a special machine type, shape (task types,)."""
+    runs = np.isfinite(types.etc).any(axis=2)
+    return runs[:, is_special_machine_type(types)].any(axis=1)
+
+
+def workload_statistics(whole: SystemWorkload) -> dict[str, Any]:
+    """Return numbers of a system and its workload.
+
+    Parameters
+    ----------
+    whole : SystemWorkload
+
+    Returns
+    -------
+    dict
+        Numbers; ``arrivals`` and ``matrices`` are lists of rows: see `arrival_rows` and
+        `matrix_rows`. ``offered_load`` is the tasks' run time (mean over the machines that can run
+        them, P-state 0) over the machines' time to the horizon.
+    """
+    tasks, types = whole.tasks, whole.types
+    end = float(tasks.submit_time_s[-1]) if len(tasks) else 0.0
+    horizon_s = end if whole.horizon_s is None else whole.horizon_s
+    functions = tasks.utility
+    return {
+        "tasks": len(tasks),
+        "horizon_s": horizon_s,
+        "tasks_per_day": _per_day(len(tasks), horizon_s),
+        "machines": len(types.host_type),
+        "machine_types": types.etc.shape[1],
+        "task_types": types.etc.shape[0],
+        "pstates": types.etc.shape[2],
+        "offered_load": offered_load(tasks, types, horizon_s),
+        "utility_classes": len(functions.classes),
+        "utility_possible": float(functions.priority.sum()),
+        "mean_priority": float(functions.priority.mean()) if len(tasks) else None,
+        "mean_urgency": float(functions.urgency.mean()) if len(tasks) else None,
+        "urgency_unit_s": functions.urgency_unit_s,
+        "energy_budget_j": None if whole.budget is None else whole.budget.energy_j,
+        "arrivals": arrival_rows(tasks, types, horizon_s),
+        "matrices": matrix_rows(types),
+    }
+
+
+def _per_day(count: float, horizon_s: float) -> float | None:
+    return float(count) * DAY_S / horizon_s if horizon_s > 0 else None
+
+
+def offered_load(tasks: Tasks, types: TaskTypes, horizon_s: float) -> float | None:
+    """Return run time of all tasks, each the mean of its machines, over machine time.
+
+    Parameters
+    ----------
+    tasks : Tasks
+    types : TaskTypes
+    horizon_s : float
+        [s].
+
+    Returns
+    -------
+    float or None
+        None without machine time.
+    """
+    on_hosts = types.etc[:, types.host_type, 0]
+    feasible = np.isfinite(on_hosts)
+    total = np.where(feasible, on_hosts, 0.0).sum(axis=1)
+    mean_s = total / np.maximum(feasible.sum(axis=1), 1)
+    available_s = horizon_s * len(types.host_type)
+    return float(mean_s[tasks.task_type].sum() / available_s) if available_s > 0 else None
+
+
+def arrival_rows(tasks: Tasks, types: TaskTypes, horizon_s: float) -> list[dict[str, Any]]:
+    """Return for each kind of task types how many tasks arrive, and the types' rates [1/day].
+
+    Parameters
+    ----------
+    tasks : Tasks
+    types : TaskTypes
+    horizon_s : float
+        [s].
+    """
+    counts = np.bincount(tasks.task_type, minlength=len(types.etc))
+    rows = []
+    for kind, chosen in _kinds(is_special_task_type(types)):
+        each = counts[chosen]
+        rates = {
+            f"{name}_per_day": _per_day(function(each), horizon_s)
+            for name, function in (("min", np.min), ("mean", np.mean), ("max", np.max))
+        }
+        rows.append({"kind": kind, "task_types": len(each), "tasks": int(each.sum()), **rates})
+    return rows
+
+
+def matrix_rows(types: TaskTypes) -> list[dict[str, Any]]:
+    """Return mean, coefficient of variation, minimum and maximum of ETC, APC and EEC.
+
+    One row for each matrix, kind of machine types and P-state; over the feasible entries of task
+    types and machine types.
+    """
+    rows = []
+    matrices = (("etc", "s", types.etc), ("apc", "W", types.apc), ("eec", "J", types.eec))
+    for name, unit, matrix in matrices:
+        for kind, columns in _kinds(is_special_machine_type(types)):
+            for k in range(matrix.shape[2]):
+                values = matrix[:, columns, k][np.isfinite(types.etc[:, columns, k])]
+                if not len(values):
+                    continue
+                mean = float(values.mean())
+                rows.append({
+                    "matrix": name, "unit": unit, "machine_types": kind, "pstate": k,
+                    "entries": len(values), "mean": mean,
+                    "cov": float(values.std() / mean) if mean > 0 else None,
+                    "min": float(values.min()), "max": float(values.max()),
+                })  # fmt: skip
+    return rows
+
+
+def _kinds(special: NDArray[np.bool_]) -> list[tuple[str, NDArray[np.bool_]]]:
+    both = ((GENERAL, ~special), (SPECIAL, special))
+    return [(kind, chosen) for kind, chosen in both if chosen.any()]

@@ -1,0 +1,170 @@
+"""When tasks arrive: Poisson processes whose rates follow waves or bursts (algorithms B2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.model.budget import DAY_S
+
+
+@dataclass(frozen=True)
+class Waves:
+    """Arrival rates ``rate * (1 + amplitude * sin(2 pi waves t / day - phase))``.
+
+    Attributes
+    ----------
+    rate : ndarray of float64, shape (task types,)
+        Mean [1/s].
+    amplitude : ndarray of float64
+        0 to 1.
+    waves : ndarray of int64
+        Full waves in a day.
+    phase : ndarray of float64
+        [rad].
+    """
+
+    rate: NDArray[np.float64]
+    amplitude: NDArray[np.float64]
+    waves: NDArray[np.int64]
+    phase: NDArray[np.float64]
+
+    def relative_rate(
+        self, process: NDArray[np.int64], time_s: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the rates of some processes at some times [s], divided by their means."""
+        angle = 2 * np.pi * self.waves[process] * time_s / DAY_S - self.phase[process]
+        return 1.0 + self.amplitude[process] * np.sin(angle)
+
+
+def draw_waves(
+    rng: np.random.Generator, rate: NDArray[np.float64], waves_per_day: tuple[int, int],
+    amplitude: tuple[float, float],
+) -> Waves:  # fmt: skip
+    """Draw number of waves, amplitude and phase of each rate, all uniform.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    rate : ndarray of float64, shape (task types,)
+        Mean rates [1/s].
+    waves_per_day : (int, int)
+        Fewest and most.
+    amplitude : (float, float)
+        Smallest and largest, within [0, 1].
+    """
+    n = len(rate)
+    return Waves(
+        rate, rng.uniform(*amplitude, n), rng.integers(*waves_per_day, n, endpoint=True),
+        rng.uniform(0.0, 2 * np.pi, n),
+    )  # fmt: skip
+
+
+def wave_arrivals(
+    rng: np.random.Generator, waves: Waves, horizon_s: float
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Draw the arrivals of all processes by exact thinning.
+
+    Candidates come at each process's largest rate and stay with probability rate / largest rate.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    waves : Waves
+    horizon_s : float
+        Arrivals lie in [0, horizon) [s].
+
+    Returns
+    -------
+    time_s : ndarray of float64, shape (arrivals,)
+        Not sorted.
+    process : ndarray of int64, shape (arrivals,)
+        Index into the rates.
+    """
+    largest = 1.0 + waves.amplitude
+    candidates = rng.poisson(waves.rate * largest * horizon_s)
+    process = np.repeat(np.arange(len(candidates)), candidates)
+    time_s = rng.uniform(0.0, horizon_s, len(process))
+    kept = rng.uniform(0.0, largest[process]) < waves.relative_rate(process, time_s)
+    return time_s[kept], process[kept]
+
+
+@dataclass(frozen=True)
+class Bursts:
+    """How a bursty rate alternates; each pair is the smallest and largest of a uniform draw.
+
+    Attributes
+    ----------
+    baseline_duration_s, burst_duration_s : (float, float)
+        [s].
+    baseline_factor, burst_factor : (float, float)
+        Rate of an interval divided by the mean rate.
+    """
+
+    baseline_duration_s: tuple[float, float]
+    burst_duration_s: tuple[float, float]
+    baseline_factor: tuple[float, float]
+    burst_factor: tuple[float, float]
+
+
+def draw_intervals(
+    rng: np.random.Generator, bursts: Bursts, horizon_s: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Draw the intervals of one bursty rate; a fair coin says which kind comes first.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    bursts : Bursts
+    horizon_s : float
+        The last interval is cut there [s].
+
+    Returns
+    -------
+    edges : ndarray of float64, shape (intervals + 1,)
+        [s].
+    factor : ndarray of float64, shape (intervals,)
+    is_burst : ndarray of bool, shape (intervals,)
+    """
+    edges, factors, kinds = [0.0], [], []
+    is_burst = bool(rng.integers(2))
+    while edges[-1] < horizon_s:
+        duration = bursts.burst_duration_s if is_burst else bursts.baseline_duration_s
+        factor = bursts.burst_factor if is_burst else bursts.baseline_factor
+        edges.append(min(edges[-1] + rng.uniform(*duration), horizon_s))
+        factors.append(rng.uniform(*factor))
+        kinds.append(is_burst)
+        is_burst = not is_burst
+    return np.array(edges), np.array(factors), np.array(kinds, dtype=bool)
+
+
+def burst_arrivals(
+    rng: np.random.Generator, rate: NDArray[np.float64], bursts: Bursts, horizon_s: float
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Draw the arrivals of bursty processes, Poisson within each interval.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    rate : ndarray of float64, shape (task types,)
+        Mean rates [1/s].
+    bursts : Bursts
+    horizon_s : float
+        Arrivals lie in [0, horizon) [s].
+
+    Returns
+    -------
+    time_s : ndarray of float64, shape (arrivals,)
+        Not sorted.
+    process : ndarray of int64, shape (arrivals,)
+    """
+    times, processes = [np.empty(0)], [np.empty(0, dtype=np.int64)]
+    for process, mean in enumerate(rate.tolist()):
+        edges, factor, _ = draw_intervals(rng, bursts, horizon_s)
+        counts = rng.poisson(mean * factor * np.diff(edges))
+        start, end = np.repeat(edges[:-1], counts), np.repeat(edges[1:], counts)
+        times.append(rng.uniform(start, end))
+        processes.append(np.full(len(start), process))
+    return np.concatenate(times), np.concatenate(processes)

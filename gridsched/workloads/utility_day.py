@@ -1,0 +1,379 @@
+"""Systems and workloads of paper 000: serial tasks arriving all day (section V; algorithms B2)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from gridsched.errors import InputError
+from gridsched.model.budget import DAY_S, EnergyBudget
+from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.seeds import random_stream
+from gridsched.model.task_types import (
+    TYPED_TASK_FLOPS,
+    SystemWorkload,
+    TaskTypes,
+    typed_platform,
+)
+from gridsched.model.tasks import Tasks, make_tasks
+from gridsched.model.utility import UtilityClasses
+from gridsched.workloads.arrivals import Bursts, burst_arrivals, draw_waves, wave_arrivals
+from gridsched.workloads.measurements import read_measurements
+from gridsched.workloads.typed_csv import (
+    read_classes,
+    read_machines,
+    read_task_types,
+    read_typed_tasks,
+)
+from gridsched.workloads.utility_classes import (
+    JOINT_PERCENT,
+    PRIORITIES,
+    URGENCIES,
+    draw_classes,
+    draw_utility_functions,
+)
+from gridsched.workloads.utility_system import draw_task_types, host_names
+
+#: More tasks (expected) or machines than this are refused: they would not fit into memory.
+MAX_TASKS = 10_000_000
+MAX_MACHINES = 100_000
+
+
+def _rising(pair: tuple[float, float]) -> tuple[float, float]:
+    if pair[0] > pair[1]:
+        raise ValueError(f"the first, {pair[0]:g}, must not exceed the second, {pair[1]:g}")
+    return pair
+
+
+Positive = Annotated[float, Field(ge=SMALLEST, le=LARGEST)]
+AtLeastZero = Annotated[float, Field(ge=0, le=LARGEST)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Cov = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1, le=MAX_MACHINES)]
+Seed = Annotated[int, Field(ge=0)]
+#: Smallest and largest of a uniform draw.
+PositiveRange = Annotated[tuple[Positive, Positive], AfterValidator(_rising)]
+AtLeastZeroRange = Annotated[tuple[AtLeastZero, AtLeastZero], AfterValidator(_rising)]
+FractionRange = Annotated[tuple[Fraction, Fraction], AfterValidator(_rising)]
+CountRange = Annotated[
+    tuple[Annotated[int, Field(ge=1, le=1000)], Annotated[int, Field(ge=1, le=1000)]],
+    AfterValidator(_rising),
+]
+
+
+class UtilityDay(BaseModel):
+    """Parameters of a generated system, its workload and its budget; the defaults are the paper's.
+
+    ``docs/utility_workloads.md`` tells of every key. Times are in seconds, except those of
+    utility classes, which are in urgency units. A pair is the smallest and largest of a uniform
+    draw. The keys that end with ``_csv`` read measured values instead of drawing them.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    kind: Literal["utility"] = "utility"
+    seed: Seed = 0
+    replicate: Seed = 0
+    # machines and task types
+    special_machine_counts: tuple[Count, ...] = (2, 2, 3, 3)
+    general_machine_counts: tuple[Count, ...] = (5, 5, 5, 10, 10, 10, 10, 15, 20)
+    task_types: int = Field(default=100, ge=1, le=10_000)
+    special_task_types: tuple[Count, ...] = (5, 4, 5, 3)
+    # time and power
+    etc_mean_s: Positive = 600.0
+    etc_task_cov: Cov = 0.1
+    etc_machine_cov: Cov = 0.25
+    special_etc_mean_s: Positive = 60.0
+    special_etc_task_cov: Cov = 0.1
+    special_etc_machine_cov: Cov = 0.1
+    base_power_mean_w: AtLeastZero = 66.0
+    base_power_cov: Cov = 0.2
+    dynamic_power_mean_w: AtLeastZero = 133.0
+    dynamic_power_task_cov: Cov = 0.1
+    dynamic_power_machine_cov: Cov = 0.2
+    special_dynamic_power_machine_cov: Cov = 0.1
+    # P-states
+    power_factors: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (1.0, 0.75, 0.5)
+    pstate_type_cov: Cov = 0.2
+    pstate_power_cov: Cov = 0.01
+    pstate_time_cov: Cov = 0.01
+    special_pstate_time_cov: Cov = 0.02
+    # arrivals
+    days: float = Field(default=2.0, gt=0, le=10_000)
+    tasks_per_type: AtLeastZero = 580.0
+    tasks_per_type_deviation: AtLeastZero = 58.0
+    tasks_per_type_in_s: Positive = 95_400.0  # 26.5 h
+    arrival_factor: AtLeastZero = 1.0
+    waves_per_day: CountRange = (1, 23)
+    wave_amplitude: FractionRange = (0.25, 0.9)
+    baseline_duration_s: PositiveRange = (10_800.0, 18_000.0)
+    burst_duration_s: PositiveRange = (1_800.0, 5_400.0)
+    baseline_factor: AtLeastZeroRange = (0.5, 0.75)
+    burst_factor: AtLeastZeroRange = (1.25, 1.5)
+    # utility functions
+    urgency_unit_s: Positive = 60.0
+    priorities: tuple[AtLeastZero, ...] = PRIORITIES
+    urgencies: tuple[AtLeastZero, ...] = URGENCIES
+    joint_percent: tuple[tuple[AtLeastZero, ...], ...] = JOINT_PERCENT
+    utility_classes: Literal["drawn", "exponential"] = "drawn"
+    utility_classes_seed: Seed = 0
+    n_classes: int = Field(default=20, ge=1, le=10_000)
+    class_intervals: CountRange = (2, 4)
+    class_duration: PositiveRange = (5.0, 60.0)
+    class_fraction: FractionRange = (0.1, 0.9)
+    class_modifier: PositiveRange = (0.25, 2.0)
+    # mapping, budget, and the time that results are taken from
+    mapping_interval_s: Positive = 60.0
+    pending_slots: int = Field(default=1, ge=0, le=1)
+    charge_mapping_time: bool = False
+    energy_budget_j: float | None = Field(default=None, ge=SMALLEST, allow_inf_nan=True)
+    budget_period_s: Positive = DAY_S
+    first_period_start_s: AtLeastZero = 0.0
+    on_exhaustion: Literal["refuse", "stop"] = "refuse"
+    budget_carry_over: bool = False
+    budget_periods: int | None = Field(default=None, ge=1)
+    measured_from_s: AtLeastZero | None = None
+    measured_until_s: Positive | None = None
+    # measured values instead of drawn ones
+    machines_csv: str | None = None
+    etc_csv: str | None = None
+    apc_csv: str | None = None
+    measurements_csv: str | None = None
+    tasks_csv: str | None = None
+    classes_csv: str | None = None
+
+    @property
+    def has_measured_system(self) -> bool:
+        """Whether ETC, APC and machines come from files."""
+        return self.etc_csv is not None or self.measurements_csv is not None
+
+    @property
+    def horizon_s(self) -> float:
+        """Length of the simulated time [s]."""
+        return self.days * DAY_S
+
+    @property
+    def window_s(self) -> tuple[float, float]:
+        """Time that the results are taken from [s]; by default the last day."""
+        start, end = self.measured_from_s, self.measured_until_s
+        end = self.horizon_s if end is None else end
+        return (max(0.0, end - DAY_S) if start is None else start), end
+
+    @property
+    def budget(self) -> EnergyBudget | None:
+        """The energy budget, None where there is none."""
+        if self.energy_budget_j is None:
+            return None
+        return EnergyBudget(
+            self.energy_budget_j, self.budget_period_s, self.first_period_start_s,
+            self.on_exhaustion, self.budget_carry_over, self.budget_periods,
+        )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Refuse keys that contradict each other."""
+        self._check_files()
+        self._check_types()
+        self._check_budget()
+        rows, columns = len(self.priorities), len(self.urgencies)
+        if [len(row) for row in self.joint_percent] != [columns] * rows or not rows * columns:
+            raise InputError(
+                f"joint_percent needs {rows} rows (priorities) of {columns} numbers (urgencies)."
+            )
+        if not sum(map(sum, self.joint_percent)) > 0:
+            raise InputError("joint_percent holds only zeros; some pair must be possible.")
+        start, end = self.window_s
+        if not 0 <= start < end <= self.horizon_s:
+            raise InputError(
+                f"measured_from_s {start:g} and measured_until_s {end:g} must rise within 0 to "
+                f"{self.horizon_s:g} s (days)."
+            )
+        return self
+
+    def _check_files(self) -> None:
+        system = ("machines_csv", "etc_csv", "apc_csv")
+        given = [name for name in system if getattr(self, name) is not None]
+        if self.measurements_csv is None:
+            missing = [name for name in system if name not in given]
+            if given and missing:
+                raise InputError(f"{missing[0]} is missing; {', '.join(system)} go together.")
+        elif {"etc_csv", "apc_csv"} & set(given):
+            raise InputError(
+                f"{given[-1]} has no effect beside measurements_csv; remove one of them."
+            )
+        for file, keys in _REPLACED.items():
+            useless = self._changed(keys)
+            if getattr(self, file) is not None and useless:
+                raise InputError(f"{useless[0]} has no effect beside {file}; remove one of them.")
+
+    def _changed(self, keys: set[str]) -> list[str]:
+        """Return which of some keys have another value than the default."""
+        fields = type(self).model_fields
+        return sorted(key for key in keys if getattr(self, key) != fields[key].default)
+
+    def _check_types(self) -> None:
+        machines = sum(self.special_machine_counts) + sum(self.general_machine_counts)
+        if not 1 <= machines <= MAX_MACHINES:
+            raise InputError(
+                f"special_machine_counts and general_machine_counts give {machines} machines; "
+                f"legal are 1 to {MAX_MACHINES:,}."
+            )
+        if len(self.special_task_types) != len(self.special_machine_counts):
+            raise InputError(
+                f"special_task_types has {len(self.special_task_types)} numbers and "
+                f"special_machine_counts {len(self.special_machine_counts)}; each special machine "
+                "type needs its number of task types."
+            )
+        special = sum(self.special_task_types)
+        if special > self.task_types:
+            raise InputError(
+                f"special_task_types are {special} in all, but task_types is {self.task_types}; it "
+                "must be at least as many."
+            )
+        if special < self.task_types and not self.general_machine_counts:
+            raise InputError(
+                f"general_machine_counts is empty; {self.task_types - special} of the task_types "
+                "could run nowhere."
+            )
+        if not self.power_factors or self.power_factors[0] != 1:
+            raise InputError(f"power_factors is {list(self.power_factors)}; the first must be 1.")
+        expected = self.task_types * self.mean_rate * self.horizon_s
+        if expected > MAX_TASKS:
+            raise InputError(
+                f"These rates give about {expected:,.0f} tasks in {self.days:g} days; at most "
+                f"{MAX_TASKS:,} fit into memory."
+            )
+
+    def _check_budget(self) -> None:
+        if self.energy_budget_j is None:
+            useless = self._changed(_BUDGET)
+            if useless:
+                raise InputError(f"{useless[0]} has no effect without energy_budget_j.")
+        elif self.budget_carry_over and self.budget_periods is None:
+            raise InputError("budget_periods is missing; budget_carry_over needs it.")
+
+    def settings_beside_files(self) -> dict[str, object]:
+        """Return the keys that still have an effect where all else is read from files."""
+        gone = {"kind", "seed", "replicate"}.union(*_REPLACED.values())
+        names = {n for n in type(self).model_fields if n not in gone and not n.endswith("_csv")}
+        return {name: getattr(self, name) for name in sorted(self._changed(names))}
+
+    @property
+    def mean_rate(self) -> float:
+        """Nominal mean arrival rate of a task type [1/s]."""
+        return self.arrival_factor * self.tasks_per_type / self.tasks_per_type_in_s
+
+
+_BUDGET = {
+    "budget_period_s", "first_period_start_s", "on_exhaustion", "budget_carry_over",
+    "budget_periods",
+}  # fmt: skip
+_CLASS_KEYS = {name for name in UtilityDay.model_fields if name.startswith("class_")} | {
+    "n_classes", "utility_classes", "utility_classes_seed",
+}  # fmt: skip
+_ARRIVAL_KEYS = {
+    "tasks_per_type", "tasks_per_type_deviation", "tasks_per_type_in_s", "arrival_factor",
+    "waves_per_day", "wave_amplitude", "baseline_duration_s", "burst_duration_s",
+    "baseline_factor", "burst_factor", "priorities", "urgencies", "joint_percent",
+}  # fmt: skip
+_SYSTEM_KEYS = {
+    "special_machine_counts", "general_machine_counts", "task_types", "special_task_types",
+    "power_factors", "baseline_duration_s", "burst_duration_s", "baseline_factor", "burst_factor",
+} | {
+    name
+    for name in UtilityDay.model_fields
+    if name.endswith(("_cov", "_mean_s", "_mean_w"))
+}  # fmt: skip
+#: File -> the keys it takes the place of.
+_REPLACED = {
+    "etc_csv": _SYSTEM_KEYS,
+    "measurements_csv": _SYSTEM_KEYS,
+    "tasks_csv": _ARRIVAL_KEYS,
+    "classes_csv": _CLASS_KEYS,
+}
+
+
+def generate_utility_day(spec: UtilityDay) -> SystemWorkload:
+    """Draw a system and its workload.
+
+    The same seed and replicate always give the same; each part has its own random stream, so
+    that for instance other arrivals leave the machines as they are.
+
+    Parameters
+    ----------
+    spec : UtilityDay
+
+    Returns
+    -------
+    SystemWorkload
+
+    Raises
+    ------
+    InputError
+        If a file of `spec` cannot be read or does not fit the others.
+    """
+    types = draw_or_read_types(spec)
+    classes = draw_or_read_classes(spec)
+    if spec.tasks_csv is None:
+        tasks = draw_tasks(spec, types, classes)
+    else:
+        tasks = read_typed_tasks(
+            spec.tasks_csv, types.task_type_names, classes, spec.urgency_unit_s
+        )
+    return SystemWorkload(
+        typed_platform(types, host_names(types), name="machines of the utility workload"),
+        tasks, types, spec.mapping_interval_s, spec.pending_slots, spec.budget, spec.horizon_s,
+        spec.window_s, spec.charge_mapping_time,
+    )  # fmt: skip
+
+
+def draw_or_read_types(spec: UtilityDay) -> TaskTypes:
+    """Return machines, ETC and APC that `spec` asks for."""
+    if not spec.has_measured_system:
+        return draw_task_types(spec)
+    machines = None if spec.machines_csv is None else read_machines(spec.machines_csv)
+    if spec.measurements_csv is not None:
+        return read_measurements(spec.measurements_csv, machines)
+    return read_task_types(spec.etc_csv, spec.apc_csv, machines, spec.machines_csv)
+
+
+def draw_or_read_classes(spec: UtilityDay) -> UtilityClasses:
+    """Return the utility classes that `spec` asks for."""
+    if spec.classes_csv is not None:
+        return read_classes(spec.classes_csv)
+    if spec.utility_classes == "exponential":
+        return UtilityClasses.exponential()
+    return draw_classes(
+        spec.n_classes, seed=spec.utility_classes_seed, intervals=spec.class_intervals,
+        duration=spec.class_duration, fraction=spec.class_fraction, modifier=spec.class_modifier,
+    )  # fmt: skip
+
+
+def draw_tasks(spec: UtilityDay, types: TaskTypes, classes: UtilityClasses) -> Tasks:
+    """Draw arrivals and utility functions; task types of measured matrices come in waves."""
+    rng = random_stream(spec.seed, "arrivals", spec.replicate)
+    n_types = len(types.etc)
+    n_special = 0 if spec.has_measured_system else sum(spec.special_task_types)
+    mean, deviation = spec.tasks_per_type, spec.tasks_per_type_deviation
+    drawn = np.maximum(rng.normal(mean, deviation, n_types), 0.0)
+    rate = spec.arrival_factor * drawn / spec.tasks_per_type_in_s
+    waves = draw_waves(rng, rate[n_special:], spec.waves_per_day, spec.wave_amplitude)
+    wave_time, wave_type = wave_arrivals(rng, waves, spec.horizon_s)
+    bursts = Bursts(
+        spec.baseline_duration_s, spec.burst_duration_s, spec.baseline_factor, spec.burst_factor
+    )
+    burst_time, burst_type = burst_arrivals(rng, rate[:n_special], bursts, spec.horizon_s)
+    submit = np.concatenate([burst_time, wave_time])
+    task_type = np.concatenate([burst_type, wave_type + n_special])
+    order = np.argsort(submit, kind="stable")
+    utility = draw_utility_functions(
+        len(order), classes, random_stream(spec.seed, "utility", spec.replicate),
+        priorities=spec.priorities, urgencies=spec.urgencies, joint_percent=spec.joint_percent,
+        urgency_unit_s=spec.urgency_unit_s,
+    )  # fmt: skip
+    return make_tasks(
+        np.full(len(order), TYPED_TASK_FLOPS), submit[order], task_type=task_type[order],
+        utility=utility, name=f"utility workload (seed {spec.seed}, replicate {spec.replicate})",
+    )  # fmt: skip
