@@ -12,27 +12,35 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gridsched.controller.admission import check_policy
 from gridsched.controller.apply import DecisionChecks
 from gridsched.controller.calendar import instant_width
+from gridsched.controller.energy_account import EnergyAccount
 from gridsched.controller.execution import UNENDED, Command, Execution, Stop, Timer
-from gridsched.controller.ledger import FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, Ledger
+from gridsched.controller.ledger import FINISHED, RUNNING, WAITING, Ledger
 from gridsched.controller.staging import Staging
+from gridsched.controller.starting import QueueService
 from gridsched.controller.state import State
-from gridsched.errors import IncompleteRun, InputError
+from gridsched.errors import IncompleteRun
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.model.trace import ExecutionEnd, TaskState, Trace
+from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace
 from gridsched.schedulers.base import Scheduler
 
 #: Mapping events in a row that may pass with nothing running or to come.
 MAX_BARREN_EVENTS = 1000
+#: Budget periods in a row that may pass with nothing running or to come.
+MAX_BARREN_PERIODS = 30
 
 _FINISHED = int(ExecutionEnd.FINISHED)
 _CANCELLED = int(ExecutionEnd.CANCELLED)
+_UNFINISHED = int(TaskState.UNFINISHED)
+_KILLED = int(TaskState.KILLED)
 
 
-class Controller(DecisionChecks):
+class Controller(DecisionChecks, QueueService):
     """Queues and rules of one run.
 
     Parameters
@@ -67,8 +75,7 @@ class Controller(DecisionChecks):
         stopwatch: Callable[[], float] | None = None,
     ) -> None:
         system.platform.check_pstate(system.pstate)
-        if scheduler.traits.parallel:
-            raise InputError(f"{scheduler!r} takes node sets; this version runs serial tasks only.")
+        check_policy(scheduler, system, tasks)
         self.system = system
         self.tasks = tasks
         self.scheduler = scheduler
@@ -77,24 +84,31 @@ class Controller(DecisionChecks):
         self.policy_time_s = 0.0
         self.ledger = Ledger(system, tasks, frozenset(hosts_off))
         self.staging = Staging(system.platform, tasks) if tasks.files is not None else None
-        self.state = State(system, tasks, self.ledger, self.staging)
+        self.account = EnergyAccount(system, self.ledger) if system.budget is not None else None
+        self.state = State(system, tasks, self.ledger, self.staging, self.account)
         self.commands: list[Command] = []
         self._stopwatch = stopwatch or (lambda: 0.0)
-        self._run_time = system.estimates.run_time
         self._submit: list[float] = tasks.submit_time_s.tolist()
-        self._submitted = 0
         self._runnable: list[bool] = system.estimates.runnable(
             np.arange(len(tasks)), np.arange(system.n_hosts)
         ).tolist()
         self._timers: list[tuple[float, Timer, int, tuple[int, Execution | None]]] = []
         self._timer_count = 0
         self._next_event = 0 if system.mapping_interval_s else None
+        self._next_event_time = 0.0
+        self._horizon = math.inf if system.horizon_s is None else system.horizon_s
+        self._ended = False
         self._barren_events = 0
+        self._barren_periods = 0
         self._freed: list[int] = []
-        self._replicates = scheduler.traits.replicates
+        self._vacant: list[int] = []
+        self._postponed: list[int] = []
+        self._returned: list[int] = []
+        self._times_postponed = np.zeros(len(tasks), dtype=np.int64)
         self._asked = scheduler.traits.asked
         self._rng = rng
         self.delegated_to = ""
+        self._prepare_queues()
         self._prepare_checks()
         self._renew_next_timer()
         scheduler.prepare(system, rng)
@@ -107,14 +121,22 @@ class Controller(DecisionChecks):
         return not self.ledger.open_tasks
 
     def _renew_next_timer(self) -> None:
-        time = math.inf
-        if self._submitted < len(self._submit):
-            time = self._submit[self._submitted]
+        time = self._horizon
+        submitted = self.ledger.submitted
+        if submitted < len(self._submit) and not self._submissions_wait:
+            time = min(time, self._submit[submitted])
         if self._timers and self._timers[0][0] < time:
             time = self._timers[0][0]
         if self._next_event is not None:
-            time = min(time, self._next_event * self.system.mapping_interval_s)
+            time = min(time, self._next_event_time)
+        if self.account is not None:
+            time = min(time, self.account.period_end, self.account.exhausted_at)
         self.next_timer = time
+
+    @property
+    def _submissions_wait(self) -> bool:
+        """Whether submissions are no instants: nobody looks before the next mapping event."""
+        return self._next_event is not None and self._asked == "event"
 
     def _set_timer(
         self, time: float, kind: Timer, host: int = 0, execution: Execution | None = None
@@ -149,19 +171,29 @@ class Controller(DecisionChecks):
         """
         self.now = now
         self.commands = []
+        new_period = self.account is not None and self.account.advance(now)
         if len(finished) > 1:
             finished = sorted(finished, key=lambda e: (e.task, e.host))
         self._finished_together = finished
         for execution in finished:
             self._finish(execution)
-        if self._freed:
-            self._start_on_freed()
+        if self.account is not None and self.account.exhausted_at <= now + instant_width(now):
+            self._end_run(_KILLED)
+            return self.commands
+        if now >= self._horizon and not self._ended:
+            self._end_run(_UNFINISHED)
         news = bool(finished)
-        first_new = self._submitted
+        if new_period:
+            news = True
+            self._return_postponed()
+        self._start_on_freed(finished)
+        first_new = self.ledger.submitted
         if now >= self.next_timer:
             news |= self._take_timers()
-        if self.ledger.open_tasks:
+        if self.ledger.open_tasks and not self._ended:
             self._serve(news, first_new)
+        if self.account is not None and (new_period or self.account.stops):
+            self._renew_next_timer()
         return self.commands
 
     def _serve(self, news: bool, first_new: int) -> None:
@@ -169,46 +201,59 @@ class Controller(DecisionChecks):
         event_due = news
         if self._next_event is not None:
             event_due = self._event_is_due()
-        if self.ledger.n_virtual:
-            self._fill_pending_slots()
-        asked = self.scheduler
+        asked, before = self.scheduler, self.mapping_events
         self._ask_if_due(event_due, first_new)
         if self.scheduler is not asked:  # it has delegated
             self._ask_if_due(event_due, first_new=0)
         if self.ledger.n_virtual:
-            self._start_planned()
+            asked_now = self.mapping_events > before
+            self._serve_plan(self.ledger.virtual.hosts() if asked_now else self._vacant)
+        self._vacant = []
         if self.ledger.busy_cores:
-            self._barren_events = 0
+            self._barren_events = self._barren_periods = 0
         elif self.ledger.open_tasks:
             self._check_progress(event_due)
 
     def _ask_if_due(self, event_due: bool, first_new: int) -> None:
         """Ask the policy if this is the moment; tasks from `first_new` on are newly submitted."""
         if self._asked == "arrival":
-            for task in range(first_new, self._submitted):
+            new = range(first_new, self.ledger.submitted)
+            returned, self._returned = self._returned, []
+            for task in (*returned, *new) if returned else new:
                 if self.ledger.state_of[task] == WAITING:
                     self._ask(only=task)
         elif self._asked == "start":
-            if first_new == 0 and self._submitted:
+            if first_new == 0 and self.ledger.submitted:
                 self._ask()
         elif event_due:
+            began = self.policy_time_s
             self._ask()
+            if self.system.charge_mapping_time:
+                mapping_done = self.now + self.policy_time_s - began
+                self._next_event_time = max(self._next_event_time, mapping_done)
+                self._renew_next_timer()
 
     def _event_is_due(self) -> bool:
         interval = self.system.mapping_interval_s
-        due = self._next_event * interval <= self.now + instant_width(self.now)
+        due = self._next_event_time <= self.now + instant_width(self.now)
         if due:
             passed = math.floor(self.now / interval + 1e-9)
             self._next_event = max(passed, self._next_event) + 1
+            self._next_event_time = self._next_event * interval
             self._renew_next_timer()
         return due
 
     def _check_progress(self, event_due: bool) -> None:
         """Raise if nothing runs and nothing will come: then nothing will ever happen again."""
-        if self._submitted < len(self._submit) or self._timers:
-            self._barren_events = 0
+        if self.ledger.submitted < len(self._submit) or self._timers:
+            self._barren_events = self._barren_periods = 0
             return
-        if self._next_event is not None:
+        if self._horizon < math.inf:
+            return
+        if self.account is not None:
+            if self._barren_periods < MAX_BARREN_PERIODS:
+                return  # the next period may let tasks start
+        elif self._next_event is not None:
             self._barren_events += event_due
             if self._barren_events < MAX_BARREN_EVENTS:
                 return
@@ -216,7 +261,7 @@ class Controller(DecisionChecks):
 
     def what_is_left(self) -> str:
         """Return a sentence that names the tasks without a final state."""
-        states = np.frombuffer(self.ledger.state_of, dtype=np.uint8)
+        states = self.ledger.states
         left = np.flatnonzero(states < FINISHED)
         names = ", ".join(str(label) for label in self.tasks.labels[left])
         return (
@@ -238,15 +283,59 @@ class Controller(DecisionChecks):
             ledger.open_tasks -= 1
             if self._replicates:
                 self._cancel_copies(task)
+        self._free_core(execution)
+
+    def _free_core(self, execution: Execution) -> None:
+        """Give back the core of an execution; the host's queues are served later."""
+        ledger, host = self.ledger, execution.host
+        ledger.n_begun[host] -= execution.has_begun
         ledger.core_freed(host)
+        if self.account is not None:
+            self.account.execution_ended(execution)
         if ledger.fixed[host]:
             self._freed.append(host)
 
-    def _start_on_freed(self) -> None:
+    def _start_on_freed(self, finished: Sequence[Execution] = ()) -> None:
         """Serve the queues of hosts with a core set free, after all that set one free."""
-        freed, self._freed = sorted(set(self._freed)), []
-        for host in freed:
-            self._start_queued(host)
+        if self._freed:
+            freed, self._freed = sorted(set(self._freed)), []
+            for host in freed:
+                self._start_queued(host)
+        if finished and self.ledger.n_virtual:
+            self._vacant = sorted({execution.host for execution in finished})
+            if self.system.pending_slots:  # they are filled before the policy is asked
+                self._serve_plan(self._vacant)
+                self._vacant = []
+
+    def _return_postponed(self) -> None:
+        """Let postponed tasks wait again: a new period has begun."""
+        self._barren_periods += 1
+        returned, self._postponed = sorted(self._postponed), []
+        for task in returned:
+            self.ledger.waiting_again(task)
+        self._returned = returned
+
+    def _end_run(self, state: int) -> None:
+        """Give every task its final state; what computes goes on only up to a horizon's tasks."""
+        ledger = self.ledger
+        ledger.withdraw_plan()
+        if state == _KILLED:
+            for execution in [e for running in ledger.running for e in running]:
+                execution.stop(self.now, ExecutionEnd.KILLED)
+            left = ledger.states < FINISHED
+        else:
+            left = (ledger.states < FINISHED) & (ledger.states != RUNNING)
+        ledger.states[left] = state
+        ledger.open_tasks -= int(np.count_nonzero(left))
+        ledger.submitted = len(self._submit)
+        for queue in ledger.fixed:
+            queue.clear()
+        ledger.queued_copies.clear()
+        self._timers = [timer for timer in self._timers if timer[1] == Timer.DATA_READY]
+        self._freed, self._postponed, self._next_event = [], [], None
+        self._horizon = math.inf
+        self._ended = True
+        self._renew_next_timer()
 
     def _final(self, task: int, state: TaskState) -> None:
         self.ledger.state_of[task] = state
@@ -268,9 +357,7 @@ class Controller(DecisionChecks):
         if copy.has_begun:
             self.commands.append(Stop(copy))
         self.ledger.running[copy.host].remove(copy)
-        self.ledger.core_freed(copy.host)
-        if self.ledger.fixed[copy.host]:
-            self._freed.append(copy.host)
+        self._free_core(copy)
 
     def _take_timers(self) -> bool:
         """Apply all host changes, submissions and wakes that are due; return if any asks."""
@@ -285,11 +372,12 @@ class Controller(DecisionChecks):
                     self._begin(execution)
             else:
                 news = True
-        while self._submitted < len(self._submit) and self._submit[self._submitted] <= limit:
-            task = self._submitted
-            self._submitted += 1
+        ledger, n_tasks = self.ledger, len(self._submit)
+        while ledger.submitted < n_tasks and self._submit[ledger.submitted] <= limit:
+            task = ledger.submitted
+            ledger.submitted += 1
             if self._runnable[task]:
-                self.ledger.waiting_again(task)
+                ledger.waiting_again(task)
                 news = True
             else:
                 self._final(task, TaskState.REJECTED)
@@ -305,70 +393,6 @@ class Controller(DecisionChecks):
         self._start_queued(host)
         return True
 
-    # ------------------------------------------------------------------ starting tasks
-
-    def _start(self, task: int, host: int, pstate: int) -> None:
-        """Give the task a core of the host, now or when its data is there."""
-        ledger, start = self.ledger, self.now
-        ledger.state_of[task] = RUNNING
-        ledger.core_taken(host)
-        if self.staging is not None:
-            cluster = int(self.system.platform.cluster_of[host])
-            start = self.staging.data_ready(task, cluster, start)
-        end = start + self._run_time(task, host, pstate)
-        execution = Execution(task, host, pstate, start, end)
-        ledger.running[host].append(execution)
-        if self._replicates:
-            ledger.copies.setdefault(task, []).append(execution)
-        if start > self.now:
-            self._set_timer(start, Timer.DATA_READY, host, execution)
-        else:
-            self._begin(execution)
-
-    def _begin(self, execution: Execution) -> None:
-        ledger, host = self.ledger, execution.host
-        execution.has_begun = True
-        if ledger.pstate[host] != execution.pstate:
-            ledger.pstate[host] = execution.pstate
-            ledger.host_changed(execution.start, host)
-        ledger.executions.append(execution)
-        self.commands.append(execution)
-
-    def _start_queued(self, host: int) -> None:
-        """Let free cores of the host take the head of its fixed queue."""
-        ledger = self.ledger
-        queue = ledger.fixed[host]
-        while queue and ledger.free[host] and ledger.boot_end[host] <= self.now:
-            task, pstate = queue.popleft()
-            self._start(task, host, pstate)
-
-    def _start_planned(self) -> None:
-        """Let idle hosts take the heads of their virtual queues, in order of host ids."""
-        ledger = self.ledger
-        for host in list(ledger.idle):
-            queue = ledger.virtual[host]
-            while queue and ledger.free[host] and not ledger.fixed[host]:
-                task, pstate = queue.popleft()
-                if ledger.state_of[task] == VIRTUAL:
-                    ledger.n_virtual -= 1
-                    self._start(task, host, pstate)
-        if self.system.pending_slots:
-            self._fill_pending_slots()
-
-    def _fill_pending_slots(self) -> None:
-        """Fix heads of virtual queues behind busy cores, up to `System.pending_slots`."""
-        ledger, slots = self.ledger, self.system.pending_slots
-        if not slots or not ledger.n_virtual:
-            return
-        for host, queue in enumerate(ledger.virtual):
-            while queue and ledger.is_on[host] and len(ledger.fixed[host]) < slots:
-                task, pstate = queue.popleft()
-                if ledger.state_of[task] == VIRTUAL:
-                    ledger.n_virtual -= 1
-                    ledger.state_of[task] = QUEUED
-                    ledger.append_fixed(host, task, pstate)
-            self._start_queued(host)
-
     # ------------------------------------------------------------------ result
 
     def trace(self, horizon_s: float | None = None) -> Trace:
@@ -378,9 +402,14 @@ class Controller(DecisionChecks):
             tasks=self.tasks,
             executions=self.ledger.execution_records(),
             host_changes=self.ledger.host_change_records(),
-            final_state=np.frombuffer(bytes(self.ledger.state_of), dtype=np.uint8).astype(np.int64),
+            final_state=self.ledger.states.astype(np.int64),
             horizon_s=self.now if horizon_s is None else horizon_s,
             mapping_events=self.mapping_events,
             timing={"policy_s": self.policy_time_s},
             delegated_to=self.delegated_to,
+            periods=self._period_records(),
+            times_postponed=self._times_postponed,
         )
+
+    def _period_records(self) -> NDArray[np.void]:
+        return np.empty(0, dtype=PERIOD) if self.account is None else self.account.records()

@@ -33,6 +33,8 @@ class Execution:
         The end the scheduler may know of [s].
     outcome : int
         `UNENDED`, or the `ExecutionEnd` once it ended.
+    watts : float
+        Average power [W], where a budget is kept.
     has_begun : bool
         False while its core waits for input files.
     is_awaited, is_reported : bool
@@ -43,6 +45,7 @@ class Execution:
     outcome = UNENDED
     is_awaited = False
     is_reported = False
+    watts = 0.0
 
     def __init__(
         self, task: int, host: int, pstate: int, start: float, estimated_end: float

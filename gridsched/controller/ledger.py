@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.controller.execution import Execution
+from gridsched.controller.virtual_queues import VirtualQueues
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import EXECUTION, HOST_CHANGE, TaskState
@@ -22,6 +23,7 @@ from gridsched.model.trace import EXECUTION, HOST_CHANGE, TaskState
 # plain integers: an attribute of an IntEnum costs several times as much
 WAITING = int(TaskState.WAITING)
 VIRTUAL = int(TaskState.VIRTUAL)
+POSTPONED = int(TaskState.POSTPONED)
 QUEUED = int(TaskState.QUEUED)
 RUNNING = int(TaskState.RUNNING)
 FINISHED = int(TaskState.FINISHED)
@@ -42,8 +44,11 @@ class Ledger:
     pstate : list of int
     running : list of list of Execution
         On each host, in order of start.
-    fixed, virtual : list of deque of (task, pstate)
-        Queues of each host.
+    n_begun : list of int
+        Executions on each host that compute (their input files are there).
+    fixed : list of deque of (task, pstate)
+        Fixed queue of each host.
+    virtual : VirtualQueues
     executions : list of Execution
         All of them, in order of start.
     open_tasks : int
@@ -60,10 +65,12 @@ class Ledger:
         self.free = list(self.cores)
         self.is_on = [h not in hosts_off for h in range(n)]
         self.boot_end = [0.0] * n
+        self.states = np.frombuffer(self.state_of, dtype=np.uint8)
         self.pstate = [system.pstate] * n
         self.running: list[list[Execution]] = [[] for _ in range(n)]
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
-        self.virtual: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
+        self.n_begun = [0] * n
+        self.virtual = VirtualQueues(n)
         self.executions: list[Execution] = []
         self.copies: dict[int, list[Execution]] = {}
         self.queued_copies: set[int] = set()
@@ -74,6 +81,8 @@ class Ledger:
         self.grown: set[int] = set()
         self.busy_cores = 0
         self.n_virtual = 0
+        #: tasks from here on are not submitted yet; none before `_first_waiting` is mappable
+        self.submitted = 0
         self._first_waiting = 0
         #: ids of hosts that are on, not booting, and have a free core; ascending. Their fixed
         #: queues are empty, because a free core takes from them at once.
@@ -125,6 +134,34 @@ class Ledger:
         if task < self._first_waiting:
             self._first_waiting = task
 
+    def plan(
+        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
+    ) -> None:
+        """Put waiting tasks into the virtual queues, which are empty."""
+        self.virtual.replace(tasks, hosts, pstates)
+        self.states[tasks] = VIRTUAL
+        self.n_virtual = len(tasks)
+
+    def withdraw_plan(self) -> None:
+        """Let all planned tasks wait again."""
+        if self.n_virtual:
+            tasks = self.virtual.tasks
+            planned = tasks[self.states[tasks] == VIRTUAL]
+            self.states[planned] = WAITING
+            self._first_waiting = min(self._first_waiting, int(planned.min(initial=self.submitted)))
+            self.n_virtual = 0
+        self.virtual.clear()
+
+    def next_planned(self, host: int) -> tuple[int, int] | None:
+        """Take the next (task, P-state) that is still planned for the host; None if none is."""
+        virtual = self.virtual
+        while virtual.has(host):
+            task, pstate = virtual.pop(host)
+            if self.state_of[task] == VIRTUAL:
+                self.n_virtual -= 1
+                return task, pstate
+        return None
+
     def waiting(self) -> Iterator[int]:
         """Iterate over waiting and virtually queued tasks in order of their ids."""
         if self.n_virtual:
@@ -154,8 +191,11 @@ class Ledger:
 
     def mappable(self) -> NDArray[np.int64]:
         """Return the ids of waiting and virtually queued tasks, ascending."""
-        states = np.frombuffer(self.state_of, dtype=np.uint8)
-        return np.flatnonzero((states == WAITING) | (states == VIRTUAL))
+        first = self._first_waiting
+        states = self.states[first : self.submitted]
+        tasks = np.flatnonzero((states == WAITING) | (states == VIRTUAL)) + first
+        self._first_waiting = int(tasks[0]) if len(tasks) else self.submitted
+        return tasks
 
     def execution_records(self) -> NDArray[np.void]:
         """Return all executions as an array of `EXECUTION`, in order of their start."""

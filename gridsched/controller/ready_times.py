@@ -55,6 +55,15 @@ class ReadyTimes:
             self._base[host] = np.inf
             return
         free_from = max(now, ledger.boot_end[host])
+        if ledger.one_core:  # the usual case, without lists
+            running = ledger.running[host]
+            end = running[0].estimated_end if running else free_from
+            self._base[host] = end = end if end > free_from else free_from
+            for task, pstate in ledger.fixed[host]:
+                end += self._run_time(task, host, pstate)
+            self._ready[host, 0] = end
+            self._counted[host] = len(ledger.fixed[host])
+            return
         ends = [max(free_from, e.estimated_end) for e in ledger.running[host]]
         ends += [free_from] * (ledger.cores[host] - len(ends))
         ends.sort()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.controller.energy_account import EnergyAccount, EnergyState
 from gridsched.controller.ledger import Ledger
 from gridsched.controller.ready_times import ReadyTimes
 from gridsched.controller.staging import Staging
@@ -19,6 +21,9 @@ RUNNING_COPY = np.dtype([
     ("task", np.int64), ("host", np.int64), ("pstate", np.int64),
     ("start", np.float64), ("estimated_end", np.float64),
 ])  # fmt: skip
+
+
+_NO_BUDGET = EnergyState(math.inf, 0.0, 0.0, math.inf, 0.0, 0.0, math.inf)
 
 
 class State:
@@ -35,7 +40,12 @@ class State:
     """
 
     def __init__(
-        self, system: System, tasks: Tasks, ledger: Ledger, staging: Staging | None
+        self,
+        system: System,
+        tasks: Tasks,
+        ledger: Ledger,
+        staging: Staging | None,
+        account: EnergyAccount | None = None,
     ) -> None:
         self.tasks = tasks
         self.estimates: Estimates = system.estimates
@@ -44,6 +54,7 @@ class State:
         self._system = system
         self._ledger = ledger
         self._staging = staging
+        self._account = account
         self._ready_times = ReadyTimes(ledger, system.estimates.run_time)
         self._only: int | None = None
         self._views: dict[str, NDArray] = {}
@@ -55,6 +66,8 @@ class State:
         self._only = only
         if self._views:
             self._views = {}
+        if self._account is not None:
+            self._account.forget_state()
         return self
 
     def _view(self, name: str, make: Callable[[], NDArray]) -> NDArray:
@@ -93,7 +106,11 @@ class State:
         def make() -> NDArray[np.void]:
             copies = [e for host in self._ledger.running for e in host]
             copies.sort(key=lambda e: (e.start, e.task, e.host))
-            rows = [(e.task, e.host, e.pstate, e.start, e.estimated_end) for e in copies]
+            pstate = self.estimates.scheduler_pstate
+            rows = [
+                (e.task, e.host, pstate(e.task, e.pstate), e.start, e.estimated_end)
+                for e in copies
+            ]  # fmt: skip
             return np.array(rows, dtype=RUNNING_COPY)
 
         return self._view("running", make)
@@ -111,6 +128,13 @@ class State:
     def ready_time(self) -> NDArray[np.float64]:
         """When each host could take a newly appended task [s], shape (hosts,)."""
         return self._view("ready_time", lambda: self.core_ready_time[:, 0].copy())
+
+    @property
+    def energy(self) -> EnergyState:
+        """The energy budget of the present period and what is left of it."""
+        if self._account is None:
+            return _NO_BUDGET
+        return self._account.state(self.now)
 
     @property
     def free_cores(self) -> NDArray[np.int64]:

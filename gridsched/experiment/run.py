@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 
 from gridsched import __version__, reference
 from gridsched.controller import Controller
+from gridsched.controller.admission import check_policy
 from gridsched.energy import HostEnergy, relative_difference, trace_energy
 from gridsched.errors import InputError
 from gridsched.experiment.checks import check_loaded, network_is_used
@@ -75,7 +76,7 @@ class RunResult:
     def summary(self) -> dict[str, Any]:
         """Return the metrics of the run, scheduler and plugin energy first."""
         row = {"scheduler": self.scenario.scheduler_name, "energy_j": self.energy_plugin_j}
-        metrics = summary(self.trace, self.energy)
+        metrics = summary(self.trace, self.energy, self.scenario.window_s)
         if self.plugin_j is None:
             row["energy_j"] = metrics["energy_model_j"]
         if self.links_j is not None:
@@ -102,6 +103,10 @@ def provenance_of(scenario: Scenario) -> dict[str, Any]:
         "files": None if scenario.files is None else str(scenario.files),
         "pstate": scenario.pstate,
         "mapping_interval_s": scenario.mapping_interval_s,
+        "pending_slots": scenario.pending_slots,
+        "budget": None if scenario.budget is None else asdict(scenario.budget),
+        "horizon_s": scenario.horizon_s,
+        "charge_mapping_time": scenario.charge_mapping_time,
         "hosts_off": list(scenario.hosts_off),
         "cfg": list(scenario.cfg),
         "log": list(scenario.log),
@@ -167,7 +172,9 @@ def check(scenario: Scenario) -> None:
     prepared = _prepared(scenario)
     _host_ids(prepared)
     rng = random_stream(prepared.seed, "scheduler", prepared.replicate)
-    prepared.make_scheduler().prepare(make_system(prepared), rng)
+    system, scheduler = make_system(prepared), prepared.make_scheduler()
+    check_policy(scheduler, system, prepared.tasks)
+    scheduler.prepare(system, rng)
 
 
 def _prepared(scenario: Scenario) -> Scenario:

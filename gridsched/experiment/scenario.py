@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gridsched.errors import InputError
+from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
+from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.schedulers.base import Scheduler
 from gridsched.schedulers.registry import make_scheduler
 from gridsched.workloads import read_workload
+from gridsched.workloads.load import read_system_workload
 
 #: Longest wall time of a run that can be asked for [s]: three years.
 MAX_TIMEOUT_S = 1e8
@@ -29,8 +32,8 @@ class Scenario:
 
     Attributes
     ----------
-    platform : Platform or path
-        A path names a SimGrid platform file.
+    platform : Platform or path, or None
+        A path names a SimGrid platform file; None where the workload's generator makes its system.
     tasks : Tasks or path
         A path names a workload file.
     scheduler : str or Scheduler
@@ -52,6 +55,18 @@ class Scenario:
         P-state of all hosts, unless the scheduler chooses.
     mapping_interval_s : float, optional
         Distance of mapping events [s].
+    types : TaskTypes, optional
+        ETC and APC where the tasks have types.
+    pending_slots : int
+        Tasks a host fixes behind the executing one (1 in paper 000).
+    budget : EnergyBudget, optional
+        Joules that each period may draw.
+    horizon_s : float, optional
+        No task starts at or after it [s].
+    window_s : tuple of float, optional
+        Begin and end of the time that the ``window_`` metrics cover [s].
+    charge_mapping_time : bool
+        Mapping events wait for the computation of the last one, by the wall clock.
     hosts_off : tuple of str
         Hosts switched off at the start.
     way : {"auto", "maestro", "actors"}
@@ -65,7 +80,7 @@ class Scenario:
         network and all. Without it, SimGrid loads one written from the object.
     """
 
-    platform: Platform | str | Path
+    platform: Platform | str | Path | None
     tasks: Tasks | str | Path
     scheduler: str | Scheduler = "wq"
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -77,6 +92,12 @@ class Scenario:
     files: str | Path | None = None
     pstate: int = 0
     mapping_interval_s: float | None = None
+    types: TaskTypes | None = None
+    pending_slots: int = 0
+    budget: EnergyBudget | None = None
+    horizon_s: float | None = None
+    window_s: tuple[float, float] | None = None
+    charge_mapping_time: bool = False
     hosts_off: tuple[str, ...] = ()
     way: Literal["auto", "maestro", "actors"] = "auto"
     cfg: tuple[str, ...] = ()
@@ -85,14 +106,50 @@ class Scenario:
     platform_file: str | Path | None = None
 
     def loaded(self) -> Scenario:
-        """Return the scenario with its files read; it can be run as often as needed."""
+        """Return the scenario with its files read; it can be run as often as needed.
+
+        Raises
+        ------
+        InputError
+            If a file cannot be read, or the scenario has no platform or two of them.
+        """
         changes: dict[str, Any] = {}
+        if not isinstance(self.tasks, Tasks):
+            whole = read_system_workload(self.tasks)
+            if whole is not None:
+                return self.with_system(whole)
+        if self.platform is None:
+            raise InputError("The scenario has no platform, and its workload makes none.")
         if not isinstance(self.platform, Platform):
             changes["platform"] = read_platform(self.platform)
             changes["platform_file"] = self.platform
         if not isinstance(self.tasks, Tasks):
             changes["tasks"] = read_workload(self.tasks, files=self.files)
         return replace(self, **changes) if changes else self
+
+    def with_system(self, whole: SystemWorkload) -> Scenario:
+        """Return the scenario on a generated system; what is set here already goes first.
+
+        Raises
+        ------
+        InputError
+            If the scenario has a platform or input files of its own.
+        """
+        for name in ("platform", "files", "deployment"):
+            if getattr(self, name) is not None:
+                raise InputError(
+                    f"{whole.tasks.name}: this workload makes its own system; leave out "
+                    f"--{name} {getattr(self, name)}."
+                )
+        changes: dict[str, Any] = {
+            "platform": whole.platform, "tasks": whole.tasks, "types": whole.types,
+            "pending_slots": self.pending_slots or whole.pending_slots,
+            "charge_mapping_time": self.charge_mapping_time or whole.charge_mapping_time,
+        }  # fmt: skip
+        for name in ("mapping_interval_s", "budget", "horizon_s", "window_s"):
+            if getattr(self, name) is None:
+                changes[name] = getattr(whole, name)
+        return replace(self, **changes)
 
     def make_scheduler(self) -> Scheduler:
         """Return a fresh scheduler."""
@@ -124,6 +181,16 @@ def check_scenario(scenario: Scenario) -> None:
             f"mapping_interval_s is {interval:g}; it must be greater than 0 s and at most "
             f"{LARGEST:g} s."
         )
+    if scenario.pending_slots < 0:
+        raise InputError(f"pending_slots is {scenario.pending_slots}; it must be at least 0.")
+    if scenario.horizon_s is not None and not 0 < scenario.horizon_s <= LARGEST:
+        raise InputError(f"horizon_s is {scenario.horizon_s:g}; it must be greater than 0 s.")
+    if scenario.window_s is not None and not 0 <= scenario.window_s[0] < scenario.window_s[1]:
+        raise InputError(
+            f"window_s is {scenario.window_s}; its end must lie after its begin, both at least 0 s."
+        )
+    if scenario.charge_mapping_time and interval is None and scenario.types is None:
+        raise InputError("charge_mapping_time needs mapping events: give --mapping-interval-s.")
     if scenario.timeout_s is not None and not 0 < scenario.timeout_s <= MAX_TIMEOUT_S:
         raise InputError(
             f"timeout_s is {scenario.timeout_s:g}; it must be greater than 0 s and at most "
@@ -152,10 +219,19 @@ def check_scenario(scenario: Scenario) -> None:
 def make_system(scenario: Scenario) -> System:
     """Return what the scheduler is prepared for; the scenario must be loaded."""
     scenario.platform.check_pstate(scenario.pstate)
+    tasks = scenario.tasks
+    if scenario.types is not None:
+        estimates = scenario.types.estimates(tasks)
+    else:
+        estimates = FlopsEstimates(scenario.platform, tasks)
     return System(
         platform=scenario.platform,
-        estimates=FlopsEstimates(scenario.platform, scenario.tasks),
+        estimates=estimates,
         pstate=scenario.pstate,
         mapping_interval_s=scenario.mapping_interval_s,
-        files=scenario.tasks.files,
+        pending_slots=scenario.pending_slots,
+        files=tasks.files,
+        budget=scenario.budget,
+        horizon_s=scenario.horizon_s,
+        charge_mapping_time=scenario.charge_mapping_time,
     )

@@ -44,6 +44,11 @@ class Traits:
         Another order of the hosts in the platform may change the result even without ties.
     delegates : bool
         May `Delegate` the run to another policy, whose traits `covers` finds among these.
+    needs_utility : bool
+        Needs tasks with utility functions and task types (paper 000).
+    heeds_budget : bool
+        Never asks for more than `State.energy` leaves; a policy without it cannot run where a
+        budget refuses.
     """
 
     asked: Literal["start", "arrival", "event"]
@@ -57,6 +62,8 @@ class Traits:
     needs_distributions: bool = False
     platform_order_matters: bool = False
     delegates: bool = False
+    needs_utility: bool = False
+    heeds_budget: bool = False
 
     def covers(self, other: Traits) -> bool:
         """Whether a policy with these traits may delegate to one with the `other` traits."""

@@ -79,13 +79,14 @@ def hosts(*speeds: float, cores: int = 1, boot_time_s: float = 0.0) -> Platform:
 def controller_of(
     platform: Platform, tasks: Tasks | list[float], policy: Scheduler, *,
     estimates=None, pstate: int = 0, interval: float | None = None, pending_slots: int = 0,
-    hosts_off: tuple[int, ...] = (),
+    hosts_off: tuple[int, ...] = (), **system_rules,
 ) -> Controller:  # fmt: skip
     """Return a controller that is ready to run."""
     tasks = tasks if isinstance(tasks, Tasks) else make_tasks(tasks)
     system = System(
         platform, estimates or FlopsEstimates(platform, tasks), pstate=pstate,
         mapping_interval_s=interval, pending_slots=pending_slots, files=tasks.files,
+        **system_rules,
     )  # fmt: skip
     return Controller(system, tasks, policy, rng=np.random.default_rng(0), hosts_off=hosts_off)
 

@@ -1,0 +1,138 @@
+"""Typed workloads with utility functions and energy budgets: both drivers, plugin and model agree.
+
+Times and energies are drawn from few round numbers half of the time, so that ends, mapping events
+and day boundaries tie; days are short, so that most runs cross some.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gridsched.experiment.run import run
+from gridsched.experiment.scenario import Scenario
+from gridsched.metrics import summary
+from gridsched.model.budget import EnergyBudget
+from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
+from gridsched.model.tasks import make_tasks
+from gridsched.model.trace import TaskState
+from gridsched.model.utility import UtilityClasses, UtilityFunctions
+from gridsched.schedulers.registry import entries, scheduler_class
+from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.testing import trace_differences
+from gridsched.testing.agreement import metered_differences
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
+
+RULES = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+DAY_S = 600.0
+ETC = st.sampled_from([60.0, 120.0, 180.0]) | st.floats(10.0, 400.0)
+APC = st.sampled_from([50.0, 100.0]) | st.floats(1.0, 300.0)
+SERIAL = [
+    entry.id for entry in entries()
+    if not scheduler_class(entry.id).traits.parallel and entry.id != "auto_bag"
+]  # fmt: skip
+UTILITY = [id for id in SERIAL if scheduler_class(id).traits.needs_utility]
+#: one policy for each way of being asked and of planning; the others run in test_agreement.py
+PLAIN = ["wq", "mct", "min_min", "lecsa", "wqr"]
+
+
+@st.composite
+def typed_scenarios(draw) -> Scenario:
+    """Up to four hosts of up to three types, and up to fifteen tasks over three short days."""
+    n_types, n_host_types = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    n_pstates = draw(st.integers(1, 3))
+    shape = (n_types, n_host_types, n_pstates)
+    etc = np.array([draw(ETC) for _ in range(math.prod(shape))]).reshape(shape)
+    etc = np.sort(etc, axis=2)
+    apc = np.array([draw(APC) for _ in range(math.prod(shape))]).reshape(shape)
+    for i in range(n_types):
+        for j in range(1, n_host_types):
+            if draw(st.integers(0, 4)) == 0:
+                etc[i, j] = math.inf
+    host_type = [
+        0,
+        *(draw(st.integers(0, n_host_types - 1)) for _ in range(draw(st.integers(0, 3)))),
+    ]
+    types = TaskTypes(etc, apc, np.array(host_type))
+    n = draw(st.integers(0, 15))
+    submit = [
+        draw(st.sampled_from([0.0, 30.0, 60.0]) | st.floats(0.0, 3 * DAY_S)) for _ in range(n)
+    ]
+    utility = UtilityFunctions(
+        np.array([draw(st.sampled_from([1.0, 2.0, 4.0, 8.0])) for _ in range(n)]),
+        np.array([draw(st.sampled_from([0.01, 0.1, 0.6])) for _ in range(n)]),
+        np.zeros(n, dtype=np.int64),
+        UtilityClasses.from_intervals([([0.0, 4.0, 9.0], [1.0, 0.5, 0.0], [1.0, 0.5, 1.0])]),
+    )
+    tasks = make_tasks(
+        np.full(n, TYPED_TASK_FLOPS), submit,
+        task_type=[draw(st.integers(0, n_types - 1)) for _ in range(n)], utility=utility,
+    )  # fmt: skip
+    return Scenario(
+        typed_platform(types), tasks, types=types, seed=draw(st.integers(0, 3)),
+        mapping_interval_s=draw(st.sampled_from([30.0, 60.0, 47.3])),
+        pending_slots=draw(st.integers(0, 2)), window_s=(DAY_S, 2 * DAY_S),
+        horizon_s=draw(st.sampled_from([None, 2 * DAY_S])), timeout_s=60.0,
+    )  # fmt: skip
+
+
+@st.composite
+def budgets(draw) -> EnergyBudget:
+    """From nearly nothing to plenty a day."""
+    return EnergyBudget(
+        draw(st.floats(1e3, 2e5)), period_s=DAY_S,
+        first_period_start_s=draw(st.sampled_from([0.0, 0.0, 90.0])),
+        carry_over=draw(st.booleans()), periods=4,
+    )  # fmt: skip
+
+
+def check_both_drivers(scenario: Scenario, scheduler: str) -> None:
+    """Compare traces, joules and what the periods drew."""
+    given_by = {**vars(scenario), "scheduler": scheduler}
+    expected = run(Scenario(**{**given_by, "driver": "reference"}))
+    result = run(Scenario(**{**given_by, "driver": "simgrid"}))
+    assert trace_differences(expected.trace, result.trace) == []
+    assert metered_differences(result) == []
+    columns = ["task", "host", "pstate", "outcome"]
+    assert result.trace.executions[columns].tolist() == expected.trace.executions[columns].tolist()
+    assert (result.trace.periods == expected.trace.periods).all()
+    check_budget(expected.trace)
+    check_final_states(expected.trace)
+
+
+def check_budget(trace) -> None:
+    """No period draws more than its budget, save for what was carried over into it."""
+    for period in trace.periods:
+        drawn = period["consumed_j"] - period["carried_over_j"]
+        assert drawn <= period["budget_j"] * (1 + 1e-9)
+    if len(trace.periods):
+        assert summary(trace)["budget_excess_j"] <= 1e-9 * trace.periods["budget_j"].max()
+
+
+def check_final_states(trace) -> None:
+    """Every task has one final state, and the counts add up."""
+    assert (trace.final_state >= TaskState.FINISHED).all()
+    row = summary(trace)
+    states = ("finished", "dropped", "rejected", "killed", "failed", "unfinished")
+    assert sum(row[f"tasks_{name}"] for name in states) == len(trace.tasks)
+
+
+@pytest.mark.parametrize("scheduler", UTILITY)
+@settings(max_examples=12, derandomize=True, **RULES)
+@given(scenario=typed_scenarios(), budget=budgets())
+def test_utility_heuristics_agree_and_keep_the_budget(scheduler, scenario, budget):
+    """Decisions exactly, times and joules to 1e-9 relative."""
+    check_both_drivers(Scenario(**{**vars(scenario), "budget": budget}), scheduler)
+
+
+@pytest.mark.parametrize("scheduler", PLAIN)
+@settings(max_examples=8, derandomize=True, **RULES)
+@given(scenario=typed_scenarios())
+def test_other_serial_schedulers_agree_on_typed_workloads(scheduler, scenario):
+    """Any serial scheduler runs on this workload."""
+    check_both_drivers(scenario, scheduler)
