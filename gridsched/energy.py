@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.model.timeline import HostTimeline, host_timeline
+from gridsched.model.timeline import HostTimeline, host_timeline, spread_evenly
 from gridsched.model.trace import ExecutionEnd, Trace
 
 Floats = NDArray[np.float64]
@@ -115,8 +115,8 @@ def relative_difference(first_j: ArrayLike, second_j: ArrayLike) -> Floats:
 class HostEnergy:
     """Energy of each host over [0, horizon]: computing hosts first, then the others.
 
-    Every array has shape (hosts,) and is in joules. `busy_j`, `idle_j`, `boot_j` and `off_j` sum
-    to `total_j`; `wasted_j` is a part of `busy_j`.
+    Every array but the last has shape (hosts,); all are in joules. `busy_j`, `idle_j`, `boot_j`
+    and `off_j` sum to `total_j`; `wasted_j` is a part of `busy_j`.
 
     Attributes
     ----------
@@ -136,6 +136,8 @@ class HostEnergy:
         What it draws above its idle power: the sum of `task_energy_j` of its executions.
     wasted_j : ndarray of float64
         Share of `busy_j` that went into executions which did not finish their task.
+    execution_j : ndarray of float64, shape (executions,)
+        `busy_energy_j` of each execution.
     """
 
     names: tuple[str, ...]
@@ -147,6 +149,7 @@ class HostEnergy:
     off_j: Floats
     above_idle_j: Floats
     wasted_j: Floats
+    execution_j: Floats
 
     def __len__(self) -> int:
         return len(self.names)
@@ -241,8 +244,8 @@ def trace_energy(trace: Trace) -> HostEnergy:
     watts, idle_w = _watts(trace, timeline)
     joules = watts * timeline.duration_s
     above = np.where(timeline.is_busy, (watts - idle_w) * timeline.duration_s, 0.0)
-    wasted = _share_by_execution(timeline, joules)
-    wasted[trace.executions["outcome"] == ExecutionEnd.FINISHED] = 0.0
+    each = _share_by_execution(timeline, joules)
+    wasted = np.where(trace.executions["outcome"] == ExecutionEnd.FINISHED, 0.0, each)
     n = len(platform)
     parts = [
         _sum_by_host(np.where(rows, joules, 0.0), timeline.host, n)
@@ -260,8 +263,26 @@ def trace_energy(trace: Trace) -> HostEnergy:
         names=tuple(host.name for host in platform.hosts) + tuple(h.name for _, h in others),
         roles=("computing",) * n + tuple(role for role, _ in others),
         total_j=np.append(total, rest), busy_j=busy, idle_j=idle, boot_j=boot, off_j=off,
-        above_idle_j=above, wasted_j=wasted,
+        above_idle_j=above, wasted_j=wasted, execution_j=each,
     )  # fmt: skip
+
+
+def grid_energy_between(trace: Trace, edges: Floats) -> Floats:
+    """Energy of all computing hosts between one time and the next [J], exact.
+
+    Parameters
+    ----------
+    trace : Trace
+    edges : ndarray of float64, shape (intervals + 1,)
+        Ascending times [s]; nothing is drawn before 0 and after `Trace.horizon_s`.
+
+    Returns
+    -------
+    ndarray of float64, shape (intervals,)
+    """
+    timeline = host_timeline(trace)
+    joules = _watts(trace, timeline)[0] * timeline.duration_s
+    return spread_evenly(timeline.time, timeline.end, joules, edges)
 
 
 # ---------------------------------------------------------------------- power over time

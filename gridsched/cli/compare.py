@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from gridsched.cli.compare_tables import mapping_event_s, print_comparison, utility_metric
 from gridsched.cli.output import (
     OUTPUT_PANEL,
     ForceOption,
@@ -33,27 +34,12 @@ from gridsched.cli.scenario_options import (
     split_ids,
     with_scenario_options,
 )
-from gridsched.cli.tables import Column, console, print_table
+from gridsched.cli.tables import console
 from gridsched.errors import GridschedError, InputError
 from gridsched.experiment.bounds import bound_fields, bounds_for
 from gridsched.experiment.run import RunResult, check, energy_check, run
 from gridsched.optimize.bag_bounds import BagBounds
 
-COLUMNS = (
-    Column("scheduler", "scheduler"),
-    Column("makespan_s", "makespan\n[{unit}]", "number", "s"),
-    Column("makespan_above_best", "above\nbest", "percent"),
-    Column("makespan_above_bound", "above\nbound", "percent"),
-    Column("busy_time_s", "busy\ntime [{unit}]", "number", "s"),
-    Column("energy_j", "energy,\nplugin\n[{unit}]", "number", "J", "total"),
-    Column("energy_model_j", "energy,\nmodel\n[{unit}]", "number", "J", "total"),
-    Column("energy_above_best", "above\nbest", "percent"),
-    Column("energy_above_bound", "above\nbound", "percent"),
-    Column("energy_idle_j", "idle\n[{unit}]", "number", "J"),
-    Column("energy_wasted_j", "wasted\n[{unit}]", "number", "J"),
-    Column("energy_links_j", "links\n[{unit}]", "number", "J"),
-    Column("hosts_used", "hosts\nused", "number"),
-)
 SchedulersOption = Annotated[
     str,
     typer.Option(
@@ -68,6 +54,8 @@ gridsched compare --platform p.xml --workload bag.csv --plot comparison.png
 gridsched compare --platform p.xml --workload bag.csv --schedulers lecsa,mct
 
 gridsched compare --platform p.xml --workload bag.csv --set wqr.max_replicas=3
+
+gridsched compare --workload day.toml --schedulers mct,max_max_upe --energy-budget-j 1.1e9
 
 Exit status: 0 fine, 1 a run failed, 2 bad input.
 """
@@ -109,13 +97,22 @@ def _above(value: float, best: float) -> float | None:
 
 
 def add_comparison(rows: list[dict[str, Any]]) -> None:
-    """Add to each row by which share makespan and energy lie above the best of all."""
+    """Add to each row by which share makespan and energy lie above the best of all.
+
+    Where tasks have utility functions also ``utility_share_of_best``, of the utility in the window
+    if there is one.
+    """
     for metric, column in (
         ("makespan_s", "makespan_above_best"), ("energy_j", "energy_above_best"),
     ):  # fmt: skip
         best = min(row[metric] for row in rows)
         for row in rows:
             row[column] = _above(row[metric], best)
+    utility = utility_metric(rows)
+    if utility is not None:
+        best = max(row[utility] for row in rows)
+        for row in rows:
+            row["utility_share_of_best"] = row[utility] / best if best > 0 else None
 
 
 @with_scenario_options
@@ -126,7 +123,7 @@ def compare(
         Path | None,
         typer.Option(
             metavar="FILE", rich_help_panel=OUTPUT_PANEL,
-            help="Draw energy and makespan (.png, .svg, .pdf; data beside it).",
+            help="Draw energy and makespan or utility (.png, .svg, .pdf; data beside it).",
         ),
     ] = None,
     output: OutputOption = None,
@@ -134,7 +131,7 @@ def compare(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:  # fmt: skip
-    """Compare schedulers on one platform and workload by energy and makespan.
+    """Compare schedulers on one platform and workload by energy and makespan, or by utility.
 
     Energy is that of the computing hosts, by SimGrid's energy plugin and by gridsched's model.
     """
@@ -156,15 +153,21 @@ def compare(
     warn(warnings)
     if rows:
         add_comparison(rows)
-        bounds = bounds_for(results)
-        for row in rows:
-            row.update(bound_fields(bounds, row))
+        if _have_bounds(results):
+            bounds = bounds_for(results)
+            for row in rows:
+                row.update(bound_fields(bounds, row))
     whole = {"results": rows, "failures": failures}
     _write(rows, whole, output, plot, force=force)
     if json:
         print(json_text(whole), end="")
     elif rows and not quiet:
-        _show(rows, bounds, options, plot)
+        scenario = results[0].scenario
+        title = f"{options.workload} on {options.platform or scenario.platform.name}"
+        print_comparison(
+            console(), rows, title, bounds=bounds, budget=scenario.budget,
+            window_s=scenario.window_s, plot=plot,
+        )  # fmt: skip
     for failure in failures:
         say(f"run failed: {failure}")
     if failures:
@@ -177,7 +180,13 @@ def _row(id: str, result: RunResult) -> dict[str, Any]:
         row["energy_relative_difference"] = energy_check(result)[-1]["relative_difference"]
     row["provenance"] = result.provenance
     row["timing"] = result.timing
+    row["timing"] = {**result.timing, "mapping_event_s": mapping_event_s(row)}
     return row
+
+
+def _have_bounds(results: Sequence[RunResult]) -> bool:
+    """Whether the bounds hold: they are those of bags that every host runs, and none drops."""
+    return results[0].scenario.types is None and results[0].trace.tasks.utility is None
 
 
 def _write(
@@ -192,25 +201,3 @@ def _write(
         from gridsched.report.figures import comparison_bars  # matplotlib is slow to load
 
         comparison_bars(rows, plot, force=force)
-
-
-def _show(
-    rows: list[dict[str, Any]], bounds: BagBounds, options: ScenarioOptions, plot: Path | None
-) -> None:
-    out = console()
-    metered = all("energy_relative_difference" in row for row in rows)
-    absent = {"energy_links_j"} - rows[0].keys() | ({"energy_j"} if not metered else set())
-    columns = [column for column in COLUMNS if column.key not in absent]
-    print_table(out, columns, rows, f"{options.workload} on {options.platform}")
-    if metered:
-        worst = max(row["energy_relative_difference"] for row in rows)
-        agree = f"agree to {worst:.1e} relative" if worst else "agree exactly"
-        out.print(f"Plugin and model {agree}.")
-    else:
-        out.print("Energy by the model alone: the reference driver has no plugin.")
-    out.print(bounds.describe())
-    for row in rows:
-        if "delegated_to" in row["provenance"]:
-            out.print(f"{row['scheduler']} followed {row['provenance']['delegated_to']}.")
-    if plot is not None:
-        out.print(f"Figure: {plot}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +31,12 @@ _POWER_EPILOG = """Examples:
 gridsched run --platform p.xml --workload bag.csv --export out
 
 gridsched plot power out -o power.png --force
+"""
+_TRACE_EPILOG = """Examples:
+
+gridsched run --workload day.toml --scheduler max_max_upe --export out
+
+gridsched plot trace out -o trace.png --step-s 600
 """
 ExportArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.")
@@ -68,6 +75,29 @@ def power(
     from gridsched.report import figures
 
     _draw(figures.power, export, output, force=force, quiet=quiet)
+
+
+@plot_app.command(epilog=_TRACE_EPILOG)
+def trace(
+    export: ExportArgument,
+    output: FigureOption,
+    step_s: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", help="Length of a step; default 20 min, in runs of less than a day less.",
+        ),
+    ] = None,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:  # fmt: skip
+    """Draw energy and utility so far, mean power, and tasks over time, step by step.
+
+    With an energy budget, energy and utility begin anew in each of its periods.
+    """
+    from gridsched.report import figures
+
+    draw = partial(figures.run_trace, step_s=step_s)
+    _draw(draw, export, output, force=force, quiet=quiet)
 
 
 def _draw(

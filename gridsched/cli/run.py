@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from gridsched.cli.compare_tables import ROUNDING, mapping_event_s
 from gridsched.cli.output import (
     OUTPUT_PANEL,
     ForceOption,
@@ -27,6 +28,12 @@ from gridsched.report.export import check_export_folder, write_export
 
 #: Metric -> its name and unit for people; those that may be left out where they are 0 are below.
 SHOWN = {
+    "utility": ("utility earned", ""),
+    "utility_possible": ("  of at most", ""),
+    "window_utility": ("utility in the window", ""),
+    "window_energy_j": ("energy in the window", "J"),
+    "budget_excess_j": ("energy beyond the budget", "J"),
+    "carried_over_j": ("largest energy carried over", "J"),
     "makespan_s": ("makespan", "s"),
     "busy_time_s": ("busy time", "s"),
     "energy_j": ("energy by plugin", "J"),
@@ -41,6 +48,7 @@ SHOWN = {
     "hosts_used": ("hosts used", ""),
     "tasks_finished": ("tasks finished", ""),
     "tasks_dropped": ("tasks dropped", ""),
+    "tasks_postponed": ("tasks postponed", ""),
     "tasks_rejected": ("tasks rejected", ""),
     "tasks_killed": ("tasks killed", ""),
     "tasks_failed": ("tasks failed", ""),
@@ -55,7 +63,8 @@ SHOWN = {
 }
 ONLY_WHERE_ANY = {
     "energy_boot_j", "energy_off_j", "energy_wasted_j", "wasted_flops", "waste_ratio",
-    "tasks_dropped", "tasks_rejected", "tasks_killed", "tasks_failed", "tasks_unfinished",
+    "tasks_dropped", "tasks_postponed", "tasks_rejected", "tasks_killed", "tasks_failed",
+    "tasks_unfinished", "carried_over_j",
 }  # fmt: skip
 EPILOG = """Examples:
 
@@ -64,6 +73,8 @@ gridsched run --platform p.xml --workload bag.csv --scheduler lecsa
 gridsched run --platform p.xml --workload bag.csv --scheduler wqr --export out
 
 gridsched plot gantt out -o gantt.png
+
+gridsched run --workload day.toml --scheduler max_max_upe --energy-budget-j 1.1e9
 
 Exit status: 0 fine, 1 the run failed, 2 bad input.
 """
@@ -110,10 +121,20 @@ def run_command(
 
 def _show(result: RunResult, scheduler: str, export: Path | None) -> None:
     summary, out = result.summary(), console()
-    hidden = {name for name in ONLY_WHERE_ANY if not summary[name]}
+    hidden = {name for name in ONLY_WHERE_ANY if not summary.get(name)}
     if result.plugin_j is None:
         hidden.add("energy_j")
-    rows = [(name, summary[key], unit) for key, (name, unit) in SHOWN.items() if key not in hidden]
+    budget = result.scenario.budget
+    if budget is None or summary["budget_excess_j"] <= ROUNDING * budget.energy_j:
+        hidden.add("budget_excess_j")
+    rows = [
+        (name, summary[key], unit)
+        for key, (name, unit) in SHOWN.items()
+        if key in summary and key not in hidden
+    ]
+    if "utility" in summary:
+        seconds = mapping_event_s({**summary, "timing": result.timing}) or 0.0
+        rows.append(("wall time of a mapping event", float(f"{1000 * seconds:.3g}"), "ms"))
     title = f"{scheduler}: {result.trace.tasks.name} on {result.trace.platform.name}"
     print_values(out, rows, title)
     if export is not None:
@@ -122,11 +143,13 @@ def _show(result: RunResult, scheduler: str, export: Path | None) -> None:
 
 def export_run(result: RunResult, folder: Path, *, force: bool) -> None:
     """Write a run's records in the layout of `gridsched.report.export`."""
+    types = result.scenario.types
     write_export(
         result.trace,
         result.plugin_j,
         result.provenance,
         folder,
         workload_name=Path(result.trace.tasks.name).stem,
+        scheduler_pstates=None if types is None else types.etc.shape[2],
         force=force,
     )

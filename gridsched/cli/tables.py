@@ -31,9 +31,10 @@ class Column:
         Where its values are found in the rows.
     header : str
         May hold line breaks; ``{unit}`` stands for the unit with its prefix.
-    kind : {"text", "figure", "number", "percent", "exponent"}
-        How values are written: as they are; likewise, but aligned right; with equal decimals; as
-        what a ratio is above or below 0, in per cent; with an exponent.
+    kind : {"text", "figure", "number", "rounded", "percent", "share", "exponent"}
+        How values are written: as they are; likewise, but aligned right; with equal decimals;
+        likewise, with one digit less; as what a ratio is above or below 0, in per cent; as a share
+        of the best, in per cent; with an exponent.
     unit : str
         It gets an SI prefix where numbers are large.
     scale : str
@@ -42,7 +43,7 @@ class Column:
 
     key: str
     header: str
-    kind: Literal["text", "figure", "number", "percent", "exponent"] = "text"
+    kind: Literal["text", "figure", "number", "rounded", "percent", "share", "exponent"] = "text"
     unit: str = ""
     scale: str = ""
 
@@ -110,6 +111,19 @@ def percent(value: float | None) -> str:
     return "best" if value == 0 else f"{100 * value:+,.1f} %"
 
 
+def share(value: float | None) -> str:
+    """Write which share of the best something is.
+
+    Examples
+    --------
+    >>> share(0.975), share(1.0), share(None)
+    ('97.5 %', 'best', '-')
+    """
+    if not _is_known(value):
+        return _NOTHING
+    return "best" if value == 1 else f"{100 * value:,.1f} %"
+
+
 def prefix(largest: float) -> tuple[float, str]:
     """Return the SI prefix, as (factor, letter), with which numbers up to `largest` are shown.
 
@@ -135,8 +149,11 @@ def _written(
     for column in columns:
         values = [row.get(column.key) for row in rows]
         factor, letter = prefix(largest[column.scale or column.key])
-        if column.kind == "number":
-            cells = numbers([v / factor if _is_known(v) else None for v in values])
+        if column.kind in ("number", "rounded"):
+            digits = DIGITS - (column.kind == "rounded")
+            cells = numbers([v / factor if _is_known(v) else None for v in values], digits)
+        elif column.kind == "share":
+            cells = [share(value) for value in values]
         elif column.kind == "percent":
             cells = [percent(value) for value in values]
         elif column.kind == "exponent":

@@ -49,13 +49,14 @@ def _sum_by_task(trace: Trace, values: NDArray[np.float64]) -> NDArray[np.float6
     return np.bincount(trace.executions["task"], values, minlength=len(trace.tasks))
 
 
-def jobs_table(trace: Trace, workload_name: str) -> Columns:
+def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None = None) -> Columns:
     """Rows of ``jobs.csv``: one for each task, in order of submission.
 
     Start, host and execution time are those of the copy that finished the task. Batsim's columns
     are followed by ours: `consumed_energy` [J] is what all copies drew above the hosts' idle
     power, `energy_with_idle` [J] includes their share of it (eq. 1 of paper 004 on one-core
-    hosts); `executions` counts the copies.
+    hosts); `executions` counts the copies. `pstate` is the host's; `scheduler_pstate` the one that
+    the scheduler chose, where hosts have `scheduler_pstates` of them for each task type.
     """
     tasks, runs, n = trace.tasks, trace.executions, len(trace.tasks)
     state = np.array(batsim_state(trace), dtype=object)
@@ -98,7 +99,40 @@ def jobs_table(trace: Trace, workload_name: str) -> Columns:
         "executions": np.bincount(runs["task"], minlength=n),
         "pstate": pstates,
         "flops": tasks.flops,
+        **_typed_columns(trace, pstates, scheduler_pstates),
+        **_utility_columns(trace),
     }
+
+
+def _typed_columns(
+    trace: Trace, pstates: list[int | None], scheduler_pstates: int | None
+) -> Columns:
+    """The task types, and the P-states as the scheduler counts them."""
+    columns: Columns = {}
+    if trace.tasks.task_type is not None:
+        columns["task_type"] = trace.tasks.task_type
+    if scheduler_pstates is not None:
+        columns["scheduler_pstate"] = [
+            None if pstate is None else pstate % scheduler_pstates for pstate in pstates
+        ]
+    return columns
+
+
+def _utility_columns(trace: Trace) -> Columns:
+    """What each task earned, could have earned, and the function that says so."""
+    functions = trace.tasks.utility
+    columns: Columns = {}
+    if functions is not None:
+        columns |= {
+            "utility": metrics.utility_earned(trace),
+            "utility_possible": functions.priority,
+            "priority": functions.priority,
+            "urgency": functions.urgency,
+            "utility_class": functions.utility_class,
+        }
+    if functions is not None or len(trace.periods):
+        columns["times_postponed"] = trace.times_postponed
+    return columns
 
 
 def hosts_table(trace: Trace) -> Columns:
@@ -193,6 +227,20 @@ def consumed_energy_table(trace: Trace, timeline: HostTimeline) -> Columns:
         "wattmin": wattmin[stretch, 0],
         "epower": power.total_w[before],
     }
+
+
+def periods_table(trace: Trace) -> Columns:
+    """Rows of ``periods.csv``: one for each period of the energy budget [s, J].
+
+    `budget_j` is empty where there is no limit. `consumed_j` is the controller's account, and
+    `carried_over_j` the part of it that executions from before the period drew.
+    """
+    periods = trace.periods
+    budget = np.where(np.isfinite(periods["budget_j"]), periods["budget_j"], np.nan)
+    return {
+        "start_s": periods["start"], "end_s": periods["end"], "budget_j": budget,
+        "consumed_j": periods["consumed_j"], "carried_over_j": periods["carried_over_j"],
+    }  # fmt: skip
 
 
 def schedule_values(trace: Trace, energy: HostEnergy) -> dict[str, float | int | None]:

@@ -32,6 +32,8 @@ FILES = frozenset({
     "schedule.json", "executions.csv", "host_energy.csv", "provenance.json", "platform.json",
     "tasks.csv", "host_changes.csv", "timing.json", MARKER,
 })  # fmt: skip
+#: Written where there was an energy budget.
+PERIODS_FILE = "periods.csv"
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def host_energy_table(
 
 def check_export_folder(directory: Path, *, force: bool = False) -> None:
     """Raise `InputError` if `write_export` would refuse `directory`; call it before a run."""
-    check_folder(Path(directory), FILES, MARKER, force=force)
+    check_folder(Path(directory), FILES | {PERIODS_FILE}, MARKER, force=force)
 
 
 def write_export(
@@ -90,6 +92,7 @@ def write_export(
     directory: Path,
     *,
     workload_name: str,
+    scheduler_pstates: int | None = None,
     force: bool = False,
 ) -> None:
     """Write a run's files into a new folder, all or nothing.
@@ -105,6 +108,8 @@ def write_export(
         Target; missing parents are made.
     workload_name : str
         Batsim's `workload_name` of every job.
+    scheduler_pstates : int, optional
+        P-states that schedulers choose from, where hosts have so many for each task type.
     force : bool
         Replace an existing export; the old one stays until the new one is complete.
 
@@ -117,13 +122,15 @@ def write_export(
     check_export_folder(directory, force=force)
     energy, timeline = trace_energy(trace), host_timeline(trace)
     tables = {
-        "jobs.csv": batsim_files.jobs_table(trace, workload_name),
+        "jobs.csv": batsim_files.jobs_table(trace, workload_name, scheduler_pstates),
         "hosts.csv": batsim_files.hosts_table(trace),
         "machine_states.csv": batsim_files.machine_states_table(timeline),
         "pstate_changes.csv": batsim_files.pstate_changes_table(trace, timeline),
         "consumed_energy.csv": batsim_files.consumed_energy_table(trace, timeline),
         "host_energy.csv": host_energy_table(energy, plugin_j),
     }
+    if len(trace.periods):
+        tables[PERIODS_FILE] = batsim_files.periods_table(trace)
     contents = {name: csv_text(columns) for name, columns in tables.items()}
     contents |= {
         "schedule.json": json_text(batsim_files.schedule_values(trace, energy)),
@@ -137,7 +144,7 @@ def write_export(
         "timing.json": json_text(trace.timing),
         MARKER: json_text(records.trace_values(trace, workload_name)),
     }
-    write_folder(directory, contents, marker=MARKER, force=force)
+    write_folder(directory, contents, FILES | {PERIODS_FILE}, marker=MARKER, force=force)
 
 
 def read_export(directory: Path) -> Export:

@@ -11,10 +11,24 @@ from numpy.typing import NDArray
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
-from gridsched.model.trace import EXECUTION, HOST_CHANGE, ExecutionEnd, TaskState, Trace
+from gridsched.model.trace import (
+    EXECUTION,
+    HOST_CHANGE,
+    PERIOD,
+    ExecutionEnd,
+    TaskState,
+    Trace,
+)
 from gridsched.report.csv_tables import csv_text, read_table
 from gridsched.report.json_fields import Fields, is_text, read_json
 from gridsched.report.platform_json import read_platform
+from gridsched.report.utility_files import (
+    UTILITY_KINDS,
+    classes_values,
+    read_functions,
+    read_periods,
+    utility_columns,
+)
 
 FORMAT_VERSION = 1
 
@@ -34,15 +48,21 @@ def tasks_table(trace: Trace) -> str:
         "output_bytes": tasks.output_bytes,
         "task_type": [None] * n if tasks.task_type is None else tasks.task_type,
         "input_files": [" ".join(map(str, row)) for row in needs],
-        "final_state": [TaskState(state).name.lower() for state in trace.final_state],
+        "final_state": [TaskState(state).name.lower() for state in trace.final_state.tolist()],
+        "times_postponed": trace.times_postponed,
+        **utility_columns(tasks.utility),
     })  # fmt: skip
 
 
-def _read_tasks(path: Path, fields: Fields) -> tuple[Tasks, NDArray[np.int64]]:
+def _read_tasks(path: Path, fields: Fields) -> tuple[Tasks, dict[str, NDArray[np.int64]]]:
+    """Return the tasks, and of each its final state and how often it was postponed."""
+    functions = fields.object("utility") if fields.has("utility") else None
     table = read_table(path, {
         "job_id": "integer", "flops": "number", "submission_time": "number",
         "input_bytes": "number", "output_bytes": "number", "task_type": "text",
         "input_files": "text", "final_state": "text",
+        **({"times_postponed": "integer"} if fields.has("times_postponed") else {}),
+        **(UTILITY_KINDS if functions else {}),
     })  # fmt: skip
     _check_rows(path, len(table["flops"]), fields)
     places = fields.optional("files", fields.objects)
@@ -69,13 +89,17 @@ def _read_tasks(path: Path, fields: Fields) -> tuple[Tasks, NDArray[np.int64]]:
             _refuse_row(path, line, "final_state", state, "one of " + ", ".join(names))
     if (np.diff(table["submission_time"]) < 0).any():
         raise InputError(f"{path}: column 'submission_time' must never decrease.")
+    postponed = table.get("times_postponed", np.zeros(len(table["flops"]), dtype=np.int64))
+    _refuse_first(path, postponed < 0, "times_postponed", postponed, "at least 0")
     tasks = make_tasks(
         table["flops"], table["submission_time"], input_bytes=table["input_bytes"],
         output_bytes=table["output_bytes"], labels=table["job_id"], task_type=types,
         input_files=needs, files=files, name=fields.text("tasks_name"),
         nominal_heterogeneity=fields.optional("nominal_heterogeneity", fields.number),
+        utility=read_functions(functions, table) if functions else None,
     )  # fmt: skip
-    return tasks, np.array([names[state] for state in table["final_state"]], dtype=np.int64)
+    final_state = np.array([names[state] for state in table["final_state"]], dtype=np.int64)
+    return tasks, {"final_state": final_state, "times_postponed": postponed}
 
 
 def _whole_numbers(path: Path, name: str, cells: list[str], below: int) -> list[tuple[int, ...]]:
@@ -209,6 +233,15 @@ def _read_host_changes(path: Path, platform: Platform, fields: Fields) -> NDArra
     return changes
 
 
+def _read_periods(path: Path, fields: Fields) -> NDArray:
+    """Return the periods of the budget; none where the run had no budget."""
+    if not any(entry.text("file") == path.name for entry in fields.objects("tables")):
+        return np.zeros(0, dtype=PERIOD)
+    periods = read_periods(path)
+    _check_rows(path, len(periods), fields)
+    return periods
+
+
 def trace_values(trace: Trace, workload_name: str) -> dict[str, Any]:
     """Return ``trace.json``: what the tables do not hold, and how long they are."""
     tasks = trace.tasks
@@ -220,6 +253,8 @@ def trace_values(trace: Trace, workload_name: str) -> dict[str, Any]:
     ]
     lengths = {"tasks.csv": len(tasks), "executions.csv": len(trace.executions),
                "host_changes.csv": len(trace.host_changes)}  # fmt: skip
+    if len(trace.periods):
+        lengths["periods.csv"] = len(trace.periods)
     return {
         "format": "gridsched export",
         "format_version": FORMAT_VERSION,
@@ -231,6 +266,8 @@ def trace_values(trace: Trace, workload_name: str) -> dict[str, Any]:
         "has_task_types": tasks.task_type is not None,
         "has_input_files": tasks.input_files is not None,
         "files": files,
+        "times_postponed": True,
+        "utility": classes_values(tasks.utility),
         "tables": [{"file": name, "rows": rows} for name, rows in lengths.items()],
     }
 
@@ -252,13 +289,15 @@ def read_trace(directory: Path) -> tuple[Trace, str]:
             f"version {FORMAT_VERSION} of 'gridsched export'."
         )
     platform = read_platform(directory / "platform.json")
-    tasks, final_state = _read_tasks(directory / "tasks.csv", fields)
+    tasks, ends = _read_tasks(directory / "tasks.csv", fields)
     timing = read_json(directory / "timing.json")
     executions = _read_executions(directory / "executions.csv", platform, tasks, fields)
-    _check_finishes(directory / "tasks.csv", tasks, final_state, executions)
+    _check_finishes(directory / "tasks.csv", tasks, ends["final_state"], executions)
     trace = Trace(
         platform, tasks, executions,
         _read_host_changes(directory / "host_changes.csv", platform, fields),
-        final_state, fields.number("horizon_s"), fields.whole("mapping_events"), timing,
+        ends["final_state"], fields.number("horizon_s"), fields.whole("mapping_events"), timing,
+        periods=_read_periods(directory / "periods.csv", fields),
+        times_postponed=ends["times_postponed"],
     )  # fmt: skip
     return trace, fields.text("workload_name")

@@ -1,0 +1,147 @@
+"""What ``gridsched compare`` prints: bags of tasks by energy and makespan, utility by its share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from gridsched.cli.tables import Column, prefix, print_table
+from gridsched.model.budget import EnergyBudget
+from gridsched.optimize.bag_bounds import BagBounds
+
+BAG_COLUMNS = (
+    Column("scheduler", "scheduler"),
+    Column("makespan_s", "makespan\n[{unit}]", "number", "s"),
+    Column("makespan_above_best", "above\nbest", "percent"),
+    Column("makespan_above_bound", "above\nbound", "percent"),
+    Column("busy_time_s", "busy\ntime [{unit}]", "number", "s"),
+    Column("energy_j", "energy,\nplugin\n[{unit}]", "number", "J", "total"),
+    Column("energy_model_j", "energy,\nmodel\n[{unit}]", "number", "J", "total"),
+    Column("energy_above_best", "above\nbest", "percent"),
+    Column("energy_above_bound", "above\nbound", "percent"),
+    Column("energy_idle_j", "idle\n[{unit}]", "number", "J"),
+    Column("energy_wasted_j", "wasted\n[{unit}]", "number", "J"),
+    Column("energy_links_j", "links\n[{unit}]", "number", "J"),
+    Column("hosts_used", "hosts\nused", "number"),
+)
+UTILITY_COLUMNS = (
+    Column("scheduler", "scheduler"),
+    Column("window_utility", "utility\nin\nwindow", "rounded"),
+    Column("utility", "utility", "rounded"),
+    Column("utility_share_of_best", "share\nof best", "share"),
+    Column("window_energy_j", "energy\nin window\n[{unit}]", "number", "J", "total"),
+    Column("energy_j", "energy,\nplugin\n[{unit}]", "number", "J", "total"),
+    Column("energy_model_j", "energy,\nmodel\n[{unit}]", "number", "J", "total"),
+    Column("tasks_finished", "finished", "number"),
+    Column("tasks_dropped", "dropped", "number"),
+    Column("tasks_postponed", "post-\nponed", "number"),
+    Column("mean_waiting_time_s", "mean\nwait [{unit}]", "rounded", "s"),
+    Column("mapping_event_ms", "mapping\nevent\n[ms]", "figure"),
+)
+#: Keys that a table leaves out where no run has them.
+_OPTIONAL = ("energy_links_j", "window_utility", "window_energy_j")
+#: An excess of less than this share of the budget is rounding.
+ROUNDING = 1e-9
+
+
+def utility_metric(rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return which utility schedulers are compared by; None where tasks have none."""
+    return next((key for key in ("window_utility", "utility") if key in rows[0]), None)
+
+
+def mapping_event_s(row: Mapping[str, Any]) -> float | None:
+    """Mean wall time of a mapping event [s], None if there was none."""
+    events = row["mapping_events"]
+    return row["timing"]["policy_s"] / events if events and "policy_s" in row["timing"] else None
+
+
+def print_comparison(
+    out: Console,
+    rows: Sequence[Mapping[str, Any]],
+    title: str,
+    *,
+    bounds: BagBounds | None,
+    budget: EnergyBudget | None,
+    window_s: tuple[float, float] | None,
+    plot: Path | None,
+) -> None:
+    """Print the table of a comparison and what must be known to read it.
+
+    Parameters
+    ----------
+    out : Console
+    rows : sequence of mapping
+        Metrics of each scheduler, as ``--json`` gives them.
+    title : str
+        What was compared.
+    bounds : BagBounds, optional
+        Where there are some.
+    budget : EnergyBudget, optional
+    window_s : tuple of float, optional
+        Begin and end of the time that the window's columns cover [s].
+    plot : Path, optional
+        Figure that was drawn.
+    """
+    has_utility = utility_metric(rows) is not None
+    metered = all("energy_relative_difference" in row for row in rows)
+    absent = {key for key in _OPTIONAL if key not in rows[0]}
+    if not metered:
+        absent.add("energy_j")
+    if bounds is None:
+        absent |= {"makespan_above_bound", "energy_above_bound"}
+    if has_utility and "window_utility" in rows[0]:
+        absent.add("utility")
+    columns = UTILITY_COLUMNS if has_utility else BAG_COLUMNS
+    shown = rows
+    if has_utility:
+        shown = [{**row, "mapping_event_ms": _milliseconds(row)} for row in rows]
+    print_table(out, [column for column in columns if column.key not in absent], shown, title)
+    _print_agreement(out, rows, metered=metered)
+    if window_s is not None:
+        out.print(f"Window: from {window_s[0]:,.10g} s to {window_s[1]:,.10g} s.")
+    if budget is not None:
+        out.print(_budget_line(budget, rows))
+    if bounds is not None:
+        out.print(bounds.describe())
+    for row in rows:
+        if "delegated_to" in row["provenance"]:
+            out.print(f"{row['scheduler']} followed {row['provenance']['delegated_to']}.")
+    if plot is not None:
+        out.print(f"Figure: {plot}")
+
+
+def _milliseconds(row: Mapping[str, Any]) -> str | None:
+    seconds = mapping_event_s(row)
+    return None if seconds is None else f"{1000 * seconds:.3g}"
+
+
+def _print_agreement(out: Console, rows: Sequence[Mapping[str, Any]], *, metered: bool) -> None:
+    if metered:
+        worst = max(row["energy_relative_difference"] for row in rows)
+        agree = f"agree to {worst:.1e} relative" if worst else "agree exactly"
+        out.print(f"Plugin and model {agree}.")
+    else:
+        out.print("Energy by the model alone: the reference driver has no plugin.")
+
+
+def _joules(value: float) -> str:
+    factor, letter = prefix(value)
+    return f"{value / factor:,.6g} {letter}J"
+
+
+def _budget_line(budget: EnergyBudget, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the budget in words, and which runs exceeded it."""
+    if budget.energy_j == float("inf"):
+        return f"Energy budget: none, in periods of {budget.period_s:,.10g} s."
+    over = {
+        row["scheduler"]: row["budget_excess_j"] for row in rows
+        if row.get("budget_excess_j", 0.0) > ROUNDING * budget.energy_j
+    }  # fmt: skip
+    kept = "; exceeded by " + ", ".join(f"{id} ({_joules(j)})" for id, j in over.items())
+    return (
+        f"Energy budget: {_joules(budget.energy_j)} in each {budget.period_s:,.10g} s "
+        f"({budget.on_exhaustion}){kept if over else '; no run exceeded it'}."
+    )

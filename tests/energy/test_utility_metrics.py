@@ -1,0 +1,239 @@
+"""Utility, windows and periods of runs written down by hand (algorithms B1, B7)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import traces_by_hand as by_hand
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gridsched import metrics
+from gridsched.energy import trace_energy
+from gridsched.errors import InputError
+from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.tasks import make_tasks
+from gridsched.model.timeline import spread_evenly
+from gridsched.model.trace import PERIOD, TaskState
+from gridsched.model.utility import UtilityFunctions
+
+DAY = 86_400.0
+MIDNIGHT_TASK = (23 * 3600 + 50 * 60.0, DAY + 20 * 60.0)
+
+
+def one_host(watts: float = 50.0, idle_w: float = 0.0) -> Platform:
+    """Return a platform of one host."""
+    return Platform((Host("m1", (PState(1.0, idle_w, watts, watts),)),))
+
+
+def flat(*priorities: float, rate: float = 0.0) -> UtilityFunctions:
+    """Return utility functions that decay exponentially at `rate` a minute."""
+    return UtilityFunctions.exponential(
+        np.array(priorities), np.full(len(priorities), rate), urgency_unit_s=60.0
+    )
+
+
+def day_trace(executions, tasks, *, periods=(), horizon_s=None, final_state=None, **host):
+    """Return a trace on one host."""
+    trace = by_hand.make_trace(
+        one_host(**host), tasks, executions, horizon_s=horizon_s, final_state=final_state
+    )
+    object.__setattr__(trace, "periods", np.array(list(periods), dtype=PERIOD))
+    return trace
+
+
+def midnight() -> object:
+    """B7's test: 23:50 to 00:20, utility 3, 90 kJ (50 W for 30 min)."""
+    start, end = MIDNIGHT_TASK
+    tasks = make_tasks([1800.0], start, utility=flat(3.0))
+    return day_trace([(0, 0, 0, start, end, by_hand.FINISHED)], tasks, horizon_s=2 * DAY)
+
+
+def test_a_task_across_midnight_counts_on_both_days():
+    """B7: day 1 gets 1 and 30 kJ, day 2 gets 2 and 60 kJ."""
+    trace = midnight()
+    for day, (utility, joules) in enumerate([(1.0, 30e3), (2.0, 60e3)]):
+        found = metrics.summary(trace, window_s=(day * DAY, (day + 1) * DAY))
+        assert found["window_utility"] == pytest.approx(utility, rel=1e-12)
+        assert found["window_energy_j"] == pytest.approx(joules, rel=1e-12)
+        assert found["utility"] == found["utility_possible"] == 3.0
+
+
+def test_utility_is_that_of_the_time_since_submission():
+    """B1's second example: exp, priority 8, rate 0.01 a minute, finished 10 min after arrival."""
+    tasks = make_tasks([300.0, 60.0], [60.0, 100.0], utility=flat(8.0, 5.0, rate=0.01))
+    runs = [(0, 0, 0, 360.0, 660.0, by_hand.FINISHED), (1, 0, 0, 660.0, 700.0, by_hand.KILLED)]
+    state = [TaskState.FINISHED, TaskState.KILLED]
+    trace = day_trace(runs, tasks, final_state=state)
+    earned = metrics.utility_earned(trace)
+    assert earned[0] == pytest.approx(8 * math.exp(-0.1), rel=1e-14)
+    assert round(earned[0], 4) == 7.2387
+    assert earned[1] == 0.0
+    found = metrics.summary(trace)
+    assert found["utility"] == earned.sum()
+    assert found["utility_possible"] == 13.0
+    assert found["tasks_postponed"] == 0
+    assert "window_utility" not in found
+
+
+def test_the_order_of_the_utility_functions_is_that_of_submission():
+    """Tasks given in another order keep their own functions."""
+    tasks = make_tasks([10.0, 10.0], [50.0, 0.0], utility=flat(2.0, 7.0))
+    runs = [(0, 0, 0, 0.0, 10.0, by_hand.FINISHED)]
+    trace = day_trace(runs, tasks, final_state=[TaskState.FINISHED, TaskState.DROPPED])
+    assert metrics.utility_earned(trace).tolist() == [7.0, 0.0]
+
+
+def test_without_utility_the_keys_are_those_of_old():
+    """A bag gets no new keys; a window alone adds its energy."""
+    trace = by_hand.work_queue()
+    plain = metrics.summary(trace)
+    assert not {"utility", "tasks_postponed", "budget_excess_j", "window_energy_j"} & plain.keys()
+    found = metrics.summary(trace, window_s=(0.0, 10.0))
+    assert found.keys() - plain.keys() == {"window_energy_j"}
+    assert found["window_energy_j"] == 10 * (50 + 20 + 5)
+    with pytest.raises(InputError, match="EX-A: the tasks have no utility functions"):
+        metrics.utility_earned(trace)
+
+
+def test_a_window_counts_idle_hosts_too():
+    """10 s at 4 W idle, 30 s at 50 W: the window from 5 s to 15 s holds 20 J and 250 J."""
+    tasks = make_tasks([30.0], 0.0)
+    runs = [(0, 0, 0, 10.0, 40.0, by_hand.FINISHED)]
+    trace = day_trace(runs, tasks, idle_w=4.0)
+    assert metrics.energy_between(trace, 5.0, 15.0) == pytest.approx(20.0 + 250.0, rel=1e-14)
+    assert metrics.energy_between(trace, 0.0, 1e6) == trace_energy(trace).grid_total()
+    assert metrics.energy_between(trace, 1e6, 2e6) == 0.0
+
+
+def test_the_series_of_a_window_ends_at_its_totals():
+    """Steps of 20 minutes over the second day; the task of B7 ends with the first of them."""
+    series = metrics.window_series(midnight(), (DAY, 2 * DAY))
+    assert series["time_s"].tolist() == [DAY + 1200 * k for k in range(73)]
+    assert series["utility"][:3] == pytest.approx([0.0, 2.0, 2.0])
+    assert series["energy_j"][:3] == pytest.approx([0.0, 60e3, 60e3])
+    assert series["energy_j"][-1] == pytest.approx(60e3)
+
+
+@pytest.mark.parametrize(
+    ("window", "step", "times"),
+    [
+        ((0.0, 10.0), 4.0, [0, 4, 8, 10]), ((5.0, 6.0), 4.0, [5, 6]),
+        ((0.0, 0.3), 0.1, [0, 0.1, 0.2, 0.3]), ((1.0, 2.0), 1.0, [1, 2]),
+    ],
+)  # fmt: skip
+def test_the_last_step_ends_with_the_window(window, step, times):
+    """Steps need not divide the window; rounding adds none."""
+    series = metrics.window_series(by_hand.work_queue(), window, step)
+    assert series["time_s"] == pytest.approx(times)
+    assert series["utility"].tolist() == [0.0] * len(times)
+
+
+@pytest.mark.parametrize(
+    ("window", "step"),
+    [((5.0, 5.0), 1.0), ((5.0, 4.0), 1.0), ((0.0, 5.0), 0.0), ((0.0, 5.0), -1.0),
+     ((0.0, 5.0), 1e-9), ((0.0, math.inf), 1.0), ((0.0, 5.0), math.nan), ((0.0, 5.0), math.inf)],
+)  # fmt: skip
+def test_a_window_of_no_or_too_many_steps_is_refused(window, step):
+    """The message tells window and step."""
+    with pytest.raises(InputError, match=r"Window \["):
+        metrics.window_series(by_hand.work_queue(), window, step)
+
+
+def test_the_excess_over_a_budget_leaves_out_what_was_carried_over():
+    """Day 2 draws 60 kJ of a carried task and 100 kJ of its own; its budget is 70 kJ."""
+    start, end = MIDNIGHT_TASK
+    tasks = make_tasks([1800.0, 2000.0], [start, end])
+    runs = [(0, 0, 0, start, end, by_hand.FINISHED),
+            (1, 0, 0, end, end + 2000.0, by_hand.FINISHED)]  # fmt: skip
+    periods = [(0.0, DAY, 40e3, 0.0, 0.0), (DAY, 2 * DAY, 70e3, 0.0, 0.0)]
+    trace = day_trace(runs, tasks, periods=periods)
+    carried = metrics.carried_over_energy(trace, trace_energy(trace))
+    assert carried == pytest.approx([0.0, 60e3])
+    found = metrics.summary(trace)
+    assert found["budget_excess_j"] == pytest.approx(30e3)
+    assert found["carried_over_j"] == pytest.approx(60e3)
+    assert found["tasks_postponed"] == 0
+
+
+def test_kept_and_infinite_budgets_have_no_excess():
+    """The excess is never negative; an infinite budget is never exceeded."""
+    tasks = make_tasks([10.0], 0.0)
+    runs = [(0, 0, 0, 0.0, 10.0, by_hand.FINISHED)]
+    for budget in (500.0, 501.0, math.inf):
+        trace = day_trace(runs, tasks, periods=[(0.0, DAY, budget, 0.0, 0.0)])
+        assert metrics.summary(trace)["budget_excess_j"] == 0.0
+
+
+def test_tasks_postponed_counts_tasks_not_times():
+    """A task postponed on three days is one task."""
+    tasks = make_tasks([10.0, 10.0, 10.0], 0.0, utility=flat(1.0, 1.0, 1.0))
+    trace = day_trace([(0, 0, 0, 0.0, 10.0, by_hand.FINISHED)], tasks)
+    assert trace.times_postponed.tolist() == [0, 0, 0]
+    object.__setattr__(trace, "times_postponed", np.array([3, 0, 1]))
+    assert metrics.summary(trace)["tasks_postponed"] == 2
+
+
+# ---------------------------------------------------------------------- against a plain loop
+
+STRETCH = st.tuples(st.floats(0, 100), st.floats(0, 50), st.floats(0, 1e6))
+INTEGER_STRETCH = st.tuples(*(st.integers(0, 40).map(float),) * 3)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(STRETCH | INTEGER_STRETCH, max_size=25),
+    st.lists(
+        st.floats(0, 160) | st.integers(0, 90).map(float), min_size=2, max_size=8, unique=True
+    ),
+)  # fmt: skip
+def test_amounts_are_divided_as_by_a_plain_loop(stretches, edges):
+    """Each interval gets the share of each stretch that it covers."""
+    edges = sorted(edges)
+    expected = []
+    for begin, end in itertools.pairwise(edges):
+        total = 0.0
+        for start, length, amount in stretches:
+            stop = start + length
+            if stop > start:
+                total += amount * max(0.0, min(stop, end) - max(start, begin)) / (stop - start)
+            elif begin <= start < end:
+                total += amount
+        expected.append(total)
+    start, length, amount = np.array(stretches, dtype=float).reshape(-1, 3).T
+    found = spread_evenly(start, start + length, amount, np.array(edges))
+    largest = sum(stretch[2] for stretch in stretches)
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-9 * largest + 1e-300)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 3), st.integers(0, 40), st.integers(1, 2), st.integers(0, 10**6))
+def test_days_add_up_and_series_end_at_the_totals(n_hosts, n_tasks, cores, seed):
+    """Prorated parts of consecutive days sum to the total; so do the steps of a series."""
+    trace = by_hand.list_schedule(n_hosts, n_tasks, cores, seed, cancel_every=4)
+    rng = np.random.default_rng(seed)
+    functions = UtilityFunctions.exponential(
+        rng.uniform(1, 8, n_tasks), rng.uniform(0, 0.6, n_tasks)
+    )
+    object.__setattr__(trace.tasks, "utility", functions)
+    end = max(trace.horizon_s, 1.0)
+    days = [0.0, *sorted(rng.uniform(0, end, 3).tolist()), end]
+    rows = [metrics.summary(trace, window_s=pair) for pair in itertools.pairwise(days)]
+    earned = 0.0
+    for task, finish in enumerate(trace.finish_time_s):
+        if finish == finish:  # one exponential interval; the unit is a minute
+            decay = functions.urgency[task] * finish / 60
+            earned += functions.priority[task] * math.exp(-decay)
+    assert rows[0]["utility"] == pytest.approx(earned, rel=1e-12)
+    assert sum(row["window_utility"] for row in rows) == pytest.approx(earned, rel=1e-9)
+    total = rows[0]["energy_model_j"]
+    assert sum(row["window_energy_j"] for row in rows) == pytest.approx(total, rel=1e-9)
+    for pair, row in zip(itertools.pairwise(days), rows, strict=True):
+        if pair[1] > pair[0]:
+            series = metrics.window_series(trace, pair, (pair[1] - pair[0]) / 7.3)
+            assert series["utility"][-1] == pytest.approx(row["window_utility"], abs=1e-9)
+            assert series["energy_j"][-1] == pytest.approx(row["window_energy_j"], rel=1e-9)
+            assert (np.diff(series["energy_j"]) >= 0).all()
