@@ -16,6 +16,7 @@ from gridsched.cli.output import JsonOption, QuietOption, json_text, say, warn
 from gridsched.cli.tables import Column, console, print_table
 from gridsched.errors import InputError
 from gridsched.experiment.study import Study
+from gridsched.experiment.study_schedulers import scheduler_texts
 
 if TYPE_CHECKING:
     from gridsched.experiment.campaign import Options
@@ -91,9 +92,11 @@ def check(
 
 
 def _print_check(study: Study, whole: dict[str, Any]) -> None:
+    families = scheduler_texts(study.schedulers)
     rows = [
         {"axis": each["axis"], "n": len(each["values"]),
-         "values": ", ".join(_shown(value) for value in each["values"])}
+         "values": ", ".join(families if each["axis"] == "scheduler" else
+                             (_shown(value) for value in each["values"]))}
         for each in whole["axes"]
     ]  # fmt: skip
     rows.append({"axis": "replicate", "n": study.replicates, "values": f"seed {study.seed}"})

@@ -48,17 +48,24 @@ class Estimate:
 
 
 def sample(study: Study, number: int) -> list[StudyRun]:
-    """Return runs of the first replicate that spread over all axes.
+    """Return runs, of the first replicate where it has them, that spread over all axes.
 
     Their positions step by the golden ratio, so that neither schedulers nor other axes are met in
-    a rhythm.
+    a rhythm. A combination that few replicates run is met as seldom as in the study.
     """
-    first = study.n_runs // study.replicates
+    is_partial = study.document.content.only is not None
+    first = study.n_runs if is_partial else study.n_runs // study.replicates
     golden = (math.sqrt(5) - 1) / 2
     places = (int(first * math.fmod(k * golden, 1.0)) for k in range(4 * number))
     wanted = set(islice(dict.fromkeys(places), number))
-    runs = islice(study.scenarios(), first)
-    return [run for k, run in enumerate(runs) if k in wanted]
+    seen: dict[tuple, StudyRun] = {}
+    found: dict[str, StudyRun] = {}
+    for k, run in enumerate(islice(study.scenarios(), first)):
+        combination = tuple(run.axes[axis.name] for axis in study.axes)
+        earliest = seen.setdefault(combination, run) if is_partial else run
+        if k in wanted:
+            found[earliest.run_id] = earliest
+    return list(found.values())
 
 
 def estimate(study: Study, number: int, timeout_s: float | None = None) -> Estimate:

@@ -83,6 +83,11 @@ def _differences(stored: dict[str, Any], repeated: dict[str, Any]) -> list[tuple
         left, right = _exact(then.get(name)), _exact(now.get(name))
         if left != right:
             found.append((name, then.get(name), now.get(name)))
+    then, now = stored.get("series", {}), repeated.get("series", {})
+    for name in dict.fromkeys((*then, *now)):
+        left, right = (list(map(_exact, each.get(name, []))) for each in (then, now))
+        if left != right:
+            found.append((f"series.{name}", then.get(name), now.get(name)))
     return found
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 FINISHED, FAILED, MISSING = "finished", "failed", "missing"
 _TEXTS = ("run_id", "status", "error", "scenario", "provenance")
+#: Begins the names of columns that hold a list of numbers for each run.
+SERIES_PREFIX = "series."
 #: So many rows are held as Python objects at a time.
 _CHUNK = 2000
 _PREFIX = "rows-"
@@ -40,12 +42,14 @@ def _arrow() -> Any:
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with one column for each metric and each timing."""
+    """Return a row with one column for each metric, each timing and each series."""
     columns = {name: row[name] for name in ("run_id", "status", "error")}
     columns.update({name: _number(value) for name, value in row["metrics"].items()})
     for name in ("scenario", "provenance"):
         columns[name] = canonical_text(row[name])
     columns.update({f"timing.{name}": value for name, value in row["timing"].items()})
+    for name, values in row.get("series", {}).items():
+        columns[SERIES_PREFIX + name] = [_number(value) for value in values]
     return columns
 
 
@@ -92,7 +96,7 @@ def one_row_each(table: pa.Table) -> tuple[pa.Table, list[str]]:
     ids, statuses = (table.column(name).to_pylist() for name in ("run_id", "status"))
     best: dict[str, int] = {}
     conflicts: list[str] = []
-    metrics = [name for name in table.column_names if not _is_no_metric(name)]
+    metrics = [name for name in table.column_names if not _is_no_result(name)]
     for k, (run_id, status) in enumerate(zip(ids, statuses, strict=True)):
         first = best.setdefault(run_id, k)
         if first == k:
@@ -107,22 +111,29 @@ def one_row_each(table: pa.Table) -> tuple[pa.Table, list[str]]:
     return (table if kept == list(range(len(ids))) else table.take(kept)), conflicts
 
 
-def _is_no_metric(name: str) -> bool:
+def _is_no_result(name: str) -> bool:
     return name in _TEXTS or name.startswith("timing.")
 
 
 def row_of(table: pa.Table, k: int) -> dict[str, Any]:
     """Return row `k` as it was written, with nested metrics, scenario and provenance."""
     values = table.slice(k, 1).to_pylist()[0]
-    return {
+    results = {name: each for name, each in values.items() if not _is_no_result(name)}
+    series = {
+        name.removeprefix(SERIES_PREFIX): each
+        for name, each in results.items()
+        if name.startswith(SERIES_PREFIX) and each is not None
+    }
+    row = {
         "run_id": values["run_id"],
         "status": values["status"],
         "error": values["error"],
-        "metrics": {name: each for name, each in values.items() if not _is_no_metric(name)},
+        "metrics": {k: v for k, v in results.items() if not k.startswith(SERIES_PREFIX)},
         "scenario": json.loads(values["scenario"]),
         "provenance": json.loads(values["provenance"]),
         "timing": {n[7:]: each for n, each in values.items() if n.startswith("timing.")},
     }
+    return row | ({"series": series} if series else {})
 
 
 # ---------------------------------------------------------------------- files

@@ -22,7 +22,9 @@ _HOW = "Write comparisons of axes with values, as \"scheduler == 'lecsa' and rep
 MAX_LENGTH = 10_000
 
 
-def run_filter(text: str, axes: Collection[str]) -> Callable[[Mapping[str, Any]], bool]:
+def run_filter(
+    text: str, axes: Collection[str], name: str = "--only"
+) -> Callable[[Mapping[str, Any]], bool]:
     """Return a function that says whether a run with these axis values is meant.
 
     Parameters
@@ -32,6 +34,8 @@ def run_filter(text: str, axes: Collection[str]) -> Callable[[Mapping[str, Any]]
         ``or``, ``not``.
     axes : collection of str
         Names of the axes.
+    name : str
+        What the expression is called in messages.
 
     Raises
     ------
@@ -39,20 +43,20 @@ def run_filter(text: str, axes: Collection[str]) -> Callable[[Mapping[str, Any]]
         If it cannot be understood; the returned function, where types cannot be compared.
     """
     if len(text) > MAX_LENGTH:
-        raise InputError(f"--only: {len(text)} characters; at most {MAX_LENGTH} are read.")
+        raise InputError(f"{name}: {len(text)} characters; at most {MAX_LENGTH} are read.")
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(text.replace("\n", " ").strip(), mode="eval").body
         evaluate = _Compiler(axes).compile(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise InputError(f"--only {text!r}: cannot be read. {_HOW}") from None
+        raise InputError(f"{name} {text!r}: cannot be read. {_HOW}") from None
     except InputError as error:
-        raise InputError(f"--only {text!r}: {error}") from None
+        raise InputError(f"{name} {text!r}: {error}") from None
 
     def is_meant(values: Mapping[str, Any]) -> bool:
         try:
             return bool(evaluate(values))
         except TypeError as error:
-            raise InputError(f"--only {text!r}: cannot be compared: {error}.") from None
+            raise InputError(f"{name} {text!r}: cannot be compared: {error}.") from None
 
     return is_meant
 

@@ -13,7 +13,9 @@ from gridsched.experiment.canonical import canonical_text
 from gridsched.experiment.scenario import Scenario
 from gridsched.experiment.study_document import with_tuples
 from gridsched.experiment.study_schedulers import load_policies
+from gridsched.experiment.study_sections import MEASURE_SETTINGS, SYSTEM_GENERATORS
 from gridsched.model.platform import Platform
+from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.platform_io.from_table import platform_from_table
 from gridsched.platform_io.recipe import PlatformRecipe
@@ -22,10 +24,16 @@ from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 from gridsched.workloads.bag import BagOfTasks, generate_bag
 from gridsched.workloads.load import read_workload
+from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
 T = TypeVar("T")
 _LINKS = tuple(field.name for field in fields(NetworkLinks))
 _TABLE_KEYS = ("generator", "table", "join", "year", "seed")
+#: Keys of a workload that change nothing that is drawn.
+_BUDGET_KEYS = (
+    "energy_budget_j", "budget_period_s", "first_period_start_s", "on_exhaustion",
+    "budget_carry_over", "budget_periods",
+)  # fmt: skip
 
 
 class ScenarioMaker:
@@ -45,6 +53,7 @@ class ScenarioMaker:
         self._platforms = _Recent(4)
         self._tables = _Recent(4)
         self._tasks = _Recent(4)
+        self._systems = _Recent(2)
         self._written = 0
 
     def make(self, scenario: Mapping[str, Any], timeout_s: float | None = None) -> Scenario:
@@ -69,12 +78,18 @@ class ScenarioMaker:
         settings = with_tuples(scenario["settings"])
         if settings["deployment"] is not None:
             settings["deployment"] = self._path(settings["deployment"])
+        for name in MEASURE_SETTINGS:
+            settings.pop(name, None)
         needs_file = settings["driver"] == "simgrid"
-        platform, platform_file = self._platform(scenario["platform"], seed, replicate, needs_file)
+        if scenario["workload"].get("generator") in SYSTEM_GENERATORS:
+            values = self._system(scenario["workload"], seed, replicate, needs_file)
+            del settings["mapping_interval_s"]  # the workload's; a study refuses another
+        else:
+            platform, file = self._platform(scenario["platform"], seed, replicate, needs_file)
+            tasks = self._workload(scenario["workload"], seed, replicate)
+            values = {"platform": platform, "platform_file": file, "tasks": tasks}
         return Scenario(
-            platform=platform,
-            platform_file=platform_file,
-            tasks=self._workload(scenario["workload"], seed, replicate),
+            **values,
             scheduler=scheduler["id"],
             parameters=with_tuples(scheduler["parameters"]),
             seed=seed,
@@ -118,12 +133,13 @@ class ScenarioMaker:
             replicate=replicate,
         )
         platform = platform_from_table(table, recipe)
-        if not needs_file:
-            return platform, None
+        return platform, self._written_platform(platform, links) if needs_file else None
+
+    def _written_platform(self, platform: Platform, links: NetworkLinks | None = None) -> Path:
         self._written += 1
-        path = self._folder / f"platform{self._written % 8}.xml"
+        path = self._folder / f"platform{self._written % 16}.xml"
         write_platform(platform, path, command="gridsched study run", network=links, force=True)
-        return platform, path
+        return path
 
     def _table(self, section: Mapping[str, Any]) -> MachineTable:
         path = self._path(section["table"])
@@ -135,6 +151,44 @@ class ScenarioMaker:
             return replace(table, path=section["table"]["name"])
 
         return self._tables.get(f"{path} {join} {year}", read)
+
+    def _system(
+        self, section: Mapping[str, Any], seed: int, replicate: int, needs_file: bool
+    ) -> dict[str, Any]:
+        """Return the fields of a scenario whose workload comes with its platform.
+
+        Runs that differ in the budget alone share what is drawn.
+        """
+        if section.get("seed") is not None:
+            seed, replicate = section["seed"], 0
+        values = {
+            key: str(self._path(value)) if key.endswith("_csv") else value
+            for key, value in with_tuples(section).items()
+            if key not in ("generator", "seed")
+        }
+        spec = UtilityDay(**values, seed=seed, replicate=replicate)
+        drawn = {key: each for key, each in values.items() if key not in _BUDGET_KEYS}
+        key = f"{sorted(drawn.items())} {seed} {replicate}"
+
+        def generate() -> SystemWorkload:
+            return generate_utility_day(UtilityDay(**drawn, seed=seed, replicate=replicate))
+
+        system = self._systems.get(key, generate)
+        file = None
+        if needs_file:
+            file = self._platforms.get(key, lambda: self._written_platform(system.platform))
+        return {
+            "platform": system.platform,
+            "platform_file": file,
+            "tasks": system.tasks,
+            "types": system.types,
+            "mapping_interval_s": system.mapping_interval_s,
+            "pending_slots": system.pending_slots,
+            "budget": spec.budget,
+            "horizon_s": system.horizon_s,
+            "window_s": system.window_s,
+            "charge_mapping_time": system.charge_mapping_time,
+        }
 
     def _workload(self, section: Mapping[str, Any], seed: int, replicate: int) -> Tasks:
         if "file" in section:

@@ -12,23 +12,24 @@ from typing import Any
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.experiment.canonical import canonical_text, file_digest, run_id_of
-from gridsched.experiment.measure import metric_names
+from gridsched.experiment.run_filter import run_filter
 from gridsched.experiment.study_axes import (
     SECTIONS,
     Axis,
-    axis_values,
     combinations,
     exclusions,
     group_axes,
     in_running_order,
     list_axes,
+    makes_system,
     path_of,
     section_model,
     section_values,
 )
-from gridsched.experiment.study_claims import study_claims
-from gridsched.experiment.study_document import Claim, StudyDocument, parse_document, read_document
+from gridsched.experiment.study_checks import check_results
+from gridsched.experiment.study_document import StudyDocument, parse_document, read_document
 from gridsched.experiment.study_schedulers import StudyScheduler, load_policies, read_schedulers
+from gridsched.experiment.study_sections import LATER_SETTINGS, SYSTEM_GENERATORS
 
 #: Keys of the sections that name files.
 _FILE_KEYS = ("file", "files", "table", "join", "deployment")
@@ -94,6 +95,10 @@ class Study:
     baseline : str or None
         Label of the scheduler that the others are compared with.
     claims : tuple of Claim
+    figures : tuple of DeclaredFigure
+        What the report draws instead of its usual figures.
+    report_where : dict
+        Axis -> values of the runs that the report's tables and figures, and the claims, are of.
     timeout_s : float or None
         Wall time after which a run is ended [s].
     inputs : dict of str to InputFile
@@ -118,11 +123,16 @@ class Study:
         )
         self._excluded = exclusions(document, self.axes)
         self._sections = [_SectionTexts(self, section) for section in SECTIONS]
-        self._check_results()
+        self._is_wanted = self._only()
+        results = check_results(document, self.axes, self.schedulers)
+        self.metrics, self.baseline = results.metrics, results.baseline
+        self.claims, self.figures = results.claims, results.figures
+        self.report_where = results.where
         for section in self._sections:
             section.check()
         if self.n_runs == 0:
-            document.refuse(("exclude",), "leaves no run.")
+            key = "exclude" if content.only is None else "only"
+            document.refuse((key,), "leaves no run.")
 
     # ------------------------------------------------------------------ making one
 
@@ -187,6 +197,8 @@ class Study:
     @cached_property
     def n_runs(self) -> int:
         """Number of runs."""
+        if self._is_wanted is not None:
+            return sum(1 for _ in self._chosen(None))
         if not self._excluded:
             return _product(len(axis.values) for axis in self.axes) * self.replicates
         kept = sum(not self._is_excluded(levels) for levels in combinations(self.axes))
@@ -211,6 +223,18 @@ class Study:
         platform, workload, settings = self._sections
         scheduler = [canonical_text(self._scheduler_section(each)) for each in self.schedulers]
         at = names.index("scheduler")
+        for levels, axes in self._chosen(is_meant):
+            text = (
+                f'{{"platform":{platform.text(levels)},"replicate":{axes["replicate"]},'
+                f'"scheduler":{scheduler[levels[at]]},"seed":{self.seed},'
+                f'"settings":{settings.text(levels)},"workload":{workload.text(levels)}}}'
+            )
+            yield StudyRun(run_id_of(text), axes, text)
+
+    def _chosen(
+        self, is_meant: Callable[[Mapping[str, Any]], bool] | None
+    ) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
+        """Yield levels and axis values of the runs, in order."""
         for replicate in range(self.replicates):
             for levels in combinations(self.axes):
                 if self._excluded and self._is_excluded(levels):
@@ -219,14 +243,22 @@ class Study:
                     axis.name: axis.values[k] for axis, k in zip(self.axes, levels, strict=True)
                 }
                 axes["replicate"] = replicate
-                if is_meant is not None and not is_meant(axes):
-                    continue
-                text = (
-                    f'{{"platform":{platform.text(levels)},"replicate":{replicate},'
-                    f'"scheduler":{scheduler[levels[at]]},"seed":{self.seed},'
-                    f'"settings":{settings.text(levels)},"workload":{workload.text(levels)}}}'
-                )
-                yield StudyRun(run_id_of(text), axes, text)
+                if all(each is None or each(axes) for each in (self._is_wanted, is_meant)):
+                    yield levels, axes
+
+    def _only(self) -> Callable[[Mapping[str, Any]], bool] | None:
+        """Return what the key ``only`` says of runs; None without it."""
+        text = self.document.content.only
+        if text is None:
+            return None
+        try:
+            is_wanted = run_filter(text, self.axis_names, "is")
+            for axes in combinations(self.axes):  # shows what cannot be compared
+                is_wanted({a.name: a.values[k] for a, k in zip(self.axes, axes, strict=True)}
+                          | {"replicate": 0})  # fmt: skip
+        except InputError as error:
+            self.document.refuse(("only",), str(error))
+        return is_wanted
 
     def _is_excluded(self, levels: tuple[int, ...]) -> bool:
         values = {axis.name: axis.values[k] for axis, k in zip(self.axes, levels, strict=True)}
@@ -258,27 +290,6 @@ class Study:
             except InputError as error:
                 self.document.refuse(path, f"is {name!r}: {error}")
         return self.inputs[name]
-
-    def _check_results(self) -> None:
-        """Check what speaks of results: metrics, baseline, claims."""
-        content, document = self.document.content, self.document
-        known = metric_names()
-        for k, name in enumerate(content.metrics):
-            _check_metric(document, ("metrics", k), name, known)
-        self.metrics = content.metrics or known
-        labels = [scheduler.label for scheduler in self.schedulers]
-        self.baseline = content.baseline
-        if content.baseline is not None:
-            _check_label(document, ("baseline",), content.baseline, labels)
-        values_of = {axis.name: axis.values for axis in self.axes}
-        claims = study_claims(document)
-        self.claims: tuple[Claim, ...] = tuple(claim for _, claim in claims)
-        for k, claim in claims:
-            path = ("claims", k)
-            _check_metric(document, (*path, "metric"), claim.metric, known)
-            if claim.scheduler is not None:
-                _check_label(document, (*path, "scheduler"), claim.scheduler, labels)
-            axis_values(document, (*path, "where"), claim.where, values_of)
 
 
 class _SectionTexts:
@@ -318,10 +329,31 @@ class _SectionTexts:
         default = () if self._section == "settings" else (self._section,)
         checked = document.check(model, values, lambda name: paths.get(name, (*default, name)))
         resolved = checked.model_dump(exclude_defaults=self._section != "settings")
-        for name in _FILE_KEYS:
-            if resolved.get(name) is not None:
+        if self._section == "settings":
+            self._check_settings(resolved, paths)
+        if resolved.get("generator") in SYSTEM_GENERATORS:
+            self._check_system(resolved)
+        for name in resolved:
+            if (name in _FILE_KEYS or name.endswith("_csv")) and resolved[name] is not None:
                 resolved[name] = self._study._input(paths[name], resolved[name]).reference
         return canonical_text(resolved)
+
+    def _check_system(self, resolved: dict[str, Any]) -> None:
+        values = {key: each for key, each in resolved.items() if key != "generator"}
+        try:
+            SYSTEM_GENERATORS[resolved["generator"]](**values)
+        except InputError as error:
+            self._study.document.refuse((self._section,), f"contradicts itself: {error}")
+
+    def _check_settings(self, resolved: dict[str, Any], paths: Mapping[str, tuple]) -> None:
+        for name in LATER_SETTINGS:
+            if resolved[name] is None:
+                del resolved[name]  # stored runs of earlier versions keep their ids
+        document = self._study.document
+        if resolved["mapping_interval_s"] is not None and makes_system(document):
+            document.refuse(
+                paths["mapping_interval_s"], "belongs into [workload], whose generator sets it."
+            )
 
 
 def studies_folder() -> Path:
@@ -339,17 +371,3 @@ def _product(numbers: Iterator[int]) -> int:
     for number in numbers:
         result *= number
     return result
-
-
-def _check_metric(document: StudyDocument, path: tuple, name: str, known: tuple[str, ...]) -> None:
-    if name not in known:
-        document.refuse(
-            path, f"is {name!r}. {did_you_mean(name, known)}Metrics: {', '.join(known)}."
-        )
-
-
-def _check_label(document: StudyDocument, path: tuple, label: str, labels: list[str]) -> None:
-    if label not in labels:
-        document.refuse(
-            path, f"is {label!r}. {did_you_mean(label, labels)}Schedulers: {', '.join(labels)}."
-        )

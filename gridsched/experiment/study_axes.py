@@ -14,7 +14,9 @@ from pydantic import BaseModel
 from gridsched.errors import InputError, did_you_mean
 from gridsched.experiment.study_document import StudyDocument, key_name, shown_value
 from gridsched.experiment.study_sections import (
-    Bag,
+    SYSTEM_GENERATORS,
+    WORKLOAD_GENERATORS,
+    NoPlatform,
     PlatformFile,
     PlatformTable,
     Settings,
@@ -26,7 +28,7 @@ SECTIONS = ("platform", "workload", "settings")
 #: Generators of each section by name; a file needs none.
 GENERATORS: dict[str, dict[str, type[BaseModel]]] = {
     "platform": {"table": PlatformTable},
-    "workload": {"bag": Bag},
+    "workload": WORKLOAD_GENERATORS,
 }
 _FILES: dict[str, type[BaseModel]] = {"platform": PlatformFile, "workload": WorkloadFile}
 _RESERVED = ("scheduler", "replicate", "run_id", "status", "error", "scenario", "provenance")
@@ -83,6 +85,12 @@ def section_model(document: StudyDocument, section: str, values: Mapping[str, An
     """Return the model of a section: that of its generator, or that of a file."""
     if section == "settings":
         return Settings
+    if section == "platform" and makes_system(document):
+        if values:
+            document.refuse(
+                ("platform",), "is not legal: the workload's generator makes the platform, too."
+            )
+        return NoPlatform
     known = GENERATORS[section]
     if "generator" not in values:
         if "file" in values:
@@ -97,6 +105,25 @@ def section_model(document: StudyDocument, section: str, values: Mapping[str, An
             f"is {shown_value(name)}. {did_you_mean(str(name), known)}Legal: {', '.join(known)}.",
         )
     return known[name]
+
+
+def makes_system(document: StudyDocument) -> bool:
+    """Whether the workload's generator makes the platform, too."""
+    workload, groups = document.content.workload, document.content.group
+    levels = [level for group in groups.values() for level in group.values()]
+    names = [
+        each["generator"]
+        for each in (workload, *(level.get("workload") for level in levels))
+        if isinstance(each, dict) and isinstance(each.get("generator"), str)
+    ]
+    of_systems = [name in SYSTEM_GENERATORS for name in names]
+    if any(of_systems) and not all(of_systems):
+        document.refuse(
+            ("workload", "generator"),
+            f"varies between generators that make their platform ({', '.join(SYSTEM_GENERATORS)}) "
+            "and others; make two studies of it.",
+        )
+    return any(of_systems)
 
 
 def depth_of_type(annotation: Any) -> int:

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from gridsched.experiment.study_document import StudyDocument
 
 #: Fields of a claim that a column of its rows can hold; every other column is an axis.
-_FIELDS = ("paper", "tolerance", "tolerance_set", "text", "scheduler", "against")
+_FIELDS = (
+    "paper", "tolerance", "tolerance_set", "text", "scheduler", "against", "levels", "hours",
+    "against_hours",
+)  # fmt: skip
 
 
 def study_claims(document: StudyDocument) -> list[tuple[int, Claim]]:

@@ -14,7 +14,7 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.experiment.study_sections import Section, Settings
 from gridsched.experiment.toml_lines import Path as KeyPath
 from gridsched.experiment.toml_lines import key_lines, line_of
-from gridsched.workloads.table import read_text
+from gridsched.input_files import read_text
 
 #: Longer values are cut in messages.
 _MAX_SHOWN = 80
@@ -37,16 +37,31 @@ class Claim(Section):
     statistic : str
         How our number is computed; the report lists what it knows.
     scheduler, against : str or None
-        Label of the scheduler, and of the one it is compared with (or ``best_other``).
+        Label of the scheduler, and of the one it is compared with (or ``best_other``); where a
+        statistic looks along a parameter, or with `variant`, a family: a label without parameters.
+    variant : str
+        Which of a family's variants is meant: ``largest METRIC`` or ``least METRIC`` (its mean).
     along : str or None
-        The axis along which a statistic compares, where it does.
+        The axis or parameter along which a statistic compares, where it does.
+    levels : (float, float) or None
+        Only the levels of `along` from the first to the second of these.
     where : mapping
         Axis -> value or list of values: the runs that count.
+    against_metric : str or None
+        Metric of what is compared with; default `metric`.
+    against_where : mapping
+        Where the runs of what is compared with differ from `where`.
+    hours, against_hours : (float, float) or None
+        Begin and end of a part of the time that a series covers, from its begin [h].
+    share : float
+        The share of the budget whose use is waited for.
+    scale : float
+        Our number is multiplied by it.
     paper : float or None
         The paper's number.
     unit : str
-    tolerance : float, (float, float), "order" or None
-        Largest distance, legal range, or only the ranking.
+    tolerance : float, (float, float), "order", "order_or_tie" or None
+        Largest distance, legal range, or only the ranking (which a tie may leave open).
     tolerance_set : {"before", "after"}
         Whether the tolerance was fixed before our own runs had been seen.
     explanation : str
@@ -65,11 +80,19 @@ class Claim(Section):
     statistic: str = "mean"
     scheduler: str | None = None
     against: str | None = None
+    variant: str = Field(default="", pattern=r"^((largest|least) \w+)?$")
     along: str | None = None
+    levels: tuple[float, float] | None = None
     where: dict[str, Any] = Field(default_factory=dict)
+    against_metric: str | None = None
+    against_where: dict[str, Any] = Field(default_factory=dict)
+    hours: tuple[float, float] | None = None
+    against_hours: tuple[float, float] | None = None
+    share: float = Field(default=0.999, gt=0, le=1)
+    scale: float = 1.0
     paper: float | None = None
     unit: str = ""
-    tolerance: float | tuple[float, float] | Literal["order"] | None = None
+    tolerance: float | tuple[float, float] | Literal["order", "order_or_tie"] | None = None
     tolerance_set: Literal["before", "after"]
     explanation: str = ""
     run_ids: tuple[str, ...] = ()
@@ -110,6 +133,54 @@ class Readings(Section):
     split: str
 
 
+class Report(Section):
+    """Which runs the report's tables and figures, and the claims, are of.
+
+    Attributes
+    ----------
+    where : mapping
+        Axis -> value or list of values; a claim's own `where` goes before it.
+    """
+
+    where: dict[str, Any] = Field(default_factory=dict)
+
+
+class DeclaredFigure(Section):
+    """A figure that the report draws instead of its usual ones.
+
+    Attributes
+    ----------
+    name : str
+        Of its files.
+    kind : {"best", "sweep", "traces"}
+        Bars of each family's best and last variant; bars of a metric for each level, a panel for
+        each family; mean series of some levels, likewise.
+    metric : str
+    along : str
+        The parameter or axis that varies.
+    schedulers : tuple of str
+        Families (labels without parameters) in order; default: all that vary along it, and for
+        ``best`` the others, too.
+    levels : tuple
+        The levels that are drawn; default: all.
+    limit : str or None
+        A metric drawn as a dashed line: the budget, say.
+    infinite : str
+        How an infinite level is called.
+    caption : str
+    """
+
+    name: str = Field(pattern=_NAME)
+    kind: Literal["best", "sweep", "traces"]
+    metric: str
+    along: str
+    schedulers: tuple[str, ...] = ()
+    levels: tuple[Any, ...] = ()
+    limit: str | None = None
+    infinite: str = "inf"
+    caption: str = ""
+
+
 class Content(Section):
     """The keys of a study file beside those of `Settings`."""
 
@@ -124,12 +195,15 @@ class Content(Section):
     schedulers: Any
     group: dict[str, dict[str, dict[str, Any]]] = Field(default_factory=dict)
     exclude: tuple[dict[str, Any], ...] = ()
+    only: str | None = None
     metrics: tuple[str, ...] = ()
     baseline: str | None = None
     timeout_s: float | None = Field(default=None, gt=0, le=1e8)
     claims: tuple[Claim, ...] = ()
     explanations: tuple[Explanation, ...] = ()
     readings: Readings | None = None
+    report: Report = Report()
+    figures: tuple[DeclaredFigure, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -244,7 +318,10 @@ def _complaint(
     if error["type"] == "missing":
         return "is missing."
     if error["type"] == "extra_forbidden":
-        inner = {"claims": Claim, "explanations": Explanation, "readings": Readings}
+        inner = {
+            "claims": Claim, "explanations": Explanation, "readings": Readings, "report": Report,
+            "figures": DeclaredFigure,
+        }  # fmt: skip
         fields = inner.get(str(error["loc"][0]), model).model_fields
         legal = (*fields, *(extra if fields is model.model_fields else ()))
         hint = did_you_mean(str(error["loc"][-1]), legal)

@@ -6,7 +6,7 @@ import importlib.util
 import itertools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +20,8 @@ from gridsched.schedulers.registry import make_scheduler, scheduler_class
 
 #: Keys of a scheduler's table beside its parameters.
 _OWN_KEYS = ("id", "label")
+#: More labels than this are shown by family.
+_MOST_LABELS = 12
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ class StudyScheduler:
         Name of the file it comes from, if it is none of gridsched's.
     path : tuple
         Where it stands in the study file.
+    family : str
+        The label without the parameters that vary.
+    varied : dict
+        Those parameters.
     """
 
     label: str
@@ -44,6 +50,8 @@ class StudyScheduler:
     parameters: Mapping[str, Any]
     policy: str | None
     path: tuple[str | int, ...]
+    family: str = ""
+    varied: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_schedulers(
@@ -62,6 +70,25 @@ def read_schedulers(
                 document.refuse(path, f"names {each.label!r} again; give it another label.")
             found.append(each)
     return tuple(found)
+
+
+def scheduler_texts(schedulers: Sequence[StudyScheduler]) -> list[str]:
+    """Return the labels; of more than a dozen, each family's in one text."""
+    if len(schedulers) <= _MOST_LABELS:
+        return [each.label for each in schedulers]
+    families: dict[str, list[StudyScheduler]] = {}
+    for each in schedulers:
+        families.setdefault(each.family, []).append(each)
+    return [_family_text(family, variants) for family, variants in families.items()]
+
+
+def _family_text(family: str, variants: Sequence[StudyScheduler]) -> str:
+    names = list(dict.fromkeys(name for each in variants for name in each.varied))
+    parts = []
+    for name in names:
+        values = dict.fromkeys(each.varied[name] for each in variants if name in each.varied)
+        parts.append(f"{name}={', '.join(map(str, values))}")
+    return f"{family}({'; '.join(parts)})" if parts else family
 
 
 def _variants(
@@ -103,6 +130,8 @@ def _variants(
             _all_parameters(document, path, table["id"], values),
             policy,
             path,
+            label,
+            dict(zip(varying, chosen, strict=True)),
         )
 
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.xml_writer import NetworkLinks
 from gridsched.workloads.bag import BagOfTasks
+from gridsched.workloads.utility_day import UtilityDay
 
 
 class Section(BaseModel):
@@ -36,8 +37,12 @@ class WorkloadFile(Section):
     files: str | None = None
 
 
+class NoPlatform(Section):
+    """The platform section where the workload's generator makes the platform, too."""
+
+
 class Settings(Section):
-    """How a run is done; the fields are those of `Scenario`."""
+    """How a run is done; the fields are those of `Scenario`, besides `MEASURE_SETTINGS`."""
 
     driver: Literal["simgrid", "reference"] = "simgrid"
     network: Literal["platform", "none"] | None = None
@@ -47,6 +52,13 @@ class Settings(Section):
     hosts_off: tuple[str, ...] = ()
     way: Literal["auto", "maestro", "actors"] = "auto"
     cfg: tuple[str, ...] = ()
+    series_step_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+
+#: Settings that say what is kept of a run, and not how it is done.
+MEASURE_SETTINGS = ("series_step_s",)
+#: Settings that a scenario's text lacks where they are not set: they are newer than stored runs.
+LATER_SETTINGS = ("series_step_s",)
 
 
 def _dataclass_fields(cls: type) -> dict[str, Any]:
@@ -71,14 +83,25 @@ PlatformTable = create_model(
     seed=_OWN_SEED,
 )
 
-Bag = create_model(
-    "Bag",
-    __base__=Section,
-    generator=(Literal["bag"], ...),
-    **{
-        name: (field.annotation, field)
-        for name, field in BagOfTasks.model_fields.items()
-        if name not in ("kind", "seed", "replicate")
-    },
-    seed=_OWN_SEED,
-)
+
+def _generated(name: str, model: type[BaseModel]) -> type[BaseModel]:
+    """Return the section of a workload generator with the parameters of `model`."""
+    return create_model(
+        f"{name.capitalize()}Workload",
+        __base__=Section,
+        generator=(Literal[name], ...),
+        **{
+            key: (field.annotation, field)
+            for key, field in model.model_fields.items()
+            if key not in ("kind", "seed", "replicate")
+        },
+        seed=_OWN_SEED,
+    )
+
+
+#: Generators whose workload comes with its platform, and what checks their keys together.
+SYSTEM_GENERATORS: dict[str, type[BaseModel]] = {"utility": UtilityDay}
+WORKLOAD_GENERATORS = {
+    name: _generated(name, model)
+    for name, model in {"bag": BagOfTasks, **SYSTEM_GENERATORS}.items()
+}

@@ -29,7 +29,7 @@ import numpy as np
 from gridsched import __version__
 from gridsched.errors import GridschedError, InputError, MissingDependency, ProcessLost
 from gridsched.experiment.canonical import RESULTS_VERSION
-from gridsched.experiment.measure import measure
+from gridsched.experiment.measure import measure, measure_series
 from gridsched.experiment.run import RunResult, run
 from gridsched.experiment.scenario_maker import ScenarioMaker
 from gridsched.experiment.segments import SegmentWriter, cannot_write
@@ -125,6 +125,8 @@ def perform(
         with _time_limit(timeout_s if scenario.driver == "reference" else None):
             result = _insistently(scenario)
         metrics = measure(result)
+        step_s = job.scenario["settings"].get("series_step_s")
+        series = None if step_s is None else measure_series(result, step_s)
     except MissingDependency:
         raise
     except RunTimeout:
@@ -138,7 +140,8 @@ def perform(
     if error is not None:
         return failed_row(job, error, time.perf_counter() - began), None
     timing = {**result.timing, **_where_and_when(time.perf_counter() - began)}
-    return _row(job, None, metrics, timing, result), result
+    row = _row(job, None, metrics, timing, result)
+    return row if series is None else {**row, "series": series}, result
 
 
 def _insistently(scenario: Any) -> RunResult:
@@ -182,14 +185,18 @@ def _row(
     job: Job, error: str | None, metrics: Mapping[str, Any], timing: Mapping[str, Any],
     result: RunResult | None,
 ) -> dict[str, Any]:  # fmt: skip
-    warnings = [] if result is None else list(result.trace.platform.warnings)
+    provenance = {**versions(), "warnings": []}
+    if result is not None:
+        provenance["warnings"] = list(result.trace.platform.warnings)
+        if result.trace.delegated_to:
+            provenance["delegated_to"] = result.trace.delegated_to
     return {
         "run_id": job.run_id,
         "status": "finished" if error is None else "failed",
         "error": error,
         "metrics": metrics,
         "scenario": job.scenario,
-        "provenance": {**versions(), "warnings": warnings},
+        "provenance": provenance,
         "timing": timing,
     }
 

@@ -12,7 +12,24 @@ replicate; `where` chooses the cells.
 ``worst_rank``             the highest rank of `scheduler` by its mean in any cell; 1 is the least
 ``rises_along``            number of cells in which ``percent_more`` is larger at the second value
                            of the axis `along` than at the first
+``ratio``                  mean of `metric` of `scheduler` over the mean of `against_metric` of
+                           `against` (default: the same) in `against_where`
+``best_level``             the level of `along` (a parameter of the family `scheduler`, or an axis)
+                           with the largest mean of `metric`
+``best_level_steps``       by how many levels that of `scheduler` lies above that of `against`
+``best_over_last``         how much more the best level has than the last one [%]; with `against`,
+                           by how much more than that family's gain [points of percent]
+``spread``                 largest minus least mean of `levels`, over the largest [%]
+``least_rise``             the smallest rise from one of `levels` to the next [%]
+``hours_later``            how much later `scheduler` has used `share` of its budget than `against`
+``percent_of_budget_used`` share of the budget used in `hours` [%]; with `against_hours`, minus that
+                           used in these
 =========================  ======================================================================
+
+Those of levels have percentile bootstrap intervals over replicates where no t-interval exists
+(``best_level``, ``best_level_steps``, ``spread``); a level's interval tells which levels could as
+well be the best. With `variant`, `scheduler` and `against` may be families: the variant with the
+largest or least mean of a metric is taken. Our number is multiplied by `scale`.
 
 `against` is a label, or ``best_other``: in each cell the scheduler with the least mean besides
 `scheduler`. It is chosen by the same runs, so that its lead is a little overestimated.
@@ -21,7 +38,8 @@ replicate; `where` chooses the cells.
 for a difference, not certainly on the other side of 0 (our interval excludes 0 and the paper's sign
 is the other). It has the *direction only* if the sign agrees. A claim with a number of which only
 the order is asked can at best have the direction. A claim without number of which the order is
-asked is reproduced if the order holds. Everything else is *not reproduced*.
+asked is reproduced if the order holds, or, where it says so, may hold (a tie: our interval does not
+exclude it). Everything else is *not reproduced*.
 """
 
 from __future__ import annotations
@@ -36,7 +54,8 @@ import pandas as pd
 from gridsched.errors import InputError
 from gridsched.experiment.study_axes import full_name
 from gridsched.experiment.study_document import Claim
-from gridsched.report import statistics
+from gridsched.report import claims_sweeps, statistics
+from gridsched.report.claim_values import Measured, chosen_variant, where_of
 from gridsched.report.statistics import Interval, t_interval
 from gridsched.report.study_layout import axis_text
 from gridsched.report.study_results import StudyResults, restricted
@@ -46,18 +65,11 @@ NO_DATA = "no data"
 BEST_OTHER = "best_other"
 STATISTICS = (
     "mean", "percent_more", "largest_percent_more", "smallest_percent_more", "worst_rank",
-    "rises_along",
+    "rises_along", *claims_sweeps.MEASURES,
 )  # fmt: skip
-_DIFFERENCES = STATISTICS[1:4]
+#: Statistics with a sign.
+DIFFERENCES = (*STATISTICS[1:4], *claims_sweeps.DIFFERENCES)
 _RUN_ID = re.compile(r"[0-9a-f]{8,32}")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Our number for a claim: its interval and, in words, what it is of."""
-
-    interval: Interval
-    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,8 +137,41 @@ def measure_claim(results: StudyResults, claim: Claim) -> Measured:
     InputError
         If the claim names an unknown statistic, scheduler or axis.
     """
+    text = ""
+    if claim.variant:
+        claim, text = _with_variants(results, claim)
     _check(results, claim)
-    where = _where(results, claim)
+    if claim.statistic in claims_sweeps.MEASURES:
+        measured = claims_sweeps.measure_sweep(results, claim)
+        text = text or str(claim.scheduler)
+    else:
+        measured = _of_cells(results, claim)
+    detail = "; ".join(filter(None, [text, measured.detail]))
+    return Measured(_scaled(measured.interval, claim.scale), detail)
+
+
+def _with_variants(results: StudyResults, claim: Claim) -> tuple[Claim, str]:
+    """Return a claim with labels for its families, and which these are."""
+    where = where_of(results, claim.where)
+    found = {
+        name: chosen_variant(results, getattr(claim, name), claim.variant, where)
+        for name in ("scheduler", "against")
+        if getattr(claim, name) not in (None, BEST_OTHER)
+    }
+    new = [label for name, label in found.items() if label != getattr(claim, name)]
+    return claim.model_copy(update=found), ", ".join(dict.fromkeys(new))
+
+
+def _scaled(interval: Interval, scale: float) -> Interval:
+    low, high = sorted((scale * interval.low, scale * interval.high))
+    return Interval(scale * interval.mean, low, high, interval.count)
+
+
+def _of_cells(results: StudyResults, claim: Claim) -> Measured:
+    """Return our number for a claim about the cells that its `where` chooses."""
+    if claim.metric not in results.plain:
+        return Measured(t_interval([]), f"no run has {claim.metric}")
+    where = where_of(results, claim.where)
     chosen = restricted(results.plain, where)
     cells = results.cell_axes
     labels = None if claim.statistic == "worst_rank" or claim.against == BEST_OTHER else [
@@ -155,31 +200,19 @@ def _check(results: StudyResults, claim: Claim) -> None:
         )
     if claim.scheduler is None:
         raise InputError(f"{place}: names no scheduler.")
+    if claim.statistic in claims_sweeps.MEASURES:
+        return
+    if claim.scheduler not in results.labels:
+        raise InputError(
+            f"{place}: scheduler is {claim.scheduler!r}, of which there are variants. Choose one "
+            f"by 'variant', or by its label: {', '.join(results.labels)}."
+        )
     if claim.statistic not in ("mean", "worst_rank"):
         legal = (BEST_OTHER, *results.labels)
         if claim.against not in legal:
             raise InputError(f"{place}: against is {claim.against!r}. Legal: {', '.join(legal)}.")
     if claim.statistic == "rises_along" and claim.along is None:
         raise InputError(f"{place}: rises_along needs the key 'along', the name of an axis.")
-
-
-def _where(results: StudyResults, claim: Claim) -> dict[str, tuple[Any, ...]]:
-    axes = [axis.name for axis in results.study.axes]
-    chosen: dict[str, tuple[Any, ...]] = {}
-    for name, value in flat(claim.where).items():
-        axis = full_name(name, axes)
-        is_value = value in results.values_of(axis)
-        chosen[axis] = (value,) if is_value or not isinstance(value, tuple) else value
-    return chosen
-
-
-def flat(where: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested tables of axis values with dotted names; `prefix` stands before each."""
-    found: dict[str, Any] = {}
-    for key, value in where.items():
-        name = prefix + key
-        found |= flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
-    return found
 
 
 @dataclass(frozen=True)
@@ -280,8 +313,11 @@ def verdict_of(claim: Claim, ours: Interval) -> str:
     """Return the verdict for our number; see the module's text for the rules."""
     if math.isnan(ours.mean):
         return NO_DATA
-    is_difference = claim.statistic in _DIFFERENCES
+    is_difference = claim.statistic in DIFFERENCES
     has_direction = _has_direction(claim, ours)
+    if claim.tolerance == "order_or_tie":
+        may_tie = ours.low <= 0 <= ours.high or ours.mean == 0
+        return REPRODUCED if has_direction or may_tie else MISSED
     if claim.tolerance == "order":
         if not has_direction:
             return MISSED

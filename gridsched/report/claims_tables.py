@@ -9,7 +9,15 @@ from typing import Any
 
 import pandas as pd
 
-from gridsched.report.claims import DIRECTION, MISSED, NO_DATA, REPRODUCED, Finding, flat
+from gridsched.report.claim_values import flat
+from gridsched.report.claims import (
+    DIFFERENCES,
+    DIRECTION,
+    MISSED,
+    NO_DATA,
+    REPRODUCED,
+    Finding,
+)
 from gridsched.report.study_layout import axis_text
 from gridsched.report.study_tables import TextTable
 
@@ -31,7 +39,7 @@ def finding_cells(finding: Finding) -> list[str]:
 
 
 def _is_signed(finding: Finding) -> bool:
-    return finding.claim.statistic.endswith("percent_more")
+    return finding.claim.statistic in DIFFERENCES
 
 
 def _paper(finding: Finding) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ PARTS = (
 
 #: Parts smaller than this share of the largest bar are left out of the legend.
 LEAST_SEEN = 0.002
+Best = Callable[..., float]
 
 
 def _number(row: Mapping[str, Any], name: str) -> float:
@@ -50,6 +51,9 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
     columns: dict[str, list] = {"scheduler": [str(row["scheduler"]) for row in rows]}
     for name in ("makespan_s", "energy_model_j", *parts):
         columns[name] = [_number(row, name) for row in rows]
+    for name in ("utility", "window_utility", "window_energy_j"):
+        if any(name in row for row in rows):
+            columns[name] = [_number(row, name) for row in rows]
     for k, total in enumerate(columns["energy_model_j"]):
         for name in parts:  # a part that was not reported is 0 where there is a total
             if math.isnan(columns[name][k]) and not math.isnan(total):
@@ -64,7 +68,10 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
 def comparison_bars(
     rows: Sequence[Mapping[str, Any]], path: str | Path, *, title: str = "", force: bool = False
 ) -> None:
-    """Draw energy [J], divided into its parts, and makespan [s] of each scheduler.
+    """Draw energy [J], divided into its parts, and makespan [s] or utility of each scheduler.
+
+    Where the rows have a utility it takes the makespan's place; where they have those of a window
+    (``window_utility``, ``window_energy_j``), utility and energy are the window's.
 
     Parameters
     ----------
@@ -91,9 +98,17 @@ def comparison_bars(
     columns = _columns(rows)
     with style():
         figure = new_figure(9.0, 1.5 + 0.34 * len(rows))
-        energy, makespan = figure.subplots(1, 2, sharey=True)
-        _draw_energy(energy, columns)
-        _draw_makespan(makespan, columns)
+        energy, other = figure.subplots(1, 2, sharey=True)
+        if "window_energy_j" in columns:
+            _draw_bars(energy, columns["window_energy_j"], "Energy in the window", "J")
+        else:
+            _draw_energy(energy, columns)
+        if "utility" in columns:
+            name = "window_utility" if "window_utility" in columns else "utility"
+            where = " in the window" if name == "window_utility" else ""
+            _draw_bars(other, columns[name], f"Utility earned{where}", best=max)
+        else:
+            _draw_bars(other, columns["makespan_s"], "Makespan [s]")
         energy.set_yticks(range(len(rows)), columns["scheduler"])
         energy.invert_yaxis()
         handles, labels = energy.get_legend_handles_labels()
@@ -120,21 +135,27 @@ def _draw_energy(axes: Axes, columns: dict[str, list]) -> None:
     _finish(axes, totals / factor, f"Energy [{unit}]")
 
 
-def _draw_makespan(axes: Axes, columns: dict[str, list]) -> None:
-    values = np.array(columns["makespan_s"])
+def _draw_bars(
+    axes: Axes, values: Sequence[float], label: str, unit: str = "", best: Best = min
+) -> None:
+    """Draw one bar for each scheduler; `unit` gets a prefix, and `best` tells the best value."""
+    drawn = np.array(values)
+    if unit:
+        factor, unit = prefixed(unit, float(np.nanmax(drawn, initial=0.0)))
+        drawn, label = drawn / factor, f"{label} [{unit}]"
     axes.barh(
-        range(len(values)), np.nan_to_num(values), height=0.68, linewidth=0.6,
+        range(len(drawn)), np.nan_to_num(drawn), height=0.68, linewidth=0.6,
         facecolor="#7d97b2", edgecolor="#303030",
     )  # fmt: skip
-    _finish(axes, values, "Makespan [s]")
+    _finish(axes, drawn, label, best)
 
 
-def _finish(axes: Axes, values: np.ndarray, label: str) -> None:
+def _finish(axes: Axes, values: np.ndarray, label: str, best: Best = min) -> None:
     """Write each value beside its bar, the best one in bold; name failed runs."""
     largest = float(np.nanmax(values, initial=0.0)) or 1.0
-    best = np.nanmin(values, initial=math.inf)
+    best_value = best(values[~np.isnan(values)], default=math.nan)
     for place, value in enumerate(values):
-        failed, is_best = math.isnan(value), value == best and len(values) > 1
+        failed, is_best = math.isnan(value), value == best_value and len(values) > 1
         axes.text(
             0.012 * largest + (0.0 if failed else value), place,
             "failed" if failed else f"{value:,.4g}" + (" (best)" if is_best else ""),

@@ -16,7 +16,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MultipleLocator
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.output_files import check_writable, write_whole
@@ -144,3 +144,26 @@ def time_axis(axes: Axes, horizon_s: float) -> None:
     axes.set_xlim(0.0, horizon_s if horizon_s > 0 else 1.0)
     axes.set_xlabel("Time [s]")
     plain_numbers(axes.xaxis)
+
+
+def hours_axis(axes: Axes, begin_s: float, end_s: float) -> None:
+    """Make x a time axis of a day or several, in hours; of less than an hour in seconds.
+
+    Parameters
+    ----------
+    axes : Axes
+        Drawn over seconds.
+    begin_s, end_s : float
+        Limits [s].
+    """
+    hours = (end_s - begin_s) / 3600.0
+    axes.set_xlim(begin_s, end_s)
+    if hours < 1:
+        axes.set_xlabel("Time [s]")
+        plain_numbers(axes.xaxis)
+        return
+    steps = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 168, 672)
+    step = next((step for step in steps if hours / step <= 14), 8760)
+    axes.xaxis.set_major_locator(MultipleLocator(step * 3600.0))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 3600:,.10g}"))
+    axes.set_xlabel("Time [h]")

@@ -4,6 +4,7 @@ from gridsched.report.comparison_figure import comparison_bars
 from gridsched.report.figure_file import check_figure_path, check_target
 from gridsched.report.gantt_figure import gantt
 from gridsched.report.power_figure import power
+from gridsched.report.run_trace_figure import run_trace
 from gridsched.report.workload_figure import workload_overview
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "comparison_bars",
     "gantt",
     "power",
+    "run_trace",
     "workload_overview",
 ]

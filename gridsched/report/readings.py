@@ -25,7 +25,8 @@ from gridsched.errors import InputError
 from gridsched.experiment.study_axes import full_name
 from gridsched.experiment.study_document import Claim
 from gridsched.report import statistics
-from gridsched.report.claims import BEST_OTHER, flat
+from gridsched.report.claim_values import flat
+from gridsched.report.claims import BEST_OTHER
 from gridsched.report.study_layout import axis_name, axis_text, value_text
 from gridsched.report.study_results import StudyResults
 from gridsched.report.study_tables import TextTable

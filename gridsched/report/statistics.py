@@ -6,7 +6,7 @@ replicate is free of their chance; its interval is much shorter than that of two
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 #: Confidence of all intervals that gridsched prints.
 CONFIDENCE = 0.95
+#: Samples of a bootstrap, and the seed of their draw.
+RESAMPLES, BOOTSTRAP_SEED = 4000, 20140519
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,63 @@ def t_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
     deviation = float(sample.std(ddof=1)) if len(sample) > 1 else np.nan
     half = float(half_widths(deviation, len(sample), confidence))
     return Interval(mean, mean - half, mean + half, len(sample))
+
+
+def ratio_of_means(
+    numerator: ArrayLike, denominator: ArrayLike, confidence: float = CONFIDENCE
+) -> Interval:
+    """Return the mean of one sample over that of another, paired with it.
+
+    Parameters
+    ----------
+    numerator, denominator : array_like
+        Paired values; pairs with a nan do not count.
+    confidence : float
+        Confidence of the interval.
+
+    Notes
+    -----
+    Student's interval of the linearised ratio r: half-width ``t(n - 1) s / (sqrt(n) |mean of
+    denominator|)``, s being the standard deviation of ``numerator - r denominator``.
+    """
+    pairs = np.column_stack([numerator, denominator]).astype(np.float64)
+    above, below = pairs[~np.isnan(pairs).any(axis=1)].T
+    if not len(below) or below.mean() == 0:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    ratio = float(above.mean() / below.mean())
+    deviation = float((above - ratio * below).std(ddof=1)) if len(below) > 1 else np.nan
+    half = float(half_widths(deviation, len(below), confidence)) / abs(float(below.mean()))
+    return Interval(ratio, ratio - half, ratio + half, len(below))
+
+
+def bootstrap_interval(
+    table: ArrayLike,
+    of_means: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """Return a function of several paired means with its percentile bootstrap interval.
+
+    For what has no t-interval: which level has the largest mean, or how far means spread.
+
+    Parameters
+    ----------
+    table : array_like, shape (replicates, columns)
+        Paired samples.
+    of_means : callable
+        From means of shape (n, columns) to n numbers.
+    confidence : float
+        Confidence of the interval; its ends are numbers that occurred.
+    """
+    sample = np.asarray(table, dtype=np.float64)
+    value, n = float(of_means(sample.mean(axis=0)[None])[0]), len(sample)
+    if n < 2:
+        return Interval(value, np.nan, np.nan, n)
+    counts = np.random.default_rng(BOOTSTRAP_SEED).multinomial(n, np.full(n, 1 / n), RESAMPLES)
+    outside = (1 - confidence) / 2
+    low, high = np.quantile(
+        of_means(counts @ sample / n), [outside, 1 - outside], method="inverted_cdf"
+    )
+    return Interval(value, float(low), float(high), n)
 
 
 def group_intervals(

@@ -24,7 +24,7 @@ from gridsched.report.study_layout import (
 )
 from gridsched.report.study_results import StudyResults
 
-_UNITS = {"_s": "s", "_j": "J", "_flops": "flop"}
+_UNITS = {"_s": "s", "_j": "J", "_js": "J s", "_flops": "flop"}
 _ENERGIES = ("energy_j", "energy_model_j")
 
 
@@ -39,8 +39,15 @@ class StudyFigure:
     data: pd.DataFrame
 
 
+def is_share(metric: str) -> bool:
+    """Whether a metric says by which share something else is exceeded; it is shown in percent."""
+    return metric.endswith("_above_bound")
+
+
 def metric_unit(metric: str) -> str:
-    """Return the unit that a metric's name ends with; empty if it is a pure number."""
+    """Return the unit in which a metric is shown; empty if it is a pure number."""
+    if is_share(metric):
+        return "%"
     return next((unit for end, unit in _UNITS.items() if metric.endswith(end)), "")
 
 
@@ -55,7 +62,7 @@ def figures_of(results: StudyResults, layout: Layout) -> Iterator[StudyFigure]:
     """Yield the figures of a study, one at a time; draw and save each within `style`."""
     metrics = list(results.distinct_metrics)[:4]
     group = [*results.cell_axes, "scheduler"]
-    means = {name: statistics.group_intervals(results.finished, group, name) for name in metrics}
+    means = {name: statistics.group_intervals(results.shown, group, name) for name in metrics}
     for page_number, page in enumerate(layout.page_values(), start=1):
         suffix = f"-{page_number}" if layout.n_pages > 1 else ""
         for metric in metrics:
@@ -64,7 +71,7 @@ def figures_of(results: StudyResults, layout: Layout) -> Iterator[StudyFigure]:
             for metric in metrics:
                 yield _sweep(layout, page, metric, means[metric], suffix)
         if len(results.labels) > 1:
-            for metric in metrics:
+            for metric in (name for name in metrics if not is_share(name)):
                 yield _boxes(results, layout, page, metric, suffix)
         energy = next((name for name in _ENERGIES if name in metrics), None)
         if energy and "makespan_s" in metrics:
@@ -116,7 +123,9 @@ def _places(layout: Layout, table: pd.DataFrame) -> np.ndarray:
 
 def _scale(means: pd.DataFrame, metric: str) -> tuple[float, str]:
     unit = metric_unit(metric)
-    factor, unit = prefixed(unit, float(means["mean"].max())) if unit == "J" else (1.0, unit)
+    factor = 0.01 if is_share(metric) else 1.0
+    if unit in ("J", "J s"):
+        factor, unit = prefixed(unit, float(means["mean"].max()))
     return factor, f"{metric_name(metric)} [{unit}]" if unit else metric_name(metric)
 
 
@@ -201,7 +210,7 @@ def _boxes(
 ) -> StudyFigure:
     figure, panels = _grid(layout, page)
     pairs = statistics.paired_differences(
-        results.finished, results.cell_axes, metric, results.baseline
+        results.shown, results.cell_axes, metric, results.baseline
     )
     looks = [look for look in layout.looks if not look.is_baseline]
     width = 0.84 / len(looks)

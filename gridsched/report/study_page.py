@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -11,6 +12,8 @@ from gridsched.report.study_tables import TextTable
 
 #: Longer tables are cut on the page; the CSV beside it holds all rows.
 MAX_ROWS = 200
+#: A number, perhaps with its interval, the count behind it, or a percent sign; not "29 tasks".
+_NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?( ± \S+)?( %)?( \(\d+\))?$")
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -152,7 +155,7 @@ def table_html(table: TextTable, *, heading: bool = True, csv: str = "") -> str:
 
 def _is_number_column(rows: Sequence[Sequence[str]], k: int) -> bool:
     texts = [row[k] for row in rows if k < len(row) and row[k] not in ("", "-")]
-    return bool(texts) and all(text[0] in "+-0123456789" for text in texts)
+    return bool(texts) and all(map(_NUMBER.match, texts))
 
 
 def _cell(tag: str, text: str, is_number: bool) -> str:

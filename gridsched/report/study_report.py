@@ -13,13 +13,16 @@ import pandas as pd
 from PIL import Image  # matplotlib needs it, too
 
 from gridsched.errors import InputError
+from gridsched.experiment.row_table import SERIES_PREFIX
 from gridsched.output_files import write_whole
+from gridsched.report.agreement import agreement_frame, agreement_table
 from gridsched.report.claims import Finding
 from gridsched.report.claims_tables import claims_html, claims_markdown, counts_text, findings_frame
 from gridsched.report.csv_tables import csv_text
+from gridsched.report.declared_figures import declared_figures
 from gridsched.report.figure_file import FORMATS, style
 from gridsched.report.readings import Reading, readings_frame, readings_table
-from gridsched.report.study_figures import StudyFigure, figures_of
+from gridsched.report.study_figures import StudyFigure, figures_of, is_share
 from gridsched.report.study_layout import MAX_PAGES, layout_of
 from gridsched.report.study_page import (
     Part,
@@ -45,8 +48,9 @@ from gridsched.report.traces_figure import traces_figures
 #: Width and number of colours of the figures on the page; the files beside it have more.
 _PAGE_PIXELS, _PAGE_COLOURS = 1400, 64
 _HEADINGS = {
-    "bars": "Means", "sweep": "Sweeps", "boxes": "Paired differences",
-    "pareto": "Energy against makespan", "trace": "Finished tasks over time",
+    "declared": "The study's figures", "bars": "Means", "sweep": "Sweeps",
+    "boxes": "Paired differences", "pareto": "Energy against makespan",
+    "trace": "Finished tasks over time",
 }  # fmt: skip
 
 
@@ -132,21 +136,28 @@ def _page(
     readings: Sequence[Reading],
 ) -> str:
     study = results.study
-    _write_csv(folder / "runs.csv", results.runs.drop(columns=["scenario", "provenance"]))
+    left_out = [name for name in results.runs if name.startswith(SERIES_PREFIX)]
+    runs = results.runs.drop(columns=["scenario", "provenance", *left_out])
+    _write_csv(folder / "runs.csv", runs)
     parts = [Part("run", "What was run", _what_was_run(results, findings))]
     if readings:
         _write_csv(folder / "readings.csv", readings_frame(readings))
         tables = [table_html(table) for table in readings_table(results, readings)]
         parts.append(Part("readings", "Readings", "\n".join(tables)))
-    if len(results.finished):
+    if len(results.shown):
         parts.append(Part("figures", "Figures", _figures(results, folder, shown_folder)))
     if findings:
         _write_csv(folder / "claims.csv", findings_frame(findings))
         title = f"{study.name}: the paper's claims beside our runs"
         write_whole(folder / "claims.md", claims_markdown(findings, title), force=True)
         parts.append(Part("claims", "Claims", claims_html(findings)))
-    if len(results.finished):
+    if len(results.shown):
         parts.append(Part("tables", "Tables", _tables(results, folder, shown_folder)))
+    agreement = agreement_frame(results)
+    if len(agreement):
+        _write_csv(folder / "agreement.csv", agreement)
+        table = table_html(agreement_table(agreement), heading=False)
+        parts.append(Part("agreement", "Both drivers", table))
     if len(results.failed):
         failures = failure_table(results)
         parts.append(Part("failed", "Failed runs", table_html(failures, heading=False)))
@@ -197,13 +208,15 @@ def _figures(results: StudyResults, folder: Path, shown_folder: str) -> str:
     layout = layout_of(results)
     parts: dict[str, list[str]] = {}
     with style():
-        for figure in chain(figures_of(results, layout), traces_figures(results, layout)):
+        usual = figures_of(results, layout)
+        drawn = declared_figures(results) if results.study.figures else usual
+        for figure in chain(drawn, traces_figures(results, layout)):
             parts.setdefault(figure.kind, []).append(_save(figure, folder, shown_folder))
     notes = []
     for name, same in results.distinct_metrics.items():
         if same:
             notes.append(f"{', '.join(same)}: not drawn, equal to {name} within 1e-6.")
-    if layout.n_pages > MAX_PAGES:
+    if layout.n_pages > MAX_PAGES and not results.study.figures:
         notes.append(
             f"The first {MAX_PAGES} of {layout.n_pages} combinations of "
             f"{', '.join(layout.pages)} are drawn; the tables hold all."
@@ -257,11 +270,11 @@ def _numbered(results: StudyResults, folder: Path) -> Iterator[tuple[TextTable, 
         means = mean_frame(results, metric)
         _write_csv(folder / f"means-{metric}.csv", means)
         yield mean_table(results, metric, means), f"means-{metric}.csv"
-        if len(results.labels) > 1 and metric in results.distinct_metrics:
+        if len(results.labels) > 1 and metric in results.distinct_metrics and not is_share(metric):
             differences = difference_frame(results, metric)
             _write_csv(folder / f"differences-{metric}.csv", differences)
             table = difference_table(results, metric, differences)
-            if table.rows:
+            if differences["mean"].notna().any():  # nothing is above a baseline of 0 by a share
                 yield table, f"differences-{metric}.csv"
 
 

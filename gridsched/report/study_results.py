@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from gridsched.errors import InputError
+from gridsched.experiment.derived import with_derived
 from gridsched.experiment.run_filter import run_filter
 from gridsched.experiment.store import Store
 from gridsched.experiment.study import Study
@@ -28,7 +29,8 @@ class StudyResults:
     ----------
     study : Study
     runs : DataFrame
-        As `Store.rows` gives it: ``run_id``, ``status``, ``error``, the axes, the metrics.
+        As `Store.rows` gives it: ``run_id``, ``status``, ``error``, the axes, the metrics; and
+        the derived metrics that the study names.
     damage : list of str
         What the store found damaged.
     place : str
@@ -47,13 +49,18 @@ class StudyResults:
 
     @property
     def varying_axes(self) -> list[str]:
-        """Those of `cell_axes` with more than one value."""
-        return [a.name for a in self.study.axes if a.name != "scheduler" and len(a.values) > 1]
+        """Those of `cell_axes` of which the report shows more than one value."""
+        return [name for name in self.cell_axes if len(self.shown_values(name)) > 1]
 
     @property
     def labels(self) -> list[str]:
         """The schedulers' labels in the study's order."""
         return [scheduler.label for scheduler in self.study.schedulers]
+
+    @property
+    def varied_parameters(self) -> list[str]:
+        """The schedulers' parameters that vary within a family of labels."""
+        return list(dict.fromkeys(n for each in self.study.schedulers for n in each.varied))
 
     @property
     def baseline(self) -> str:
@@ -64,6 +71,11 @@ class StudyResults:
     def finished(self) -> pd.DataFrame:
         """The runs that have metrics."""
         return self.runs[self.runs["status"] == "finished"]
+
+    @cached_property
+    def shown(self) -> pd.DataFrame:
+        """Those of `finished` that the study's report is of; its tables and figures show them."""
+        return restricted(self.finished, self.study.report_where)
 
     @cached_property
     def failed(self) -> pd.DataFrame:
@@ -80,9 +92,9 @@ class StudyResults:
         """The metrics that are not all alike, each with those that agree with it to 1e-6."""
         kept: dict[str, list[str]] = {}
         for name in self.metrics:
-            values = self.finished[name]
+            values = self.shown[name]
             for other in kept:
-                reference = self.finished[other]
+                reference = self.shown[other]
                 if len(values) and ((values - reference).abs() <= _SAME * reference.abs()).all():
                     kept[other].append(name)
                     break
@@ -104,11 +116,20 @@ class StudyResults:
         """Return the values of an axis in the study's order."""
         return next(each.values for each in self.study.axes if each.name == axis)
 
+    def shown_values(self, axis: str) -> tuple[Any, ...]:
+        """Return those values of an axis that the study's report is of."""
+        return self.study.report_where.get(axis, self.values_of(axis))
+
     def matching(self, text: str) -> pd.DataFrame:
         """Return the runs that an expression as for ``--only`` means."""
         if text not in self._masks:  # claims share their explanations' expressions
             self._masks[text] = self._mask(run_filter(text, self.study.axis_names))
         return self.runs[self._masks[text]]
+
+    @cached_property
+    def memo(self) -> dict[Any, pd.Series]:
+        """What `claim_values.replicate_values` has found; claims and figures ask again."""
+        return {}
 
     @cached_property
     def _masks(self) -> dict[str, list[bool]]:
@@ -186,4 +207,5 @@ def read_results(path: str, study: Study | None = None) -> StudyResults:
             f"{path}: holds no run of the study {chosen.name!r} as it is now; "
             "'gridsched study run' fills it."
         )
-    return StudyResults(chosen, runs, list(store.damage), str(path))
+    damage = list(store.damage)
+    return StudyResults(chosen, with_derived(runs, chosen, store.inputs()), damage, str(path))

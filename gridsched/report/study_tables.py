@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from gridsched.experiment.bounds import BOUND_METRICS
+from gridsched.experiment.study_schedulers import scheduler_texts
 from gridsched.report import statistics
-from gridsched.report.study_figures import metric_name, metric_unit
+from gridsched.report.study_figures import is_share, metric_name, metric_unit
 from gridsched.report.study_layout import axis_name, value_text
 from gridsched.report.study_results import StudyResults
 
@@ -78,10 +80,13 @@ def _plain(value: float, digits: int, sign: str) -> str:
 
 def axes_table(results: StudyResults) -> TextTable:
     """Return the axes of a study with their values."""
-    rows = [
-        [axis_name(axis.name), str(len(axis.values)), ", ".join(map(value_text, axis.values))]
-        for axis in results.study.axes
-    ]
+    rows = []
+    for axis in results.study.axes:
+        is_scheduler = axis.name == "scheduler"
+        shown = scheduler_texts(results.study.schedulers) if is_scheduler else axis.values
+        rows.append(
+            [axis_name(axis.name), str(len(axis.values)), ", ".join(map(value_text, shown))]
+        )
     rows.append(["replicate", str(results.study.replicates), f"seed {results.study.seed}"])
     return TextTable("Axes", ["axis", "values", ""], rows)
 
@@ -89,13 +94,13 @@ def axes_table(results: StudyResults) -> TextTable:
 def mean_frame(results: StudyResults, metric: str) -> pd.DataFrame:
     """Return mean and interval of a metric for each cell and scheduler."""
     group = [*results.cell_axes, "scheduler"]
-    return statistics.group_intervals(results.finished, group, metric)
+    return statistics.group_intervals(results.shown, group, metric)
 
 
 def difference_frame(results: StudyResults, metric: str) -> pd.DataFrame:
     """Return mean and interval of the paired differences from the baseline [%]."""
     pairs = statistics.paired_differences(
-        results.finished, results.cell_axes, metric, results.baseline
+        results.shown, results.cell_axes, metric, results.baseline
     )
     group = [*results.cell_axes, "scheduler"]
     return statistics.group_intervals(pairs, group, "difference_percent")
@@ -106,7 +111,24 @@ def mean_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextT
     unit = metric_unit(metric)
     title = f"{metric_name(metric)} [{unit}]" if unit else metric_name(metric)
     note = f"Mean ± half-width of the 95 % interval of {results.study.replicates} replicates."
+    if metric in BOUND_METRICS:
+        note += f" {_bound_note(results, metric)}"
+    if is_share(metric):
+        frame = frame.assign(**{name: 100 * frame[name] for name in ("mean", "low", "high")})
     return _pivoted(results, frame, results.labels, title, note, signed=False)
+
+
+def _bound_note(results: StudyResults, metric: str) -> str:
+    """Return what the bound is, and whether that of energy counts idle power."""
+    text = "The bound is the least possible for this bag on this platform, with divisible tasks"
+    if not metric.startswith("energy"):
+        return f"{text}."
+    counted = set(results.runs["energy_bound_counts_idle"])
+    idle = {
+        (True,): "it counts the idle power of every host to the end",
+        (False,): "it does not count idle power, as some of the schedulers may switch hosts off",
+    }.get(tuple(counted), "it counts idle power where no scheduler may switch hosts off")
+    return f"{text}; {idle}."
 
 
 def difference_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextTable:
@@ -129,7 +151,9 @@ def _pivoted(
     *,
     signed: bool,
 ) -> TextTable:
-    axes = results.varying_axes
+    axes, parameters = results.varying_axes, results.varied_parameters
+    variants = {each.label: each for each in results.study.schedulers}
+    families = list(dict.fromkeys(variants[label].family for label in labels))
     texts: dict[tuple, dict[str, str]] = {}
     keys = list(zip(*(frame[axis] for axis in axes), strict=True)) or [()] * len(frame)
     columns = (frame[name].tolist() for name in ("scheduler", "mean", "low", "high", "count"))
@@ -137,27 +161,29 @@ def _pivoted(
         text = number_text(mean, (high - low) / 2, signed=signed)
         if count < results.study.replicates:
             text += f" ({count})"
-        texts.setdefault(key, {})[label] = text
+        varied = (variants[label].varied.get(name, "-") for name in parameters)
+        texts.setdefault((*key, *varied), {})[variants[label].family] = text
     rows = [
-        [*map(value_text, key), *(cells.get(label, "-") for label in labels)]
+        [*map(value_text, key), *(cells.get(family, "-") for family in families)]
         for key, cells in texts.items()
     ]
     if (frame["count"] < results.study.replicates).any():
         note += " In brackets: the number of replicates, where some are missing."
-    header = [*map(axis_name, axes), *labels]
-    return TextTable(title, header, rows, len(axes), note)
+    header = [*map(axis_name, (*axes, *parameters)), *families]
+    return TextTable(title, header, rows, len(axes) + len(parameters), note)
 
 
 def failure_table(results: StudyResults) -> TextTable:
     """Return the failed runs by error text, the commonest first, with an example of each."""
     rows = []
+    several = [name for name in results.cell_axes if len(results.values_of(name)) > 1]
     for error, group in sorted(
         results.failed.groupby("error", dropna=False), key=lambda each: -len(each[1])
     ):
         first = group.iloc[0]
         place = ", ".join(
             f"{axis_name(name)} {value_text(first[name])}"
-            for name in (*results.varying_axes, "scheduler", "replicate")
+            for name in (*several, "scheduler", "replicate")
         )
         rows.append([str(len(group)), str(error), str(first["run_id"]), place])
     return TextTable("Failed runs", ["runs", "error", "first run", "of"], rows)

@@ -22,7 +22,7 @@ MAX_FIGURES = 4
 def traces_figures(results: StudyResults, layout: Layout) -> Iterator[StudyFigure]:
     """Yield a figure for each of the first combinations of which records are stored."""
     store = Path(results.place)
-    runs = results.finished
+    runs = results.shown
     is_kept = [records_file(store, run_id).exists() for run_id in runs["run_id"]]
     kept = runs[is_kept]
     if not len(kept):

@@ -47,7 +47,12 @@ def check_folder(folder: Path, ours: frozenset[str], marker: str, *, force: bool
 
 
 def write_folder(
-    folder: Path, contents: Mapping[str, str], *, marker: str, force: bool = False
+    folder: Path,
+    contents: Mapping[str, str],
+    ours: frozenset[str],
+    *,
+    marker: str,
+    force: bool = False,
 ) -> None:
     """Write files into a new folder beside `folder` and rename it; an old one goes last.
 
@@ -57,6 +62,8 @@ def write_folder(
         Target; missing parents are made.
     contents : mapping of str to str
         Text of each file.
+    ours : frozenset of str
+        Names that may lie in a folder that is replaced.
     marker : str
         One of the files; see `check_folder`.
     force : bool
@@ -68,7 +75,7 @@ def write_folder(
         If the folder exists and may not be replaced, or cannot be written.
     """
     target = Path(os.path.realpath(folder))
-    check_folder(target, frozenset(contents), marker, force=force)
+    check_folder(target, ours, marker, force=force)
     made = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -295,14 +295,15 @@ def test_random_kills_lose_nothing(tmp_path: Path, driver: str, round_: int):
     """Whoever is killed at whatever moment, in the end every run is there exactly once."""
     chance = random.Random(f"{driver} {round_}")
     path, store = write_study(tmp_path, replicates=30, driver=driver), tmp_path / "store"
-    campaign(path, tmp_path / "quiet")
+    process = _working("run", path, "--store", tmp_path / "quiet", "--workers", 2, "--quiet")
+    began = time.monotonic()
+    assert outcome(process)[0] == 0
+    whole_s = time.monotonic() - began  # kills fall while runs are done, however fast that is
     quiet = comparable(Store.open(tmp_path / "quiet").rows(Study.from_file(path)))
     for _ in range(4):
-        process = command("run", path, "--store", store, "--workers", 2, "--quiet")
-        while not children_of(process.pid):
-            time.sleep(0.01)
+        process = _working("run", path, "--store", store, "--workers", 2, "--quiet")
         for _ in range(3):
-            time.sleep(chance.uniform(0.0, 3.0))
+            time.sleep(chance.uniform(0.0, whole_s / 3))
             disturb(process, chance)
         process.kill()
         outcome(process)
@@ -311,6 +312,14 @@ def test_random_kills_lose_nothing(tmp_path: Path, driver: str, round_: int):
     process = command("run", path, "--store", store, "--quiet", "--retry-failed")
     assert outcome(process)[0] == 0
     check_complete(store, path, quiet)
+
+
+def _working(*arguments: object) -> subprocess.Popen:
+    """Start a campaign and wait for its workers, unless it ends before, with nothing to do."""
+    process = command(*arguments)
+    while process.poll() is None and not children_of(process.pid):
+        time.sleep(0.01)
+    return process
 
 
 def _truncate_something(store: Path, chance: random.Random) -> None:
