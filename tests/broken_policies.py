@@ -204,6 +204,12 @@ class IgnoresPower(Sound):
         return [Assign(t, int(h)) for t, h in zip(state.waiting(), times.argmin(1), strict=True)]
 
 
+class Overspends(Sound):
+    """Says that it heeds the energy budget, and does not."""
+
+    traits = Traits(asked="event", needs_utility=True, heeds_budget=True)
+
+
 class Writes(Sound):
     """Writes to the state, after allowing itself to."""
 

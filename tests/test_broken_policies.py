@@ -23,6 +23,7 @@ from broken_policies import (
     Nameless,
     NeedsAParameter,
     NeverForgets,
+    Overspends,
     Remembers,
     Repeats,
     Secretive,
@@ -61,6 +62,7 @@ BROKEN = [
     (BeyondTheLast, "legal_places", "there are hosts 0 to"),
     (IgnoresPower, "all_hosts_off", "Where no host is on"),
     (AssumesFeasible, "legal_places", "the task cannot run on this host"),
+    (Overspends, "budget", "would draw .* until the period's end .* remain"),
     (Writes, "state_untouched", "schedule.. changes state.ready_time"),
     (WritesReadOnly, "state_untouched", "Arrays of the state cannot be written to"),
     (ChangesPlatform, "state_untouched", "changes platform.cores"),
@@ -113,7 +115,9 @@ def test_traits_decide_which_checks_apply():
     assert "seed_irrelevant" not in names
     assert "host_order" not in names
     assert "all_hosts_off" not in {check.name for check in applicable_checks("lecsa")}
-    assert len(applicable_checks("mct")) == len(CHECKS)
+    without_budget = [check for check in CHECKS if check.name != "budget"]
+    assert len(applicable_checks("mct")) == len(without_budget) == len(CHECKS) - 1
+    assert "budget" in {check.name for check in applicable_checks("max_max_upe")}
 
 
 def test_traits_must_be_traits():

@@ -145,6 +145,17 @@ for _id, _class, _source in (
     ("max_min", "min_min:MaxMin", "Maheswaran et al. 1999"),
 ):  # fmt: skip
     register(_id, f"gridsched.schedulers.bag.{_class}", source=_source)
+for _id, _class in (
+    ("max_max_upe", "MaxMaxUtilityPerEnergy"),
+    ("max_max_upt", "MaxMaxUtilityPerTime"),
+    ("max_max_util", "MaxMaxUtility"),
+    ("min_min_completion_time", "MinMinCompletionTime"),
+    ("random_mapping", "RandomMapping"),
+):
+    register(
+        _id, f"gridsched.schedulers.utility.heuristics:{_class}", accepts=("utility",),
+        source="paper 000, section III-B",
+    )  # fmt: skip
 register(
     "auto_bag", "gridsched.experiment.auto_bag:AutoBag",
     source="the best of all bag schedulers, by trial runs; docs/auto_bag.md",

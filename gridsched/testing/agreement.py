@@ -79,6 +79,10 @@ def check_drivers_agree(scheduler: Scheduler) -> None:
                 result = run(case.scenario(scheduler, driver="simgrid", way=way))
                 problems = trace_differences(expected.trace, result.trace)
                 problems += metered_differences(result)
+                if (expected.trace.periods != result.trace.periods).any():
+                    problems.append("the energy account's periods")
+                if (expected.trace.times_postponed != result.trace.times_postponed).any():
+                    problems.append("what was postponed")
                 if problems:
                     raise CheckFailed(
                         f"reference driver and SimGrid (way={way!r}) differ: {problems[0]}. Decide "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,15 @@ from gridsched import reference
 from gridsched.controller import Controller, State
 from gridsched.errors import GridschedError, IncompleteRun
 from gridsched.experiment.scenario import Scenario, make_system
+from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import Estimates, TypedEstimates
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.seeds import random_stream
 from gridsched.model.system import System
+from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import Trace
+from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.schedulers.base import Scheduler
 from gridsched.schedulers.decisions import Decision
 
@@ -45,6 +48,10 @@ class Case:
         Hosts that are off at the start.
     estimates : Estimates, optional
         Where given, the case is for the reference driver only.
+    types : TaskTypes, optional
+        ETC and APC where the tasks have types and utility functions.
+    rules : mapping
+        Further fields of the scenario, by name: mapping interval, pending slots, budget.
     """
 
     name: str
@@ -53,13 +60,15 @@ class Case:
     pstate: int = 0
     hosts_off: tuple[int, ...] = ()
     estimates: Estimates | None = None
+    types: TaskTypes | None = None
+    rules: Mapping[str, Any] = field(default_factory=dict)
 
     def scenario(self, scheduler: Scheduler, **changes: Any) -> Scenario:
         """Return the scenario of the case; `changes` are further fields of it."""
         names = tuple(self.platform.hosts[h].name for h in self.hosts_off)
         return Scenario(
             replace(self.platform), self.tasks, scheduler,
-            pstate=self.pstate, hosts_off=names, **changes,
+            pstate=self.pstate, hosts_off=names, types=self.types, **self.rules, **changes,
         )  # fmt: skip
 
     def system(self) -> System:
@@ -67,7 +76,11 @@ class Case:
         platform = replace(self.platform)
         if self.estimates is not None:
             return System(platform, self.estimates, pstate=self.pstate)
-        return make_system(Scenario(platform, self.tasks, pstate=self.pstate))
+        return make_system(
+            Scenario(
+                platform, self.tasks, pstate=self.pstate, types=self.types, **self.rules
+            )
+        )  # fmt: skip
 
 
 class Watched:
@@ -217,12 +230,94 @@ def _tiny_cases() -> tuple[Case, ...]:
 #: What every scheduler of serial tasks must cope with.
 TINY_CASES = _tiny_cases()
 
+#: Priority, urgency [1/min] and class (see `_utility_classes`) of a task, in turn.
+_WORTH = ((8.0, 0.01, 0), (4.0, 0.1, 1), (1.0, 0.01, 2), (2.0, 0.0, 1), (4.0, 0.6, 0))
+#: The same without plateaus, on which options are worth the same.
+WORTH_WITHOUT_TIES = ((8.0, 0.013, 0), (4.0, 0.11, 0), (1.7, 0.017, 0), (2.3, 0.031, 0))
+
+
+def _utility_classes() -> UtilityClasses:
+    """Pure exponential; steps with a hard end after 50 min; constant, then linear to 0."""
+    steps = ([0.0, 20.0, 50.0], [1.0, 0.5, 0.0], [1.0, 0.5, 1.0])
+    return UtilityClasses.joined([
+        UtilityClasses.exponential(), UtilityClasses.from_intervals([steps]),
+        UtilityClasses.plateau_linear(30.0, 90.0),
+    ])  # fmt: skip
+
+
+def make_utility_case(
+    name: str, etc: np.ndarray, host_type: list[int], task_type: list[int],
+    arrival_min: list[float], worth: Sequence[tuple] = _WORTH, **rules: Any,
+) -> Case:  # fmt: skip
+    """Return a case of tasks with types and utility functions; powers fall with the P-state.
+
+    Parameters
+    ----------
+    name : str
+    etc : array_like, shape (task types, host types, P-states)
+        Times [min].
+    host_type, task_type : list of int
+        Of each host and of each task.
+    arrival_min : list of float
+        Of each task [min].
+    worth : sequence of tuple
+        (priority, urgency [1/min], class), given to the tasks in turn.
+    **rules
+        Further fields of the scenario.
+    """
+    etc = np.asarray(etc, dtype=np.float64) * 60.0
+    j, k = np.arange(etc.shape[1])[:, None], np.arange(etc.shape[2])[None, :]
+    types = TaskTypes(etc, np.broadcast_to((200.0 - 37.0 * j) / 1.6**k, etc.shape).copy(),
+                      np.array(host_type))  # fmt: skip
+    of_task = [worth[n % len(worth)] for n in range(len(task_type))]
+    priority, urgency, number = np.array(of_task, dtype=np.float64).reshape(-1, 3).T
+    tasks = make_tasks(
+        [TYPED_TASK_FLOPS] * len(task_type), np.array(arrival_min) * 60.0, name=name,
+        task_type=np.array(task_type, dtype=np.int64),
+        utility=UtilityFunctions(priority, urgency, number.astype(np.int64), _utility_classes()),
+    )  # fmt: skip
+    rules = {"mapping_interval_s": 60.0, "pending_slots": 1, **rules}
+    return Case(name, typed_platform(types), tasks, types=types, rules=rules)
+
+
+def _utility_cases() -> tuple[Case, ...]:
+    """Cases for policies that need utility functions."""
+    inf = np.inf
+    two = [[[10, 14], [20, 28]], [[5, 7], [10, 14]], [[10, 14], [11, 15]]]
+    special = [[[1, 1.4], [12, 16]], [[inf, inf], [8, 11]], [[inf, inf], [9, 13]]]
+    twelve = [k % 3 for k in range(12)]
+    at_once, one_by_one = [0.0] * 12, [0.7 * k for k in range(12)]
+    refused = EnergyBudget(400e3, period_s=3600.0)
+    return (
+        make_utility_case("no typed tasks", two, [0, 1], [], []),
+        make_utility_case("one typed task, one host", two, [0], [1], [0.0]),
+        make_utility_case("more typed tasks than hosts", two, [0, 1], twelve, at_once),
+        make_utility_case("a special host", special, [0, 1, 1], twelve, one_by_one),
+        make_utility_case("equal hosts of a type", two, [1, 0, 1, 0], [0] * 8, [0.0] * 8),
+        make_utility_case("no pending slot", two, [0, 1], twelve, one_by_one, pending_slots=0),
+        make_utility_case("whenever something happens", two, [0, 1], twelve, one_by_one,
+                          mapping_interval_s=None),
+        make_utility_case("an energy budget each hour", two, [0, 1], twelve,
+                          [9.0 * k for k in range(12)], budget=refused),
+        make_utility_case("an energy budget for hardly anything", two, [0, 1], twelve, at_once,
+                          budget=replace(refused, energy_j=60e3)),
+    )  # fmt: skip
+
+
+#: What every scheduler of tasks with utility functions must cope with.
+UTILITY_CASES = _utility_cases()
+
 
 def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:
     """Return the tiny cases that suit the scheduler.
 
-    A policy that is asked only once, at the start, knows nothing of tasks that arrive later.
+    A policy that is asked only once, at the start, knows nothing of tasks that arrive later. One
+    that does not heed an energy budget is not given one.
     """
-    if scheduler.traits.asked != "start" or scheduler.traits.delegates:
-        return TINY_CASES
-    return tuple(case for case in TINY_CASES if len(set(case.tasks.submit_time_s.tolist())) <= 1)
+    traits = scheduler.traits
+    cases = UTILITY_CASES if traits.needs_utility else TINY_CASES
+    if not traits.heeds_budget:
+        cases = tuple(case for case in cases if "budget" not in case.rules)
+    if traits.asked != "start" or traits.delegates:
+        return cases
+    return tuple(case for case in cases if len(set(case.tasks.submit_time_s.tolist())) <= 1)

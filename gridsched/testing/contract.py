@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from gridsched.model.tasks import Tasks
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.schedulers.base import Scheduler
 from gridsched.schedulers.decisions import Decision
-from gridsched.testing.cases import TINY_CASES, Case, CheckFailed, cases_for, play
+from gridsched.testing.cases import CheckFailed, cases_for, play
 
 
 def check_final_states(scheduler: Scheduler) -> None:
@@ -72,9 +73,9 @@ def illegal_places(trace: Trace) -> list[str]:
 
 def check_all_hosts_off(scheduler: Scheduler) -> None:
     """With all hosts off the run ends at once, and the error names every task."""
-    case = TINY_CASES[2]
+    case = cases_for(scheduler)[2]
     everything = tuple(range(len(case.platform)))
-    dark = Case("all hosts off", case.platform, case.tasks, hosts_off=everything)
+    dark = replace(case, name="all hosts off", hosts_off=everything)
     try:
         play(dark, scheduler.clone())
     except CheckFailed as error:
@@ -88,6 +89,19 @@ def check_all_hosts_off(scheduler: Scheduler) -> None:
             raise CheckFailed(f"{error} It must name all tasks.") from error
     else:
         raise CheckFailed(f"{scheduler!r} finishes tasks although all hosts are off.")
+
+
+def check_budget(scheduler: Scheduler) -> None:
+    """No period draws more than its budget, but for what began before it."""
+    for case in cases_for(scheduler):
+        for period in play(case, scheduler.clone()).periods:
+            drawn = period["consumed_j"] - period["carried_over_j"]
+            if drawn > period["budget_j"] * (1 + 1e-9):
+                raise CheckFailed(
+                    f"{scheduler!r} on the case {case.name!r}: the period from "
+                    f"{period['start']:g} s draws {drawn:g} J, its budget is "
+                    f"{period['budget_j']:g} J. Assign nothing beyond state.energy.remaining_j."
+                )
 
 
 def check_state_untouched(scheduler: Scheduler) -> None:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import Trace
 from gridsched.schedulers.base import Scheduler
-from gridsched.testing.cases import Case, CheckFailed, cases_for, make_host, play
+from gridsched.testing.cases import (
+    WORTH_WITHOUT_TIES,
+    Case,
+    CheckFailed,
+    cases_for,
+    make_host,
+    make_utility_case,
+    play,
+)
 
 #: No two sizes, speeds or powers are equal, nor are any sums of run times.
 _NO_TIES = Case(
@@ -23,6 +34,24 @@ _NO_TIES = Case(
     ),
     make_tasks([1013.7, 467.1, 2029.3, 1531.9, 251.1, 877.7, 1291.3, 619.9, 337.1]),
 )
+
+#: The same for policies that need utility functions: every host is of a type of its own.
+_NO_TYPED_TIES = make_utility_case(
+    "no typed ties",
+    [
+        [[10.13, 14.91], [21.7, 27.3], [15.77, 17.11]],
+        [[5.31, 7.93], [9.67, 14.23], [6.89, 10.71]],
+        [[9.41, 14.37], [11.53, 15.19], [19.07, 23.3]],
+    ],
+    [0, 1, 2],
+    [k % 3 for k in range(12)],
+    [0.37 * k for k in range(12)],
+    WORTH_WITHOUT_TIES,
+)
+
+
+def _without_ties(scheduler: Scheduler) -> Case:
+    return _NO_TYPED_TIES if scheduler.traits.needs_utility else _NO_TIES
 
 
 def check_same_seed(scheduler: Scheduler) -> None:
@@ -40,7 +69,7 @@ def check_same_seed(scheduler: Scheduler) -> None:
 
 def check_seed_irrelevant(scheduler: Scheduler) -> None:
     """Without the trait `uses_rng` the seed changes nothing."""
-    for case in (*cases_for(scheduler), _NO_TIES):
+    for case in (*cases_for(scheduler), _without_ties(scheduler)):
         runs = [play(case, scheduler.clone(), seed=seed) for seed in (0, 1, 2)]
         if not all(same_run(runs[0], other) for other in runs[1:]):
             raise CheckFailed(
@@ -62,17 +91,27 @@ def check_reuse(scheduler: Scheduler) -> None:
 
 def check_host_order(scheduler: Scheduler) -> None:
     """Without ties the order of the hosts in the platform changes nothing."""
-    whole = _NO_TIES
+    whole = _without_ties(scheduler)
     expected = by_name(play(whole, scheduler.clone()))
-    for order in ((3, 2, 1, 0), (1, 3, 0, 2)):
-        hosts = tuple(whole.platform.hosts[h] for h in order)
-        other = Case(f"hosts in the order {order}", Platform(hosts), whole.tasks)
+    n = len(whole.platform)
+    for order in (range(n)[::-1], (*range(1, n), 0)):
+        other = _in_order(whole, order)
         if by_name(play(other, scheduler.clone())) != expected:
             raise CheckFailed(
                 f"{scheduler!r}: with the {other.name} it decides otherwise, although nothing is "
                 "equal. Choose hosts by what they are, not by their position; or set "
                 "Traits(platform_order_matters=True)."
             )
+
+
+def _in_order(case: Case, order: Sequence[int]) -> Case:
+    """Return the case with its hosts in another order."""
+    hosts, types = tuple(case.platform.hosts[h] for h in order), case.types
+    if types is not None:
+        types = replace(types, host_type=types.host_type[list(order)])
+    return replace(
+        case, name=f"hosts in the order {tuple(order)}", platform=Platform(hosts), types=types
+    )
 
 
 def same_run(first: Trace, second: Trace) -> bool:

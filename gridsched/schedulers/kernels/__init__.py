@@ -18,3 +18,24 @@ def warm_up() -> None:
             )  # fmt: skip
     order = np.zeros(1, dtype=np.int64)
     batch.map_in_order(order, np.ones((1, 1)), np.zeros((1, 1)), table.column_of, np.zeros(1))
+    _warm_up_utility()
+
+
+def _warm_up_utility() -> None:
+    """Call the kernels of utility workloads once."""
+    import numpy as np
+
+    from gridsched.model.utility import UtilityFunctions
+    from gridsched.schedulers.kernels import dropping, random_mapping, two_stage
+    from gridsched.schedulers.kernels.two_stage_options import UPE, type_tables
+    from gridsched.schedulers.kernels.utility_value import utility_tables
+
+    matrix, task_type = np.ones((1, 1, 1)), np.zeros(1, dtype=np.int64)
+    tasks, ready, arrival = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1)
+    tables = type_tables(matrix, matrix, [0], UPE)
+    functions = utility_tables(UtilityFunctions.exponential([1.0], 0.1))
+    about, limits = (tables, functions, task_type, arrival), (1.0, 1.0, 1.0)
+    dropping.falls_short(*about, tasks, ready, 0.5)
+    dropping.worth_postponing(*about, tasks, 1.0, 0.5)
+    two_stage.map_two_stage(UPE, *about, tasks, ready, *limits)
+    random_mapping.map_randomly(tables, task_type, tasks, np.zeros(1), ready, *limits)

@@ -1,0 +1,157 @@
+"""Energy filters: how many joules a heuristic may spend on one task now (algorithms B5)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import InputError
+from gridsched.model.estimates import TypedEstimates
+from gridsched.model.system import System
+from gridsched.schedulers.adaptive_filter import budget_pace, leniency_at
+
+if TYPE_CHECKING:
+    from gridsched.controller.state import State
+
+
+class TaskBudget(Protocol):
+    """What a heuristic takes as its energy filter."""
+
+    def prepare(self, system: System) -> None:
+        """Forget the last run and get ready for `system`."""
+
+    def task_budget(self, state: State, ready_time: NDArray[np.float64]) -> float:
+        """Return the largest estimated energy that a task may have at this event [J]."""
+
+
+class EnergyFilter:
+    """An option passes if its whole energy is at most its fair share of what remains today.
+
+    Parameters
+    ----------
+    leniency : float
+        Multiple of the fair share, greater than 0; infinite is no filter.
+
+    Notes
+    -----
+    With the energy that remains today (paper 000, eq. 1), the time that all machines together
+    have left today, and the mean of all feasible ETC entries (eq. 2)::
+
+        task_budget = leniency * energy_remaining / (time_remaining / mean_etc)
+
+    Examples
+    --------
+    >>> round(fair_share_j(350e3, 90 * 60, 15 * 60) * 0.75)
+    43750
+    """
+
+    def __init__(self, leniency: float) -> None:
+        self.leniency = leniency
+
+    def prepare(self, system: System) -> None:
+        """Take the mean of the feasible ETC entries."""
+        self.mean_etc_s_ = mean_etc_s(system)
+
+    def task_budget(self, state: State, ready_time: NDArray[np.float64]) -> float:
+        """Return `leniency` times the fair share [J]."""
+        leniency = self._present_leniency(state)
+        if leniency == math.inf:
+            return math.inf
+        energy = state.energy
+        time_left = time_remaining_s(ready_time, energy.period_end)
+        return leniency * fair_share_j(energy.remaining_j, time_left, self.mean_etc_s_)
+
+    def _present_leniency(self, state: State) -> float:
+        return self.leniency
+
+
+class AdaptiveFilter(EnergyFilter):
+    """The energy filter whose leniency follows from the budget used so far; see `leniency_at`.
+
+    It knows only the period's budget, what of it is drawn and committed, and the time: not what
+    arrives later, nor anything of earlier periods. Without a finite budget it is no filter.
+
+    Parameters
+    ----------
+    by_utility : bool
+        Whether the heuristic maps the tasks first that are worth most.
+    """
+
+    def __init__(self, by_utility: bool) -> None:
+        super().__init__(math.inf)
+        self.by_utility = by_utility
+
+    def _present_leniency(self, state: State) -> float:
+        energy = state.energy
+        if energy.budget_j == math.inf:
+            return math.inf
+        return leniency_at(budget_pace(energy, state.now), self.by_utility)
+
+
+def mean_etc_s(system: System) -> float:
+    """Return the mean of the ETC entries of all feasible (task type, host type, P-state) [s].
+
+    Host types without a host do not count.
+
+    Raises
+    ------
+    InputError
+        If the system has no task types.
+    """
+    estimates = system.estimates
+    if not isinstance(estimates, TypedEstimates):
+        raise InputError(
+            "The energy filter needs an ETC matrix of task types, as utility workloads have one."
+        )
+    etc = estimates.etc_matrix[:, np.unique(estimates.host_type)]
+    return float(etc[np.isfinite(etc)].mean())
+
+
+def time_remaining_s(ready_time: NDArray[np.float64], period_end: float) -> float:
+    """Return how long all machines together are free until the period's end [s].
+
+    Examples
+    --------
+    >>> hours = np.array([22.0, 20.0, 18.0])  # figure 2 of paper 000
+    >>> time_remaining_s(hours * 3600, 24 * 3600) / 3600
+    12.0
+    """
+    usable = ready_time[ready_time < np.inf]
+    return float(np.maximum(period_end - usable, 0.0).sum())
+
+
+def fair_share_j(remaining_j: float, time_left_s: float, mean_etc_s: float) -> float:
+    """Return the energy that remains, divided by the tasks that still fit into the time [J].
+
+    Minus infinity where nothing remains, infinite where no time is left (then no option can start
+    today anyway) or the energy is unlimited.
+    """
+    if remaining_j <= 0.0:
+        return -math.inf
+    if time_left_s <= 0.0 or remaining_j == math.inf:
+        return math.inf
+    return remaining_j / (time_left_s / mean_etc_s)
+
+
+def energy_filter(owner: str, leniency: object, by_utility: bool = True) -> TaskBudget:
+    """Return the filter that parameter ``energy_leniency`` of the scheduler `owner` asks for.
+
+    `by_utility` says whether that maps the tasks first that are worth most; ``"auto"`` heeds it.
+
+    Raises
+    ------
+    InputError
+        Unless `leniency` is a number greater than 0 or ``"auto"``.
+    """
+    if isinstance(leniency, str) and leniency == "auto":
+        return AdaptiveFilter(by_utility)
+    is_number = isinstance(leniency, int | float | np.number) and not isinstance(leniency, bool)
+    if not is_number or not leniency > 0:
+        raise InputError(
+            f"Parameter 'energy_leniency' of {owner} is {leniency!r}; it must be a number greater "
+            "than 0 (inf: no filter) or 'auto'."
+        )
+    return EnergyFilter(float(leniency))

@@ -1,0 +1,327 @@
+"""What the mapping events of paper 000 choose from: the options of a task, and its best one.
+
+Exactly the plain look at every option, with the same floating-point expressions, at less cost:
+options of a task type are sorted by what divides the utility. Utility does not rise with the
+completion time, so an option that neither completes earlier nor divides by less is passed over,
+unless it could tie. Times [s], energies [J]. Ties: lower machine id, lower P-state.
+
+Inner functions take plain arrays, not tuples of them, for speed. numba's cache of a kernel does
+not notice a change of a function in another file: whoever changes this file must also touch the
+kernels that import it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels.utility_value import utility_value
+
+#: Objectives: utility, utility per time, utility per energy, earliest completion.
+UTIL, UPT, UPE, COMP = 0, 1, 2, 3
+
+#: Columns of an option's numbers, and of its places.
+ETC, DIVISOR, EEC = 0, 1, 2
+HOST_TYPE, PSTATE = 0, 1
+
+_INF = np.inf
+#: Products and quotients that differ by less, relatively, may round to the same number.
+_CLEARLY = 1.0 + 1e-12
+_CLEARLY_LESS = 1.0 - 1e-12
+#: Below it quotients lose digits, and different ones may be equal.
+_TINY = 1e-290
+
+
+class TypeTables(NamedTuple):
+    """What does not change during a run.
+
+    Attributes
+    ----------
+    etc, eec : ndarray, shape (task types, host types, P-states)
+        Times [s] and energies [J]; infinite where a type cannot run.
+    order : ndarray of int64, shape (task types, host types * P-states)
+        Options ``host type * P-states + P-state`` by ascending divisor, feasible ones first.
+    n_feasible : ndarray of int64, shape (task types,)
+    host_start, hosts : ndarray of int64
+        Hosts of type j: ``hosts[host_start[j]:host_start[j + 1]]``, ascending.
+    host_type : ndarray of int64, shape (hosts,)
+    """
+
+    etc: NDArray[np.float64]
+    eec: NDArray[np.float64]
+    order: NDArray[np.int64]
+    n_feasible: NDArray[np.int64]
+    host_start: NDArray[np.int64]
+    hosts: NDArray[np.int64]
+    host_type: NDArray[np.int64]
+
+
+def type_tables(etc, eec, host_type, objective: int) -> TypeTables:
+    """Return the tables of the matrices `etc` [s] and `eec` [J] for one objective."""
+    etc = np.array(etc, dtype=np.float64, order="C")
+    eec = np.array(eec, dtype=np.float64, order="C")
+    host_type = np.array(host_type, dtype=np.int64)
+    host_start = np.searchsorted(np.sort(host_type), np.arange(etc.shape[1] + 1))
+    present = np.diff(host_start) > 0
+    feasible = (np.isfinite(etc) & present[None, :, None]).reshape(len(etc), -1)
+    divisor = (eec if objective == UPE else etc).reshape(len(etc), -1)
+    order = np.argsort(np.where(feasible, divisor, np.inf), axis=1, kind="stable")
+    return TypeTables(
+        etc, eec, order.astype(np.int64), feasible.sum(axis=1).astype(np.int64),
+        host_start.astype(np.int64), np.argsort(host_type, kind="stable").astype(np.int64),
+        host_type,
+    )  # fmt: skip
+
+
+@inner
+def inside_j(start, run_time, energy, day_end):
+    """Share of a task's energy that falls before `day_end` [J]."""
+    if start >= day_end:
+        return 0.0
+    if start + run_time <= day_end:
+        return energy
+    return energy * ((day_end - start) / run_time)
+
+
+# ---------------------------------------------------------------------- options
+
+
+@inner
+def is_beaten(etc, eec, i, j, k, by_energy, task_budget):
+    """Whether a lower P-state of the same host is at least as good in time and divisor."""
+    for lower in range(k):
+        energy = eec[i, j, lower]
+        passes = energy <= task_budget and (not by_energy or energy <= eec[i, j, k])
+        if passes and etc[i, j, lower] <= etc[i, j, k]:
+            return True
+    return False
+
+
+@kernel
+def empty_options(tables, types):
+    """Return room for the options of each of `types`: counts, numbers and places."""
+    rows, most = len(types), tables.order.shape[1]
+    return np.zeros(rows, np.int64), np.empty((rows, most, 3)), np.empty((rows, most, 2), np.int64)
+
+
+@kernel
+def list_options(tables, types, objective, task_budget, every, counts, numbers, places):
+    """List the options of each of `types` that pass the filter, by ascending divisor.
+
+    Without `every`, P-states that are beaten are left out; that is right only while nothing but
+    the filter judges energies. Written are `counts` (types,), `numbers` (types, options, 3) with
+    the columns `ETC`, `DIVISOR`, `EEC`, and `places` (types, options, 2) with the columns
+    `HOST_TYPE`, `PSTATE`. Returns the largest EEC that passes [J].
+    """
+    etc, eec, order, n_feasible = tables.etc, tables.eec, tables.order, tables.n_feasible
+    n_pstates, largest = etc.shape[2], 0.0
+    for row in range(len(types)):
+        i, count = types[row], 0
+        for n in range(n_feasible[i]):
+            j, k = order[i, n] // n_pstates, order[i, n] % n_pstates
+            time, energy = etc[i, j, k], eec[i, j, k]
+            if not energy <= task_budget:
+                continue
+            largest = max(largest, energy)
+            if not every and is_beaten(etc, eec, i, j, k, objective == UPE, task_budget):
+                continue
+            divisor = 1.0
+            if objective == UPE:
+                divisor = energy
+            elif objective == UPT:
+                divisor = time
+            numbers[row, count, ETC], numbers[row, count, EEC] = time, energy
+            numbers[row, count, DIVISOR] = divisor
+            places[row, count, HOST_TYPE], places[row, count, PSTATE] = j, k
+            count += 1
+        counts[row] = count
+    return largest
+
+
+@inner
+def end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end):
+    """Completion time of an option [s]; infinite if it is not admissible now."""
+    ready = first_ready[places[row, n, HOST_TYPE]]
+    time, energy = numbers[row, n, ETC], numbers[row, n, EEC]
+    end = ready + time
+    if strained and end < _INF and inside_j(ready, time, energy, day_end) > remaining_j:
+        end = _INF
+    return end
+
+
+@inner
+def precedes(places, row, n, other, first_host):
+    """Whether option `n` wins a tie against option `other` (-1: there is none)."""
+    if other < 0:
+        return True
+    host = first_host[places[row, n, HOST_TYPE]]
+    rival = first_host[places[row, other, HOST_TYPE]]
+    if host != rival:
+        return host < rival
+    return places[row, n, PSTATE] < places[row, other, PSTATE]
+
+
+@inner
+def quotient(utility, divisor):
+    """Utility over time or energy; a task that costs nothing is worth infinitely much."""
+    if divisor > 0.0:
+        return utility / divisor
+    return _INF if utility > 0.0 else 0.0
+
+
+@inner
+def earliest_option(
+    numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end
+):  # fmt: skip
+    """Earliest completion [s], its option, and the earliest of all others.
+
+    inf, -1 and inf if there is none.
+    """
+    best, chosen, rival = _INF, -1, _INF
+    for n in range(count):
+        end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end)
+        if end < best:
+            best, chosen, rival = end, n, best
+        elif end < _INF:
+            rival = min(rival, end)
+            if end == best and precedes(places, row, n, chosen, first_host):
+                chosen = n
+    return best, chosen, rival
+
+
+@inner
+def value_of(
+    objective, numbers, places, row, n, first_ready, strained, remaining_j, day_end, arrival,
+    priority, urgency, shapes, first, last, linear, unit_s,
+):  # fmt: skip
+    """Objective of one option; -inf if it is not admissible now."""
+    end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end)
+    if objective == COMP:
+        return -end
+    divisor = numbers[row, n, DIVISOR]
+    tau = (end - arrival) / unit_s
+    utility = utility_value(shapes, first, last, linear, priority, urgency, tau)
+    return quotient(utility, divisor) if end < _INF else -_INF
+
+
+@inner
+def best_quotient(
+    numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
+    arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, value, known,
+):  # fmt: skip
+    """Largest utility over divisor, its option, and what no other option exceeds.
+
+    -inf, -1 and -inf if there is none. `cap` is a utility that no option exceeds; `known` is an
+    option that is worth `value` (-1 and -inf: none is known).
+    """
+    best, chosen, rival = value, known, -_INF
+    earliest, its_divisor, its_utility = _INF, 0.0, 0.0
+    cap *= _CLEARLY
+    for n in range(count):
+        divisor = numbers[row, n, DIVISOR]
+        if cap < best * divisor:
+            rival = max(rival, cap / divisor)
+            break
+        end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end)
+        if end == _INF:
+            continue
+        if end >= earliest and divisor > its_divisor * _CLEARLY:
+            if n != known:
+                rival = max(rival, its_utility / divisor)
+            continue
+        if n == known:
+            utility = value * divisor * _CLEARLY
+        else:
+            tau = (end - arrival) / unit_s
+            enough = best * divisor * _CLEARLY_LESS
+            utility = utility_value(shapes, first, last, linear, priority, urgency, tau, enough)
+            found = quotient(utility, divisor)
+            if found > best or (found == best and precedes(places, row, n, chosen, first_host)):
+                rival = max(rival, best)
+                best, chosen = found, n
+            else:
+                rival = max(rival, found)
+        if end < earliest:
+            earliest, its_divisor, its_utility = end, divisor, utility
+    return best, chosen, rival
+
+
+@inner
+def best_of_all(
+    numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
+    arrival, priority, urgency, shapes, first, last, linear, unit_s,
+):  # fmt: skip
+    """As `best_quotient`, by looking at every option."""
+    best, chosen = -_INF, -1
+    for n in range(count):
+        value = value_of(
+            UTIL, numbers, places, row, n, first_ready, strained, remaining_j, day_end, arrival,
+            priority, urgency, shapes, first, last, linear, unit_s,
+        )  # fmt: skip
+        if value > best:
+            best, chosen = value, n
+        elif value == best and value > -_INF and precedes(places, row, n, chosen, first_host):
+            chosen = n
+    return best, chosen
+
+
+@inner
+def best_utility(
+    numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
+    arrival, priority, urgency, shapes, first, last, linear, unit_s,
+):  # fmt: skip
+    """Largest utility, its option, and whether another option might win a tie on a plateau."""
+    end, chosen, _ = earliest_option(
+        numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end
+    )
+    tau = (end - arrival) / unit_s
+    best = utility_value(shapes, first, last, linear, priority, urgency, tau)
+    earliest = _INF  # of those who would win
+    for n in range(count):
+        wins = chosen >= 0 and precedes(places, row, n, chosen, first_host)
+        other = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end)
+        if wins:
+            earliest = min(earliest, other)
+    tau = (earliest - arrival) / unit_s
+    rival = utility_value(shapes, first, last, linear, priority, urgency, tau, best)
+    return (best if chosen >= 0 else -_INF), chosen, earliest < _INF and rival >= best
+
+
+@inner
+def best_option(
+    objective, numbers, places, row, count, first_ready, first_host, strained, remaining_j,
+    day_end, arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, value, known,
+):  # fmt: skip
+    """Stage 1: best objective of a task, its option, and what no other option exceeds.
+
+    -inf and -1 if it has none. The task type's options stand in `row`, the rows of the task's
+    utility class are `first` to `last`. `cap` is a utility that no option exceeds; `known` is an
+    option of the objective `value` (-1 and -inf: none is known). For `UTIL` what no other option
+    exceeds is not told, but infinite.
+    """
+    best, chosen, rival, in_doubt = -_INF, -1, _INF, False
+    if objective == COMP:
+        best, chosen, rival = earliest_option(
+            numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end
+        )
+        best, rival = -best, -rival
+    elif objective == UTIL:
+        best, chosen, in_doubt = best_utility(
+            numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
+            arrival, priority, urgency, shapes, first, last, linear, unit_s,
+        )  # fmt: skip
+    else:
+        best, chosen, rival = best_quotient(
+            numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
+            arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, value, known,
+        )  # fmt: skip
+        in_doubt = chosen >= 0 and best < _TINY
+    if in_doubt:
+        best, chosen = best_of_all(
+            numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
+            arrival, priority, urgency, shapes, first, last, linear, unit_s,
+        )  # fmt: skip
+    return best, chosen, rival

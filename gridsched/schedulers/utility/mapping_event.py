@@ -1,0 +1,130 @@
+"""What the heuristics of paper 000 share: dropping, the energy filter, postponing, one plan."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import InputError
+from gridsched.model.estimates import TypedPowerEstimates
+from gridsched.model.system import System
+from gridsched.schedulers.base import Scheduler, Traits
+from gridsched.schedulers.decisions import Decision, Drop, Plan, Postpone
+from gridsched.schedulers.filters import energy_filter
+from gridsched.schedulers.kernels.dropping import falls_short, worth_postponing
+from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE
+from gridsched.schedulers.kernels.two_stage_options import UPE, type_tables
+from gridsched.schedulers.kernels.utility_value import UtilityTables, utility_tables
+
+if TYPE_CHECKING:
+    from gridsched.controller.state import State
+    from gridsched.model.tasks import Tasks
+
+#: Tasks, hosts and P-states in the order of assignment, and what becomes of each mappable task.
+Mapping = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+
+class UtilityScheduler(Scheduler):
+    """Base of policies that map all waiting tasks at a mapping event, or drop or postpone them.
+
+    A subclass says how in `_map`, and has the parameters `energy_leniency` (see
+    `gridsched.schedulers.filters`) and `dropping_threshold`.
+    """
+
+    traits: ClassVar[Traits] = Traits(
+        asked="event", may_drop=True, uses_dvfs=True, needs_utility=True, heeds_budget=True
+    )
+    energy_leniency: float | str = np.inf
+    dropping_threshold: float = 0.5
+    _id: ClassVar[str]
+    _objective: ClassVar[int] = UPE
+    #: Whether the tasks that are worth most are mapped first.
+    _by_utility: ClassVar[bool] = True
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Check the parameters; read ETC, EEC and the filter's means.
+
+        Raises
+        ------
+        InputError
+            If the workload has no task types, a parameter is out of range, or a host has several
+            cores.
+        """
+        if not isinstance(system.estimates, TypedPowerEstimates):
+            raise InputError(
+                f"Scheduler {self._id} needs tasks with task types and utility functions; this "
+                "workload has none. Give it a workload of the kind 'utility'."
+            )
+        threshold = self.dropping_threshold
+        is_number = isinstance(threshold, int | float | np.number)
+        if not is_number or isinstance(threshold, bool) or not 0 <= threshold < np.inf:
+            raise InputError(
+                f"Parameter 'dropping_threshold' of {self._id} is {threshold!r}; it must be a "
+                "number of at least 0."
+            )
+        if (system.platform.cores > 1).any():
+            raise InputError(f"Scheduler {self._id} needs hosts with one core each.")
+        self.filter_ = energy_filter(self._id, self.energy_leniency, self._by_utility)
+        self.filter_.prepare(system)
+        estimates = system.estimates
+        self.tables_ = type_tables(
+            estimates.etc_matrix, estimates.eec_matrix, estimates.host_type, self._objective
+        )
+        self.task_type_ = np.array(estimates.task_type, dtype=np.int64)
+        self.rng_ = rng
+        self.tasks_: Tasks | None = None
+
+    def _read_tasks(self, tasks: Tasks) -> None:
+        """Take what the kernels need of the tasks, at the first event."""
+        if tasks.utility is None:
+            raise InputError(
+                f"Scheduler {self._id} needs tasks with utility functions; {tasks.name} has none."
+            )
+        self.tasks_ = tasks
+        self.functions_: UtilityTables = utility_tables(tasks.utility)
+        self.arrival_s_ = np.array(tasks.submit_time_s, dtype=np.float64)
+
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Drop what is worth too little, map the rest, postpone what cannot start today."""
+        if self.tasks_ is not state.tasks:
+            self._read_tasks(state.tasks)
+        waiting = np.array(state.mappable, dtype=np.int64)
+        ready_time = np.array(state.ready_time, dtype=np.float64)
+        if not len(waiting) or not (ready_time < np.inf).any():
+            return []
+        about = (self.tables_, self.functions_, self.task_type_, self.arrival_s_)
+        short = falls_short(*about, waiting, ready_time, float(self.dropping_threshold))
+        decisions: list[Decision] = [Drop(task) for task in waiting[short].tolist()]
+        waiting = waiting[~short]
+        task_budget = float(self.filter_.task_budget(state, ready_time))
+        energy = state.energy
+        limits = (float(energy.remaining_j), task_budget, float(energy.period_end))
+        tasks, hosts, pstates, reasons = self._map(waiting, ready_time, limits)
+        decisions += self._given_up(waiting[reasons == IMPOSSIBLE], limits[2])
+        # an empty plan, too: what was planned before is planned no more
+        decisions.append(Plan(tasks, hosts, pstates))
+        return decisions
+
+    def _given_up(self, tasks: NDArray[np.int64], day_end: float) -> list[Decision]:
+        """Postpone tasks that cannot start today, or drop those not worth it tomorrow (B4)."""
+        if not len(tasks):
+            return []
+        worth = worth_postponing(
+            self.tables_, self.functions_, self.task_type_, self.arrival_s_, tasks, day_end,
+            float(self.dropping_threshold),
+        )  # fmt: skip
+        pairs = zip(tasks.tolist(), worth.tolist(), strict=True)
+        return [Postpone(task) if later else Drop(task) for task, later in pairs]
+
+    @abstractmethod
+    def _map(
+        self,
+        waiting: NDArray[np.int64],
+        ready_time: NDArray[np.float64],
+        limits: tuple[float, float, float],
+    ) -> Mapping:
+        """Map `waiting`; `limits` are energy remaining, task budget [J] and the day's end [s]."""

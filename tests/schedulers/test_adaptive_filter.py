@@ -1,0 +1,191 @@
+"""``energy_leniency = "auto"``: its law by hand, and what it does to whole runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from utility_cases import b6_scenario, day, exponential_tasks
+
+from gridsched import Scenario, run
+from gridsched.errors import InputError
+from gridsched.experiment.scenario import make_system
+from gridsched.metrics import window_series
+from gridsched.schedulers.adaptive_filter import budget_pace, leniency_at
+from gridsched.schedulers.filters import AdaptiveFilter, EnergyFilter, energy_filter
+
+ROOT = Path(__file__).resolve().parents[2]
+INF = math.inf
+HEURISTICS = ("max_max_upe", "max_max_upt", "max_max_util", "min_min_completion_time")
+
+
+def energy(remaining_kj: float, *, budget_kj=1000.0, start_h=24.0, end_h=48.0) -> SimpleNamespace:
+    """Return what the filter reads of `state.energy`."""
+    return SimpleNamespace(
+        budget_j=budget_kj * 1e3, remaining_j=remaining_kj * 1e3,
+        period_start=start_h * 3600, period_end=end_h * 3600,
+    )  # fmt: skip
+
+
+def at_hour(hour: float, remaining_kj: float, **changes) -> SimpleNamespace:
+    """Return what the filter reads of a state."""
+    return SimpleNamespace(now=hour * 3600, energy=energy(remaining_kj, **changes))
+
+
+def filter_of(by_utility: bool) -> AdaptiveFilter:
+    """Return a filter for the machines of algorithms B6."""
+    made = AdaptiveFilter(by_utility)
+    made.prepare(make_system(b6_scenario("max_max_upe")))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("hour", "remaining_kj", "expected"),
+    [
+        (24, 1000, 1.0),  # the day begins
+        (36, 500, 1.0),  # half of it is over, half is used
+        (30, 600, 0.8),  # 60 % left for 75 % of the day
+        (42, 300, 1.2),  # 30 % left for 25 % of the day
+        (36, -10, -0.02),  # more is committed than there is
+        (48, 5, INF),  # the day is over
+    ],
+)
+def test_the_pace(hour, remaining_kj, expected):
+    """Share of the budget left over share of the day left."""
+    assert budget_pace(energy(remaining_kj), hour * 3600.0) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("pace", "by_utility", "otherwise"),
+    [
+        (1.0, 1.1, 1.1),
+        (1.02, 1.634542, 1.634542),  # 1.1 * 1.02 ** 20 = 1.1 * 1.485947
+        (0.99, 0.5, 0.899698),  # 1.1 * 0.99 ** 20 = 1.1 * 0.817907
+        (0.97, 0.5, 0.598174),  # 1.1 * 0.543794
+        (0.95, 0.5, 0.5),  # 1.1 * 0.358486 = 0.394 is too strict
+        (0.0, 0.5, 0.5),
+        (-0.3, 0.5, 0.5),
+        (2.0, 1.1 * 2**20, 1.1 * 2**20),
+        (INF, 1.1 * 2**20, 1.1 * 2**20),
+    ],
+)
+def test_the_law(pace, by_utility, otherwise):
+    """Open or shut for those who go by utility, smooth for the others."""
+    assert leniency_at(pace, True) == pytest.approx(by_utility, rel=1e-6)
+    assert leniency_at(pace, False) == pytest.approx(otherwise, rel=1e-6)
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.booleans())
+def test_more_energy_left_is_never_stricter(one, other, by_utility):
+    """The leniency is positive, finite, and rises with the pace."""
+    low, high = leniency_at(min(one, other), by_utility), leniency_at(max(one, other), by_utility)
+    assert 0 < low <= high < INF
+
+
+def test_task_budgets_by_hand():
+    """At noon two machines have 24 h left, the mean of the ETC entries of B6 is 13.75 min."""
+    ready = np.array([36.0, 36.0]) * 3600
+    tasks_that_fit = 24 * 60 / ((10 + 14 + 20 + 28 + 5 + 7 + 10 + 14 + 10 + 14 + 10 + 14) / 12)
+    for remaining_kj, by_utility, leniency in [
+        (500, True, 1.1), (495, True, 0.5), (495, False, 0.899698), (510, False, 1.634542),
+    ]:  # fmt: skip
+        expected = leniency * remaining_kj * 1e3 / tasks_that_fit
+        found = filter_of(by_utility).task_budget(at_hour(36, remaining_kj), ready)
+        assert found == pytest.approx(expected, rel=1e-6)
+
+
+@given(
+    st.floats(24, 48, exclude_max=True), st.floats(1e-3, 1000), st.booleans(),
+    st.lists(st.floats(0, 50), min_size=2, max_size=2),
+)  # fmt: skip
+def test_the_task_budget_is_positive(hour, remaining_kj, by_utility, busy_h):
+    """Whatever is left can be used, as with a fixed leniency."""
+    ready = (hour + np.array(busy_h)) * 3600
+    assert filter_of(by_utility).task_budget(at_hour(hour, remaining_kj), ready) > 0
+
+
+def test_limits():
+    """Nothing left: nothing passes. No budget, or no finite one: no filter."""
+    ready = np.array([36.0, 36.0]) * 3600
+    for by_utility in (True, False):
+        made = filter_of(by_utility)
+        assert made.task_budget(at_hour(36, 0), ready) == -INF
+        assert made.task_budget(at_hour(36, -3), ready) == -INF
+        assert made.task_budget(at_hour(36, INF, budget_kj=INF), ready) == INF
+        without = at_hour(36, INF, budget_kj=INF, start_h=0, end_h=INF)
+        assert made.task_budget(without, ready) == INF
+
+
+def test_auto_asks_for_it():
+    """Who goes by utility says so; other words are no leniency."""
+    made = energy_filter("mine", "auto", by_utility=False)
+    assert isinstance(made, AdaptiveFilter)
+    assert not made.by_utility
+    assert isinstance(energy_filter("mine", 0.5), EnergyFilter)
+    with pytest.raises(InputError, match="'auto'"):
+        energy_filter("mine", "automatic")
+
+
+# ---------------------------------------------------------------------- whole runs
+
+
+def small(scheduler: str, leniency, driver: str = "reference", **changes) -> Scenario:
+    """Return examples/utility_small.toml: ten machines, two periods of two hours."""
+    path = ROOT / "examples/utility_small.toml"
+    whole = Scenario(None, path, scheduler, {"energy_leniency": leniency}, driver=driver).loaded()
+    return replace(whole, **changes)
+
+
+def decisions(scenario: Scenario) -> list:
+    """Return what ran where and when, and every task's final state."""
+    trace = run(scenario).trace
+    done = trace.executions
+    return [done["task"].tolist(), done["host"].tolist(), done["pstate"].tolist(),
+            trace.final_state.tolist()]  # fmt: skip
+
+
+@pytest.mark.parametrize("scheduler", HEURISTICS)
+def test_without_a_finite_budget_it_is_no_filter(scheduler):
+    """As with infinite leniency."""
+    tasks = exponential_tasks(
+        np.arange(60) * 20.0, np.arange(60) % 3, [(8, 0.01), (4, 0.1), (1, 0.01)] * 20
+    )
+    for budget in (None, day(INF, 60)):
+        each = [
+            replace(
+                b6_scenario(scheduler, parameters={"energy_leniency": leniency}, budget=budget),
+                tasks=tasks,
+            )
+            for leniency in ("auto", INF)
+        ]
+        assert decisions(each[0]) == decisions(each[1])
+
+
+@pytest.mark.parametrize("scheduler", [*HEURISTICS, "random_mapping"])
+def test_both_drivers_decide_alike(scheduler):
+    """The filter reads nothing but the state."""
+    assert decisions(small(scheduler, "auto")) == decisions(small(scheduler, "auto", "simgrid"))
+
+
+@pytest.mark.parametrize("scheduler", HEURISTICS)
+def test_the_budget_lasts_until_the_end(scheduler):
+    """Drawn nearly in proportion to the time, used up at the end, and never exceeded."""
+    trace = run(small(scheduler, "auto", budget=day(6e6, 120))).trace
+    for period in trace.periods[:2]:  # in a third one, tasks that run on
+        limit = period["budget_j"] * (1 + 1e-9) + period["carried_over_j"]
+        assert 0.98 * period["budget_j"] <= period["consumed_j"] <= limit
+        window = (float(period["start"]), float(period["end"]))
+        used = window_series(trace, window, 1800.0)["energy_j"] / period["budget_j"]
+        assert used[[1, 2, 3]] == pytest.approx([0.25, 0.5, 0.75], abs=0.15)
+
+
+def test_a_second_run_forgets_the_first():
+    """The filter keeps nothing."""
+    scenario = small("max_max_upt", "auto")
+    assert decisions(scenario) == decisions(scenario)

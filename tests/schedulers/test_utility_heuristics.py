@@ -1,0 +1,248 @@
+"""The utility heuristics of paper 000 on the worked examples of algorithms B4 to B6, by hand."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from utility_cases import MINUTE, b6_scenario, b6_types, day, exponential_tasks
+
+from gridsched import Scenario, make_scheduler, make_tasks, run
+from gridsched.errors import InputError
+from gridsched.experiment.scenario import make_system
+from gridsched.model.task_types import TaskTypes, typed_platform
+from gridsched.model.trace import TaskState
+from gridsched.schedulers.kernels.random_mapping import map_randomly
+from gridsched.schedulers.kernels.two_stage import map_two_stage
+from gridsched.schedulers.kernels.two_stage_options import UPE, UTIL, type_tables
+from gridsched.schedulers.kernels.utility_value import utility_tables
+from gridsched.sim.library import is_installed
+
+ROOT = Path(__file__).resolve().parents[2]
+INF = math.inf
+HEURISTICS = ("max_max_util", "max_max_upt", "max_max_upe", "min_min_completion_time")
+A, B, C = 0, 1, 2
+drivers = pytest.mark.parametrize(
+    "driver",
+    [
+        "reference",
+        pytest.param(
+            "simgrid", marks=pytest.mark.skipif(not is_installed(), reason="needs SimGrid")
+        ),
+    ],
+)
+
+#: B6: (task, machine, P-state, completion [min]) in order of assignment; utility; energy [kJ].
+B6 = {
+    "max_max_util": ([(A, 0, 0, 10), (B, 1, 0, 10), (C, 0, 0, 20)], 9.5289, 300.0),
+    "max_max_upt": ([(A, 0, 0, 10), (B, 0, 0, 15), (C, 1, 0, 10)], 9.0361, 240.0),
+    "max_max_upe": ([(A, 0, 1, 14), (B, 1, 0, 10), (C, 1, 1, 24)], 9.2130, 223.8),
+    "min_min_completion_time": ([(B, 0, 0, 5), (C, 1, 0, 10), (A, 0, 0, 15)], 10.2166, 240.0),
+}
+
+
+class FirstPlan:
+    """Watch a scheduler's first plan: `around` of gridsched.testing.play."""
+
+    def __init__(self):
+        self.plan = None
+
+    def __call__(self, state, ask):
+        answer = list(ask())
+        self.plan = self.plan or answer[-1]
+        return answer
+
+
+@pytest.mark.parametrize("name", HEURISTICS)
+@drivers
+def test_table_of_b6(name: str, driver: str):
+    """Machines, P-states, completion times, utility and energy of the worked example."""
+    expected, utility, energy_kj = B6[name]
+    result = run(b6_scenario(name, driver))
+    pstates = result.trace.executions["pstate"] % 2  # SimGrid's are 2 * task type + P-state
+    runs = result.trace.executions
+    found = zip(runs["task"], runs["host"], pstates, runs["end"] / MINUTE, strict=True)
+    assert sorted(found) == sorted(expected)
+    summary = result.summary()
+    assert round(summary["utility"], 4) == utility
+    assert summary["energy_j"] == pytest.approx(energy_kj * 1e3, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", HEURISTICS)
+def test_order_of_assignment_of_b6(name: str):
+    """The plan holds the assignments in the order in which they were made."""
+    from gridsched.testing import Case, play
+
+    scenario = b6_scenario(name)
+    case = Case("B6", scenario.platform, scenario.tasks, types=scenario.types,
+                rules={"mapping_interval_s": MINUTE, "pending_slots": 1})  # fmt: skip
+    first = FirstPlan()
+    play(case, make_scheduler(name, {"energy_leniency": INF}), around=first)
+    plan = first.plan
+    found = list(zip(plan.tasks, plan.hosts, plan.pstates, strict=True))
+    assert found == [each[:3] for each in B6[name][0]]
+
+
+def test_an_option_that_crosses_the_days_end_becomes_admissible():
+    """The exception to lazy greedy: the task that had no option at first is mapped after all.
+
+    One machine, 10 s and 10 J left. The first task takes 8 s and 12 J: too much. Behind the second
+    (6 s, 2 J) it would use half of its energy before the day's end: 6 J of the 8 J left.
+    """
+    tables = type_tables([[[8.0]], [[6.0]]], [[[12.0]], [[2.0]]], [0], UTIL)
+    functions = utility_tables(exponential_tasks(0.0, [0, 1], [(8, 0), (1, 0)]).utility)
+    types, arrivals, tasks = np.array([0, 1]), np.zeros(2), np.array([0, 1])
+    answer = map_two_stage(
+        UTIL, tables, functions, types, arrivals, tasks, np.zeros(1), 10.0, INF, 10.0
+    )
+    assert [each.tolist() for each in answer] == [[1, 0], [0, 0], [0, 0], [0, 0]]
+
+
+# ---------------------------------------------------------------------- dropping and postponing
+
+
+def one_machine(arrivals_min, worth, scheduler="max_max_util", **changes) -> Scenario:
+    """Return tasks of 20 min and 120 kJ on one machine with one P-state."""
+    types = TaskTypes(np.full((1, 1, 1), 20 * MINUTE), np.full((1, 1, 1), 100.0), np.array([0]))
+    tasks = exponential_tasks(np.array(arrivals_min) * MINUTE, [0] * len(worth), worth)
+    values = {
+        "types": types, "driver": "reference", "mapping_interval_s": MINUTE, "pending_slots": 1,
+        "parameters": {"energy_leniency": INF}, **changes,
+    }  # fmt: skip
+    return Scenario(typed_platform(types), tasks, scheduler, **values)
+
+
+def final_states(scenario: Scenario) -> list[str]:
+    """Return the final state of each task."""
+    return [TaskState(each).name for each in run(scenario).trace.final_state.tolist()]
+
+
+@pytest.mark.parametrize("name", [*HEURISTICS, "random_mapping"])
+def test_dropping_threshold(name: str):
+    """What can no longer earn the threshold is dropped; equality keeps.
+
+    Alone, a task completes after 20 min: 1 * exp(-20 rho) is 0.5 for rho = ln 2 / 20, below it for
+    a larger rho.
+    """
+    rho = math.log(2) / 20
+    utility = math.exp(-rho * 20.0)
+    assert final_states(one_machine([0], [(1, rho * 1.001)], name)) == ["DROPPED"]
+    assert final_states(one_machine([0], [(1, rho * 0.999)], name)) == ["FINISHED"]
+    exactly = {"energy_leniency": INF, "dropping_threshold": utility}
+    assert final_states(one_machine([0], [(1, rho)], name, parameters=exactly)) == ["FINISHED"]
+    above = {**exactly, "dropping_threshold": np.nextafter(utility, 1)}
+    assert final_states(one_machine([0], [(1, rho)], name, parameters=above)) == ["DROPPED"]
+
+
+@pytest.mark.parametrize("name", [*HEURISTICS, "random_mapping"])
+@drivers
+def test_postponed_tasks_run_in_the_next_period(name: str, driver: str):
+    """A budget of one task an hour: the second runs in the next hour, a hasty third is dropped.
+
+    At 60 min + 20 min the second earns 2 exp(-0.8) = 0.9, the third 2 exp(-1.6) = 0.4 < 0.5.
+    """
+    scenario = one_machine(
+        [0, 0, 0], [(8, 0.01), (2, 0.01), (2, 0.02)], name, driver=driver,
+        budget=day(150e3, 60.0),
+        parameters={"energy_leniency": INF, "dropping_threshold": 0.5},
+    )  # fmt: skip
+    if name == "random_mapping":  # takes tasks in their order, as the others do here
+        assert scenario.tasks.utility.priority.tolist() == [8, 2, 2]
+    result = run(scenario)
+    assert result.trace.final_state.tolist() == [
+        TaskState.FINISHED, TaskState.FINISHED, TaskState.DROPPED,
+    ]  # fmt: skip
+    assert result.trace.executions["start"].tolist() == [0.0, 60 * MINUTE]
+    assert result.summary()["utility"] == pytest.approx(8 * math.exp(-0.2) + 2 * math.exp(-0.8))
+    assert result.summary()["tasks_postponed"] == 1
+
+
+def test_the_day_ends_before_the_machine_is_ready():
+    """An option that would begin at or after the day's end is none: the task is postponed."""
+    scenario = one_machine([0, 0], [(8, 0.01), (4, 0.01)], budget=day(INF, 20.0))
+    trace = run(scenario).trace
+    assert trace.executions["start"].tolist() == [0.0, 20 * MINUTE]
+    assert trace.times_postponed.tolist() == [0, 1]
+
+
+def test_what_only_the_filter_removes_stays():
+    """A task above the filter's budget waits, unpostponed, until the filter lets it pass.
+
+    One machine, 240 kJ for an hour: the fair share at time 0 is 240 / (60/20) = 80 kJ, less than
+    the task's 120 kJ. At t [min] it is 240 / ((60 - t)/20), and 120 kJ from t = 20 min on.
+    """
+    parameters = {"energy_leniency": 1.0}
+    trace = run(one_machine([0], [(8, 0.0)], budget=day(240e3, 60.0), parameters=parameters)).trace
+    assert trace.executions["start"].tolist() == [20 * MINUTE]
+    assert trace.times_postponed.tolist() == [0]
+
+
+# ---------------------------------------------------------------------- random mapping
+
+
+def test_random_mapping_is_uniform_over_admissible_pairs():
+    """Each of the five admissible pairs has a fifth of 5,000 draws (chi-square, p > 1e-4)."""
+    etc = [[[1.0, 2.0], [3.0, INF], [1.0, 1.0]]]
+    eec = [[[1.0, 1.0], [1.0, INF], [9.0, 1.0]]]
+    tables = type_tables(etc, eec, [0, 1, 2, 0], UPE)  # the last host is off
+    ready = np.array([0.0, 0.0, 0.0, INF])
+    uniforms = np.random.default_rng(5).random(5000)
+    types, task = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    counts = {}
+    for uniform in uniforms:  # a filter of 5 J removes host 2 in P-state 0
+        _, host, pstate, _ = map_randomly(
+            tables, types, task, np.array([uniform]), ready, INF, 5.0, INF
+        )
+        pair = (int(host[0]), int(pstate[0]))
+        counts[pair] = counts.get(pair, 0) + 1
+    assert set(counts) == {(0, 0), (0, 1), (1, 0), (2, 1)}
+    chi_square = sum((n - 1250) ** 2 / 1250 for n in counts.values())
+    assert chi_square < 21.1  # 3 degrees of freedom
+
+
+def test_seed_of_random_mapping():
+    """Other seeds give other runs, the same seed the same."""
+    ends = [
+        run(b6_scenario("random_mapping", seed=seed)).trace.executions["end"].tolist()
+        for seed in (0, 0, 1, 2)
+    ]
+    assert ends[0] == ends[1]
+    assert any(other != ends[0] for other in ends[2:])
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("name", [*HEURISTICS, "random_mapping"])
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"energy_leniency": 0.0}, "'energy_leniency' of .* is 0.0; it must be a number greater"),
+        ({"energy_leniency": "much"}, "'energy_leniency' of .* is 'much'"),
+        ({"energy_leniency": float("nan")}, "'energy_leniency' of .* is nan"),
+        ({"dropping_threshold": -1}, "'dropping_threshold' of .* is -1; it must be a number of"),
+    ],
+)
+def test_bad_parameters_are_refused(name: str, parameters: dict, message: str):
+    """The message names scheduler, parameter, what is legal and what was found."""
+    with pytest.raises(InputError, match=message):
+        run(b6_scenario(name, parameters=parameters))
+
+
+@pytest.mark.parametrize("name", [*HEURISTICS, "random_mapping"])
+def test_tasks_without_utility_are_refused(name: str):
+    """Bags without types, and typed tasks without utility functions."""
+    bag = Scenario(
+        ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", name, driver="reference"
+    )
+    with pytest.raises(InputError, match="utility"):
+        run(bag)
+    with pytest.raises(InputError, match="utility"):
+        make_scheduler(name).prepare(make_system(bag.loaded()), np.random.default_rng())
+    types = b6_types()
+    typed = make_tasks([1e12], task_type=[0])
+    scenario = Scenario(typed_platform(types), typed, name, types=types, driver="reference")
+    with pytest.raises(InputError, match="utility"):
+        run(scenario)

@@ -1,0 +1,95 @@
+"""Utility in compiled code, and what is compiled when."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gridsched.model.utility import UtilityClasses, UtilityFunctions
+from gridsched.schedulers.kernels.utility_value import (
+    utility_tables,
+    utility_value,
+    utility_values,
+)
+
+#: B1: urgency 0.1, priority 8.
+INTERVALS = ([0.0, 20.0, 40.0, 60.0], [1.0, 0.6, 0.2, 0.0], [1.0, 0.5, 2.0, 1.0])
+B1 = {0: 8, 3: 5.9265, 10: 4.8, 20: 4.8, 30: 2.9113, 40: 1.6, 50: 0.2165, 60: 0, 100: 0}
+
+
+def values(functions: UtilityFunctions, task: int, minutes) -> np.ndarray:
+    """Return the compiled values of one task."""
+    elapsed = np.array(minutes, dtype=float) * 60.0
+    tasks = np.full(len(elapsed), task, dtype=np.int64)
+    return utility_values(utility_tables(functions), tasks, elapsed)
+
+
+def mixed_functions() -> UtilityFunctions:
+    """Return functions of a decaying, a purely exponential and two linear classes."""
+    classes = UtilityClasses.joined([
+        UtilityClasses.from_intervals([INTERVALS]), UtilityClasses.exponential(),
+        UtilityClasses.plateau_linear(5.0, 25.0), UtilityClasses.plateau_linear(7.0, 7.0),
+    ])  # fmt: skip
+    priority, urgency = np.array([8.0, 8.0, 3.0, 2.0]), np.array([0.1, 0.01, 0.0, 0.0])
+    return UtilityFunctions(priority, urgency, np.arange(4), classes)
+
+
+def test_values_of_b1():
+    """The worked example, and the purely exponential class."""
+    functions = mixed_functions()
+    assert values(functions, 0, list(B1)) == pytest.approx(list(B1.values()), abs=5e-5)
+    assert values(functions, 1, [10]) == pytest.approx([7.2387], abs=5e-5)
+    assert values(functions, 2, [0, 5, 15, 25, 30]) == pytest.approx([3, 3, 1.5, 0, 0])
+    assert values(functions, 3, [6.99, 7, 8]) == pytest.approx([2, 0, 0])
+    assert values(functions, 0, [math.inf]).tolist() == [0.0]
+
+
+def test_compiled_values_are_those_of_the_model():
+    """`utility_values` and `UtilityFunctions.value` agree to rounding."""
+    functions, minutes = mixed_functions(), np.linspace(0, 130, 1301)
+    for task in range(len(functions)):
+        expected = functions.value(np.full(len(minutes), task), minutes * 60.0)
+        assert values(functions, task, minutes) == pytest.approx(expected, rel=1e-14, abs=1e-14)
+
+
+def test_a_bound_replaces_only_what_is_not_enough():
+    """What is asked for is exact from `enough` on; below it lies between value and `enough`."""
+    tables = utility_tables(mixed_functions())
+    for tau in np.linspace(0, 70, 281):
+        for enough in (0.0, 0.3, 1.0, 2.0, 4.8, 7.5):
+            given = (tables.shapes, 0, 3, False, 8.0, 0.1, tau)
+            exact, found = utility_value.py_func(*given), utility_value.py_func(*given, enough)
+            assert found == exact or exact <= found <= enough
+
+
+def test_second_process_compiles_nothing_and_importing_neither():
+    """After `warm_up` policies find their signatures, and all of them come from the cache."""
+    program = """
+import numpy as np
+from gridsched import make_scheduler, run
+from gridsched.schedulers.utility import heuristics
+from gridsched.schedulers.kernels import dropping, random_mapping, two_stage, warm_up
+kernels = (two_stage.map_two_stage, random_mapping.map_randomly, dropping.falls_short,
+           dropping.worth_postponing)
+assert not any(kernel.signatures for kernel in kernels)
+warm_up()
+assert all(len(kernel.signatures) == 1 for kernel in kernels)
+from utility_cases import b6_scenario, day
+for name in ("max_max_upe", "max_max_upt", "max_max_util", "min_min_completion_time",
+             "random_mapping"):
+    run(b6_scenario(name, budget=day(150e3, 60.0)))
+assert all(len(kernel.signatures) == 1 for kernel in kernels)
+print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))
+"""
+    here = Path(__file__).resolve().parent
+    command = [sys.executable, "-c", program]
+    environment = {"PYTHONPATH": f"{here.parents[1]}:{here}"}
+    for compiled in (None, "0\n"):  # the first process may have to fill the cache
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert done.stdout, done.stderr
+        assert compiled in (None, done.stdout)
