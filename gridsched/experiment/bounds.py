@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gridsched.experiment.run import RunResult
+from gridsched.experiment.scenario import Scenario
+from gridsched.experiment.scenario_maker import ScenarioMaker
 from gridsched.optimize.bag_bounds import BagBounds, bag_bounds, share_above
+from gridsched.platform_io.deployment import read_deployment
+from gridsched.schedulers.base import Traits
+from gridsched.schedulers.registry import make_scheduler
+
+if TYPE_CHECKING:
+    from gridsched.experiment.study import Study
+
+#: What `bound_fields` adds to a run's metrics, as far as these are numbers.
+BOUND_METRICS = (
+    "makespan_bound_s", "energy_bound_j", "makespan_above_bound", "energy_above_bound",
+)  # fmt: skip
 
 
 def bounds_for(results: Sequence[RunResult]) -> BagBounds:
@@ -24,16 +40,66 @@ def bounds_for(results: Sequence[RunResult]) -> BagBounds:
         Without idle power where any of the schedulers may switch hosts off, and over all P-states
         where any of them chooses P-states.
     """
-    scenario, platform = results[0].scenario, results[0].trace.platform
     traits = [result.scenario.make_scheduler().traits for result in results]
+    return _scenario_bounds(results[0].scenario, traits)
+
+
+def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, BagBounds]:
+    """Return the bounds of each run of a study by run id.
+
+    They follow from the scenarios alone, so stored runs have bounds, too. Runs that differ in
+    nothing but the scheduler share them, as in `bounds_for`.
+
+    Parameters
+    ----------
+    study : Study
+    inputs : mapping
+        SHA-256 of a file -> where it lies.
+
+    Raises
+    ------
+    InputError
+        If an input file is missing.
+    """
+    traits = {
+        each.label: make_scheduler(each.id, each.parameters).traits for each in study.schedulers
+    }
+    maker = ScenarioMaker(inputs, Path())
+    found: dict[str, BagBounds] = {}
+    for _, group in groupby(study.scenarios(), key=_axes_but_scheduler):
+        runs = list(group)
+        described = runs[0].scenario
+        # The reference driver's scenario is the same, and needs no platform file.
+        settings = {**described["settings"], "driver": "reference"}
+        scenario = _deployed(maker.make({**described, "settings": settings}))
+        bounds = _scenario_bounds(scenario, (traits[run.axes["scheduler"]] for run in runs))
+        found.update(dict.fromkeys((run.run_id for run in runs), bounds))
+    return found
+
+
+def _axes_but_scheduler(run: Any) -> dict[str, Any]:
+    return {name: value for name, value in run.axes.items() if name != "scheduler"}
+
+
+def _deployed(scenario: Scenario) -> Scenario:
+    """Return the scenario with only the deployed hosts computing."""
+    if scenario.deployment is None:
+        return scenario
+    workers = read_deployment(scenario.deployment, scenario.platform).workers
+    return replace(scenario, platform=scenario.platform.restricted_to(workers))
+
+
+def _scenario_bounds(scenario: Scenario, traits: Iterable[Traits]) -> BagBounds:
+    """Return the bounds common to schedulers of these traits; the scenario must be loaded."""
+    compared = list(traits)
     off = set(scenario.hosts_off)
     return bag_bounds(
-        platform,
-        results[0].trace.tasks,
+        scenario.platform,
+        scenario.tasks,
         scenario.pstate,
-        may_switch_off=any(each.powers_hosts for each in traits),
-        free_pstates=any(each.uses_dvfs for each in traits),
-        hosts_off=[h for h, host in enumerate(platform.hosts) if host.name in off],
+        may_switch_off=any(each.powers_hosts for each in compared),
+        free_pstates=any(each.uses_dvfs for each in compared),
+        hosts_off=[h for h, host in enumerate(scenario.platform.hosts) if host.name in off],
     )
 
 

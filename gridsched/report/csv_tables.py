@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.input_files import read_bytes
+from gridsched.input_files import read_text
 from gridsched.model.limits import LARGEST_RESULT
 
 #: Larger files are refused: the longest one of ten million tasks has about a gigabyte.
@@ -83,7 +83,7 @@ def read_table(path: Path, kinds: Mapping[str, Kind]) -> dict[str, NDArray | lis
 
 
 def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
-    text = read_text(path)
+    text = read_text(path, MAX_BYTES)
     try:
         header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     except csv.Error as error:
@@ -91,14 +91,6 @@ def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
     except ValueError:
         raise InputError(f"{path}: is empty; a header line is needed.") from None
     return header, rows
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file; `InputError` where it is missing or binary."""
-    try:
-        return read_bytes(path, MAX_BYTES).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not text: byte {error.start} is no UTF-8.") from None
 
 
 def _column(path: Path, name: str, kind: Kind, fields: tuple[str, ...]) -> NDArray | list[str]:

@@ -10,14 +10,18 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from gridsched.errors import InputError
+from gridsched.input_files import read_text
 from gridsched.model.limits import LARGEST_RESULT
-from gridsched.report.csv_tables import read_text
+from gridsched.report.csv_tables import MAX_BYTES
 
 T = TypeVar("T")
 
 
 def json_text(value: object) -> str:
-    """Return indented JSON; numpy numbers and paths are written as plain ones."""
+    """Return indented JSON; numpy numbers and paths are written as plain ones.
+
+    Unlike the JSON that commands print, it keeps nan and infinities: what is exported reads back.
+    """
 
     def plain(item: object) -> object:
         if isinstance(item, np.generic | np.ndarray):
@@ -32,7 +36,7 @@ def json_text(value: object) -> str:
 def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file; `InputError` where there is none."""
     try:
-        value = json.loads(read_text(path))
+        value = json.loads(read_text(path, MAX_BYTES))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON: {error}.") from None
     if not isinstance(value, dict):
@@ -61,6 +65,10 @@ class Fields:
         if not is_legal(value):
             self.refuse(label, value, need)
         return value
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there and not null."""
+        return self._values.get(name) is not None
 
     def number(self, name: str, least: float = 0.0) -> float:
         """Return a finite number of at least `least`."""

@@ -134,7 +134,7 @@ class Layout:
 
 def layout_of(results: StudyResults) -> Layout:
     """Choose x (the longest axis of numbers, else the longest), columns, rows, pages by length."""
-    values = {axis: results.values_of(axis) for axis in results.varying_axes}
+    values = {axis: results.shown_values(axis) for axis in results.varying_axes}
     by_length = sorted(values, key=lambda axis: -len(values[axis]))
     numeric = [axis for axis in by_length if _is_numeric(values[axis])]
     x = next(iter(numeric or by_length), None)

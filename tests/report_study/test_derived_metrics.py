@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -125,3 +126,11 @@ def test_a_misspelt_metric_is_told(tmp_path: Path):
     path.write_text(STUDY.format(schedulers='["wq"]', metrics='["energy_above_bond"]'))
     with pytest.raises(InputError, match=r"Did you mean 'energy_above_bound'\?"):
         Study.from_file(path)
+
+
+def test_rows_tell_whom_a_run_followed(tmp_path: Path):
+    """The provenance names the scheduler that auto_bag chose; other runs chose none."""
+    rows = results_of(tmp_path, '["wq", {id = "auto_bag", candidates = "mct"}]').runs
+    told = [json.loads(text).get("delegated_to") for text in rows["provenance"]]
+    assert [name == "auto_bag" for name in rows["scheduler"]] == [each == "MCT()" for each in told]
+    assert set(told) == {"MCT()", None}
