@@ -7,6 +7,32 @@ from pathlib import Path
 
 from gridsched.errors import InputError
 
+#: Larger texts are refused, unless a caller knows better.
+MAX_TEXT_BYTES = 1 << 30
+
+
+def read_text(path: str | Path, most: int = MAX_TEXT_BYTES) -> str:
+    """Return the text of a UTF-8 file; a byte order mark is skipped.
+
+    Parameters
+    ----------
+    path : str or Path
+    most : int
+        Larger files are refused [byte].
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is no text.
+    """
+    try:
+        text = read_bytes(path, most).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: no text in UTF-8 (byte {error.start}).") from None
+    if "\0" in text:
+        raise InputError(f"{path}: no text: it holds NUL characters.")
+    return text
+
 
 def read_bytes(path: str | Path, most: int) -> bytes:
     """Return the content of a regular file.

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from gridsched.cli.option_groups import with_options
 from gridsched.cli.output import check_targets
+from gridsched.cli.platform_options import PlatformOptions
 from gridsched.cli.platform_tables import print_platform, print_report, report_as_dict
 from gridsched.cli.tables import console
-from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.platform_io.check import check_platform_file, with_inspection
-from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.xml_reader import read_platform
-from gridsched.platform_io.xml_units import parse_quantity
-from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
+from gridsched.platform_io.xml_writer import write_platform
 
 platform_app = typer.Typer(
     name="platform",
@@ -57,103 +55,26 @@ gridsched platform check p.xml --json
 
 
 @platform_app.command("from-table", help=_TABLE_HELP, epilog=_TABLE_EPILOG)
+@with_options(PlatformOptions)
 def from_table(
+    options: PlatformOptions,
     ctx: typer.Context,
     table: Annotated[str, typer.Argument(metavar="TABLE", help="Table of machines.")],
     output: Annotated[str, typer.Option("-o", "--output", help="Platform file to write.")],
-    join: Annotated[
-        str | None, typer.Option(help="TOP500 list of the same date: brings cores and Rmax.")
-    ] = None,
-    year: Annotated[
-        int | None, typer.Option(help="Year of the list, where Rmax names no unit.")
-    ] = None,
-    hosts: Annotated[
-        int | None, typer.Option(help="Number of hosts, dealt to the rows; default one for each.")
-    ] = None,
-    rows: Annotated[str | None, typer.Option(help="Ranks to use, as '1-50,60'.")] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Regular expression on name, computer or site.")
-    ] = None,
-    speed_levels: Annotated[
-        str | None, typer.Option(help="Simulated speeds in flop/s, dealt to the rows in order.")
-    ] = None,
-    speed_uniform: Annotated[
-        str | None, typer.Option(help="Simulated speeds drawn from LO:HI, in flop/s.")
-    ] = None,
-    efficiency: Annotated[
-        str | None, typer.Option(help="scaled (s_sim*eps_real/s_real), real or nearest.")
-    ] = None,
-    idle_share: Annotated[
-        float | None, typer.Option(help="Idle power as a share of busy power, 0 to 1.")
-    ] = None,
-    idle_power_w: Annotated[
-        str | None, typer.Option(help="Idle power in W, or drawn from LO:HI.")
-    ] = None,
-    off_power_w: Annotated[float | None, typer.Option(help="Power while off, in W.")] = None,
-    pstates: Annotated[
-        str | None, typer.Option(help="Speed and power factors, as '1:1;0.8:0.6'.")
-    ] = None,
-    cores: Annotated[int | None, typer.Option(help="Cores of each host; default 1.")] = None,
-    clusters: Annotated[
-        str | None,
-        typer.Option(
-            help="A number, or what clusters share: host, speed, row, cluster, site, computer, "
-            "year, name."
-        ),
-    ] = None,
-    cluster_bandwidth: Annotated[
-        str | None, typer.Option(help="Of the uplinks, as 1GBps or one for each: 1GBps,10Gbps.")
-    ] = None,
-    cluster_latency: Annotated[
-        str | None, typer.Option(help="Of the uplinks, as 50us or one for each.")
-    ] = None,
-    host_bandwidth: Annotated[
-        str | None, typer.Option(help="Between host and cluster router; default unlimited.")
-    ] = None,
-    host_latency: Annotated[str | None, typer.Option(help="Likewise; default 0s.")] = None,
-    master: Annotated[
-        bool, typer.Option("--master", help="Add a host that computes nothing.")
-    ] = False,
-    master_bandwidth: Annotated[
-        str | None, typer.Option(help="Between master and uplinks; default unlimited.")
-    ] = None,
-    master_latency: Annotated[str | None, typer.Option(help="Likewise; default 0s.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
 ) -> None:
     """Write a SimGrid platform from a table of machines."""
-    check_targets({"-o": [Path(output)]}, [Path(table), join and Path(join)], force=force)
-    recipe = PlatformRecipe(
-        hosts=hosts,
-        rows=rows,
-        name_pattern=name,
-        speed_levels=_quantities("--speed-levels", speed_levels, "speed", ","),
-        speed_uniform=_range("--speed-uniform", speed_uniform, "speed"),
-        efficiency=efficiency,
-        idle_share=idle_share,
-        idle_power_w=_range("--idle-power-w", idle_power_w, "watts"),
-        off_power_w=off_power_w,
-        pstates=_pstates(pstates),
-        cores=cores,
-        clusters=int(clusters) if clusters and clusters.isdecimal() else clusters,
-        cluster_bandwidth=_quantities("--cluster-bandwidth", cluster_bandwidth, "bandwidth", ","),
-        cluster_latency_s=_quantities("--cluster-latency", cluster_latency, "time", ","),
-        master=master,
-        seed=seed,
+    check_targets(
+        {"-o": [Path(output)]}, [Path(table), options.join and Path(options.join)], force=force
     )
-    network = NetworkLinks(
-        _link_value("--host-bandwidth", host_bandwidth, "bandwidth", math.inf),
-        _link_value("--host-latency", host_latency, "time", 0.0),
-        _link_value("--master-bandwidth", master_bandwidth, "bandwidth", math.inf),
-        _link_value("--master-latency", master_latency, "time", 0.0),
-    )
+    recipe, network = options.recipe(), options.network()
     # pandas takes longer to load than all the rest
     from gridsched.platform_io.from_table import platform_from_table
     from gridsched.platform_io.tables import read_machine_table
 
-    machines = read_machine_table(table, join=join, year=year)
+    machines = read_machine_table(table, join=options.join, year=options.year)
     platform = platform_from_table(machines, recipe)
     write_platform(platform, output, command=command_line(ctx), network=network, force=force)
     notes = (*machines.notes, *platform.warnings)
@@ -217,49 +138,3 @@ def _summary(platform: Platform, output: str, notes: tuple[str, ...]) -> dict[st
         ],
         "notes": list(notes),
     }
-
-
-def _quantity(option: str, text: str, kind: str) -> float:
-    """Return one value; speeds may lack their unit, which the option's help names."""
-    try:
-        if kind == "watts":
-            return float(text)
-        value, has_unit = parse_quantity(text.strip(), kind)
-    except ValueError as error:
-        raise InputError(f"{option}: {error}.") from None
-    if not has_unit and kind != "speed":
-        example = "125MBps" if kind == "bandwidth" else "50us"
-        raise InputError(f"{option} is {text!r}; it needs a unit, as {example}.")
-    if not value >= 0 or (kind == "bandwidth" and value == 0):
-        raise InputError(f"{option} is {text!r}; a positive value is legal.")
-    return value
-
-
-def _quantities(option: str, text: str | None, kind: str, separator: str) -> tuple[float, ...]:
-    if text is None:
-        return ()
-    return tuple(_quantity(option, part, kind) for part in text.split(separator))
-
-
-def _range(option: str, text: str | None, kind: str) -> tuple[float, float] | None:
-    values = _quantities(option, text, kind, ":")
-    if not values:
-        return None
-    if len(values) > 2 or (len(values) == 1 and kind != "watts"):
-        raise InputError(f"{option} is {text!r}; LO:HI is legal.")
-    return values[0], values[-1]
-
-
-def _link_value(option: str, text: str | None, kind: str, default: float) -> float:
-    return default if text is None else _quantity(option, text, kind)
-
-
-def _pstates(text: str | None) -> tuple[tuple[float, float], ...] | None:
-    if text is None:
-        return None
-    from gridsched.platform_io.own_table import parse_pstates
-
-    try:
-        return parse_pstates(text)
-    except ValueError as error:
-        raise InputError(f"--pstates: {error}.") from None

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
+from gridsched.cli.option_groups import with_options
 from gridsched.errors import InputError, did_you_mean
 from gridsched.experiment.scenario import Scenario
+from gridsched.model.budget import EnergyBudget
 from gridsched.schedulers.registry import scheduler_class
+from gridsched.workloads.load import read_system_workload
 
 #: The six schedulers of paper 004.
 PAPER_004 = "wq,wqr,sufferage,xsufferage,dynamic_fpltf,lecsa"
 _SIMGRID = "SimGrid"
+_BUDGET = "Energy budget (each option goes before what a generator's file says)"
 
 
 @dataclass
@@ -89,7 +91,40 @@ class ScenarioOptions:
         float | None,
         typer.Option(metavar="S", help="End a run after this wall time.", rich_help_panel=_SIMGRID),
     ] = None
-    energy_budget_j: Annotated[float | None, typer.Option(hidden=True)] = None
+    energy_budget_j: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            rich_help_panel=_BUDGET,
+            help="Joules each period may draw; inf: any.",
+        ),
+    ] = None
+    budget_period_s: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            rich_help_panel=_BUDGET,
+            help="Length of a period; default a day.",
+        ),
+    ] = None
+    on_exhaustion: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=_BUDGET,
+            help="refuse: nothing may exceed the budget (default); stop: the run ends with it.",
+        ),
+    ] = None
+    horizon_s: Annotated[
+        float | None, typer.Option(metavar="S", help="No task starts at or after this time.")
+    ] = None
+    charge_mapping_time: Annotated[
+        bool,
+        typer.Option(
+            "--charge-mapping-time", metavar="",
+            help="Mapping events wait for the computation of the last one, by the wall clock.",
+        ),
+    ] = False  # fmt: skip
 
     @property
     def inputs(self) -> tuple[Path | None, ...]:
@@ -104,17 +139,36 @@ class ScenarioOptions:
         InputError
             If an option is missing or illegal, or a file cannot be read.
         """
-        if self.energy_budget_j is not None:
-            raise InputError("--energy-budget-j: this version has no energy budgets yet; omit it.")
-        for name in ("platform", "workload"):
-            if getattr(self, name) is None:
-                raise InputError(f"Missing option '--{name} FILE'.")
-        return Scenario(
+        if self.workload is None:
+            missing = "options '--platform FILE' and" if self.platform is None else "option"
+            raise InputError(f"Missing {missing} '--workload FILE'.")
+        scenario = Scenario(
             platform=self.platform, tasks=self.workload, seed=self.seed, driver=self.driver,
             network=self.network, deployment=self.deployment, files=self.files,
             pstate=self.pstate, mapping_interval_s=self.mapping_interval_s, way=self.way,
+            horizon_s=self.horizon_s, charge_mapping_time=self.charge_mapping_time,
             cfg=tuple(self.cfg or ()), log=tuple(self.log or ()), timeout_s=self.timeout_s,
-        ).loaded()  # fmt: skip
+        )  # fmt: skip
+        if self.platform is not None:
+            loaded = scenario.loaded()
+        else:
+            whole = read_system_workload(self.workload)
+            if whole is None:
+                raise InputError("Missing option '--platform FILE'.")
+            loaded = scenario.with_system(whole)
+        return replace(loaded, budget=self._budget(loaded.budget))
+
+    def _budget(self, told: EnergyBudget | None) -> EnergyBudget | None:
+        """Return the budget that a workload tells with what the options change of it."""
+        options = {"energy_j": self.energy_budget_j, "period_s": self.budget_period_s,
+                   "on_exhaustion": self.on_exhaustion}  # fmt: skip
+        given = {name: value for name, value in options.items() if value is not None}
+        if not given or told is not None:
+            return told and replace(told, **given)
+        if self.energy_budget_j is None:
+            name = "--on-exhaustion" if "on_exhaustion" in given else "--budget-period-s"
+            raise InputError(f"{name}: there is no energy budget; give --energy-budget-j too.")
+        return EnergyBudget(**given)
 
     def parameters(self, schedulers: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return the parameters of each scheduler from ``--set``.
@@ -189,33 +243,5 @@ def split_ids(text: str) -> list[str]:
     return ids
 
 
-def with_scenario_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the fields of `ScenarioOptions` as options.
-
-    The command's first parameter receives the `ScenarioOptions`. Its own parameters stand after
-    platform and workload in the help, before the rest.
-    """
-    hints = get_type_hints(ScenarioOptions, include_extras=True)
-    shared = [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(ScenarioOptions)
-    ]  # fmt: skip
-    signature = inspect.signature(command, eval_str=True)
-    own = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in list(signature.parameters.values())[1:]
-    ]
-
-    @functools.wraps(command)
-    def wrapped(**values: Any) -> None:
-        options = ScenarioOptions(**{parameter.name: values.pop(parameter.name)
-                                     for parameter in shared})  # fmt: skip
-        command(options, **values)
-
-    parameters = [*shared[:2], *own, *shared[2:]]
-    wrapped.__signature__ = signature.replace(parameters=parameters)
-    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
-    return wrapped
+#: Gives a command the fields of `ScenarioOptions` as options; its own stand after the files.
+with_scenario_options = with_options(ScenarioOptions, before=2)

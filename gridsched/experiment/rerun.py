@@ -9,7 +9,7 @@ from typing import Any
 
 from gridsched.experiment.local_workers import temporary_folder
 from gridsched.experiment.scenario_maker import ScenarioMaker
-from gridsched.experiment.segments import encoded
+from gridsched.experiment.segments import encoded, with_infinities
 from gridsched.experiment.store import Store
 from gridsched.experiment.worker import Job, perform
 
@@ -59,7 +59,7 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
     """
     stored = store.row(run_id)
     inputs = {digest: path.resolve() for digest, path in store.inputs().items()}
-    job = Job(stored["run_id"], stored["scenario"])
+    job = Job(stored["run_id"], with_infinities(stored["scenario"]))
     with temporary_folder() as folder:
         row, _ = perform(ScenarioMaker(inputs, Path(folder)), job, timeout_s)
     repeated = json.loads(encoded(row))["row"]  # as a stored row has been written and read

@@ -83,6 +83,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def with_infinities(value: Any) -> Any:
+    """Return a scenario as it was before `encoded` wrote its infinite numbers as texts."""
+    if isinstance(value, Mapping):
+        return {key: with_infinities(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_infinities(item) for item in value]
+    return float(value) if value in ("inf", "-inf") else value
+
+
 def decoded(line: bytes) -> Line | None:
     """Return a line without its end of line; None where it is damaged."""
     text = line[_ROW_AT:-1]

@@ -60,7 +60,34 @@ RUN_OPTIONS = {
     ),
     "share nan": (["--scheduler", "lecsa", "--set", "few_tasks_share=nan"], ["few_tasks_share"]),
     "share a word": (["--scheduler", "lecsa", "--set", "few_tasks_share=x"], ["few_tasks_share"]),
-    "energy budget": (["--energy-budget-j", "1000"], ["--energy-budget-j", "this version"]),
+    "budget not heeded": (
+        ["--energy-budget-j", "1000"], ["does not heed", "1000 J", "--on-exhaustion stop"],
+    ),
+    "budget 0": (["--energy-budget-j", "0"], ["energy_j is 0", "greater than 0 J"]),
+    "budget negative": (["--energy-budget-j", "-1"], ["energy_j is -1", "greater than 0 J"]),
+    "budget nan": (["--energy-budget-j", "nan"], ["energy_j is nan", "greater than 0 J"]),
+    "budget no number": (["--energy-budget-j", "much"], ["--energy-budget-j", "'much'"]),
+    "period 0": (
+        ["--energy-budget-j", "9", "--budget-period-s", "0"], ["period_s is 0", "greater than 0 s"],
+    ),
+    "period inf": (
+        ["--energy-budget-j", "9", "--budget-period-s", "inf"], ["period_s is inf", "finite"],
+    ),
+    "unknown exhaustion": (
+        ["--energy-budget-j", "9", "--on-exhaustion", "halt"], ["'halt'", "'refuse'", "'stop'"],
+    ),
+    "exhaustion of no budget": (
+        ["--on-exhaustion", "stop"], ["--on-exhaustion", "--energy-budget-j"],
+    ),
+    "period of no budget": (
+        ["--budget-period-s", "9"], ["--budget-period-s", "--energy-budget-j"],
+    ),
+    "horizon 0": (["--horizon-s", "0"], ["horizon_s is 0", "greater than 0"]),
+    "horizon negative": (["--horizon-s", "-1"], ["horizon_s is -1", "greater than 0"]),
+    "horizon nan": (["--horizon-s", "nan"], ["horizon_s is nan", "greater than 0"]),
+    "charged without events": (
+        ["--charge-mapping-time"], ["charge_mapping_time", "--mapping-interval-s"],
+    ),
     "cfg malformed": (["--cfg", "tracing"], ["tracing", "KEY:VALUE"]),
     "cfg with =": (["--cfg", "tracing=yes"], ["tracing=yes", "KEY:VALUE"]),
     "log malformed": (["--log", "root"], ["root", "CATEGORY.KEY:VALUE"]),

@@ -70,9 +70,13 @@ def test_links_lead_somewhere(document: Path):
 
 
 def test_the_index_lists_all_documents():
-    """docs/index.md links to each of its neighbours."""
+    """docs/index.md links to each document beside it and in studies/; those link to the rest."""
     linked = set(_LINK.findall(read("docs/index.md")))
-    assert {path.name for path in DOCS.glob("*.md")} - {"index.md"} <= linked
+    own = [*DOCS.glob("*.md"), *DOCS.glob("studies/*.md")]
+    assert {str(path.relative_to(DOCS)) for path in own} - {"index.md"} <= linked
+    for study in DOCS.glob("studies/*.md"):
+        deeper = {str(path.relative_to(study.parent)) for path in DOCS.glob(f"{study.stem}/*.md")}
+        assert deeper <= set(_LINK.findall(read(str(study.relative_to(ROOT)))))
 
 
 def test_every_scheduler_is_documented_with_its_parameters():
