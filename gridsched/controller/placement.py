@@ -162,19 +162,16 @@ class PlacementChecks:
         self, tasks: Ids, hosts: Ids, pstates: Ids,
         period_end: float,
     ) -> float:  # fmt: skip
-        """What tasks, appended to their hosts in this order, would draw before `period_end` [J]."""
+        """What tasks, appended to their hosts, would draw before `period_end` [J]; hosts ascend."""
         estimates = self.system.estimates
         run_time = estimates.run_times(tasks, hosts, pstates)
         energy = estimates.energies(tasks, hosts, pstates)
-        start = np.empty(len(tasks))
         if self.ledger.one_core:
-            order = np.argsort(hosts, kind="stable")
-            times = run_time[order]
-            before = np.cumsum(times) - times  # of all hosts before it, too
-            host = hosts[order]
-            first = np.searchsorted(host, host)
-            start[order] = self.state.ready_time[host] + (before - before[first])
+            before = np.cumsum(run_time) - run_time  # of all hosts before it, too
+            first = np.searchsorted(hosts, hosts)
+            start = self.state.ready_time[hosts] + (before - before[first])
         else:
+            start = np.empty(len(tasks))
             ready = np.array(self.state.core_ready_time)
             for k, (host, time) in enumerate(zip(hosts.tolist(), run_time.tolist(), strict=True)):
                 core = int(np.argmin(ready[host]))

@@ -34,11 +34,10 @@ class VirtualQueues:
     def replace(
         self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
     ) -> None:
-        """Make a new plan: task k goes to the end of the queue of ``hosts[k]``."""
-        order = np.argsort(hosts, kind="stable")
-        starts = np.searchsorted(hosts[order], np.arange(self._n_hosts + 1)).tolist()
-        self.tasks = tasks[order]
-        self._entries = list(zip(self.tasks.tolist(), pstates[order].tolist(), strict=True))
+        """Make a new plan: task k goes to the end of the queue of ``hosts[k]``; hosts ascend."""
+        starts = np.searchsorted(hosts, np.arange(self._n_hosts + 1)).tolist()
+        self.tasks = tasks
+        self._entries = list(zip(self.tasks.tolist(), pstates.tolist(), strict=True))
         self._next, self._end = starts[:-1], starts[1:]
 
     def has(self, host: int) -> bool:
