@@ -5,11 +5,11 @@ WORKERS ?= auto
 PYTEST := .venv/bin/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-long test-faults benchmark clean help
+.PHONY: demo test test-long test-faults benchmark benchmark-all clean help
 
 help: ## this list
 	@echo "Targets (each sets up .venv where needed; the first time takes about 8 minutes):"
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
 
 demo: ## compare six schedulers on a Green500 grid: a table and a figure in demo/
 	@echo "make demo: sets up .venv where needed, then compares six schedulers on a Green500 grid"
@@ -37,6 +37,11 @@ benchmark: ## measure the drivers' cost per task: benchmarks/results.json
 	@echo "make benchmark: sets up .venv where needed, then measures the drivers (some minutes)."
 	@scripts/set_up.sh
 	@.venv/bin/python benchmarks/run.py
+
+benchmark-all: benchmark ## also campaigns, mapping events and whole trials (half an hour)
+	@.venv/bin/python benchmarks/campaign.py
+	@.venv/bin/python benchmarks/two_stage.py
+	@.venv/bin/python benchmarks/utility_trial.py
 
 clean: ## remove what the commands made, except .venv
 	rm -rf demo build dist .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

@@ -17,30 +17,23 @@ from numpy.typing import NDArray
 from gridsched.controller.admission import check_policy
 from gridsched.controller.apply import DecisionChecks
 from gridsched.controller.calendar import instant_width
+from gridsched.controller.ending import KILLED, UNFINISHED, RunEnd
 from gridsched.controller.energy_account import EnergyAccount
 from gridsched.controller.execution import UNENDED, Command, Execution, Stop, Timer
-from gridsched.controller.ledger import FINISHED, RUNNING, WAITING, Ledger
+from gridsched.controller.ledger import FINISHED, WAITING, Ledger
 from gridsched.controller.staging import Staging
 from gridsched.controller.starting import QueueService
 from gridsched.controller.state import State
-from gridsched.errors import IncompleteRun
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace
 from gridsched.schedulers.base import Scheduler
 
-#: Mapping events in a row that may pass with nothing running or to come.
-MAX_BARREN_EVENTS = 1000
-#: Budget periods in a row that may pass with nothing running or to come.
-MAX_BARREN_PERIODS = 30
-
 _FINISHED = int(ExecutionEnd.FINISHED)
 _CANCELLED = int(ExecutionEnd.CANCELLED)
-_UNFINISHED = int(TaskState.UNFINISHED)
-_KILLED = int(TaskState.KILLED)
 
 
-class Controller(DecisionChecks, QueueService):
+class Controller(DecisionChecks, QueueService, RunEnd):
     """Queues and rules of one run.
 
     Parameters
@@ -96,18 +89,12 @@ class Controller(DecisionChecks, QueueService):
         self._timer_count = 0
         self._next_event = 0 if system.mapping_interval_s else None
         self._next_event_time = 0.0
-        self._horizon = math.inf if system.horizon_s is None else system.horizon_s
-        self._ended = False
-        self._barren_events = 0
-        self._barren_periods = 0
         self._freed: list[int] = []
         self._vacant: list[int] = []
-        self._postponed: list[int] = []
-        self._returned: list[int] = []
-        self._times_postponed = np.zeros(len(tasks), dtype=np.int64)
         self._asked = scheduler.traits.asked
         self._rng = rng
         self.delegated_to = ""
+        self._prepare_end()
         self._prepare_queues()
         self._prepare_checks()
         self._renew_next_timer()
@@ -178,10 +165,10 @@ class Controller(DecisionChecks, QueueService):
         for execution in finished:
             self._finish(execution)
         if self.account is not None and self.account.exhausted_at <= now + instant_width(now):
-            self._end_run(_KILLED)
+            self._end_run(KILLED)
             return self.commands
         if now >= self._horizon and not self._ended:
-            self._end_run(_UNFINISHED)
+            self._end_run(UNFINISHED)
         news = bool(finished)
         if new_period:
             news = True
@@ -243,32 +230,6 @@ class Controller(DecisionChecks, QueueService):
             self._renew_next_timer()
         return due
 
-    def _check_progress(self, event_due: bool) -> None:
-        """Raise if nothing runs and nothing will come: then nothing will ever happen again."""
-        if self.ledger.submitted < len(self._submit) or self._timers:
-            self._barren_events = self._barren_periods = 0
-            return
-        if self._horizon < math.inf:
-            return
-        if self.account is not None:
-            if self._barren_periods < MAX_BARREN_PERIODS:
-                return  # the next period may let tasks start
-        elif self._next_event is not None:
-            self._barren_events += event_due
-            if self._barren_events < MAX_BARREN_EVENTS:
-                return
-        raise IncompleteRun(self.what_is_left())
-
-    def what_is_left(self) -> str:
-        """Return a sentence that names the tasks without a final state."""
-        states = self.ledger.states
-        left = np.flatnonzero(states < FINISHED)
-        names = ", ".join(str(label) for label in self.tasks.labels[left])
-        return (
-            f"{self.scheduler!r} left {len(left)} of {len(states)} tasks unfinished at "
-            f"t = {self.now:g} s, with nothing running and nothing to come: tasks {names}."
-        )
-
     # ------------------------------------------------------------------ what happens
 
     def _finish(self, execution: Execution) -> None:
@@ -306,36 +267,6 @@ class Controller(DecisionChecks, QueueService):
             if self.system.pending_slots:  # they are filled before the policy is asked
                 self._serve_plan(self._vacant)
                 self._vacant = []
-
-    def _return_postponed(self) -> None:
-        """Let postponed tasks wait again: a new period has begun."""
-        self._barren_periods += 1
-        returned, self._postponed = sorted(self._postponed), []
-        for task in returned:
-            self.ledger.waiting_again(task)
-        self._returned = returned
-
-    def _end_run(self, state: int) -> None:
-        """Give every task its final state; what computes goes on only up to a horizon's tasks."""
-        ledger = self.ledger
-        ledger.withdraw_plan()
-        if state == _KILLED:
-            for execution in [e for running in ledger.running for e in running]:
-                execution.stop(self.now, ExecutionEnd.KILLED)
-            left = ledger.states < FINISHED
-        else:
-            left = (ledger.states < FINISHED) & (ledger.states != RUNNING)
-        ledger.states[left] = state
-        ledger.open_tasks -= int(np.count_nonzero(left))
-        ledger.submitted = len(self._submit)
-        for queue in ledger.fixed:
-            queue.clear()
-        ledger.queued_copies.clear()
-        self._timers = [timer for timer in self._timers if timer[1] == Timer.DATA_READY]
-        self._freed, self._postponed, self._next_event = [], [], None
-        self._horizon = math.inf
-        self._ended = True
-        self._renew_next_timer()
 
     def _final(self, task: int, state: TaskState) -> None:
         self.ledger.state_of[task] = state

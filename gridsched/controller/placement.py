@@ -117,7 +117,7 @@ class PlacementChecks:
             k = int(np.flatnonzero(~legal)[0])
             self._check_place(int(tasks[k]), int(hosts[k]), int(pstates[k]))
         free = ledger.states[tasks] == WAITING
-        if not free.all() or len(set(tasks.tolist())) < len(tasks):
+        if not free.all() or self._repeats(tasks):
             repeated = np.ones(len(tasks), dtype=bool)
             repeated[np.unique(tasks, return_index=True)[1]] = False
             k = int(np.flatnonzero(repeated | ~free)[0])
@@ -129,6 +129,14 @@ class PlacementChecks:
             self._check_planned_pstates(tasks, hosts, pstates)
         if self.account is not None:
             self._check_budget(tasks, hosts, pstates, "Plan")
+
+    def _repeats(self, tasks: Ids) -> bool:
+        """Whether a task stands twice among waiting ones."""
+        states, first = self.ledger.states, int(tasks.min())
+        states[tasks] = VIRTUAL
+        n_marked = np.count_nonzero(states[first : int(tasks.max()) + 1] == VIRTUAL)
+        states[tasks] = WAITING
+        return n_marked < len(tasks)
 
     def _check_planned_pstates(self, tasks: Ids, hosts: Ids, pstates: Ids) -> None:
         """Refuse a plan that gives the cores of one host different P-states."""
@@ -150,7 +158,10 @@ class PlacementChecks:
         if not self.account.refuses:
             return
         energy = self.state.energy
-        inside = self._energy_inside(tasks, hosts, pstates, energy.period_end)
+        energies = self.system.estimates.energies(tasks, hosts, pstates)
+        if self.account.allows(float(energies.sum()), energy.remaining_j):
+            return  # even if all of it fell into the period
+        inside = self._energy_inside(tasks, hosts, pstates, energies, energy.period_end)
         if not self.account.allows(inside, energy.remaining_j):
             self._refuse(
                 f"{what} would draw {inside:.6g} J until the period's end at "
@@ -159,13 +170,11 @@ class PlacementChecks:
             )  # fmt: skip
 
     def _energy_inside(
-        self, tasks: Ids, hosts: Ids, pstates: Ids,
+        self, tasks: Ids, hosts: Ids, pstates: Ids, energies: NDArray[np.float64],
         period_end: float,
     ) -> float:  # fmt: skip
         """What tasks, appended to their hosts, would draw before `period_end` [J]; hosts ascend."""
-        estimates = self.system.estimates
-        run_time = estimates.run_times(tasks, hosts, pstates)
-        energy = estimates.energies(tasks, hosts, pstates)
+        run_time = self.system.estimates.run_times(tasks, hosts, pstates)
         if self.ledger.one_core:
             before = np.cumsum(run_time) - run_time  # of all hosts before it, too
             first = np.searchsorted(hosts, hosts)
@@ -178,4 +187,4 @@ class PlacementChecks:
                 start[k] = ready[host, core]
                 ready[host, core] += time
         share = np.clip((period_end - start) / run_time, 0.0, 1.0)
-        return float((energy * share).sum())
+        return float((energies * share).sum())

@@ -28,7 +28,7 @@ class VirtualQueues:
     def clear(self) -> None:
         """Forget the plan."""
         self.tasks = np.empty(0, dtype=np.int64)
-        self._entries: list[tuple[int, int]] = []
+        self._pstates = self.tasks
         self._next = self._end = [0] * self._n_hosts
 
     def replace(
@@ -37,7 +37,7 @@ class VirtualQueues:
         """Make a new plan: task k goes to the end of the queue of ``hosts[k]``; hosts ascend."""
         starts = np.searchsorted(hosts, np.arange(self._n_hosts + 1)).tolist()
         self.tasks = tasks
-        self._entries = list(zip(self.tasks.tolist(), pstates.tolist(), strict=True))
+        self._pstates = pstates
         self._next, self._end = starts[:-1], starts[1:]
 
     def has(self, host: int) -> bool:
@@ -52,8 +52,9 @@ class VirtualQueues:
         """Take the (task, P-state) at the head of a queue that `has` one."""
         k = self._next[host]
         self._next[host] = k + 1
-        return self._entries[k]
+        return self.tasks.item(k), self._pstates.item(k)
 
     def left(self, host: int) -> Iterator[tuple[int, int]]:
         """Iterate over what is left for the host."""
-        return iter(self._entries[self._next[host] : self._end[host]])
+        part = slice(self._next[host], self._end[host])
+        return zip(self.tasks[part].tolist(), self._pstates[part].tolist(), strict=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gridsched.controller.energy_account import EnergyState
 
 #: Leniency while the budget is used exactly in proportion to the time.
-EVEN_LENIENCY = 1.1
+EVEN_LENIENCY = 1.05
 #: Leniency while more than that is used; it still lets pass what needs little energy.
 STRICT_LENIENCY = 0.5
 #: How strongly the leniency follows the pace.
@@ -63,9 +63,9 @@ def leniency_at(pace: float, by_utility: bool) -> float:
     -----
     ::
 
-        pace >= 1              1.1 * pace ** 20   (opens quickly while energy is left over)
+        pace >= 1              1.05 * pace ** 20   (opens quickly while energy is left over)
         pace < 1, by utility   0.5
-        pace < 1, otherwise    max(1.1 * pace ** 20, 0.5)
+        pace < 1, otherwise    max(1.05 * pace ** 20, 0.5)
 
     A heuristic that goes by utility gains from a filter that is either open or shut: tasks gather
     while it is shut, and the most valuable of many are mapped when it opens. One that does not
@@ -75,9 +75,9 @@ def leniency_at(pace: float, by_utility: bool) -> float:
     Examples
     --------
     >>> leniency_at(1.0, by_utility=True), leniency_at(0.99, by_utility=True)
-    (1.1, 0.5)
+    (1.05, 0.5)
     >>> round(leniency_at(0.99, by_utility=False), 4)
-    0.8997
+    0.8588
     """
     if by_utility and pace < 1.0:
         return STRICT_LENIENCY

@@ -16,6 +16,7 @@ from utility_cases import b6_scenario, day, exponential_tasks
 from gridsched import Scenario, run
 from gridsched.errors import InputError
 from gridsched.experiment.scenario import make_system
+from gridsched.experiment.study import Study
 from gridsched.metrics import window_series
 from gridsched.schedulers.adaptive_filter import budget_pace, leniency_at
 from gridsched.schedulers.filters import AdaptiveFilter, EnergyFilter, energy_filter
@@ -64,15 +65,15 @@ def test_the_pace(hour, remaining_kj, expected):
 @pytest.mark.parametrize(
     ("pace", "by_utility", "otherwise"),
     [
-        (1.0, 1.1, 1.1),
-        (1.02, 1.634542, 1.634542),  # 1.1 * 1.02 ** 20 = 1.1 * 1.485947
-        (0.99, 0.5, 0.899698),  # 1.1 * 0.99 ** 20 = 1.1 * 0.817907
-        (0.97, 0.5, 0.598174),  # 1.1 * 0.543794
-        (0.95, 0.5, 0.5),  # 1.1 * 0.358486 = 0.394 is too strict
+        (1.0, 1.05, 1.05),
+        (1.02, 1.560245, 1.560245),  # 1.05 * 1.02 ** 20 = 1.05 * 1.485947
+        (0.99, 0.5, 0.858802),  # 1.05 * 0.99 ** 20 = 1.05 * 0.817907
+        (0.97, 0.5, 0.570984),  # 1.05 * 0.543794
+        (0.95, 0.5, 0.5),  # 1.05 * 0.358486 = 0.376 is too strict
         (0.0, 0.5, 0.5),
         (-0.3, 0.5, 0.5),
-        (2.0, 1.1 * 2**20, 1.1 * 2**20),
-        (INF, 1.1 * 2**20, 1.1 * 2**20),
+        (2.0, 1.05 * 2**20, 1.05 * 2**20),
+        (INF, 1.05 * 2**20, 1.05 * 2**20),
     ],
 )
 def test_the_law(pace, by_utility, otherwise):
@@ -93,7 +94,7 @@ def test_task_budgets_by_hand():
     ready = np.array([36.0, 36.0]) * 3600
     tasks_that_fit = 24 * 60 / ((10 + 14 + 20 + 28 + 5 + 7 + 10 + 14 + 10 + 14 + 10 + 14) / 12)
     for remaining_kj, by_utility, leniency in [
-        (500, True, 1.1), (495, True, 0.5), (495, False, 0.899698), (510, False, 1.634542),
+        (500, True, 1.05), (495, True, 0.5), (495, False, 0.858802), (510, False, 1.560245),
     ]:  # fmt: skip
         expected = leniency * remaining_kj * 1e3 / tasks_that_fit
         found = filter_of(by_utility).task_budget(at_hour(36, remaining_kj), ready)
@@ -189,3 +190,17 @@ def test_a_second_run_forgets_the_first():
     """The filter keeps nothing."""
     scenario = small("max_max_upt", "auto")
     assert decisions(scenario) == decisions(scenario)
+
+
+def test_the_study_that_judges_it():
+    """Five settings, each heuristic with 13 leniencies and auto, 12 trials, other seeds."""
+    study = Study.shipped("utility_auto")
+    assert study.n_runs == 5 * 4 * (13 + 1) * 12
+    assert [each.parameters["energy_leniency"] for each in study.schedulers].count("auto") == 4
+    assert not 1000 <= study.seed <= 1019
+    assert study.seed != Study.shipped("utility").seed
+    goals = [claim for claim in study.claims if claim.id.startswith(("best-", "recommended-"))]
+    assert len(goals) == 2 * 5 * 4
+    for claim in goals:
+        assert claim.tolerance == (-2.0, 1000.0)
+        assert claim.against.endswith(" auto")
