@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gridsched.errors import InputError
 from gridsched.experiment.run import run
 from gridsched.experiment.scenario import Scenario
 from gridsched.metrics import summary
@@ -38,7 +39,7 @@ SERIAL = [
 ]  # fmt: skip
 UTILITY = [id for id in SERIAL if scheduler_class(id).traits.needs_utility]
 #: one policy for each way of being asked and of planning; the others run in test_agreement.py
-PLAIN = ["wq", "mct", "min_min", "lecsa", "wqr"]
+PLAIN = ["wq", "mct", "min_min", "sufferage", "wqr"]
 
 
 @st.composite
@@ -136,3 +137,11 @@ def test_utility_heuristics_agree_and_keep_the_budget(scheduler, scenario, budge
 def test_other_serial_schedulers_agree_on_typed_workloads(scheduler, scenario):
     """Any serial scheduler runs on this workload."""
     check_both_drivers(scenario, scheduler)
+
+
+def test_a_scheduler_that_goes_by_speed_refuses_task_types():
+    """A host has no one speed where the task type decides."""
+    types = TaskTypes(np.full((1, 1, 1), 60.0), np.full((1, 1, 1), 50.0), np.array([0]))
+    tasks = make_tasks([TYPED_TASK_FLOPS], task_type=[0])
+    with pytest.raises(InputError, match="accepts bags of tasks"):
+        run(Scenario(typed_platform(types), tasks, "lecsa", types=types, driver="reference"))

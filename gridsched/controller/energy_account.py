@@ -75,14 +75,9 @@ class EnergyAccount:
         self._ledger = ledger
         self._budget: EnergyBudget | None = system.budget
         self._estimates = system.estimates
-        platform = system.platform
-        cores = np.asarray(platform.cores)[:, None]
-        load = np.arange(int(platform.cores.max(initial=1)) + 1)
-        #: power [W] by host, P-state and busy cores
-        self._power = host_power(
-            load[None, None, :], cores[:, :, None], platform.idle_w[:, :, None],
-            platform.epsilon_w[:, :, None], platform.busy_w[:, :, None],
-        ).tolist()  # fmt: skip
+        platform = self._platform = system.platform
+        #: power [W] by (host, P-state, busy cores), filled when first asked for
+        self._power: dict[tuple[int, int, int], float] = {}
         self._off_w = [host.off_w for host in platform.hosts]
         self._watts = [self._power_of(host) for host in range(len(platform))]
         self._power_w = math.fsum(self._watts)
@@ -108,7 +103,18 @@ class EnergyAccount:
         ledger = self._ledger
         if not ledger.is_on[host]:
             return self._off_w[host]
-        return self._power[host][ledger.pstate[host]][ledger.n_begun[host]]
+        place = (host, ledger.pstate[host], ledger.n_begun[host])
+        watts = self._power.get(place)
+        if watts is None:
+            watts = self._power[place] = self._power_in(*place)
+        return watts
+
+    def _power_in(self, host: int, pstate: int, busy_cores: int) -> float:
+        platform = self._platform
+        return float(host_power(
+            busy_cores, platform.cores[host], platform.idle_w[host, pstate],
+            platform.epsilon_w[host, pstate], platform.busy_w[host, pstate],
+        ))  # fmt: skip
 
     def host_changed(self, host: int) -> None:
         """Follow a host that began or ended something, changed its P-state, or was switched."""

@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.errors import InputError
 from gridsched.model.budget import EnergyBudget
-from gridsched.model.estimates import Estimates
+from gridsched.model.estimates import Estimates, TypedPowerEstimates
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import DataFiles
 
@@ -57,10 +58,32 @@ class System:
 
     @cached_property
     def speed(self) -> NDArray[np.float64]:
-        """Core speed [flop/s] of each host in the scenario's P-state, shape (hosts,)."""
+        """Core speed [flop/s] of each host in the scenario's P-state, shape (hosts,).
+
+        Raises
+        ------
+        InputError
+            If how fast a host is depends on the task type.
+        """
+        self._check_one_speed()
         return np.ascontiguousarray(self.platform.speed[:, self.pstate])
 
     @cached_property
     def efficiency(self) -> NDArray[np.float64]:
-        """Efficiency [flop/J] of each host in the scenario's P-state, shape (hosts,)."""
+        """Efficiency [flop/J] of each host in the scenario's P-state, shape (hosts,).
+
+        Raises
+        ------
+        InputError
+            If how fast a host is depends on the task type.
+        """
+        self._check_one_speed()
         return self.platform.efficiency(self.pstate)
+
+    def _check_one_speed(self) -> None:
+        if isinstance(self.estimates, TypedPowerEstimates):
+            raise InputError(
+                f"{self.platform.name}: the hosts have no one speed, it depends on the task type. "
+                "This scheduler accepts bags of tasks; use one that goes by estimated times, as "
+                "mct, min_min or max_max_upe do."
+            )

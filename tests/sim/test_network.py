@@ -14,7 +14,7 @@ from gridsched.errors import InputError, SimulationError
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd
 from gridsched.schedulers.decisions import Assign, Cancel, PowerOff, PowerOn
-from gridsched.schedulers.registry import entries
+from gridsched.schedulers.registry import entries, scheduler_class
 
 
 def tasks_of(count: int, flops=100.0, input_bytes=100.0, output_bytes=50.0):
@@ -170,7 +170,9 @@ def test_hosts_are_switched_over_the_network_too(tmp_path):
     assert largest_difference(result) <= 1e-9
 
 
-@pytest.mark.parametrize("scheduler", [entry.id for entry in entries()])
+@pytest.mark.parametrize("scheduler", [
+    entry.id for entry in entries() if not scheduler_class(entry.id).traits.needs_utility
+])  # fmt: skip
 @pytest.mark.parametrize("cores", [1, 2])
 def test_every_scheduler_works_over_the_network(tmp_path, scheduler, cores):
     """All tasks finish, and plugin and model joules agree on master and workers."""
