@@ -89,6 +89,7 @@ class Controller(DecisionChecks, QueueService, RunEnd):
         self._timer_count = 0
         self._next_event = 0 if system.mapping_interval_s else None
         self._next_event_time = 0.0
+        self._charges_time = system.charge_mapping_time
         self._freed: list[int] = []
         self._vacant: list[int] = []
         self._asked = scheduler.traits.asked
@@ -158,13 +159,14 @@ class Controller(DecisionChecks, QueueService, RunEnd):
         """
         self.now = now
         self.commands = []
-        new_period = self.account is not None and self.account.advance(now)
+        account = self.account
+        new_period = account is not None and account.advance(now)
         if len(finished) > 1:
             finished = sorted(finished, key=lambda e: (e.task, e.host))
         self._finished_together = finished
         for execution in finished:
             self._finish(execution)
-        if self.account is not None and self.account.exhausted_at <= now + instant_width(now):
+        if account is not None and account.exhausted_at <= now + instant_width(now):
             self._end_run(KILLED)
             return self.commands
         if now >= self._horizon and not self._ended:
@@ -173,13 +175,14 @@ class Controller(DecisionChecks, QueueService, RunEnd):
         if new_period:
             news = True
             self._return_postponed()
-        self._start_on_freed(finished)
+        if self._freed or self.ledger.n_virtual:
+            self._start_on_freed(finished)
         first_new = self.ledger.submitted
         if now >= self.next_timer:
             news |= self._take_timers()
         if self.ledger.open_tasks and not self._ended:
             self._serve(news, first_new)
-        if self.account is not None and (new_period or self.account.stops):
+        if account is not None and (new_period or account.stops):
             self._renew_next_timer()
         return self.commands
 
@@ -195,7 +198,7 @@ class Controller(DecisionChecks, QueueService, RunEnd):
         if self.ledger.n_virtual:
             asked_now = self.mapping_events > before
             self._serve_plan(self.ledger.virtual.hosts() if asked_now else self._vacant)
-        self._vacant = []
+            self._vacant = []
         if self.ledger.busy_cores:
             self._barren_events = self._barren_periods = 0
         elif self.ledger.open_tasks:
@@ -215,7 +218,7 @@ class Controller(DecisionChecks, QueueService, RunEnd):
         elif event_due:
             began = self.policy_time_s
             self._ask()
-            if self.system.charge_mapping_time:
+            if self._charges_time:
                 mapping_done = self.now + self.policy_time_s - began
                 self._next_event_time = max(self._next_event_time, mapping_done)
                 self._renew_next_timer()
@@ -249,7 +252,6 @@ class Controller(DecisionChecks, QueueService, RunEnd):
     def _free_core(self, execution: Execution) -> None:
         """Give back the core of an execution; the host's queues are served later."""
         ledger, host = self.ledger, execution.host
-        ledger.n_begun[host] -= execution.has_begun
         ledger.core_freed(host)
         if self.account is not None:
             self.account.execution_ended(execution)

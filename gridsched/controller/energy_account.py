@@ -78,6 +78,7 @@ class EnergyAccount:
         platform = self._platform = system.platform
         #: power [W] by (host, P-state, busy cores), filled when first asked for
         self._power: dict[tuple[int, int, int], float] = {}
+        self._computing = [0] * len(platform)
         self._off_w = [host.off_w for host in platform.hosts]
         self._watts = [self._power_of(host) for host in range(len(platform))]
         self._power_w = math.fsum(self._watts)
@@ -103,7 +104,7 @@ class EnergyAccount:
         ledger = self._ledger
         if not ledger.is_on[host]:
             return self._off_w[host]
-        place = (host, ledger.pstate[host], ledger.n_begun[host])
+        place = (host, ledger.pstate[host], self._computing[host])
         watts = self._power.get(place)
         if watts is None:
             watts = self._power[place] = self._power_in(*place)
@@ -176,10 +177,12 @@ class EnergyAccount:
     def execution_began(self, execution: Execution) -> None:
         """Follow an execution that computes from now on."""
         execution.watts = self._watts_of(execution)
+        self._computing[execution.host] += 1
         self.host_changed(execution.host)
 
     def execution_ended(self, execution: Execution) -> None:
-        """Follow an execution that ended."""
+        """Follow an execution that ended, perhaps while it waited for its input files."""
+        self._computing[execution.host] -= execution.has_begun
         self.host_changed(execution.host)
 
     def committed_j(self, now: float) -> float:

@@ -44,8 +44,6 @@ class Ledger:
     pstate : list of int
     running : list of list of Execution
         On each host, in order of start.
-    n_begun : list of int
-        Executions on each host that compute (their input files are there).
     fixed : list of deque of (task, pstate)
         Fixed queue of each host.
     virtual : VirtualQueues
@@ -69,7 +67,6 @@ class Ledger:
         self.pstate = [system.pstate] * n
         self.running: list[list[Execution]] = [[] for _ in range(n)]
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
-        self.n_begun = [0] * n
         self.virtual = VirtualQueues(n)
         self.executions: list[Execution] = []
         self.copies: dict[int, list[Execution]] = {}

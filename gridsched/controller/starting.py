@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gridsched.controller.execution import Command, Execution, Timer
 from gridsched.controller.ledger import QUEUED, RUNNING
+from gridsched.model.estimates import Estimates
 
 if TYPE_CHECKING:
     from gridsched.controller.energy_account import EnergyAccount
@@ -27,7 +28,11 @@ class QueueService:
 
     def _prepare_queues(self) -> None:
         self._run_time: Callable[[int, int, int], float] = self.system.estimates.run_time
-        self._host_pstate = self.system.estimates.host_pstate
+        estimates = self.system.estimates
+        #: None where a scheduler's P-states are the host's
+        self._host_pstate: Callable[[int, int], int] | None = None
+        if type(estimates).host_pstate is not Estimates.host_pstate:
+            self._host_pstate = estimates.host_pstate
         self._replicates = self.scheduler.traits.replicates
 
     def _start(self, task: int, host: int, pstate: int) -> None:
@@ -39,7 +44,9 @@ class QueueService:
             cluster = int(self.system.platform.cluster_of[host])
             start = self.staging.data_ready(task, cluster, start)
         end = start + self._run_time(task, host, pstate)
-        execution = Execution(task, host, self._host_pstate(task, pstate), start, end)
+        if self._host_pstate is not None:
+            pstate = self._host_pstate(task, pstate)
+        execution = Execution(task, host, pstate, start, end)
         ledger.running[host].append(execution)
         if self._replicates:
             ledger.copies.setdefault(task, []).append(execution)
@@ -54,7 +61,6 @@ class QueueService:
         if ledger.pstate[host] != execution.pstate:
             ledger.pstate[host] = execution.pstate
             ledger.host_changed(execution.start, host)
-        ledger.n_begun[host] += 1
         if self.account is not None:
             self.account.execution_began(execution)
         ledger.executions.append(execution)
