@@ -85,9 +85,7 @@ def check_agreement(scenario: Scenario, scheduler: str) -> None:
 
 
 #: those that need typed tasks with utility functions are in test_typed_agreement.py
-SCHEDULERS = [
-    entry.id for entry in entries() if not scheduler_class(entry.id).traits.needs_utility
-]
+SCHEDULERS = [entry.id for entry in entries() if not scheduler_class(entry.id).traits.needs_utility]
 RULES = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 

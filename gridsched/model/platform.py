@@ -208,9 +208,7 @@ class Platform:
         clusters += [Cluster(kept[h].name, (h,)) for h in range(len(kept)) if h not in placed]
         master = self.master if self.master and self.master.name not in wanted else None
         others = tuple(host for host in everyone if host.name not in wanted and host is not master)
-        return replace(
-            self, hosts=kept, clusters=tuple(clusters), master=master, bystanders=others
-        )
+        return replace(self, hosts=kept, clusters=tuple(clusters), master=master, bystanders=others)
 
     def check_pstate(self, pstate: int) -> None:
         """Raise `InputError` unless every computing host has P-state `pstate`."""

@@ -89,9 +89,7 @@ def load_c_library() -> ctypes.CDLL:
     return _load()[1]
 
 
-def c_function(
-    name: str, *argument_types: type, result: type | None = None
-) -> ctypes._CFuncPtr:
+def c_function(name: str, *argument_types: type, result: type | None = None) -> ctypes._CFuncPtr:
     """Return a function of the shared library with its argument and result types declared."""
     function = getattr(load_c_library(), name)
     function.argtypes, function.restype = list(argument_types), result
