@@ -259,3 +259,4 @@ class DecisionChecks(PlacementChecks):
         self.scheduler = successor
         self.delegated_to = repr(successor)
         self._asked = successor.traits.asked
+        self._renew_next_timer()  # it may have to be asked at submissions

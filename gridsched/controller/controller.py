@@ -91,6 +91,7 @@ class Controller(DecisionChecks, QueueService, RunEnd):
         self._next_event_time = 0.0
         self._charges_time = system.charge_mapping_time
         self._freed: list[int] = []
+        #: hosts that may have become able to take planned tasks in this instant
         self._vacant: list[int] = []
         self._asked = scheduler.traits.asked
         self._rng = rng
@@ -175,8 +176,8 @@ class Controller(DecisionChecks, QueueService, RunEnd):
         if new_period:
             news = True
             self._return_postponed()
-        if self._freed or self.ledger.n_virtual:
-            self._start_on_freed(finished)
+        if self._freed:
+            self._start_on_freed()
         first_new = self.ledger.submitted
         if now >= self.next_timer:
             news |= self._take_timers()
@@ -191,6 +192,8 @@ class Controller(DecisionChecks, QueueService, RunEnd):
         event_due = news
         if self._next_event is not None:
             event_due = self._event_is_due()
+        if self._vacant and self.system.pending_slots:
+            self._serve_plan(self._vacant)  # slots are filled before the policy is asked
         asked, before = self.scheduler, self.mapping_events
         self._ask_if_due(event_due, first_new)
         if self.scheduler is not asked:  # it has delegated
@@ -198,6 +201,7 @@ class Controller(DecisionChecks, QueueService, RunEnd):
         if self.ledger.n_virtual:
             asked_now = self.mapping_events > before
             self._serve_plan(self.ledger.virtual.hosts() if asked_now else self._vacant)
+        if self._vacant:
             self._vacant = []
         if self.ledger.busy_cores:
             self._barren_events = self._barren_periods = 0
@@ -255,20 +259,15 @@ class Controller(DecisionChecks, QueueService, RunEnd):
         ledger.core_freed(host)
         if self.account is not None:
             self.account.execution_ended(execution)
-        if ledger.fixed[host]:
+        if ledger.fixed[host] or ledger.n_virtual:
             self._freed.append(host)
 
-    def _start_on_freed(self, finished: Sequence[Execution] = ()) -> None:
-        """Serve the queues of hosts with a core set free, after all that set one free."""
-        if self._freed:
-            freed, self._freed = sorted(set(self._freed)), []
-            for host in freed:
-                self._start_queued(host)
-        if finished and self.ledger.n_virtual:
-            self._vacant = sorted({execution.host for execution in finished})
-            if self.system.pending_slots:  # they are filled before the policy is asked
-                self._serve_plan(self._vacant)
-                self._vacant = []
+    def _start_on_freed(self) -> None:
+        """Serve the fixed queues of hosts with a core set free, after all that set one free."""
+        freed, self._freed = sorted(set(self._freed)), []
+        for host in freed:
+            self._start_queued(host)
+        self._vacant += freed
 
     def _final(self, task: int, state: TaskState) -> None:
         self.ledger.state_of[task] = state
@@ -324,6 +323,7 @@ class Controller(DecisionChecks, QueueService, RunEnd):
             return False
         ledger.set_idle(host, idle=True)
         self._start_queued(host)
+        self._vacant.append(host)
         return True
 
     # ------------------------------------------------------------------ result

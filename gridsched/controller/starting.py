@@ -82,10 +82,10 @@ class QueueService:
     def _serve_plan(self, hosts: Iterable[int]) -> None:
         """Let free cores take planned tasks; fix heads of queues in the pending slots behind them.
 
-        `hosts` ascend; there is nothing to do on others.
+        There must be nothing to do on other hosts than `hosts`.
         """
         ledger, slots = self.ledger, self.system.pending_slots
-        for host in hosts:
+        for host in sorted(hosts):
             while ledger.is_on[host]:
                 queue = ledger.fixed[host]
                 starts = ledger.free[host] and not queue and ledger.boot_end[host] <= self.now

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from scripted import ANYTHING, at, first_host, hosts, idle_hosts, plan, play, rows
+from scripted import ANYTHING, Scripted, at, first_host, hosts, idle_hosts, plan, play, rows
 
 from gridsched.errors import IncompleteRun
 from gridsched.model.tasks import make_tasks
 from gridsched.schedulers.base import Traits
-from gridsched.schedulers.decisions import Assign, WakeAt
+from gridsched.schedulers.decisions import Assign, Delegate, WakeAt
 
 
 def test_asked_at_start_is_once_at_the_first_submission():
@@ -172,3 +172,14 @@ def test_tasks_to_arrive_are_counted_down():
 
     play(hosts(10), make_tasks([50.0, 1.0, 1.0], [0.0, 1.0, 2.0]), answer)
     assert counts == [2, 1, 0, 0, 0]
+
+
+def test_a_successor_that_maps_at_arrivals_is_asked_between_mapping_events():
+    """Until then submissions were no instants; from the delegation on they are."""
+    successor = Scripted(first_host, Traits("arrival"))
+    tasks = make_tasks([10.0, 10.0], [0.0, 3.0])
+    trace, _ = play(
+        hosts(10), tasks, lambda s: [Delegate(successor)], Traits("event", delegates=True),
+        interval=10.0,
+    )  # fmt: skip
+    assert trace.start_time_s.tolist() == [0.0, 3.0]

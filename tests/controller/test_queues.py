@@ -7,7 +7,7 @@ from scripted import at, first_host, hosts, plan, play, rows
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.schedulers.base import Traits
-from gridsched.schedulers.decisions import Assign, Cancel, Drop
+from gridsched.schedulers.decisions import Assign, Cancel, Drop, PowerOff, PowerOn
 
 
 def test_a_fixed_queue_is_first_in_first_out():
@@ -90,6 +90,21 @@ def test_the_pending_slot_is_filled_before_the_policy_is_asked():
         answer = at((0.0, [plan((0, 0), (1, 0), (2, 0))]), (1.0, [plan((3, 1))]))
         trace, _ = play(hosts(10, 10), [10.0] * 4, answer, pending_slots=1, interval=interval)
         assert trace.start_time_s.tolist() == [0.0, 1.0, 2.0, 1.0]
+
+
+def test_a_planned_task_starts_where_a_host_has_booted_between_mapping_events():
+    """Nobody is asked at the end of the boot, and the plan says who goes there."""
+    answer = at((0.0, [PowerOff(1), plan((0, 0))]), (10.0, [PowerOn(1), plan((1, 1))]))
+    trace, policy = play(hosts(1, 10, boot_time_s=3.0), [30.0, 10.0], answer, interval=10.0)
+    assert trace.start_time_s.tolist() == [0.0, 13.0]
+    assert 13.0 not in policy.times
+
+
+def test_a_planned_task_starts_where_a_copy_was_cancelled_between_mapping_events():
+    """The copy that wins on one host sets a core free on the other, which the plan then takes."""
+    answer = at((0.0, [Assign(0, 0), Assign(0, 1), plan((1, 1))]))
+    trace, _ = play(hosts(10, 5), [50.0, 10.0], answer, interval=10.0)
+    assert trace.start_time_s.tolist() == [0.0, 5.0]
 
 
 def test_a_cancelled_queued_task_is_waiting_again():
