@@ -98,6 +98,25 @@ def host_power(
     return np.where(is_on, np.where(load > 0, loaded, idle_w), off_w)
 
 
+def energy_inside(start: float, run_time: float, energy: float, end: float) -> float:
+    """Share of a task's energy that falls before a period's end [J] (algorithms B7).
+
+    Parameters
+    ----------
+    start, run_time : float
+        When the task starts and how long it runs [s].
+    energy : float
+        Its whole energy [J].
+    end : float
+        End of the period [s].
+    """
+    if start >= end:
+        return 0.0
+    if start + run_time <= end:
+        return energy
+    return energy * ((end - start) / run_time)
+
+
 def relative_difference(first_j: ArrayLike, second_j: ArrayLike) -> Floats:
     """Difference of `first_j` and `second_j` [J], relative to the larger; nan if one is nan.
 

@@ -117,10 +117,7 @@ class DecisionChecks(PlacementChecks):
         self.ledger.withdraw_plan()
         if self.staging is not None:
             self.staging.withdraw_planned(self.now)
-        # sorted by host, each queue in the plan's order; small numbers sort by radix
-        small = np.uint16 if self._n_hosts <= 1 << 16 else np.int64
-        legal = len(hosts) and hosts.min() >= 0 and hosts.max() < self._n_hosts
-        order = np.argsort(hosts.astype(small) if legal else hosts, kind="stable")
+        order = np.argsort(hosts, kind="stable")  # each queue stays in the plan's order
         by_host = tasks[order], hosts[order], pstates[order]
         self._check_plan(*by_host)
         self.ledger.plan(*by_host)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.controller.calendar import instant_width
-from gridsched.energy import host_power
+from gridsched.energy import energy_inside, host_power
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.system import System
 from gridsched.model.trace import PERIOD
@@ -62,18 +62,19 @@ class EnergyAccount:
     Parameters
     ----------
     system : System
+        With a budget.
     ledger : Ledger
         What runs and is fixed where.
 
     Attributes
     ----------
     period_end : float
-        When the present period ends [s]; before the first, when that starts; inf without periods.
+        When the present period ends [s]; before the first, when that starts.
     """
 
     def __init__(self, system: System, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._budget: EnergyBudget | None = system.budget
+        self._budget: EnergyBudget = system.budget
         self._estimates = system.estimates
         platform = self._platform = system.platform
         #: power [W] by (host, P-state, busy cores), filled when first asked for
@@ -88,15 +89,12 @@ class EnergyAccount:
         self._state: EnergyState | None = None
         self._carried: list[Execution] = []
         self._closed: list[tuple[float, float, float, float, float]] = []
-        self._left_j = math.inf
+        self._left_j = self._budget.energy_j * (self._budget.periods or 1)
         self._period = -1
-        self.period_start, self.period_end, self._budget_j = 0.0, math.inf, math.inf
-        if self._budget is not None:
-            if self._budget.carry_over:
-                self._left_j = self._budget.energy_j * self._budget.periods
-            self.period_end = self._budget.first_period_start_s
-            if self.period_end == 0.0:
-                self._open_next()
+        self._budget_j = math.inf
+        self.period_start, self.period_end = 0.0, self._budget.first_period_start_s
+        if self.period_end == 0.0:
+            self._open_next()
 
     # ------------------------------------------------------------------ what is drawn
 
@@ -206,7 +204,7 @@ class EnergyAccount:
         if ledger.one_core and len(ledger.fixed[host]) == 1 and ledger.running[host]:
             task, pstate = ledger.fixed[host][0]  # the usual case, without lists
             end = ledger.running[host][0].estimated_end
-            return inside_j(
+            return energy_inside(
                 end if end > now else now, estimates.run_time(task, host, pstate),
                 estimates.energy(task, host, pstate), self.period_end,
             )  # fmt: skip
@@ -217,7 +215,7 @@ class EnergyAccount:
             first = ends.index(min(ends))
             run_time = estimates.run_time(task, host, pstate)
             energy = estimates.energy(task, host, pstate)
-            total += inside_j(ends[first], run_time, energy, self.period_end)
+            total += energy_inside(ends[first], run_time, energy, self.period_end)
             ends[first] += run_time
         return total
 
@@ -232,13 +230,12 @@ class EnergyAccount:
         return self._state
 
     def _present_state(self, now: float) -> EnergyState:
-        consumed = self._drawn_j if self._period >= 0 else 0.0
-        committed, budget_j = 0.0, math.inf
-        if self._period >= 0:
-            committed, budget_j = self.committed_j(now), self._budget_j
+        consumed = committed = 0.0
+        if self._period >= 0:  # before the first period nothing is counted
+            consumed, committed = self._drawn_j, self.committed_j(now)
         return EnergyState(
-            budget_j, consumed, committed, budget_j - consumed - committed, self.assigned_j,
-            self.period_start, self.period_end,
+            self._budget_j, consumed, committed, self._budget_j - consumed - committed,
+            self.assigned_j, self.period_start, self.period_end,
         )  # fmt: skip
 
     # ------------------------------------------------------------------ limits
@@ -246,16 +243,12 @@ class EnergyAccount:
     @property
     def stops(self) -> bool:
         """Whether the run ends when a budget is used up."""
-        return self._budget is not None and self._budget.on_exhaustion == "stop"
+        return self._budget.on_exhaustion == "stop"
 
     @property
     def refuses(self) -> bool:
         """Whether decisions beyond the budget are invalid."""
-        budget = self._budget
-        return (
-            budget is not None and budget.on_exhaustion == "refuse" and self._budget_j < math.inf
-            and self._period >= 0
-        )  # fmt: skip
+        return self._budget.on_exhaustion == "refuse" and self._budget_j < math.inf
 
     def allows(self, energy_j: float, remaining_j: float) -> bool:
         """Whether `energy_j` fits into `remaining_j`, up to rounding of the whole budget."""
@@ -275,28 +268,7 @@ class EnergyAccount:
 
     def records(self) -> NDArray[np.void]:
         """Return all periods so far, the present one included, as an array of `PERIOD`."""
-        if self._budget is None:
-            return np.empty(0, dtype=PERIOD)
         rows = list(self._closed)
         if self._period >= 0 and self._time > self.period_start:
             rows.append(self._row())
         return np.array(rows, dtype=PERIOD)
-
-
-def inside_j(start: float, run_time: float, energy: float, period_end: float) -> float:
-    """Share of a task's energy that falls before the period's end [J] (algorithms B7).
-
-    Parameters
-    ----------
-    start, run_time : float
-        When the task starts and how long it runs [s].
-    energy : float
-        Its whole energy [J].
-    period_end : float
-        End of the period [s].
-    """
-    if start >= period_end:
-        return 0.0
-    if start + run_time <= period_end:
-        return energy
-    return energy * ((period_end - start) / run_time)

@@ -127,7 +127,7 @@ class State:
     @property
     def ready_time(self) -> NDArray[np.float64]:
         """When each host could take a newly appended task [s], shape (hosts,)."""
-        return self._view("ready_time", lambda: self._ready_times.table(self.now)[:, 0])
+        return self._view("ready_time", lambda: self.core_ready_time[:, 0])
 
     @property
     def energy(self) -> EnergyState:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,6 @@ from gridsched.experiment.run import RunResult
 from gridsched.experiment.scenario import Scenario
 from gridsched.experiment.scenario_maker import ScenarioMaker
 from gridsched.optimize.bag_bounds import BagBounds, bag_bounds, share_above
-from gridsched.platform_io.deployment import read_deployment
 from gridsched.schedulers.base import Traits
 from gridsched.schedulers.registry import make_scheduler
 
@@ -71,7 +69,7 @@ def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, BagBound
         described = runs[0].scenario
         # The reference driver's scenario is the same, and needs no platform file.
         settings = {**described["settings"], "driver": "reference"}
-        scenario = _deployed(maker.make({**described, "settings": settings}))
+        scenario = maker.make({**described, "settings": settings}).deployed()
         bounds = _scenario_bounds(scenario, (traits[run.axes["scheduler"]] for run in runs))
         found.update(dict.fromkeys((run.run_id for run in runs), bounds))
     return found
@@ -79,14 +77,6 @@ def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, BagBound
 
 def _axes_but_scheduler(run: Any) -> dict[str, Any]:
     return {name: value for name, value in run.axes.items() if name != "scheduler"}
-
-
-def _deployed(scenario: Scenario) -> Scenario:
-    """Return the scenario with only the deployed hosts computing."""
-    if scenario.deployment is None:
-        return scenario
-    workers = read_deployment(scenario.deployment, scenario.platform).workers
-    return replace(scenario, platform=scenario.platform.restricted_to(workers))
 
 
 def _scenario_bounds(scenario: Scenario, traits: Iterable[Traits]) -> BagBounds:

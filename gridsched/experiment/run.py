@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from gridsched.experiment.scenario import Scenario, check_scenario, make_system
 from gridsched.metrics import summary
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
-from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.xml_writer import write_platform
 from gridsched.sim.request import SimulationOutcome, SimulationRequest
 
@@ -180,10 +179,7 @@ def check(scenario: Scenario) -> None:
 def _prepared(scenario: Scenario) -> Scenario:
     """Return the scenario checked, with its files read and only the deployed hosts computing."""
     check_scenario(scenario)
-    loaded = scenario.loaded()
-    if loaded.deployment is not None:
-        deployment = read_deployment(loaded.deployment, loaded.platform)
-        loaded = replace(loaded, platform=loaded.platform.restricted_to(deployment.workers))
+    loaded = scenario.loaded().deployed()
     check_loaded(loaded)
     return loaded
 

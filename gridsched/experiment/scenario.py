@@ -16,6 +16,7 @@ from gridsched.model.platform import Platform
 from gridsched.model.system import System
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
+from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.schedulers.base import Scheduler
 from gridsched.schedulers.registry import make_scheduler
@@ -150,6 +151,19 @@ class Scenario:
             if getattr(self, name) is None:
                 changes[name] = getattr(whole, name)
         return replace(self, **changes)
+
+    def deployed(self) -> Scenario:
+        """Return the loaded scenario with only the hosts computing that a deployment gives work.
+
+        Raises
+        ------
+        InputError
+            If the deployment file cannot be read or does not fit the platform.
+        """
+        if self.deployment is None:
+            return self
+        workers = read_deployment(self.deployment, self.platform).workers
+        return replace(self, platform=self.platform.restricted_to(workers))
 
     def make_scheduler(self) -> Scheduler:
         """Return a fresh scheduler."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.energy import energy_inside
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.utility_value import utility_value
 
@@ -76,14 +77,7 @@ def type_tables(etc, eec, host_type, objective: int) -> TypeTables:
     )  # fmt: skip
 
 
-@inner
-def inside_j(start, run_time, energy, day_end):
-    """Share of a task's energy that falls before `day_end` [J]."""
-    if start >= day_end:
-        return 0.0
-    if start + run_time <= day_end:
-        return energy
-    return energy * ((day_end - start) / run_time)
+inside_j = inner(energy_inside)
 
 
 # ---------------------------------------------------------------------- options

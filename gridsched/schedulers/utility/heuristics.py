@@ -19,6 +19,12 @@ _INF = float("inf")
 class _TwoStage(UtilityScheduler):
     """Repeat: each task's best option, then the task whose best is best; see `map_two_stage`."""
 
+    def __init__(
+        self, energy_leniency: float | str = 0.75, dropping_threshold: float = 0.5
+    ) -> None:
+        self.energy_leniency = energy_leniency
+        self.dropping_threshold = dropping_threshold
+
     def _map(
         self,
         waiting: NDArray[np.int64],
@@ -59,8 +65,7 @@ class MaxMaxUtilityPerEnergy(_TwoStage):
     _objective: ClassVar[int] = UPE
 
     def __init__(self, energy_leniency: float | str = 1.5, dropping_threshold: float = 0.5) -> None:
-        self.energy_leniency = energy_leniency
-        self.dropping_threshold = dropping_threshold
+        super().__init__(energy_leniency, dropping_threshold)
 
 
 class MaxMaxUtilityPerTime(_TwoStage):
@@ -83,12 +88,6 @@ class MaxMaxUtilityPerTime(_TwoStage):
     _id: ClassVar[str] = "max_max_upt"
     _objective: ClassVar[int] = UPT
 
-    def __init__(
-        self, energy_leniency: float | str = 0.75, dropping_threshold: float = 0.5
-    ) -> None:
-        self.energy_leniency = energy_leniency
-        self.dropping_threshold = dropping_threshold
-
 
 class MaxMaxUtility(_TwoStage):
     """Max-Max Util: the task that can earn most utility is mapped first.
@@ -109,12 +108,6 @@ class MaxMaxUtility(_TwoStage):
 
     _id: ClassVar[str] = "max_max_util"
     _objective: ClassVar[int] = UTIL
-
-    def __init__(
-        self, energy_leniency: float | str = 0.75, dropping_threshold: float = 0.5
-    ) -> None:
-        self.energy_leniency = energy_leniency
-        self.dropping_threshold = dropping_threshold
 
 
 class MinMinCompletionTime(_TwoStage):
@@ -137,12 +130,6 @@ class MinMinCompletionTime(_TwoStage):
     _id: ClassVar[str] = "min_min_completion_time"
     _objective: ClassVar[int] = COMP
     _by_utility: ClassVar[bool] = False
-
-    def __init__(
-        self, energy_leniency: float | str = 0.75, dropping_threshold: float = 0.5
-    ) -> None:
-        self.energy_leniency = energy_leniency
-        self.dropping_threshold = dropping_threshold
 
 
 class RandomMapping(UtilityScheduler):

@@ -38,8 +38,8 @@ class UtilityScheduler(Scheduler):
     traits: ClassVar[Traits] = Traits(
         asked="event", may_drop=True, uses_dvfs=True, needs_utility=True, heeds_budget=True
     )
-    energy_leniency: float | str = np.inf
-    dropping_threshold: float = 0.5
+    energy_leniency: float | str
+    dropping_threshold: float
     _id: ClassVar[str]
     _objective: ClassVar[int] = UPE
     #: Whether the tasks that are worth most are mapped first.
@@ -80,10 +80,6 @@ class UtilityScheduler(Scheduler):
 
     def _read_tasks(self, tasks: Tasks) -> None:
         """Take what the kernels need of the tasks, at the first event."""
-        if tasks.utility is None:
-            raise InputError(
-                f"Scheduler {self._id} needs tasks with utility functions; {tasks.name} has none."
-            )
         self.tasks_ = tasks
         self.functions_: UtilityTables = utility_tables(tasks.utility)
         self.arrival_s_ = np.array(tasks.submit_time_s, dtype=np.float64)
