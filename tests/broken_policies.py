@@ -214,7 +214,7 @@ class Writes(Sound):
     """Writes to the state, after allowing itself to."""
 
     def schedule(self, state):
-        ready = state.ready_time
+        ready = state.core_ready_time
         ready.setflags(write=True)
         ready += 1.0
         return super().schedule(state)

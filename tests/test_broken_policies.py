@@ -63,7 +63,7 @@ BROKEN = [
     (IgnoresPower, "all_hosts_off", "Where no host is on"),
     (AssumesFeasible, "legal_places", "the task cannot run on this host"),
     (Overspends, "budget", "would draw .* until the period's end .* remain"),
-    (Writes, "state_untouched", "schedule.. changes state.ready_time"),
+    (Writes, "state_untouched", "schedule.. changes state.(core_)?ready_time"),
     (WritesReadOnly, "state_untouched", "Arrays of the state cannot be written to"),
     (ChangesPlatform, "state_untouched", "changes platform.cores"),
     (DrawsElsewhere, "same_seed", "Draw from the rng that prepare"),
