@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from gridsched.errors import InputError
 from gridsched.model.limits import SMALLEST
 from gridsched.model.trace import PERIOD
-from gridsched.model.utility import PLATEAU_LINEAR, UtilityClasses, UtilityFunctions
+from gridsched.model.utility import UtilityFunctions
+from gridsched.model.utility_classes import LINEAR, UtilityClasses
 from gridsched.report.batsim_files import Columns
 from gridsched.report.csv_tables import Kind, read_table
 from gridsched.report.json_fields import Fields, is_number
@@ -40,14 +41,14 @@ def classes_values(functions: UtilityFunctions | None) -> dict[str, Any] | None:
 
 def _class_values(classes: UtilityClasses, c: int) -> dict[str, Any]:
     rows = slice(int(classes.first[c]), int(classes.first[c + 1]))
-    start = classes.start_time[rows].tolist()
-    if classes.kind[c] == PLATEAU_LINEAR:
-        return {"kind": "plateau_linear", "start_time": start}
-    return {
-        "kind": "decaying", "start_time": start,
+    values = {
+        "kind": "linear" if classes.kind[c] == LINEAR else "decaying",
+        "start_time": classes.start_time[rows].tolist(),
         "start_fraction": classes.start_fraction[rows].tolist(),
-        "urgency_modifier": classes.urgency_modifier[rows].tolist(),
-    }  # fmt: skip
+    }
+    if classes.kind[c] != LINEAR:
+        values["urgency_modifier"] = classes.urgency_modifier[rows].tolist()
+    return values
 
 
 def read_functions(fields: Fields, table: Mapping[str, Any]) -> UtilityFunctions:
@@ -73,22 +74,19 @@ def read_functions(fields: Fields, table: Mapping[str, Any]) -> UtilityFunctions
 
 def _read_class(entry: Fields) -> UtilityClasses:
     kind = entry.text("kind")
-    if kind not in ("decaying", "plateau_linear"):
-        entry.refuse(f"{entry.where}.kind", kind, "'decaying' or 'plateau_linear'")
+    if kind not in ("decaying", "linear"):
+        entry.refuse(f"{entry.where}.kind", kind, "'decaying' or 'linear'")
 
     def numbers(name: str) -> list[float]:
         return [float(value) for value in entry.values(name, is_number, "finite numbers")]
 
-    start = numbers("start_time")
+    points = (numbers("start_time"), numbers("start_fraction"))
     try:
-        if kind == "decaying":
-            intervals = (start, numbers("start_fraction"), numbers("urgency_modifier"))
-            return UtilityClasses.from_intervals([intervals])
-        if len(start) == 2:
-            return UtilityClasses.plateau_linear(*start)
+        if kind == "linear":
+            return UtilityClasses.from_points(*points)
+        return UtilityClasses.from_intervals([(*points, numbers("urgency_modifier"))])
     except InputError as error:
         raise InputError(f"{entry.path}: {entry.where}: {error}") from None
-    return entry.refuse(f"{entry.where}.start_time", start, "two numbers")
 
 
 def read_periods(path: Path) -> NDArray[np.void]:

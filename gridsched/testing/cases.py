@@ -21,7 +21,8 @@ from gridsched.model.system import System
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import Trace
-from gridsched.model.utility import UtilityClasses, UtilityFunctions
+from gridsched.model.utility import UtilityFunctions
+from gridsched.model.utility_classes import UtilityClasses
 from gridsched.schedulers.base import Scheduler
 from gridsched.schedulers.decisions import Decision
 

@@ -11,12 +11,8 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.input_files import read_text
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes
 from gridsched.model.tasks import Tasks, make_tasks
-from gridsched.model.utility import (
-    DECAYING,
-    PLATEAU_LINEAR,
-    UtilityClasses,
-    UtilityFunctions,
-)
+from gridsched.model.utility import UtilityFunctions
+from gridsched.model.utility_classes import DECAYING, LINEAR, UtilityClasses
 from gridsched.workloads.table import Row, read_rows
 
 MACHINES = ("machine_type", "count")
@@ -25,7 +21,7 @@ APC = ("task_type", "machine_type", "pstate", "apc_w")
 TASKS = ("id", "submit_time_s", "task_type", "priority", "urgency", "utility_class")
 CLASSES = ("utility_class", "start_time", "start_fraction", "urgency_modifier")
 #: Names of the kinds of utility classes, in the column ``kind``.
-KINDS = {"decaying": DECAYING, "plateau_linear": PLATEAU_LINEAR}
+KINDS = {"decaying": DECAYING, "linear": LINEAR}
 #: SimGrid's P-states are listed for every host; more levels than this are a mistake.
 MAX_PSTATES = 100
 MAX_COUNT = 100_000
@@ -137,7 +133,7 @@ def read_classes(path: str | Path) -> UtilityClasses:
     path : path
         CSV ``utility_class,start_time,start_fraction,urgency_modifier[,kind]``; classes count
         from 0 and their lines follow each other; times in urgency units. The kind is ``decaying``
-        (default), or ``plateau_linear`` with two lines whose times are t1 and t2.
+        (default), or ``linear``: straight lines from each line's point to the next one's.
 
     Raises
     ------
@@ -165,12 +161,8 @@ def _class_of(rows: list[Row]) -> UtilityClasses:
     try:
         if kinds == {"decaying"}:
             return UtilityClasses.from_intervals([tuple(columns)])
-        if len(rows) != 2:
-            raise rows[-1].fail("kind", "a plateau_linear class has two lines")
-        return UtilityClasses.plateau_linear(*columns[0])
+        return UtilityClasses.from_points(*columns[:2])
     except InputError as error:
-        if str(error).startswith(str(rows[0].path)):
-            raise
         reason = str(error).split(": ", 1)[-1]
         raise InputError(
             f"{rows[0].path}, lines {rows[0].line} to {rows[-1].line}: {reason}"

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.model.seeds import random_stream
-from gridsched.model.utility import UtilityClasses, UtilityFunctions
+from gridsched.model.utility import UtilityFunctions
+from gridsched.model.utility_classes import UtilityClasses
 
 #: A lowest and a highest value.
 Bounds = tuple[float, float]

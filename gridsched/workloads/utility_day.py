@@ -18,7 +18,7 @@ from gridsched.model.task_types import (
     typed_platform,
 )
 from gridsched.model.tasks import Tasks, make_tasks
-from gridsched.model.utility import UtilityClasses
+from gridsched.model.utility_classes import UtilityClasses
 from gridsched.workloads.arrivals import Bursts, burst_arrivals, draw_waves, wave_arrivals
 from gridsched.workloads.measurements import read_measurements
 from gridsched.workloads.typed_csv import (

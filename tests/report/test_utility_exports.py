@@ -15,7 +15,8 @@ from gridsched.metrics import summary
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import PERIOD, TaskState
-from gridsched.model.utility import UtilityClasses, UtilityFunctions
+from gridsched.model.utility import UtilityFunctions
+from gridsched.model.utility_classes import UtilityClasses
 from gridsched.report.export import FILES, read_export, write_export
 from gridsched.report.run_trace_figure import run_trace, trace_steps
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from two_stage_oracle import INF, Event, falls_short, randomly, two_stage
 
-from gridsched.model.utility import DECAYING, PLATEAU_LINEAR, UtilityClasses, UtilityFunctions
+from gridsched.model.utility import UtilityFunctions
+from gridsched.model.utility_classes import DECAYING, LINEAR, UtilityClasses
 from gridsched.schedulers.kernels import dropping
 from gridsched.schedulers.kernels.random_mapping import map_randomly
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS, map_two_stage
@@ -26,7 +27,7 @@ CLASSES = [
     [(0.0, 1.0, 0.0, 1.0)],
     [(0.0, 1.0, 0.5, 1.0), (10.0, 0.5, 0.25, 0.5), (30.0, 0.25, 0.0, 2.0)],
     [(0.0, 1.0, 0.6, 2.0), (12.0, 0.6, 0.0, 1.0), (40.0, 0.0, 0.0, 1.0)],
-    ("linear", 8.0, 25.0),
+    [(0.0, 1.0, 1.0, None), (8.0, 1.0, 0.4, None), (20.0, 0.4, 0.0, None), (25.0, 0.0, 0.0, None)],
 ]
 
 
@@ -34,9 +35,8 @@ def functions_of(event: Event, n_tasks: int) -> UtilityFunctions:
     """Return the utility functions of an event's tasks, by id."""
     rows, first, kind = [], [0], []
     for each in event.classes:
-        linear = each[0] == "linear"
-        rows += [(each[1], 1, 0, 0), (each[2], 0, 0, 0)] if linear else each
-        kind.append(PLATEAU_LINEAR if linear else DECAYING)
+        rows += [(*row[:3], row[3] or 1.0) for row in each]
+        kind.append(LINEAR if each[0][3] is None else DECAYING)
         first.append(len(rows))
     columns = np.array(rows, dtype=float).T
     classes = UtilityClasses(np.array(first), *columns, np.array(kind))

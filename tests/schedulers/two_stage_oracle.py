@@ -12,8 +12,9 @@ INF = math.inf
 class Event:
     """One mapping event. Times [s], energies [J]; hosts, task types and tasks are numbered.
 
-    A utility class is a list of (start time, start fraction, end fraction, modifier) rows, or
-    ("linear", t1, t2). A task is (id, task type, arrival, priority, urgency, class).
+    A utility class is a list of (start time, start fraction, end fraction, modifier) rows; with
+    modifier None, the value is linear in the row's interval. A task is (id, task type, arrival,
+    priority, urgency, class).
     """
 
     etc: list
@@ -35,12 +36,13 @@ def utility(event: Event, task: tuple, end: float) -> float:
     tau, rows = (end - arrival) / event.unit_s, event.classes[number]
     if end == INF:
         return 0.0
-    if rows[0] == "linear":
-        _, t1, t2 = rows
-        if tau < t1:
-            return priority
-        return priority * min(max((t2 - tau) / (t2 - t1), 0.0), 1.0) if tau < t2 else 0.0
-    start, fraction, floor, modifier = [row for row in rows if row[0] <= tau][-1]
+    number = max(k for k, row in enumerate(rows) if row[0] <= tau)
+    start, fraction, floor, modifier = rows[number]
+    if modifier is None:
+        if fraction == floor:
+            return priority * fraction
+        share = (tau - start) / (rows[number + 1][0] - start)
+        return priority * max(fraction + (floor - fraction) * share, floor)
     return priority * max(fraction * math.exp(-urgency * modifier * (tau - start)), floor)
 
 

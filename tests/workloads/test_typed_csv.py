@@ -29,7 +29,7 @@ FILES = {
     "classes.csv": (
         "utility_class,start_time,start_fraction,urgency_modifier,kind\n"
         "0,0,1,1,\n0,20,0.6,0.5,\n0,40,0.2,2,\n0,60,0,1,decaying\n"
-        "1,2,1,1,plateau_linear\n1,4,0,1,plateau_linear\n"
+        "1,0,1,1,linear\n1,2,1,1,linear\n1,4,0,1,linear\n"
     ),
     "tasks.csv": (
         "id,submit_time_s,task_type,priority,urgency,utility_class\n"
@@ -145,9 +145,9 @@ def test_existing_files_are_kept(tmp_path: Path):
         ("classes.csv", "0,20,0.6", "0,20,1.6", r"classes.csv, lines 2 to 5: start fractions"),
         ("classes.csv", "0,20,0.6", "0,0,0.6", r"classes.csv, lines 2 to 5: start times"),
         ("classes.csv", "0,20,0.6", "5,20,0.6", r"classes.csv, line 3: utility_class is '5'; "),
-        ("classes.csv", "1,4,0,1,plateau_linear\n", "", r"csv, line 6: kind is .*has two lines"),
-        ("classes.csv", "1,4,0", "1,1,0", r"classes.csv, lines 6 to 7: t1 is 2 and t2 is 1"),
-        ("classes.csv", "2,1,1,plateau_linear", "2,1,1,plateau", r"kind is .*legal is one of"),
+        ("classes.csv", "1,0,1", "1,1,1", r"classes.csv, lines 6 to 8: start times \[1.0, 2.0, 4"),
+        ("classes.csv", "1,4,0", "1,1,0", r"classes.csv, lines 6 to 8: start times \[0.0, 2.0, 1"),
+        ("classes.csv", "2,1,1,linear", "2,1,1,lines", r"line 8: kind is .*legal is one of"),
         ("tasks.csv", "3,0,sort", "7,0,sort", r"tasks.csv, line 4: id is '7'; line 3 has the same"),
         ("tasks.csv", "3,0,sort", "3,-1,sort", r"tasks.csv, line 4: submit_time_s is '-1'"),
         ("tasks.csv", "3,0,sort", "3,0,sorts",

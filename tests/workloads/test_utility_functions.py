@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from gridsched.errors import InputError
 from gridsched.model.tasks import make_tasks
-from gridsched.model.utility import UtilityClasses, UtilityFunctions
+from gridsched.model.utility import UtilityFunctions
+from gridsched.model.utility_classes import UtilityClasses
 from gridsched.workloads.utility_classes import (
     JOINT_PERCENT,
     PRIORITIES,
@@ -120,6 +121,58 @@ def test_plateau_and_line():
     mixed = UtilityFunctions(np.full(3, 8.0), np.full(3, 0.1), np.arange(3), both)
     expected = [5.9265, 4.0, 8 * math.exp(-0.3)]
     assert mixed.value(np.arange(3), 180.0) == pytest.approx(expected, abs=5e-5)
+
+
+def test_any_function_of_time():
+    """Exact at the points, linear between them, constant after; equal functions share a class."""
+
+    def half_life(tau):
+        return 8.0 * 0.5 ** (tau / 30)
+
+    utility = UtilityFunctions.sampled(
+        [half_life, lambda tau: 3.0, half_life, lambda tau: 0.0], [0, 30, 60, 90]
+    )
+    assert utility.utility_class.tolist() == [0, 1, 0, 2]
+    assert utility.priority.tolist() == [8, 3, 8, 0]
+    tau = 60.0 * np.array([0, 15, 30, 60, 75, 90, 500, math.inf])
+    assert utility.value(0, tau).tolist() == [8, 6, 4, 2, 1.5, 1, 1, 0]
+    assert utility.value(1, tau).tolist() == [3] * 7 + [0]
+    assert utility.value(3, tau).tolist() == [0] * 8
+
+
+@pytest.mark.parametrize(
+    ("function", "times", "message"),
+    [
+        (lambda tau: 1.0 + tau, [0, 1], r"class 0: start fractions \[1.0, 2.0\]; they must fall"),
+        (lambda tau: 1.0 - tau, [0, 1, 2], r"fractions \[1.0, 0.0, -1.0\]"),
+        (lambda tau: math.nan, [0, 1], "fractions"),
+        (lambda tau: math.inf, [0, 1], "fractions"),
+        (lambda tau: -1.0, [0, 1], "priority of task 0 is -1; it must be finite and at least 0"),
+        (lambda tau: 1.0, [1, 2], r"start times \[1.0, 2.0\]; they must rise from 0"),
+        (lambda tau: 1.0, [0, 2, 1], "they must rise from 0"),
+        (lambda tau: 1.0, [], "there must be one interval"),
+    ],
+)
+def test_functions_that_are_no_utilities_are_refused(function, times, message):
+    """Rising, negative or no numbers; times that do not rise."""
+    with pytest.raises(InputError, match=message):
+        UtilityFunctions.sampled([function], times)
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.tuples(st.floats(0, 50), st.floats(0, 1)), max_size=8),
+    st.lists(st.floats(0, 1000), min_size=1, max_size=20),
+)
+def test_lines_between_points(points, taus):
+    """As numpy interpolates where no two times are equal; never rising, jumps or not."""
+    times = np.cumsum([0.0, *(step for step, _ in points)])
+    fractions = [1.0, *sorted((fraction for _, fraction in points), reverse=True)]
+    one = UtilityClasses.from_points(times, fractions)
+    values = one.fraction(0, sorted(taus), 0.0)
+    assert (np.diff(values) <= 0).all()
+    if (np.diff(times) > 1e-6).all():
+        assert values == pytest.approx(np.interp(sorted(taus), times, fractions), abs=1e-9)
 
 
 @settings(max_examples=150)
