@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gridsched.model.utility import UtilityClasses, UtilityFunctions
+from gridsched.model.utility import UtilityFunctions
+from gridsched.model.utility_classes import UtilityClasses
+from gridsched.schedulers.kernels.compiled import forget_stale_kernels
 from gridsched.schedulers.kernels.utility_value import (
     utility_tables,
     utility_value,
@@ -30,13 +33,14 @@ def values(functions: UtilityFunctions, task: int, minutes) -> np.ndarray:
 
 
 def mixed_functions() -> UtilityFunctions:
-    """Return functions of a decaying, a purely exponential and two linear classes."""
+    """Return functions of a decaying, a purely exponential and three linear classes."""
     classes = UtilityClasses.joined([
         UtilityClasses.from_intervals([INTERVALS]), UtilityClasses.exponential(),
         UtilityClasses.plateau_linear(5.0, 25.0), UtilityClasses.plateau_linear(7.0, 7.0),
+        UtilityClasses.from_points([0, 3, 3, 30], [1, 0.9, 0.5, 0.1]),
     ])  # fmt: skip
-    priority, urgency = np.array([8.0, 8.0, 3.0, 2.0]), np.array([0.1, 0.01, 0.0, 0.0])
-    return UtilityFunctions(priority, urgency, np.arange(4), classes)
+    priority, urgency = np.array([8.0, 8.0, 3.0, 2.0, 10.0]), np.array([0.1, 0.01, 0.0, 0.0, 0.0])
+    return UtilityFunctions(priority, urgency, np.arange(5), classes)
 
 
 def test_values_of_b1():
@@ -46,6 +50,7 @@ def test_values_of_b1():
     assert values(functions, 1, [10]) == pytest.approx([7.2387], abs=5e-5)
     assert values(functions, 2, [0, 5, 15, 25, 30]) == pytest.approx([3, 3, 1.5, 0, 0])
     assert values(functions, 3, [6.99, 7, 8]) == pytest.approx([2, 0, 0])
+    assert values(functions, 4, [0, 1.5, 3, 16.5, 30, 99]) == pytest.approx([10, 9.5, 5, 3, 1, 1])
     assert values(functions, 0, [math.inf]).tolist() == [0.0]
 
 
@@ -65,6 +70,16 @@ def test_a_bound_replaces_only_what_is_not_enough():
             given = (tables.shapes, 0, 3, False, 8.0, 0.1, tau)
             exact, found = utility_value.py_func(*given), utility_value.py_func(*given, enough)
             assert found == exact or exact <= found <= enough
+
+
+def test_a_changed_source_makes_cached_kernels_stale(tmp_path):
+    """Only what was cached before the newest source goes; numba then compiles anew."""
+    times = {"first.py": 10, "changed.py": 20, "before.nbi": 19, "after.nbi": 21, "code.nbc": 5}
+    for name, time in times.items():
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time, time))
+    forget_stale_kernels(tmp_path, tmp_path.glob("*.py"))
+    assert {path.name for path in tmp_path.iterdir()} == set(times) - {"before.nbi"}
 
 
 def test_second_process_compiles_nothing_and_importing_neither():

@@ -1,8 +1,4 @@
-"""Utility of one task in compiled code: the scalar twin of `UtilityFunctions.value`.
-
-numba's cache of a kernel does not notice a change of a function in another file: whoever changes
-this file must also touch the kernels that import it.
-"""
+"""Utility of one task in compiled code: the scalar twin of `UtilityFunctions.value`."""
 
 from __future__ import annotations
 
@@ -12,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.model.utility import PLATEAU_LINEAR, UtilityFunctions
+from gridsched.model.utility import UtilityFunctions
+from gridsched.model.utility_classes import LINEAR
 from gridsched.schedulers.kernels.compiled import inner, kernel
 
 #: More than a few roundings add.
@@ -29,7 +26,7 @@ class UtilityTables(NamedTuple):
     first : ndarray of int64, shape (classes + 1,)
         Rows of class c in `shapes`: ``first[c]`` to ``first[c + 1] - 1``.
     linear : ndarray of bool, shape (classes,)
-        Whether a class is of the kind `PLATEAU_LINEAR`.
+        Whether a class is of the kind `LINEAR`.
     shapes : ndarray, shape (rows, 4)
         Start time [urgency units], start fraction, end fraction, urgency modifier.
     unit_s : float
@@ -56,7 +53,7 @@ def utility_tables(functions: UtilityFunctions) -> UtilityTables:
         np.array(functions.urgency, dtype=np.float64),
         np.array(functions.utility_class, dtype=np.int64),
         np.array(classes.first, dtype=np.int64),
-        np.asarray(classes.kind) == PLATEAU_LINEAR,
+        np.asarray(classes.kind) == LINEAR,
         np.array(np.column_stack(columns), dtype=np.float64, order="C"),
         float(functions.urgency_unit_s),
     )
@@ -71,17 +68,15 @@ def utility_value(shapes, row, last, linear, priority, urgency, tau, enough=0.0)
     """
     if tau == np.inf:
         return 0.0
-    if linear:
-        t1, t2 = shapes[row, 0], shapes[row + 1, 0]
-        if tau < t1:
-            return priority
-        if tau < t2:
-            return priority * min(max((t2 - tau) / (t2 - t1), 0.0), 1.0)
-        return 0.0
     while row < last and shapes[row + 1, 0] <= tau:  # a few intervals: no binary search
         row += 1
-    exponent = -urgency * shapes[row, 3] * (tau - shapes[row, 0])
-    start, floor = shapes[row, 1], shapes[row, 2]
+    since, start, floor = tau - shapes[row, 0], shapes[row, 1], shapes[row, 2]
+    if linear:
+        if row == last:
+            return priority * start
+        share = since / (shapes[row + 1, 0] - shapes[row, 0])
+        return priority * max(start + (floor - start) * share, floor)
+    exponent = -urgency * shapes[row, 3] * since
     # exp(-x) <= 1 / (1 + x + x^2/2 + x^3/6) costs less than the exponential
     growth = 1.0 - exponent * (1.0 - exponent * (0.5 - exponent / 6.0))
     if priority * start * _ROUNDED_UP < enough * growth and priority * floor < enough:
