@@ -120,7 +120,8 @@ def final_states(scenario: Scenario) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [*HEURISTICS, "random_mapping"])
-def test_dropping_threshold(name: str):
+@drivers
+def test_dropping_threshold(name: str, driver: str):
     """What can no longer earn the threshold is dropped; equality keeps.
 
     Alone, a task completes after 20 min: 1 * exp(-20 rho) is 0.5 for rho = ln 2 / 20, below it for
@@ -128,12 +129,15 @@ def test_dropping_threshold(name: str):
     """
     rho = math.log(2) / 20
     utility = math.exp(-rho * 20.0)
-    assert final_states(one_machine([0], [(1, rho * 1.001)], name)) == ["DROPPED"]
-    assert final_states(one_machine([0], [(1, rho * 0.999)], name)) == ["FINISHED"]
-    exactly = {"energy_leniency": INF, "dropping_threshold": utility}
-    assert final_states(one_machine([0], [(1, rho)], name, parameters=exactly)) == ["FINISHED"]
-    above = {**exactly, "dropping_threshold": np.nextafter(utility, 1)}
-    assert final_states(one_machine([0], [(1, rho)], name, parameters=above)) == ["DROPPED"]
+    for urgency, threshold, state in (
+        (rho * 1.001, 0.5, "DROPPED"),
+        (rho * 0.999, 0.5, "FINISHED"),
+        (rho, utility, "FINISHED"),
+        (rho, np.nextafter(utility, 1), "DROPPED"),
+    ):
+        parameters = {"energy_leniency": INF, "dropping_threshold": threshold}
+        scenario = one_machine([0], [(1, urgency)], name, driver=driver, parameters=parameters)
+        assert final_states(scenario) == [state]
 
 
 @pytest.mark.parametrize("name", [*HEURISTICS, "random_mapping"])
@@ -159,22 +163,25 @@ def test_postponed_tasks_run_in_the_next_period(name: str, driver: str):
     assert result.summary()["tasks_postponed"] == 1
 
 
-def test_the_day_ends_before_the_machine_is_ready():
+@drivers
+def test_the_day_ends_before_the_machine_is_ready(driver: str):
     """An option that would begin at or after the day's end is none: the task is postponed."""
-    scenario = one_machine([0, 0], [(8, 0.01), (4, 0.01)], budget=day(INF, 20.0))
+    worth = [(8, 0.01), (4, 0.01)]
+    scenario = one_machine([0, 0], worth, driver=driver, budget=day(INF, 20.0))
     trace = run(scenario).trace
     assert trace.executions["start"].tolist() == [0.0, 20 * MINUTE]
     assert trace.times_postponed.tolist() == [0, 1]
 
 
-def test_what_only_the_filter_removes_stays():
+@drivers
+def test_what_only_the_filter_removes_stays(driver: str):
     """A task above the filter's budget waits, unpostponed, until the filter lets it pass.
 
     One machine, 240 kJ for an hour: the fair share at time 0 is 240 / (60/20) = 80 kJ, less than
     the task's 120 kJ. At t [min] it is 240 / ((60 - t)/20), and 120 kJ from t = 20 min on.
     """
-    parameters = {"energy_leniency": 1.0}
-    trace = run(one_machine([0], [(8, 0.0)], budget=day(240e3, 60.0), parameters=parameters)).trace
+    rules = {"budget": day(240e3, 60.0), "parameters": {"energy_leniency": 1.0}}
+    trace = run(one_machine([0], [(8, 0.0)], driver=driver, **rules)).trace
     assert trace.executions["start"].tolist() == [20 * MINUTE]
     assert trace.times_postponed.tolist() == [0]
 

@@ -8,22 +8,30 @@ from sim_cases import deciding
 
 from gridsched.experiment.run import energy_check, run
 from gridsched.experiment.scenario import Scenario
-from gridsched.metrics import summary
+from gridsched.metrics import summary, utility_earned
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
+from gridsched.model.utility import UtilityFunctions
+from gridsched.model.utility_classes import UtilityClasses
 from gridsched.schedulers.decisions import Plan, Postpone
+from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
 DAY_S = 86_400.0
 
 
-def typed_scenario(driver, answer, etc_s, apc_w, task_type, submit_s, n_hosts=1, **rules):
+def typed_scenario(driver, answer, etc_s, apc_w, task_type, submit_s, n_hosts=1, utility=None,
+    **rules,
+):  # fmt: skip
     """One host type; `etc_s` and `apc_w` by task type (and P-state)."""
     etc, apc = (np.array(rows, dtype=float).reshape(len(rows), 1, -1) for rows in (etc_s, apc_w))
     types = TaskTypes(etc, apc, np.zeros(n_hosts, dtype=np.int64))
     tasks = make_tasks(
-        np.full(len(task_type), TYPED_TASK_FLOPS), submit_s, task_type=np.array(task_type)
+        np.full(len(task_type), TYPED_TASK_FLOPS),
+        submit_s,
+        task_type=np.array(task_type),
+        utility=utility,
     )
     return Scenario(
         typed_platform(types), tasks, deciding(answer, may_drop=True, heeds_budget=True),
@@ -46,6 +54,30 @@ def starts(result):
 def driver(request):
     """Every example runs on both."""
     return request.param
+
+
+def test_figures_of_b1(driver):
+    """A task is worth U(tau) when it ends tau minutes after its arrival: one host for each tau."""
+    intervals = ([0.0, 20.0, 40.0, 60.0], [1.0, 0.6, 0.2, 0.0], [1.0, 0.5, 2.0, 1.0])
+    classes = UtilityClasses.joined([
+        UtilityClasses.from_intervals([intervals]), UtilityClasses.exponential(),
+    ])  # fmt: skip
+    minutes = [3, 10, 20, 30, 40, 50, 60, 100, 10]
+    expected = [5.9265, 4.8, 4.8, 2.9113, 1.6, 0.2165, 0, 0, 7.2387]
+    n = len(minutes)
+    functions = UtilityFunctions(
+        np.full(n, 8.0), np.array([0.1] * 8 + [0.01]), np.array([0] * 8 + [1]), classes
+    )
+
+    def answer(state):
+        return [plan(*((k, k, 0) for k in range(n)))] if state.now == 0.0 else []
+
+    etc_s = [[60.0 * each] for each in minutes]
+    result = run(typed_scenario(
+        driver, answer, etc_s, [[50.0]] * n, list(range(n)), 0.0, n_hosts=n, utility=functions,
+    ))  # fmt: skip
+    np.testing.assert_allclose(utility_earned(result.trace), expected, rtol=0, atol=5e-5)
+    assert result.summary()["utility"] == pytest.approx(sum(expected), abs=4e-4)
 
 
 def test_what_is_pending_is_fixed_and_what_is_planned_is_mapped_again(driver):
@@ -77,6 +109,26 @@ def test_machines_run_down_their_queues_between_events(driver):
     result = run(typed_scenario(driver, answer, [[10.0]], [[50.0]], [0] * 6, submit))
     assert starts(result) == [0.0, 10.0, 20.0, 30.0, 40.0, 60.0]
     assert result.trace.mapping_events == 2  # at 0 and 60 s; the run ends at 70 s
+
+
+def test_a_generated_system_of_b2(driver):
+    """EEC = ETC x APC for whatever ran, nothing for idle hosts; special types on their machines."""
+    spec = UtilityDay(
+        kind="utility", seed=3, days=0.05, special_machine_counts=[1, 2], special_task_types=[2, 1],
+        general_machine_counts=[2, 3], task_types=8, tasks_per_type=500,
+    )  # fmt: skip
+    system = generate_utility_day(spec)
+    types = system.types
+    assert np.isfinite(types.etc[:, :2, 0]).sum() == 3  # two and one special types, each on its own
+    result = run(Scenario(None, None, "random_mapping", driver=driver).with_system(system))
+    runs = result.trace.executions
+    task_type = system.tasks.task_type[runs["task"]]
+    entry = (task_type, types.host_type[runs["host"]], runs["pstate"] % 3)
+    assert len(runs) > 50
+    assert np.isfinite(types.etc[entry]).all()
+    np.testing.assert_allclose(runs["end"] - runs["start"], types.etc[entry], rtol=1e-9)
+    expected_j = (types.etc[entry] * types.apc[entry]).sum()
+    assert result.energy.grid_total() == pytest.approx(expected_j, rel=1e-9)
 
 
 def test_power_follows_task_type_and_pstate_to_the_last_digit(driver):
