@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import signal
 import sys
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -132,3 +135,17 @@ def _words(progress: CampaignProgress) -> str:
         f"{progress.found + progress.done:,}/{progress.total:,} done, {progress.failed:,} failed, "
         f"{progress.running} running, {progress.rate:.1f} runs/s, {rest} left"
     )
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """End on SIGTERM, which batch systems send, as on Ctrl-C."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gridsched.cli.campaign_progress import Quiet, Screen
+from gridsched.cli.campaign_progress import Quiet, Screen, terminable
 from gridsched.cli.output import QuietOption, say, warn
 from gridsched.cli.study_report import is_settled, judged, show_claims
 
@@ -55,9 +54,8 @@ def reproduce(
     kept = Store.create(store or Path(f"{found.name}-results"))
     kept.stored()
     warn([f"{damage}; its runs are repeated" for damage in kept.damage])
-    signal.signal(signal.SIGTERM, _interrupt)
     display = Quiet() if quiet else Screen(found.name)
-    with display:
+    with terminable(), display:
         run_campaign(found, kept, Options(workers), display.tell)
     results = read_results(str(kept.root), found)
     findings, readings = judged(results)
@@ -69,7 +67,3 @@ def reproduce(
         say(f"{len(results.failed)} runs failed; {page} lists their errors.")
     if not is_settled(findings) or len(results.failed):
         raise typer.Exit(1)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gridsched.cli.campaign_progress import JsonLines, Quiet, Screen
+from gridsched.cli.campaign_progress import JsonLines, Quiet, Screen, terminable
 from gridsched.cli.output import JsonOption, QuietOption, json_text, say, warn
 from gridsched.cli.tables import Column, console, print_table
 from gridsched.errors import InputError
@@ -192,7 +190,7 @@ def _filter(study: Study, only: str | None) -> RunFilter | None:
 def _do_runs(
     study: Study, store: Store, options: Options, dask: str | None, display: Quiet
 ) -> None:
-    with _terminable(), display:
+    with terminable(), display:
         if dask is None:
             from gridsched.experiment.campaign import run_campaign
 
@@ -201,20 +199,6 @@ def _do_runs(
             from gridsched.experiment.dask_campaign import run_dask_campaign
 
             run_dask_campaign(study, store, dask, options, display.tell)
-
-
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """End on SIGTERM, which batch systems send, as on Ctrl-C."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _report_failures(study: Study, store: Store, is_meant: RunFilter | None) -> int:
