@@ -133,11 +133,12 @@ def test_utility_heuristics_agree_and_keep_the_budget(scheduler, scenario, budge
 
 
 @pytest.mark.parametrize("scheduler", PLAIN)
-@settings(max_examples=8, derandomize=True, **RULES)
-@given(scenario=typed_scenarios())
-def test_other_serial_schedulers_agree_on_typed_workloads(scheduler, scenario):
-    """Any serial scheduler runs on this workload."""
-    check_both_drivers(scenario, scheduler)
+@settings(max_examples=12, derandomize=True, **RULES)
+@given(scenario=typed_scenarios(), budget=st.none() | budgets())
+def test_other_serial_schedulers_agree_on_typed_workloads(scheduler, scenario, budget):
+    """Any serial scheduler runs on this workload; what exceeds a budget is put off."""
+    changes = {} if budget is None else {"budget": budget, "horizon_s": 4 * DAY_S}
+    check_both_drivers(Scenario(**{**vars(scenario), **changes}), scheduler)
 
 
 def test_a_scheduler_that_goes_by_speed_refuses_task_types():

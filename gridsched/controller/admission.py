@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from gridsched.errors import InputError
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -19,22 +17,11 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
     system : System
     tasks : Tasks
     """
-    traits, budget = scheduler.traits, system.budget
+    traits = scheduler.traits
     if traits.parallel:
         raise InputError(f"{scheduler!r} takes node sets; this version runs serial tasks only.")
     if traits.needs_utility and tasks.utility is None:
         raise InputError(
             f"{scheduler!r} accepts workloads with utility functions; {tasks.name} has none. Use "
             "a generator of kind 'utility', or another scheduler."
-        )
-    if (
-        budget is not None
-        and budget.on_exhaustion == "refuse"
-        and budget.energy_j < math.inf
-        and not traits.heeds_budget
-    ):
-        raise InputError(
-            f"{scheduler!r} does not heed an energy budget, and the budget of "
-            f"{budget.energy_j:g} J refuses what exceeds it. Use --on-exhaustion stop, or a "
-            "scheduler that heeds it."
         )

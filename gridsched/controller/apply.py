@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.controller.budget_checks import EXCEEDS, FITS, BudgetChecks
 from gridsched.controller.execution import Timer, TurnOff, TurnOn
 from gridsched.controller.ledger import POSTPONED, QUEUED, RUNNING, VIRTUAL, WAITING
-from gridsched.controller.placement import PlacementChecks
+from gridsched.controller.placement import Ids
 from gridsched.model.trace import TaskState
 from gridsched.schedulers.base import Scheduler
 from gridsched.schedulers.decisions import (
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
     from gridsched.controller.state import State
 
 
-class DecisionChecks(PlacementChecks):
+class DecisionChecks(BudgetChecks):
     """The half of the controller that decides whether a decision is legal and applies it."""
 
     commands: list
+    state: State
 
     def _prepare_checks(self) -> None:
         self._prepare_places()
@@ -88,10 +90,15 @@ class DecisionChecks(PlacementChecks):
             ledger.n_virtual -= 1
         elif state == RUNNING:
             self._need("replicates", "Assign of a running task")
+        elif state == POSTPONED and self._puts_off:
+            return  # a moment ago, by the same answer
         elif state != WAITING:
             self._refuse(f"the task is {TaskState(state).name.lower()}", task, host)
         if self.account is not None:
-            self._check_budget(np.array([task]), np.array([host]), np.array([pstate]), "Assign")
+            if not self._within_budget(task, host, pstate):
+                if state != RUNNING:
+                    self._put_off(task)
+                return
             self._count_assigned(task, host, pstate)
         if ledger.free[host] and not ledger.fixed[host] and ledger.boot_end[host] <= self.now:
             self._start(task, host, pstate)
@@ -105,6 +112,13 @@ class DecisionChecks(PlacementChecks):
             cluster = int(self.system.platform.cluster_of[host])
             self.staging.data_ready(task, cluster, self.now)
 
+    def _within_budget(self, task: int, host: int, pstate: int) -> bool:
+        one = (np.array([task]), np.array([host]), np.array([pstate]))
+        if self._puts_off:
+            return bool(self._judged(*one)[0] == FITS)
+        self._check_budget(*one, "Assign")
+        return True
+
     def _plan(self, decision: Plan) -> None:
         tasks = self._ids(decision.tasks, "tasks")
         hosts = self._ids(decision.hosts, "hosts")
@@ -117,9 +131,17 @@ class DecisionChecks(PlacementChecks):
         self.ledger.withdraw_plan()
         if self.staging is not None:
             self.staging.withdraw_planned(self.now)
-        order = np.argsort(hosts, kind="stable")  # each queue stays in the plan's order
-        by_host = tasks[order], hosts[order], pstates[order]
+        by_host = _by_host(tasks, hosts, pstates)
         self._check_plan(*by_host)
+        if self._puts_off:
+            verdicts = self._judged(tasks, hosts, pstates)
+            for task in tasks[verdicts == EXCEEDS].tolist():
+                self._put_off(task)
+            fits = verdicts == FITS
+            tasks, hosts = tasks[fits], hosts[fits]
+            by_host = _by_host(tasks, hosts, pstates[fits])
+        else:
+            self._check_budget(*by_host, "Plan")
         self.ledger.plan(*by_host)
         if self.staging is not None:
             clusters = self.system.platform.cluster_of[hosts]
@@ -200,7 +222,10 @@ class DecisionChecks(PlacementChecks):
             self._refuse(
                 "Postpone waits for the next budget period, and there is none", decision.task
             )
-        task = self._mappable(decision.task, "postponed")
+        self._put_off(self._mappable(decision.task, "postponed"))
+
+    def _put_off(self, task: int) -> None:
+        """Let a mappable task wait for the next period."""
         self.ledger.state_of[task] = POSTPONED
         self._postponed.append(task)
         self._times_postponed[task] += 1
@@ -257,3 +282,9 @@ class DecisionChecks(PlacementChecks):
         self.delegated_to = repr(successor)
         self._asked = successor.traits.asked
         self._renew_next_timer()  # it may have to be asked at submissions
+
+
+def _by_host(tasks: Ids, hosts: Ids, pstates: Ids) -> tuple[Ids, Ids, Ids]:
+    """Return the columns of a plan in order of the hosts; each queue stays in the plan's order."""
+    order = np.argsort(hosts, kind="stable")
+    return tasks[order], hosts[order], pstates[order]

@@ -21,6 +21,7 @@ from gridsched.controller.ending import KILLED, UNFINISHED, RunEnd
 from gridsched.controller.energy_account import EnergyAccount
 from gridsched.controller.execution import UNENDED, Command, Execution, Stop, Timer
 from gridsched.controller.ledger import FINISHED, WAITING, Ledger
+from gridsched.controller.ready_times import ReadyTimes
 from gridsched.controller.staging import Staging
 from gridsched.controller.starting import QueueService
 from gridsched.controller.state import State
@@ -78,7 +79,8 @@ class Controller(DecisionChecks, QueueService, RunEnd):
         self.ledger = Ledger(system, tasks, frozenset(hosts_off))
         self.staging = Staging(system.platform, tasks) if tasks.files is not None else None
         self.account = EnergyAccount(system, self.ledger) if system.budget is not None else None
-        self.state = State(system, tasks, self.ledger, self.staging, self.account)
+        self.ready_times = ReadyTimes(self.ledger, system.estimates.run_time)
+        self.state = State(system, tasks, self.ledger, self.ready_times, self.staging, self.account)
         self.commands: list[Command] = []
         self._stopwatch = stopwatch or (lambda: 0.0)
         self._submit: list[float] = tasks.submit_time_s.tolist()
@@ -217,7 +219,8 @@ class Controller(DecisionChecks, QueueService, RunEnd):
                 if self.ledger.state_of[task] == WAITING:
                     self._ask(only=task)
         elif self._asked == "start":
-            if first_new == 0 and self.ledger.submitted:
+            if (first_new == 0 and self.ledger.submitted) or self._returned:
+                self._returned = []
                 self._ask()
         elif event_due:
             began = self.policy_time_s

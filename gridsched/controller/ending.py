@@ -15,6 +15,7 @@ from gridsched.model.trace import ExecutionEnd, TaskState
 if TYPE_CHECKING:
     from gridsched.controller.energy_account import EnergyAccount
     from gridsched.controller.ledger import Ledger
+    from gridsched.model.system import System
 
 #: Mapping events in a row that may pass with nothing running or to come.
 MAX_BARREN_EVENTS = 1000
@@ -30,6 +31,7 @@ class RunEnd:
 
     ledger: Ledger
     account: EnergyAccount | None
+    system: System
     now: float
 
     def _prepare_end(self) -> None:
@@ -66,6 +68,16 @@ class RunEnd:
         return (
             f"{self.scheduler!r} left {len(left)} of {len(states)} tasks unfinished at "
             f"t = {self.now:g} s, with nothing running and nothing to come: tasks {names}."
+            f"{self._why_postponed()}"
+        )
+
+    def _why_postponed(self) -> str:
+        budget = self.system.budget
+        if budget is None or not self._postponed:
+            return ""
+        return (
+            f" Postponed among them: {len(self._postponed)}; no period's budget of "
+            f"{budget.energy_j:g} J admits these."
         )
 
     def _return_postponed(self) -> None:

@@ -1,4 +1,4 @@
-"""Whether tasks may go where a decision puts them: places that exist, P-states, the budget."""
+"""Whether tasks may go where a decision puts them: places that exist, P-states they can share."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from gridsched.errors import InvalidDecision
 from gridsched.model.trace import TaskState
 
 if TYPE_CHECKING:
-    from gridsched.controller.energy_account import EnergyAccount
     from gridsched.controller.ledger import Ledger
-    from gridsched.controller.state import State
 
 Ids = NDArray[np.int64]
 
@@ -25,8 +23,6 @@ class PlacementChecks:
     """The part of the controller that refuses illegal places."""
 
     ledger: Ledger
-    state: State
-    account: EnergyAccount | None
     now: float
 
     def _prepare_places(self) -> None:
@@ -127,8 +123,6 @@ class PlacementChecks:
             )
         if not ledger.one_core:
             self._check_planned_pstates(tasks, hosts, pstates)
-        if self.account is not None:
-            self._check_budget(tasks, hosts, pstates, "Plan")
 
     def _repeats(self, tasks: Ids) -> bool:
         """Whether a task stands twice among waiting ones."""
@@ -149,42 +143,3 @@ class PlacementChecks:
             self._check_shared_pstate(task, host, pstate)
             if planned.setdefault(host, pstate) != pstate:
                 self._refuse_shared_pstate(task, host, pstate, planned[host])
-
-    def _check_budget(
-        self, tasks: Ids, hosts: Ids, pstates: Ids,
-        what: str,
-    ) -> None:  # fmt: skip
-        """Refuse decisions whose energy inside the present period exceeds what remains."""
-        if not self.account.refuses:
-            return
-        energy = self.state.energy
-        energies = self.system.estimates.energies(tasks, hosts, pstates)
-        if self.account.allows(float(energies.sum()), energy.remaining_j):
-            return  # even if all of it fell into the period
-        inside = self._energy_inside(tasks, hosts, pstates, energies, energy.period_end)
-        if not self.account.allows(inside, energy.remaining_j):
-            self._refuse(
-                f"{what} would draw {inside:.6g} J until the period's end at "
-                f"{energy.period_end:g} s, and {energy.remaining_j:.6g} J remain",
-                int(tasks[0]), int(hosts[0]),
-            )  # fmt: skip
-
-    def _energy_inside(
-        self, tasks: Ids, hosts: Ids, pstates: Ids, energies: NDArray[np.float64],
-        period_end: float,
-    ) -> float:  # fmt: skip
-        """What tasks, appended to their hosts, would draw before `period_end` [J]; hosts ascend."""
-        run_time = self.system.estimates.run_times(tasks, hosts, pstates)
-        if self.ledger.one_core:
-            before = np.cumsum(run_time) - run_time  # of all hosts before it, too
-            first = np.searchsorted(hosts, hosts)
-            start = self.state.ready_time[hosts] + (before - before[first])
-        else:
-            start = np.empty(len(tasks))
-            ready = np.array(self.state.core_ready_time)
-            for k, (host, time) in enumerate(zip(hosts.tolist(), run_time.tolist(), strict=True)):
-                core = int(np.argmin(ready[host]))
-                start[k] = ready[host, core]
-                ready[host, core] += time
-        share = np.clip((period_end - start) / run_time, 0.0, 1.0)
-        return float((energies * share).sum())

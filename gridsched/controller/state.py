@@ -44,6 +44,7 @@ class State:
         system: System,
         tasks: Tasks,
         ledger: Ledger,
+        ready_times: ReadyTimes,
         staging: Staging | None,
         account: EnergyAccount | None = None,
     ) -> None:
@@ -55,7 +56,7 @@ class State:
         self._ledger = ledger
         self._staging = staging
         self._account = account
-        self._ready_times = ReadyTimes(ledger, system.estimates.run_time)
+        self._ready_times = ready_times
         self._only: int | None = None
         self._views: dict[str, NDArray] = {}
 

@@ -47,8 +47,8 @@ class Traits:
     needs_utility : bool
         Needs tasks with utility functions and task types (paper 000).
     heeds_budget : bool
-        Never asks for more than `State.energy` leaves; a policy without it cannot run where a
-        budget refuses.
+        Never asks for more than `State.energy` leaves: where a budget refuses, it is an error if
+        it does. What a policy without it asks for too much is postponed by the controller.
     """
 
     asked: Literal["start", "arrival", "event"]

@@ -212,6 +212,10 @@ def _tiny_cases() -> tuple[Case, ...]:
     identical = Platform(tuple(make_host(f"same{k}", 10.0) for k in range(1, 4)))
     several_cores = Platform((make_host("quad", 20.0, cores=4), make_host("dual", 30.0, cores=2)))
     several_pstates = Platform((make_host("a", 80.0, 40.0), make_host("b", 60.0, 30.0, 15.0)))
+    idle_free = Platform(tuple(
+        Host(f"free{k}", (PState(speed, 0.0, watts, watts),))
+        for k, (speed, watts) in enumerate(((100.0, 50.0), (50.0, 20.0), (25.0, 8.0)))
+    ))  # fmt: skip
     sizes = [1000.0, 500.0, 2000.0, 1500.0, 250.0]
     return (
         Case("no tasks", three, make_tasks([])),
@@ -225,7 +229,9 @@ def _tiny_cases() -> tuple[Case, ...]:
         Case("a late task in a slow P-state", several_pstates, make_tasks([90.0], 7.0), pstate=1),
         Case("tasks that arrive later", three, make_tasks(sizes, [0.0, 0.0, 5.0, 5.0, 400.0])),
         _typed_case(),
-    )
+        Case("an energy budget each minute", idle_free, make_tasks([*sizes, 900.0, 700.0]),
+             rules={"budget": EnergyBudget(1000.0, period_s=60.0)}),
+    )  # fmt: skip
 
 
 #: What every scheduler of serial tasks must cope with.
@@ -312,13 +318,10 @@ UTILITY_CASES = _utility_cases()
 def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:
     """Return the tiny cases that suit the scheduler.
 
-    A policy that is asked only once, at the start, knows nothing of tasks that arrive later. One
-    that does not heed an energy budget is not given one.
+    A policy that is asked only once, at the start, knows nothing of tasks that arrive later.
     """
     traits = scheduler.traits
     cases = UTILITY_CASES if traits.needs_utility else TINY_CASES
-    if not traits.heeds_budget:
-        cases = tuple(case for case in cases if "budget" not in case.rules)
     if traits.asked != "start" or traits.delegates:
         return cases
     return tuple(case for case in cases if len(set(case.tasks.submit_time_s.tolist())) <= 1)

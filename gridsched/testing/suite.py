@@ -60,7 +60,7 @@ CHECKS = (
     Check(construction.check_memory),
     Check(contract.check_final_states),
     Check(contract.check_legal_places),
-    Check(contract.check_budget, lambda t: _serial(t) and t.heeds_budget),
+    Check(contract.check_budget),
     Check(contract.check_all_hosts_off, lambda t: _serial(t) and not t.powers_hosts),
     Check(contract.check_state_untouched),
     Check(repetition.check_same_seed),

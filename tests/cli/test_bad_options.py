@@ -60,8 +60,8 @@ RUN_OPTIONS = {
     ),
     "share nan": (["--scheduler", "lecsa", "--set", "few_tasks_share=nan"], ["few_tasks_share"]),
     "share a word": (["--scheduler", "lecsa", "--set", "few_tasks_share=x"], ["few_tasks_share"]),
-    "budget not heeded": (
-        ["--energy-budget-j", "1000"], ["does not heed", "1000 J", "--on-exhaustion stop"],
+    "budget too small": (
+        ["--energy-budget-j", "1000"], ["nothing to come", "no period's budget of 1000 J"],
     ),
     "budget 0": (["--energy-budget-j", "0"], ["energy_j is 0", "greater than 0 J"]),
     "budget negative": (["--energy-budget-j", "-1"], ["energy_j is -1", "greater than 0 J"]),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from scripted import Scripted, at, controller_of, first_host, hosts, plan, play, rows
+from scripted import at, first_host, hosts, plan, play, rows
 
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.model.budget import EnergyBudget
@@ -228,14 +229,80 @@ def test_idle_hosts_use_up_a_budget_too():
     assert trace.horizon_s == pytest.approx(10.0, rel=1e-12)
 
 
-def test_a_policy_that_does_not_heed_a_budget_is_refused_before_the_run():
-    """Its decisions would be invalid sooner or later; with stop it can run."""
-    policy = Scripted(first_host)
-    tasks = make_tasks([10.0])
-    with pytest.raises(InputError, match="does not heed an energy budget"):
-        controller_of(idle_free(10.0), tasks, policy, budget=EnergyBudget(50.0))
-    controller_of(idle_free(10.0), tasks, policy, budget=EnergyBudget(math.inf))
-    controller_of(idle_free(10.0), tasks, policy, budget=EnergyBudget(50.0, on_exhaustion="stop"))
+@pytest.mark.parametrize("decide", [
+    lambda *pairs: [Assign(task, host) for task, host in pairs],
+    lambda *pairs: [plan(*pairs)],
+])  # fmt: skip
+def test_what_a_policy_that_knows_no_budget_asks_for_too_much_is_put_off(decide):
+    """Of 95 J 60 are taken; the next task needs 40 J and waits for the next period, 30 J fit."""
+    tasks = make_tasks([60.0, 30.0, 40.0])
+    answer = at((0.0, decide((0, 0), (2, 1), (1, 1))), (1000.0, decide((2, 0))))
+    trace, _ = play(idle_free(10.0, 10.0), tasks, answer,
+                    budget=EnergyBudget(95.0, period_s=1000.0))  # fmt: skip
+    assert rows(trace) == [(0.0, 0, 0, 6.0), (0.0, 1, 1, 3.0), (1000.0, 0, 2, 1004.0)]
+    assert trace.times_postponed.tolist() == [0, 0, 1]
+    assert trace.periods["consumed_j"].tolist() == pytest.approx([90.0, 40.0])
+
+
+def test_such_a_policy_starts_nothing_in_a_later_period():
+    """Tasks of 6 s, periods of 8 s: the third would begin at 12 s. Fixed it is put off, planned
+    it goes on waiting.
+    """
+    tasks = make_tasks([60.0, 60.0, 60.0])
+    budget = EnergyBudget(1e9, period_s=8.0)
+    fixed = at((0.0, [Assign(k, 0) for k in range(3)]), (8.0, [Assign(2, 0)]))
+    trace, policy = play(idle_free(10.0), tasks, fixed, budget=budget)
+    assert rows(trace) == [(0.0, 0, 0, 6.0), (6.0, 0, 1, 12.0), (12.0, 0, 2, 18.0)]
+    assert trace.times_postponed.tolist() == [0, 0, 1]
+    assert dict(policy.asked_)[6.0] == []
+    planned = at((0.0, [plan((0, 0), (1, 0), (2, 0))]), (8.0, [plan((2, 0))]))
+    trace, policy = play(idle_free(10.0), tasks, planned, budget=budget)
+    assert rows(trace)[-1] == (12.0, 0, 2, 18.0)
+    assert trace.times_postponed.tolist() == [0, 0, 0]
+    assert dict(policy.asked_)[6.0] == [1, 2]
+
+
+def test_such_a_policy_starts_nothing_from_before_the_first_period_in_it():
+    """100 J from 4 s on: of two fixed tasks of 60 J the second would begin at 6 s."""
+    tasks = make_tasks([60.0, 60.0])
+    budget = EnergyBudget(100.0, period_s=50.0, first_period_start_s=4.0)
+    answer = at((0.0, [Assign(0, 0), Assign(1, 0)]), (4.0, [Assign(1, 0)]))
+    trace, policy = play(idle_free(10.0), tasks, answer, budget=budget)
+    assert rows(trace) == [(0.0, 0, 0, 6.0), (6.0, 0, 1, 12.0)]
+    assert dict(policy.asked_)[4.0] == [1]
+    assert trace.times_postponed.tolist() == [0, 1]
+
+
+def test_of_such_a_policy_copies_beyond_the_budget_are_not_made():
+    """70 J: the first copy costs 60 J; a task that is put off is not copied either."""
+    copying = Traits("event", replicates=True)
+    tasks = make_tasks([60.0, 200.0])
+    answer = at((0.0, [Assign(0, 0), Assign(0, 1), Assign(1, 1), Assign(1, 2)]),
+                (1000.0, [Drop(1)]))  # fmt: skip
+    trace, _ = play(idle_free(10.0, 10.0, 10.0), tasks, answer, replace(copying, may_drop=True),
+                    budget=EnergyBudget(70.0, period_s=1000.0))  # fmt: skip
+    assert rows(trace) == [(0.0, 0, 0, 6.0)]
+    assert trace.times_postponed.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("asked", ["start", "arrival", "event"])
+def test_what_is_put_off_is_asked_for_again(asked):
+    """Three tasks of 60 J with 100 J each 50 s: one a period, whenever the policy is asked."""
+
+    def greedily(state):
+        return [Assign(task, 0) for task in state.mappable.tolist()]
+
+    trace, _ = play(idle_free(10.0), make_tasks([60.0] * 3), greedily, Traits(asked),
+                    budget=EnergyBudget(100.0, period_s=50.0))  # fmt: skip
+    assert rows(trace) == [(0.0, 0, 0, 6.0), (50.0, 0, 1, 56.0), (100.0, 0, 2, 106.0)]
+    assert trace.times_postponed.tolist() == [0, 1, 2]
+
+
+def test_a_budget_that_admits_no_task_is_an_incomplete_run():
+    """The message says that the budget is what keeps it."""
+    with pytest.raises(IncompleteRun, match=r"tasks 1\..*budget of 50 J admits"):
+        play(idle_free(10.0), make_tasks([60.0]), first_host,
+             budget=EnergyBudget(50.0, period_s=50.0))  # fmt: skip
 
 
 def test_no_task_starts_at_the_horizon_and_what_runs_then_goes_on():
