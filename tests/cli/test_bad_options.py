@@ -60,9 +60,6 @@ RUN_OPTIONS = {
     ),
     "share nan": (["--scheduler", "lecsa", "--set", "few_tasks_share=nan"], ["few_tasks_share"]),
     "share a word": (["--scheduler", "lecsa", "--set", "few_tasks_share=x"], ["few_tasks_share"]),
-    "budget too small": (
-        ["--energy-budget-j", "1000"], ["nothing to come", "no period's budget of 1000 J"],
-    ),
     "budget 0": (["--energy-budget-j", "0"], ["energy_j is 0", "greater than 0 J"]),
     "budget negative": (["--energy-budget-j", "-1"], ["energy_j is -1", "greater than 0 J"]),
     "budget nan": (["--energy-budget-j", "nan"], ["energy_j is nan", "greater than 0 J"]),

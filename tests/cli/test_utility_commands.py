@@ -190,6 +190,12 @@ def test_a_budget_stops_a_bag(gridsched, ex_a):
     assert budget_of(outcome)["period_s"] == 86400
 
 
+def test_a_budget_too_small_for_any_task_is_told(refused, ex_a):
+    """One line, exit status 1: no input is wrong, but the run cannot end."""
+    line = refused("run", *ex_a, *REFERENCE, "--energy-budget-j", "100", status=1)
+    assert "no period's budget of 100 J admits" in line
+
+
 def test_a_horizon_leaves_later_tasks_undone(gridsched, ex_a):
     """With 5 s no second task starts on any host of EX-A."""
     found = gridsched("run", *ex_a, *REFERENCE, "--horizon-s", "5", "--json").json
