@@ -113,10 +113,9 @@ class DecisionChecks(BudgetChecks):
             self.staging.data_ready(task, cluster, self.now)
 
     def _within_budget(self, task: int, host: int, pstate: int) -> bool:
-        one = (np.array([task]), np.array([host]), np.array([pstate]))
         if self._puts_off:
-            return bool(self._judged(*one)[0] == FITS)
-        self._check_budget(*one, "Assign")
+            return self._fits(task, host, pstate)
+        self._check_budget(np.array([task]), np.array([host]), np.array([pstate]), "Assign")
         return True
 
     def _plan(self, decision: Plan) -> None:

@@ -71,8 +71,17 @@ class BudgetChecks(PlacementChecks):
             ready[host, core] += time
         return start
 
+    def _fits(self, task: int, host: int, pstate: int) -> bool:
+        """Whether the period's budget admits one more task at the end of the host's queue."""
+        energy = self.account.state(self.now)
+        start = float(self.ready_times.table(self.now)[host, 0])
+        run_time = self._run_time(task, host, pstate)
+        whole_j = self.system.estimates.energy(task, host, pstate)
+        needed = energy_inside(start, run_time, whole_j, energy.period_end)
+        return start < energy.period_end and self.account.allows(needed, energy.remaining_j)
+
     def _judged(self, tasks: Ids, hosts: Ids, pstates: Ids) -> NDArray[np.int64]:
-        """Return `FITS`, `BEGINS_LATER` or `EXCEEDS` of each placement, in the order of decision.
+        """Return `FITS`, `BEGINS_LATER` or `EXCEEDS` of each entry of a plan, in its order.
 
         What does not fit takes neither energy nor time from what comes after it.
         """
@@ -81,18 +90,18 @@ class BudgetChecks(PlacementChecks):
         end, remaining = energy.period_end, energy.remaining_j
         run_times = estimates.run_times(tasks, hosts, pstates).tolist()
         energies = estimates.energies(tasks, hosts, pstates).tolist()
-        ready = self.ready_times.table(self.now)
-        verdicts = np.empty(len(tasks), dtype=np.int64)
-        for k, host in enumerate(hosts.tolist()):
-            core = int(np.argmin(ready[host]))
-            start = float(ready[host, core])
-            needed = energy_inside(start, run_times[k], energies[k], end)
-            if start >= end:
-                verdicts[k] = BEGINS_LATER
+        cores = self.ready_times.table(self.now).tolist()  # rows ascend
+        verdicts = []
+        for host, run_time, whole_j in zip(hosts.tolist(), run_times, energies, strict=True):
+            ready = cores[host]
+            needed = energy_inside(ready[0], run_time, whole_j, end)
+            if ready[0] >= end:
+                verdicts.append(BEGINS_LATER)
             elif account.allows(needed, remaining):
-                verdicts[k] = FITS
-                ready[host, core] += run_times[k]
+                verdicts.append(FITS)
                 remaining -= needed
+                ready[0] += run_time
+                ready.sort()
             else:
-                verdicts[k] = EXCEEDS
-        return verdicts
+                verdicts.append(EXCEEDS)
+        return np.array(verdicts, dtype=np.int64)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.controller.calendar import instant_width
-from gridsched.energy import energy_inside, host_power
+from gridsched.controller.queued_energy import QueuedEnergy
+from gridsched.energy import host_power
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.system import System
 from gridsched.model.trace import PERIOD
@@ -87,12 +88,14 @@ class EnergyAccount:
         self._drawn_j = 0.0
         self.assigned_j = 0.0
         self._state: EnergyState | None = None
+        self._queued = QueuedEnergy(ledger, system.estimates)
         self._carried: list[Execution] = []
         self._closed: list[tuple[float, float, float, float, float]] = []
         self._left_j = self._budget.energy_j * (self._budget.periods or 1)
         self._period = -1
         self._budget_j = math.inf
         self.period_start, self.period_end = 0.0, self._budget.first_period_start_s
+        self._queued.begin_period(self.period_end)
         if self.period_end == 0.0:
             self._open_next()
 
@@ -154,6 +157,7 @@ class EnergyAccount:
         self._period += 1
         self.period_start = budget.start_of(self._period)
         self.period_end = budget.start_of(self._period + 1)
+        self._queued.begin_period(self.period_end)
         self._budget_j = budget.energy_j
         if budget.carry_over:
             to_share = max(budget.periods - self._period, 1)
@@ -195,28 +199,7 @@ class EnergyAccount:
                 if until > begin:
                     total += execution.watts * (until - begin)
             if ledger.fixed[host]:
-                total += self._queued_j(host, now)
-        return total
-
-    def _queued_j(self, host: int, now: float) -> float:
-        """What the host's fixed queue will draw until the period's end [J]."""
-        ledger, estimates = self._ledger, self._estimates
-        if ledger.one_core and len(ledger.fixed[host]) == 1 and ledger.running[host]:
-            task, pstate = ledger.fixed[host][0]  # the usual case, without lists
-            end = ledger.running[host][0].estimated_end
-            return energy_inside(
-                end if end > now else now, estimates.run_time(task, host, pstate),
-                estimates.energy(task, host, pstate), self.period_end,
-            )  # fmt: skip
-        ends = [max(e.estimated_end, now) for e in ledger.running[host]]
-        ends += [max(now, ledger.boot_end[host])] * (ledger.cores[host] - len(ends))
-        total = 0.0
-        for task, pstate in ledger.fixed[host]:
-            first = ends.index(min(ends))
-            run_time = estimates.run_time(task, host, pstate)
-            energy = estimates.energy(task, host, pstate)
-            total += energy_inside(ends[first], run_time, energy, self.period_end)
-            ends[first] += run_time
+                total += self._queued.inside_j(host, now)
         return total
 
     def forget_state(self) -> None:

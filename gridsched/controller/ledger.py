@@ -76,6 +76,8 @@ class Ledger:
         #: hosts on which more than an append to the fixed queue, or just that, has happened
         self.changed: set[int] = set(range(n))
         self.grown: set[int] = set()
+        #: hosts whose fixed queue has had more than appends
+        self.requeued: set[int] = set()
         self.busy_cores = 0
         self.n_virtual = 0
         #: tasks from here on are not submitted yet; none before `_first_waiting` is mappable
@@ -106,10 +108,16 @@ class Ledger:
         self.fixed[host].append((task, pstate))
         self.grown.add(host)
 
+    def take_fixed(self, host: int) -> tuple[int, int]:
+        """Take the head of the host's fixed queue."""
+        self.requeued.add(host)
+        return self.fixed[host].popleft()
+
     def remove_fixed(self, host: int, entry: tuple[int, int]) -> None:
         """Take the first such entry out of the host's fixed queue."""
         self.fixed[host].remove(entry)
         self.changed.add(host)
+        self.requeued.add(host)
 
     def set_idle(self, host: int, *, idle: bool) -> None:
         """Add the host to, or take it out of, the hosts that can take a task."""

@@ -76,7 +76,7 @@ class QueueService:
         ledger = self.ledger
         queue = ledger.fixed[host]
         while queue and ledger.free[host] and ledger.boot_end[host] <= self.now:
-            task, pstate = queue.popleft()
+            task, pstate = ledger.take_fixed(host)
             self._start(task, host, pstate)
 
     def _serve_plan(self, hosts: Iterable[int]) -> None:

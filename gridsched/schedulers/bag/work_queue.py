@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from gridsched.controller.state import State
 
 
+#: Waiting tasks that are looked at together.
+_CHUNK = 1024
+
+
 class WorkQueue(Scheduler):
     """Workqueue: every idle core takes the next waiting task.
 
@@ -34,7 +38,9 @@ class WorkQueue(Scheduler):
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Note whether every task runs on every host."""
         self.pstate_ = system.pstate
-        self.always_feasible_ = system.estimates.always_feasible
+        estimates = system.estimates
+        self.always_feasible_ = estimates.always_feasible
+        self.group_of_ = estimates.host_groups(np.arange(system.n_hosts), system.pstate)
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Give waiting tasks to idle cores."""
@@ -45,13 +51,25 @@ class WorkQueue(Scheduler):
         return list(self._first_feasible(state))
 
     def _first_feasible(self, state: State) -> Iterator[Assign]:
-        run_time, pstate = state.estimates.run_time, self.pstate_
-        queue = list(state.waiting())
+        candidates: dict[int, Iterator[int]] = {}  # of each group of hosts, those not yet passed
+        taken: set[int] = set()
         for host in state.idle_cores():
-            for k, task in enumerate(queue):
-                if run_time(task, host, pstate) < np.inf:
-                    yield Assign(queue.pop(k), host)
+            group = int(self.group_of_[host])
+            if group not in candidates:
+                candidates[group] = self._that_can_run(state, host)
+            for task in candidates[group]:
+                if task not in taken:
+                    taken.add(task)
+                    yield Assign(task, host)
                     break
+
+    def _that_can_run(self, state: State, host: int) -> Iterator[int]:
+        """Iterate over the waiting tasks that the host can run; few are looked at in advance."""
+        waiting = state.mappable
+        for first in range(0, len(waiting), _CHUNK):
+            tasks = waiting[first : first + _CHUNK]
+            times = state.estimates.etc(tasks, [host], self.pstate_)[:, 0]
+            yield from tasks[np.isfinite(times)].tolist()
 
 
 class WQR(WorkQueue):
