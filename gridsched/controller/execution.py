@@ -43,6 +43,7 @@ class Execution:
 
     # no __slots__: defaults in the class make one of 100,000 executions cheaper to create
     outcome = UNENDED
+    has_begun = False
     is_awaited = False
     is_reported = False
     watts = 0.0
@@ -56,10 +57,6 @@ class Execution:
         self.start = start
         self.end = estimated_end
         self.estimated_end = estimated_end
-        self.outcome = UNENDED
-        self.has_begun = False
-        self.is_awaited = False
-        self.is_reported = False
 
     def stop(self, time: float, outcome: ExecutionEnd) -> None:
         """Note that the execution ended at `time` [s] as `outcome`."""
