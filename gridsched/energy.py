@@ -26,9 +26,6 @@ from gridsched.model.trace import ExecutionEnd, Trace
 
 Floats = NDArray[np.float64]
 
-#: The power of a host from `time` on, until its next row.
-POWER_CHANGE = np.dtype([("time", np.float64), ("host", np.int64), ("watts", np.float64)])
-
 
 # ---------------------------------------------------------------------- formulas of paper 004
 
@@ -183,8 +180,19 @@ class HostEnergy:
         return total_energy(getattr(self, part)[: self.n_computing])
 
 
-def _watts(trace: Trace, timeline: HostTimeline) -> tuple[Floats, Floats]:
-    """Power and idle power [W] of each row of the timeline."""
+def timeline_watts(trace: Trace, timeline: HostTimeline) -> tuple[Floats, Floats]:
+    """Return power and idle power [W] of each row of a trace's timeline.
+
+    Parameters
+    ----------
+    trace : Trace
+    timeline : HostTimeline
+        Of this trace.
+
+    Returns
+    -------
+    watts, idle_w : ndarray of float64, shape (rows of the timeline,)
+    """
     platform, host, pstate = trace.platform, timeline.host, timeline.pstate
     idle_w = platform.idle_w[host, pstate]
     off_w = np.array([h.off_w for h in platform.hosts], dtype=np.float64)[host]
@@ -225,7 +233,7 @@ def task_energy_j(trace: Trace) -> Floats:
     to its total.
     """
     timeline = host_timeline(trace)
-    watts, idle_w = _watts(trace, timeline)
+    watts, idle_w = timeline_watts(trace, timeline)
     return _share_by_execution(timeline, (watts - idle_w) * timeline.duration_s)
 
 
@@ -236,7 +244,7 @@ def busy_energy_j(trace: Trace) -> Floats:
     this is `task_energy` (paper 004 eq. 1). The shares sum to `HostEnergy.busy_j`.
     """
     timeline = host_timeline(trace)
-    return _share_by_execution(timeline, _watts(trace, timeline)[0] * timeline.duration_s)
+    return _share_by_execution(timeline, timeline_watts(trace, timeline)[0] * timeline.duration_s)
 
 
 def trace_energy(trace: Trace) -> HostEnergy:
@@ -260,7 +268,7 @@ def trace_energy(trace: Trace) -> HostEnergy:
     Of the trace only times, hosts, P-states and outcomes are used; nothing of SimGrid's meter.
     """
     platform, timeline = trace.platform, host_timeline(trace)
-    watts, idle_w = _watts(trace, timeline)
+    watts, idle_w = timeline_watts(trace, timeline)
     joules = watts * timeline.duration_s
     above = np.where(timeline.is_busy, (watts - idle_w) * timeline.duration_s, 0.0)
     each = _share_by_execution(timeline, joules)
@@ -300,109 +308,5 @@ def grid_energy_between(trace: Trace, edges: Floats) -> Floats:
     ndarray of float64, shape (intervals,)
     """
     timeline = host_timeline(trace)
-    joules = _watts(trace, timeline)[0] * timeline.duration_s
+    joules = timeline_watts(trace, timeline)[0] * timeline.duration_s
     return spread_evenly(timeline.time, timeline.end, joules, edges)
-
-
-# ---------------------------------------------------------------------- power over time
-
-
-def power_series(trace: Trace) -> NDArray[np.void]:
-    """Return every change of a computing host's power, exact, in order of time, then host.
-
-    Returns
-    -------
-    ndarray of `POWER_CHANGE`
-        Each host has a row at time 0; between two rows of a host its power is constant.
-    """
-    timeline = host_timeline(trace)
-    watts, _ = _watts(trace, timeline)
-    rows = np.flatnonzero(timeline.changes_of(watts))
-    rows = rows[np.lexsort((timeline.host[rows], timeline.time[rows]))]
-    series = np.empty(len(rows), dtype=POWER_CHANGE)
-    series["time"], series["host"] = timeline.time[rows], timeline.host[rows]
-    series["watts"] = watts[rows]
-    return series
-
-
-@dataclass(frozen=True)
-class GridPower:
-    """Power of all computing hosts together; constant from each time to the next.
-
-    Attributes
-    ----------
-    time : ndarray of float64, shape (instants,)
-        Instants at which something changed [s]; ascending, the first is 0.
-    busy_w, idle_w, boot_w, off_w : ndarray of float64
-        Power of the hosts that are in that state from `time` on [W].
-    horizon_s : float
-        End of the last stretch [s].
-    """
-
-    time: Floats
-    busy_w: Floats
-    idle_w: Floats
-    boot_w: Floats
-    off_w: Floats
-    horizon_s: float
-
-    @property
-    def total_w(self) -> Floats:
-        """Power of all computing hosts [W]."""
-        return self.busy_w + self.idle_w + self.boot_w + self.off_w
-
-    @property
-    def energy_j(self) -> Floats:
-        """Energy consumed up to each time [J]."""
-        return np.append(0.0, np.cumsum(self.total_w[:-1] * np.diff(self.time)))[: len(self.time)]
-
-
-def running_total(
-    timeline: HostTimeline, values: NDArray, *, rows: NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
-    """Sum over all hosts of a per-host quantity that changes with time, without drift.
-
-    Parameters
-    ----------
-    timeline : HostTimeline
-    values : ndarray, shape (rows of the timeline, quantities)
-        The quantities from the begin of each row on; at least 0.
-    rows : ndarray of bool, shape (rows of the timeline,)
-        The rows that count, each host's first settled one among them.
-
-    Returns
-    -------
-    time : ndarray of float64, shape (instants,)
-    total : ndarray of float64, shape (instants, quantities)
-
-    Notes
-    -----
-    Differences are summed as integers (multiples of 2**-62 of the largest possible total), so
-    that whatever was added is taken away again exactly.
-    """
-    rows = np.flatnonzero(rows)
-    host, time, values = timeline.host[rows], timeline.time[rows], values[rows]
-    new_host = np.ones(len(rows), dtype=bool)
-    new_host[1:] = host[1:] != host[:-1]
-    peaks = np.maximum.reduceat(values, np.flatnonzero(new_host)) if len(rows) else values
-    exponent = 62 - int(np.frexp(max(peaks.sum(), 1e-300))[1])
-    scaled = np.rint(np.ldexp(values, exponent)).astype(np.int64)
-    steps = scaled.copy()
-    steps[1:][~new_host[1:]] -= scaled[:-1][~new_host[1:]]
-    order = np.argsort(time, kind="stable")
-    times, first = np.unique(time[order], return_index=True)
-    sums = np.add.reduceat(steps[order], first) if len(rows) else steps
-    return times, np.ldexp(np.cumsum(sums, axis=0).astype(np.float64), -exponent)
-
-
-def grid_power(trace: Trace) -> GridPower:
-    """Power of all computing hosts together over time, by what they are doing.
-
-    Integrated over the run it gives the parts of `HostEnergy` summed over the computing hosts.
-    """
-    timeline = host_timeline(trace)
-    watts, _ = _watts(trace, timeline)
-    states = (timeline.is_busy, timeline.is_idle, timeline.is_booting, ~timeline.is_on)
-    parts = np.stack([np.where(rows, watts, 0.0) for rows in states], axis=1)
-    time, total = running_total(timeline, parts, rows=timeline.settled)
-    return GridPower(time, *total.T, horizon_s=trace.horizon_s)

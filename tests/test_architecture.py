@@ -15,7 +15,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 # Each room may import from its own row and from the rows above it.
 ROWS = (
     ("errors", "input_files", "output_files", "model"),
-    ("platform_io", "workloads", "energy", "metrics"),
+    ("platform_io", "workloads", "energy", "power", "metrics"),
     ("optimize",),
     ("schedulers",),
     ("controller",),

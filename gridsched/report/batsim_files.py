@@ -11,15 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched import metrics
-from gridsched.energy import (
-    HostEnergy,
-    busy_energy_j,
-    grid_power,
-    running_total,
-    task_energy_j,
-)
+from gridsched.energy import HostEnergy, busy_energy_j, task_energy_j
 from gridsched.model.timeline import HostTimeline, host_timeline
 from gridsched.model.trace import TaskState, Trace
+from gridsched.power import grid_power, running_total
 
 Columns = dict[str, NDArray | list]
 

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from gridsched.energy import GridPower, grid_power
 from gridsched.model.trace import Trace
+from gridsched.power import GridPower, grid_power
 from gridsched.report.figure_file import (
     BOOT,
     BUSY,

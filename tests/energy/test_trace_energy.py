@@ -11,18 +11,12 @@ import traces_by_hand as by_hand
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridsched.energy import (
-    busy_energy_j,
-    grid_power,
-    power_series,
-    task_energy,
-    task_energy_j,
-    trace_energy,
-)
+from gridsched.energy import busy_energy_j, task_energy, task_energy_j, trace_energy
 from gridsched.errors import InputError
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import make_tasks
 from gridsched.model.timeline import host_timeline
+from gridsched.power import grid_power, power_series
 
 
 @pytest.mark.parametrize(
