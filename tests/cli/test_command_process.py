@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import signal
@@ -122,6 +123,8 @@ def test_interrupt(simgrid, driver, tmp_path):
         "--driver", driver, "--mapping-interval-s", "0.2", "--export", tmp_path / "out",
     ]  # fmt: skip
     program = (
+        # whoever started the tests in the background of a script has SIGINT ignored in all of them
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import sys, pathlib; from gridsched.cli import run; from gridsched.__main__ import main\n"
         "inner = run.run\n"
         f"run.run = lambda scenario: (pathlib.Path({str(started)!r}).touch(), inner(scenario))[1]\n"
@@ -137,7 +140,11 @@ def test_interrupt(simgrid, driver, tmp_path):
             time.sleep(0.1)
         time.sleep(0.5)
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the whole group
-        out, err = running.communicate(timeout=60)
+        try:
+            out, err = running.communicate(timeout=60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
     assert (running.returncode, out, err) == (130, "", "gridsched: interrupted\n")
     assert {path.name for path in tmp_path.iterdir()} == {"w.csv", "started"}
 
