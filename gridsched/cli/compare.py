@@ -55,7 +55,7 @@ gridsched compare --platform p.xml --workload bag.csv --schedulers lecsa,mct
 
 gridsched compare --platform p.xml --workload bag.csv --set wqr.max_replicas=3
 
-gridsched compare --workload day.toml --schedulers mct,max_max_upe --energy-budget-j inf
+gridsched compare --workload day.toml --schedulers mct,max_max_upe --energy-budget-j 1.1e9
 
 Exit status: 0 fine, 1 a run failed, 2 bad input.
 """

@@ -112,12 +112,6 @@ class DecisionChecks(BudgetChecks):
             cluster = int(self.system.platform.cluster_of[host])
             self.staging.data_ready(task, cluster, self.now)
 
-    def _within_budget(self, task: int, host: int, pstate: int) -> bool:
-        if self._puts_off:
-            return self._fits(task, host, pstate)
-        self._check_budget(np.array([task]), np.array([host]), np.array([pstate]), "Assign")
-        return True
-
     def _plan(self, decision: Plan) -> None:
         tasks = self._ids(decision.tasks, "tasks")
         hosts = self._ids(decision.hosts, "hosts")

@@ -71,8 +71,11 @@ class BudgetChecks(PlacementChecks):
             ready[host, core] += time
         return start
 
-    def _fits(self, task: int, host: int, pstate: int) -> bool:
+    def _within_budget(self, task: int, host: int, pstate: int) -> bool:
         """Whether the period's budget admits one more task at the end of the host's queue."""
+        if not self._puts_off:
+            self._check_budget(np.array([task]), np.array([host]), np.array([pstate]), "Assign")
+            return True
         energy = self.account.state(self.now)
         start = float(self.ready_times.table(self.now)[host, 0])
         run_time = self._run_time(task, host, pstate)

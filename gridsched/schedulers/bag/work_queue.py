@@ -40,7 +40,8 @@ class WorkQueue(Scheduler):
         self.pstate_ = system.pstate
         estimates = system.estimates
         self.always_feasible_ = estimates.always_feasible
-        self.group_of_ = estimates.host_groups(np.arange(system.n_hosts), system.pstate)
+        if not self.always_feasible_:
+            self.group_of_ = estimates.host_groups(np.arange(system.n_hosts), system.pstate)
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Give waiting tasks to idle cores."""
