@@ -22,11 +22,11 @@ import time
 from pathlib import Path
 
 from gridsched import __version__
-from gridsched.experiment.campaign import Ended, Options, Progress, run_campaign
-from gridsched.experiment.scenario_maker import ScenarioMaker
-from gridsched.experiment.store import Store
-from gridsched.experiment.study import Study
-from gridsched.experiment.worker import Job, perform
+from gridsched.campaign.campaign import Ended, Options, Progress, run_campaign
+from gridsched.campaign.store import Store
+from gridsched.campaign.worker import Job, perform
+from gridsched.spec.scenario_maker import ScenarioMaker
+from gridsched.spec.study import Study
 
 HERE = Path(__file__).resolve().parent
 GOALS = {"overhead_ms": 12.0, "decision_s": 5.0, "report_s": 60.0, "memory_mb": 2000.0}
@@ -58,8 +58,8 @@ RUNS_EACH = 20
 #: Each is done in a process of its own; the last line printed is a JSON object.
 DECISION = """
 import sys, time
-from gridsched.experiment.campaign import Options, Plan
-from gridsched.experiment.store import Store
+from gridsched.campaign.campaign import Options, Plan
+from gridsched.campaign.store import Store
 store = Store.open(sys.argv[1])
 study = store.study("large")
 began = time.perf_counter()
@@ -72,9 +72,9 @@ REPORT = """
 import sys, time
 from pathlib import Path
 began = time.perf_counter()
-from gridsched.experiment.store import Store
-from gridsched.report.study_report import write_report
-from gridsched.report.study_results import read_results
+from gridsched.campaign.store import Store
+from gridsched.page.study_report import write_report
+from gridsched.analysis.study_results import read_results
 results = read_results(sys.argv[1], Store.open(sys.argv[1]).study("large"))
 assert len(results.finished) == int(sys.argv[2])
 write_report(results, Path(sys.argv[1]).with_name("report.html"))

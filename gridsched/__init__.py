@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from gridsched.experiment.run import RunResult, energy_check, run
-    from gridsched.experiment.scenario import Scenario
-    from gridsched.experiment.store import Store
-    from gridsched.experiment.study import Study
+    from gridsched.campaign.store import Store
     from gridsched.model.platform import Cluster, Host, Platform, PState
     from gridsched.model.system import System
     from gridsched.model.tasks import Tasks, make_tasks
     from gridsched.platform_io.xml_reader import read_platform
-    from gridsched.schedulers.base import Scheduler, Traits
-    from gridsched.schedulers.decisions import (
+    from gridsched.policy.base import Scheduler, Traits
+    from gridsched.policy.decisions import (
         Assign,
         Cancel,
         Drop,
@@ -26,25 +23,28 @@ if TYPE_CHECKING:
         PowerOn,
         WakeAt,
     )
-    from gridsched.schedulers.registry import make_scheduler, register
+    from gridsched.policy.registry import make_scheduler, register
+    from gridsched.spec.run import RunResult, energy_check, run
+    from gridsched.spec.scenario import Scenario
+    from gridsched.spec.study import Study
     from gridsched.workloads.bag import BagOfTasks, generate_bag
     from gridsched.workloads.load import read_workload
 
 #: Public names and the modules they live in; imported when first used.
 _HOME = {
-    "experiment.run": ("RunResult", "energy_check", "run"),
-    "experiment.scenario": ("Scenario",),
-    "experiment.store": ("Store",),
-    "experiment.study": ("Study",),
+    "spec.run": ("RunResult", "energy_check", "run"),
+    "spec.scenario": ("Scenario",),
+    "campaign.store": ("Store",),
+    "spec.study": ("Study",),
     "model.platform": ("Cluster", "Host", "PState", "Platform"),
     "model.system": ("System",),
     "model.tasks": ("Tasks", "make_tasks"),
     "platform_io.xml_reader": ("read_platform",),
-    "schedulers.base": ("Scheduler", "Traits"),
-    "schedulers.decisions": (
+    "policy.base": ("Scheduler", "Traits"),
+    "policy.decisions": (
         "Assign", "Cancel", "Drop", "Plan", "PowerOff", "PowerOn", "WakeAt",
     ),
-    "schedulers.registry": ("make_scheduler", "register"),
+    "policy.registry": ("make_scheduler", "register"),
     "workloads.bag": ("BagOfTasks", "generate_bag"),
     "workloads.load": ("read_workload",),
 }  # fmt: skip

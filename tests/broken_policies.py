@@ -6,8 +6,8 @@ import sys
 
 import numpy as np
 
-from gridsched.schedulers.base import Scheduler, Traits
-from gridsched.schedulers.decisions import Assign, WakeAt
+from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.decisions import Assign, WakeAt
 
 
 class Sound(Scheduler):

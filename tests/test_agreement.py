@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridsched.experiment.run import run
-from gridsched.experiment.scenario import Scenario
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import make_tasks
-from gridsched.schedulers.registry import entries, scheduler_class
+from gridsched.policy.registry import entries, scheduler_class
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.spec.run import run
+from gridsched.spec.scenario import Scenario
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

@@ -14,14 +14,16 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # Each room may import from its own row and from the rows above it.
 ROWS = (
-    ("errors", "input_files", "output_files", "model"),
-    ("platform_io", "workloads", "energy", "power", "metrics"),
+    ("errors", "files", "model"),
+    ("platform_io", "workloads", "energy", "power", "metrics", "policy"),
     ("optimize",),
+    ("engine",),
     ("schedulers",),
-    ("controller",),
-    ("reference", "sim"),
-    ("experiment",),
-    ("report",),
+    ("sim",),
+    ("spec",),
+    ("campaign",),
+    ("analysis",),
+    ("figures", "export", "page"),
     ("testing", "cli"),
     ("__main__",),
 )

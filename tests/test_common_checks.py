@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gridsched.schedulers.registry import entries, make_scheduler
+from gridsched.policy.registry import entries, make_scheduler
 from gridsched.testing import parametrize_with_checks
 
 VARIANTS = (

@@ -117,7 +117,7 @@ def test_the_licence_is_whole():
     assert "END OF TERMS AND CONDITIONS" in text
 
 
-@pytest.mark.parametrize("module", ["gridsched", "gridsched.schedulers.registry"])
+@pytest.mark.parametrize("module", ["gridsched", "gridsched.policy.registry"])
 def test_importing_needs_neither_simgrid_nor_matplotlib(module: str):
     """The package and its registry import where SimGrid and matplotlib are missing."""
     code = IMPORT_WITHOUT.format(blocked=("simgrid", "matplotlib"), root=str(ROOT), module=module)

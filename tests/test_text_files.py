@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridsched.errors import InputError
-from gridsched.input_files import read_text
+from gridsched.files.input_files import read_text
 
 
 def test_a_byte_order_mark_is_skipped(tmp_path: Path):

@@ -14,8 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridsched.errors import InputError
-from gridsched.experiment.run import run
-from gridsched.experiment.scenario import Scenario
 from gridsched.metrics import summary
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
@@ -23,8 +21,10 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
-from gridsched.schedulers.registry import entries, scheduler_class
+from gridsched.policy.registry import entries, scheduler_class
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.spec.run import run
+from gridsched.spec.scenario import Scenario
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

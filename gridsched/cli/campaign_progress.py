@@ -18,8 +18,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 from gridsched.cli.output import warn
 
 if TYPE_CHECKING:
-    from gridsched.experiment.campaign import Ended
-    from gridsched.experiment.campaign import Progress as CampaignProgress
+    from gridsched.campaign.campaign import Ended
+    from gridsched.campaign.campaign import Progress as CampaignProgress
 
 #: A terminal hears of every tick; a file or pipe, that often [s].
 _PLAIN_EVERY_S = 30.0

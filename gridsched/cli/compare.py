@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from gridsched.analysis.bounds import bound_fields, bounds_for
 from gridsched.cli.compare_tables import mapping_event_s, print_comparison, utility_metric
 from gridsched.cli.output import (
     OUTPUT_PANEL,
@@ -36,9 +37,8 @@ from gridsched.cli.scenario_options import (
 )
 from gridsched.cli.tables import console
 from gridsched.errors import GridschedError, InputError
-from gridsched.experiment.bounds import bound_fields, bounds_for
-from gridsched.experiment.run import RunResult, check, energy_check, run
 from gridsched.optimize.bag_bounds import BagBounds
+from gridsched.spec.run import RunResult, check, energy_check, run
 
 SchedulersOption = Annotated[
     str,
@@ -198,6 +198,6 @@ def _write(
         flat = [{k: v for k, v in row.items() if k not in nested} for row in rows]
         write_rows(output, flat, whole, force=force)
     if plot is not None and rows:
-        from gridsched.report.figures import comparison_bars  # matplotlib is slow to load
+        from gridsched.figures.figures import comparison_bars  # matplotlib is slow to load
 
         comparison_bars(rows, plot, force=force)

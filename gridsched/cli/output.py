@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from gridsched.errors import InputError
-from gridsched.output_files import check_writable, write_whole
+from gridsched.files.output_files import check_writable, write_whole
 
 #: Headings under which ``--help`` lists the options.
 OUTPUT_PANEL = "Output"
@@ -105,7 +105,7 @@ def figure_files(path: Path | None) -> tuple[Path, ...]:
     """
     if path is None:
         return ()
-    from gridsched.report.figure_file import check_target
+    from gridsched.figures.figure_file import check_target
 
     return check_target(path, force=True)
 
@@ -139,7 +139,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], whole: Any, *, for
     if path.suffix.lower() == ".json":
         write_whole(path, json_text(whole), force=force)
         return
-    from gridsched.report.csv_tables import csv_text
+    from gridsched.export.csv_tables import csv_text
 
     names = dict.fromkeys(key for row in rows for key in row)
     columns = {name: [row.get(name) for row in rows] for name in names}

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from gridsched.cli.output import ForceOption, QuietOption, check_targets, figure_files
-from gridsched.report.export import Export, read_export
+from gridsched.export.export import Export, read_export
 
 plot_app = typer.Typer(
     name="plot",
@@ -59,7 +59,7 @@ def gantt(
     Cancelled and killed executions are hatched, times in which a host is off are grey; each core
     of a host has a lane.
     """
-    from gridsched.report import figures  # matplotlib takes longer to load than the rest
+    from gridsched.figures import figures  # matplotlib takes longer to load than the rest
 
     _draw(figures.gantt, export, output, force=force, quiet=quiet)
 
@@ -72,7 +72,7 @@ def power(
     quiet: QuietOption = False,
 ) -> None:
     """Draw the power of all computing hosts over time, by what they do, and its energy."""
-    from gridsched.report import figures
+    from gridsched.figures import figures
 
     _draw(figures.power, export, output, force=force, quiet=quiet)
 
@@ -94,7 +94,7 @@ def trace(
 
     With an energy budget, energy and utility begin anew in each of its periods.
     """
-    from gridsched.report import figures
+    from gridsched.figures import figures
 
     draw = partial(figures.run_trace, step_s=step_s)
     _draw(draw, export, output, force=force, quiet=quiet)

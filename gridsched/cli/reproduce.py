@@ -39,11 +39,11 @@ def reproduce(
     Interrupted, the same command continues. Exit status: 0 fine; 1 runs failed, a claim has no
     verdict, or a missed one no explanation; 2 bad input.
     """
-    from gridsched.experiment.campaign import Options, run_campaign
-    from gridsched.experiment.store import Store
-    from gridsched.experiment.study import Study
-    from gridsched.report.study_report import check_report_target, files_folder, write_report
-    from gridsched.report.study_results import read_results
+    from gridsched.analysis.study_results import read_results
+    from gridsched.campaign.campaign import Options, run_campaign
+    from gridsched.campaign.store import Store
+    from gridsched.page.study_report import check_report_target, files_folder, write_report
+    from gridsched.spec.study import Study
 
     found = Study.find(study)
     if replicates is not None:

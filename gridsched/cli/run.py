@@ -23,8 +23,8 @@ from gridsched.cli.output import (
 )
 from gridsched.cli.scenario_options import ScenarioOptions, with_scenario_options
 from gridsched.cli.tables import console, print_values
-from gridsched.experiment.run import RunResult, run
-from gridsched.report.export import check_export_folder, write_export
+from gridsched.export.export import check_export_folder, write_export
+from gridsched.spec.run import RunResult, run
 
 #: Metric -> its name and unit for people; those that may be left out where they are 0 are below.
 SHOWN = {
@@ -142,7 +142,7 @@ def _show(result: RunResult, scheduler: str, export: Path | None) -> None:
 
 
 def export_run(result: RunResult, folder: Path, *, force: bool) -> None:
-    """Write a run's records in the layout of `gridsched.report.export`."""
+    """Write a run's records in the layout of `gridsched.export.export`."""
     types = result.scenario.types
     write_export(
         result.trace,

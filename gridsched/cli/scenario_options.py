@@ -11,9 +11,9 @@ import typer
 
 from gridsched.cli.option_groups import with_options
 from gridsched.errors import InputError, did_you_mean
-from gridsched.experiment.scenario import Scenario
 from gridsched.model.budget import EnergyBudget
-from gridsched.schedulers.registry import scheduler_class
+from gridsched.policy.registry import scheduler_class
+from gridsched.spec.scenario import Scenario
 from gridsched.workloads.load import read_system_workload
 
 #: The six schedulers of paper 004.

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from gridsched.cli.output import JsonOption, json_text
 from gridsched.cli.tables import console, print_trimmed
-from gridsched.schedulers.registry import entries, scheduler_class
+from gridsched.policy.registry import entries, scheduler_class
 
 EPILOG = """Examples:
 

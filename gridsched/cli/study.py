@@ -13,12 +13,12 @@ from gridsched.cli.campaign_progress import JsonLines, Quiet, Screen, terminable
 from gridsched.cli.output import JsonOption, QuietOption, json_text, say, warn
 from gridsched.cli.tables import Column, console, print_table
 from gridsched.errors import InputError
-from gridsched.experiment.study import Study
-from gridsched.experiment.study_schedulers import scheduler_texts
+from gridsched.spec.study import Study
+from gridsched.spec.study_schedulers import scheduler_texts
 
 if TYPE_CHECKING:
-    from gridsched.experiment.campaign import Options
-    from gridsched.experiment.store import Store
+    from gridsched.campaign.campaign import Options
+    from gridsched.campaign.store import Store
 
 RunFilter = Callable[[Mapping[str, Any]], bool]
 #: Of failed runs so many different errors are told.
@@ -58,8 +58,8 @@ def check(
 
     Exit status: 0 fine, 1 a timed run failed, 2 the file is wrong.
     """
-    from gridsched.experiment.estimate import estimate
-    from gridsched.experiment.local_workers import usable_cpus
+    from gridsched.campaign.estimate import estimate
+    from gridsched.campaign.local_workers import usable_cpus
 
     _check_timeout(timeout_s)
     found = Study.find(study)
@@ -161,8 +161,8 @@ def run(
 
     Exit status: 0 fine, 1 runs failed, 2 bad input, 130 interrupted.
     """
-    from gridsched.experiment.campaign import Options
-    from gridsched.experiment.store import Store
+    from gridsched.campaign.campaign import Options
+    from gridsched.campaign.store import Store
 
     _check_timeout(timeout_s)
     found = Study.find(study)
@@ -177,7 +177,7 @@ def run(
 
 def _filter(study: Study, only: str | None) -> RunFilter | None:
     """Return what ``--only`` means; it must mean some run."""
-    from gridsched.experiment.run_filter import run_filter
+    from gridsched.spec.run_filter import run_filter
 
     if only is None:
         return None
@@ -192,11 +192,11 @@ def _do_runs(
 ) -> None:
     with terminable(), display:
         if dask is None:
-            from gridsched.experiment.campaign import run_campaign
+            from gridsched.campaign.campaign import run_campaign
 
             run_campaign(study, store, options, display.tell)
         else:
-            from gridsched.experiment.dask_campaign import run_dask_campaign
+            from gridsched.campaign.dask_campaign import run_dask_campaign
 
             run_dask_campaign(study, store, dask, options, display.tell)
 
@@ -232,8 +232,8 @@ def rerun(
 
     Exit status: 0 identical, 1 different, 2 bad input.
     """
-    from gridsched.experiment.rerun import rerun as repeat
-    from gridsched.experiment.store import Store
+    from gridsched.campaign.rerun import rerun as repeat
+    from gridsched.campaign.store import Store
 
     _check_timeout(timeout_s)
     kept = Store.open(store)

@@ -15,10 +15,10 @@ from gridsched.cli.output import ForceOption, JsonOption, QuietOption, json_text
 from gridsched.cli.tables import console, print_trimmed
 
 if TYPE_CHECKING:
-    from gridsched.report.claims import Finding
-    from gridsched.report.readings import Reading
-    from gridsched.report.study_results import StudyResults
-    from gridsched.report.study_tables import TextTable
+    from gridsched.analysis.claims import Finding
+    from gridsched.analysis.readings import Reading
+    from gridsched.analysis.study_results import StudyResults
+    from gridsched.page.study_tables import TextTable
 
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the results.")]
 StudyOption = Annotated[
@@ -45,7 +45,7 @@ def report(
 
     Exit status: 0 fine, 2 bad input.
     """
-    from gridsched.report.study_report import check_report_target, write_report
+    from gridsched.page.study_report import check_report_target, write_report
 
     check_report_target(output, force=force)
     results = load_results(store, study)
@@ -94,9 +94,9 @@ def claims(
 
 def load_results(store: Path, study: str | None) -> StudyResults:
     """Read a study's runs from a store, with as many replicates as were asked for there."""
-    from gridsched.experiment.store import Store
-    from gridsched.experiment.study import Study
-    from gridsched.report.study_results import read_results
+    from gridsched.analysis.study_results import read_results
+    from gridsched.campaign.store import Store
+    from gridsched.spec.study import Study
 
     chosen = None
     if study is not None:
@@ -111,8 +111,8 @@ def load_results(store: Path, study: str | None) -> StudyResults:
 
 def judged(results: StudyResults) -> tuple[list[Finding], list[Reading]]:
     """Return the findings of a study's claims, or the errors of its readings."""
-    from gridsched.report.claims import judge
-    from gridsched.report.readings import fit_readings
+    from gridsched.analysis.claims import judge
+    from gridsched.analysis.readings import fit_readings
 
     if results.study.document.content.readings is not None:
         return [], fit_readings(results)
@@ -131,8 +131,8 @@ def show_claims(
     results: StudyResults, findings: Sequence[Finding], readings: Sequence[Reading]
 ) -> None:
     """Print findings with their explanations, or the fits of readings."""
-    from gridsched.report.claims_tables import claims_table, explained, run_ids_of
-    from gridsched.report.readings import readings_table
+    from gridsched.analysis.claims_tables import claims_table, explained, run_ids_of
+    from gridsched.analysis.readings import readings_table
 
     if readings:
         for table in readings_table(results, readings):
@@ -162,9 +162,9 @@ def _print(table: TextTable) -> None:
 
 
 def _records(items: Sequence[Finding] | Sequence[Reading]) -> list[dict]:
-    from gridsched.report.claims import Finding
-    from gridsched.report.claims_tables import findings_frame
-    from gridsched.report.readings import readings_frame
+    from gridsched.analysis.claims import Finding
+    from gridsched.analysis.claims_tables import findings_frame
+    from gridsched.analysis.readings import readings_frame
 
     if not items:
         return []
@@ -181,10 +181,10 @@ def _write(
     *,
     force: bool,
 ) -> None:
+    from gridsched.analysis.claims_tables import claims_markdown
+    from gridsched.analysis.readings import readings_markdown
     from gridsched.cli.output import table_file, write_rows
-    from gridsched.output_files import write_whole
-    from gridsched.report.claims_tables import claims_markdown
-    from gridsched.report.readings import readings_markdown
+    from gridsched.files.output_files import write_whole
 
     if path.suffix.lower() == ".md":
         title = f"{results.study.name}: the paper's claims beside our runs"

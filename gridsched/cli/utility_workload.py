@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gridsched.analysis.utility_statistics import workload_statistics
 from gridsched.cli.output import check_targets, figure_files, json_text
 from gridsched.cli.tables import Column, console, print_table, print_values
 from gridsched.errors import InputError
-from gridsched.report.utility_statistics import workload_statistics
 from gridsched.workloads.typed_csv_writer import file_names, write_workload_files
 from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
@@ -100,7 +100,7 @@ def describe_system(
     whole = generate_utility_day(spec)
     found = workload_statistics(whole)
     if plot is not None:
-        from gridsched.report.utility_figures import utility_workload  # matplotlib is slow to load
+        from gridsched.figures.utility_figures import utility_workload  # matplotlib is slow to load
 
         utility_workload(whole, plot, title=whole.tasks.name, force=force)
     if json:

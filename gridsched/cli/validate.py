@@ -28,8 +28,8 @@ from gridsched.cli.scenario_options import (
 )
 from gridsched.cli.tables import Column, console, print_table
 from gridsched.errors import GridschedError, InputError
-from gridsched.experiment.run import compare_energy, energy_check
-from gridsched.report.export import read_export
+from gridsched.export.export import read_export
+from gridsched.spec.run import compare_energy, energy_check
 
 #: Largest relative difference between plugin and model joules that passes.
 TOLERANCE = 1e-9

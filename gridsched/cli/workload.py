@@ -182,7 +182,7 @@ def describe(
     tasks = read_workload(workload, files=files)
     numbers = statistics(tasks)
     if plot is not None:
-        from gridsched.report.figures import workload_overview  # matplotlib is slow to load
+        from gridsched.figures.figures import workload_overview  # matplotlib is slow to load
 
         workload_overview(tasks, plot, title=tasks.name, force=force)
     if json:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import Estimates, TypedPowerEstimates
 from gridsched.model.platform import Platform
+from gridsched.model.rules import Rules
 from gridsched.model.tasks import DataFiles
 
 
@@ -26,30 +26,17 @@ class System:
     estimates : Estimates
     pstate : int
         The P-state hosts start in and that an `Assign` without P-state means (``--pstate``).
-    mapping_interval_s : float or None
-        Distance of mapping events [s]; None asks at every instant at which something happened.
-    pending_slots : int
-        Tasks a host fixes behind the executing one as soon as there is room (1 in paper 000).
     files : DataFiles or None
         Input files that tasks need, where the workload has them.
-    budget : EnergyBudget or None
-        Joules that each period may draw.
-    horizon_s : float or None
-        No task starts at or after it [s]; what then waits ends as unfinished.
-    charge_mapping_time : bool
-        A mapping event begins only when the last one's computation has ended, by the wall clock
-        (paper 000, III-A); such runs do not repeat exactly.
+    rules : Rules
+        What the controller holds the run to.
     """
 
     platform: Platform
     estimates: Estimates
     pstate: int = 0
-    mapping_interval_s: float | None = None
-    pending_slots: int = 0
     files: DataFiles | None = None
-    budget: EnergyBudget | None = None
-    horizon_s: float | None = None
-    charge_mapping_time: bool = False
+    rules: Rules = field(default_factory=Rules)
 
     @property
     def n_hosts(self) -> int:

@@ -7,8 +7,8 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.files.output_files import write_whole
 from gridsched.model.platform import Platform
-from gridsched.output_files import write_whole
 from gridsched.platform_io.xml_document import Element, read_document
 
 FUNCTIONS = ("master", "worker")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import InputError, MissingDependency
-from gridsched.input_files import read_bytes
+from gridsched.files.input_files import read_bytes
 from gridsched.platform_io.table_headers import header_score
 
 #: Larger files are refused; the longest real list has 500 rows and 0.3 MB.

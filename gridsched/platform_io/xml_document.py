@@ -14,7 +14,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
 
 from gridsched.errors import InputError
-from gridsched.input_files import read_bytes
+from gridsched.files.input_files import read_bytes
 
 #: Larger files are refused; SimGrid itself needs about ten times the file's size in memory.
 MAX_BYTES = 256 * 2**20

@@ -16,8 +16,8 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from gridsched.errors import InputError
+from gridsched.files.output_files import write_whole
 from gridsched.model.platform import Host, Platform
-from gridsched.output_files import write_whole
 from gridsched.platform_io.xml_reader import (
     BOOT_TIME,
     CLUSTER_NAME,

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gridsched.controller.energy_account import EnergyState
+    from gridsched.engine.energy_account import EnergyState
 
 #: Leniency while the budget is used exactly in proportion to the time.
 EVEN_LENIENCY = 1.05

@@ -14,7 +14,7 @@ from gridsched.model.system import System
 from gridsched.schedulers.adaptive_filter import budget_pace, leniency_at
 
 if TYPE_CHECKING:
-    from gridsched.controller.state import State
+    from gridsched.engine.state import State
 
 
 class TaskBudget(Protocol):

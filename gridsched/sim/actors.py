@@ -6,7 +6,7 @@ worker that waits.
 
 from __future__ import annotations
 
-from gridsched.controller import Calendar, Controller, Execution, Stop, TurnOff, TurnOn
+from gridsched.engine import Calendar, Controller, Execution, Stop, TurnOff, TurnOn
 from gridsched.errors import SimulationError
 from gridsched.sim.crew import Crew, Worker
 from gridsched.sim.session import Session
@@ -98,5 +98,5 @@ class ActorSession(Session, Crew):
         """Return the error for a simulation that stopped early."""
         return SimulationError(
             f"SimGrid stopped at t = {self.clock():g} s although "
-            f"{self.controller.ledger.open_tasks} tasks are not done."
+            f"{self.controller.open_tasks} tasks are not done."
         )

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from gridsched.controller import Controller
+from gridsched.engine import Controller
 from gridsched.errors import InputError
 from gridsched.model.seeds import random_stream
 from gridsched.sim.actors import ActorSession

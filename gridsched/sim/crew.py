@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gridsched.controller import Controller, Execution, TurnOff, TurnOn
+from gridsched.engine import Controller, Execution, TurnOff, TurnOn
 from gridsched.sim.work import Work
 from gridsched.sim.world import World
 
@@ -60,7 +60,7 @@ class Crew(ABC):
         self.error: BaseException | None = None
         self._simgrid = world.simgrid
         self._flops = work.flops
-        self._pstate = list(controller.ledger.pstate)
+        self._pstate = list(controller.pstates)
         self._is_over = False
         self._workers = [
             [Worker(h, c, self._simgrid.Semaphore(0)) for c in range(host.cores)]
@@ -88,7 +88,7 @@ class Crew(ABC):
             self.world.engine.load_deployment(str(deployment_file))
         else:
             for h in range(len(self._workers)):
-                if self.controller.ledger.is_on[h]:
+                if self.controller.is_on[h]:
                     self._add_workers(h)
             self._lead_host().add_actor("master", self._master)
         self.world.clock_host.add_actor("switch", self._guarded, self._switch)

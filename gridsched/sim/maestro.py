@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from gridsched.controller import Calendar, Controller, Execution, Stop, TurnOff, TurnOn
+from gridsched.engine import Calendar, Controller, Execution, Stop, TurnOff, TurnOn
 from gridsched.errors import SimulationError
 from gridsched.sim.session import Session
 from gridsched.sim.work import Work
@@ -48,7 +48,7 @@ class MaestroSession(Session):
         self._flops = work.flops
         # plain assignment to Task.amount raises in SimGrid 4.1: its setter is bound wrongly
         self._set_amount = world.simgrid.Task.__dict__["amount"].fset
-        self._pstate = list(controller.ledger.pstate)
+        self._pstate = list(controller.pstates)
         self._free: list[list[_Core]] = [
             [self._make_core(h, c) for c in range(host.cores)]
             for h, host in enumerate(world.platform.hosts)
@@ -127,5 +127,5 @@ class MaestroSession(Session):
             return
         raise SimulationError(
             f"SimGrid stopped at t = {self.clock():g} s although "
-            f"{self.controller.ledger.open_tasks} tasks are not done."
+            f"{self.controller.open_tasks} tasks are not done."
         )

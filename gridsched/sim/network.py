@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridsched.controller import Controller, Execution, Stop, TurnOff, TurnOn
-from gridsched.controller.calendar import instant_width
+from gridsched.engine import Controller, Execution, Stop, TurnOff, TurnOn
+from gridsched.engine.calendar import instant_width
 from gridsched.errors import IncompleteRun, InputError, SimulationError
 from gridsched.model.tasks import Tasks
 from gridsched.sim.crew import Crew, Worker

@@ -9,7 +9,7 @@ from typing import Any
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
-from gridsched.schedulers.base import Scheduler
+from gridsched.policy.base import Scheduler
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NoReturn
 
-from gridsched.controller import Calendar, Controller, Execution, Stop, TurnOff, TurnOn
-from gridsched.controller.calendar import instant_width
+from gridsched.engine import Calendar, Controller, Execution, Stop, TurnOff, TurnOn
+from gridsched.engine.calendar import instant_width
 from gridsched.errors import SimulationError
 
 

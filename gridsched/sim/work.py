@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gridsched.controller.execution import Execution
+from gridsched.engine.execution import Execution
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks

@@ -7,10 +7,10 @@ import unittest
 import numpy as np
 
 from gridsched.energy import relative_difference, trace_energy
-from gridsched.experiment.run import RunResult, energy_check, run
 from gridsched.model.trace import Trace
-from gridsched.schedulers.base import Scheduler
+from gridsched.policy.base import Scheduler
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.spec.run import RunResult, energy_check, run
 from gridsched.testing.cases import CheckFailed, cases_for, told
 
 #: Relative difference that the drivers may show in times and joules.

@@ -7,7 +7,7 @@ from gridsched.metrics import makespan_s
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState, Trace
 from gridsched.optimize.bag_bounds import bag_bounds
-from gridsched.schedulers.base import Scheduler, Traits
+from gridsched.policy.base import Scheduler, Traits
 from gridsched.testing.cases import CheckFailed, cases_for, play
 
 

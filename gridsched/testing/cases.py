@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gridsched import reference
-from gridsched.controller import Controller, State
+from gridsched.engine import Controller, State, reference
 from gridsched.errors import GridschedError, IncompleteRun
-from gridsched.experiment.scenario import Scenario, make_system
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import Estimates, TypedEstimates
 from gridsched.model.platform import Host, Platform, PState
@@ -23,8 +21,9 @@ from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import Trace
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
-from gridsched.schedulers.base import Scheduler
-from gridsched.schedulers.decisions import Decision
+from gridsched.policy.base import Scheduler
+from gridsched.policy.decisions import Decision
+from gridsched.spec.scenario import Scenario, make_system
 
 #: No tiny case needs more mapping events.
 MAX_MAPPING_EVENTS = 10_000

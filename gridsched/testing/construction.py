@@ -7,7 +7,7 @@ import re
 
 import cloudpickle
 
-from gridsched.schedulers.base import Scheduler, Traits
+from gridsched.policy.base import Scheduler, Traits
 from gridsched.testing.cases import CheckFailed, cases_for, play
 from gridsched.testing.without_simgrid import blocked_interpreter
 

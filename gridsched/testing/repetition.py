@@ -10,7 +10,7 @@ import numpy as np
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import Trace
-from gridsched.schedulers.base import Scheduler
+from gridsched.policy.base import Scheduler
 from gridsched.testing.cases import (
     WORTH_WITHOUT_TIES,
     Case,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from gridsched.schedulers.base import Scheduler, Traits
-from gridsched.schedulers.registry import make_scheduler
+from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.registry import make_scheduler
 from gridsched.testing import agreement, bounds, construction, contract, repetition
 from gridsched.testing.cases import CheckFailed
 

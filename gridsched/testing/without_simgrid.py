@@ -16,7 +16,7 @@ import sys
 import cloudpickle
 
 from gridsched.errors import GridschedError
-from gridsched.schedulers.base import Scheduler
+from gridsched.policy.base import Scheduler
 from gridsched.sim import wire
 from gridsched.testing.cases import Case, CheckFailed, play
 

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 from gridsched.errors import InputError
-from gridsched.input_files import read_text
+from gridsched.files.input_files import read_text
+from gridsched.files.output_files import write_whole
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
-from gridsched.output_files import write_whole
 from gridsched.workloads.files import read_data_files
 from gridsched.workloads.table import Row, read_rows
 

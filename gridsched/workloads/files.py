@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gridsched.input_files import read_text
+from gridsched.files.input_files import read_text
 from gridsched.model.tasks import DataFiles
 from gridsched.workloads.table import read_rows
 

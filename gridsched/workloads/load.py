@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.input_files import read_text
+from gridsched.files.input_files import read_text
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.bag import BagOfTasks, generate_bag

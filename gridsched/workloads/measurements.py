@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.input_files import read_text
+from gridsched.files.input_files import read_text
 from gridsched.model.task_types import TaskTypes
 from gridsched.workloads.table import Row, read_rows
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.input_files import read_text
+from gridsched.files.input_files import read_text
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityFunctions

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.files.output_files import check_writable, write_whole
 from gridsched.model.task_types import TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.model.utility_classes import UtilityClasses
-from gridsched.output_files import check_writable, write_whole
 from gridsched.workloads.typed_csv import APC, CLASSES, ETC, KINDS, MACHINES, TASKS
 
 

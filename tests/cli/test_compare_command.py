@@ -8,9 +8,9 @@ import json
 import pytest
 from cli_cases import ROOT, host_xml, zone_xml
 
-from gridsched.schedulers.base import Scheduler, Traits
-from gridsched.schedulers.decisions import Assign
-from gridsched.schedulers.registry import _ENTRIES, register
+from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.decisions import Assign
+from gridsched.policy.registry import _ENTRIES, register
 
 NUMBERS = {
     "makespan_s", "busy_time_s", "energy_j", "energy_model_j", "energy_busy_j", "energy_idle_j",

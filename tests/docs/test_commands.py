@@ -24,7 +24,7 @@ from document_blocks import (
 )
 
 from gridsched.cli.app import main
-from gridsched.schedulers import registry
+from gridsched.policy import registry
 
 #: Folders of the checkout that commands may use; each test gets a copy of its own.
 FOLDERS = ("platforms", "deployments", "examples", "docs/figures")

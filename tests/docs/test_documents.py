@@ -19,11 +19,11 @@ from typer.main import get_command
 import gridsched
 from gridsched import Scenario, run
 from gridsched.cli.app import app
-from gridsched.controller.state import State
-from gridsched.report.export import FILES, write_export
-from gridsched.schedulers.base import Traits
-from gridsched.schedulers.decisions import Decision
-from gridsched.schedulers.registry import entries, scheduler_class
+from gridsched.engine.state import State
+from gridsched.export.export import FILES, write_export
+from gridsched.policy.base import Traits
+from gridsched.policy.decisions import Decision
+from gridsched.policy.registry import entries, scheduler_class
 
 DOCS = ROOT / "docs"
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

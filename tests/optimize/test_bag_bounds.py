@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from gridsched.controller import Controller
 from gridsched.energy import host_power, trace_energy
+from gridsched.engine import Controller
+from gridsched.engine.reference import simulate
 from gridsched.errors import InputError
 from gridsched.metrics import makespan_s
 from gridsched.model.platform import Host, Platform, PState
@@ -18,8 +19,7 @@ from gridsched.model.seeds import random_stream
 from gridsched.model.system import System
 from gridsched.model.tasks import make_tasks
 from gridsched.optimize.bag_bounds import bag_bounds, host_power_curve, share_above
-from gridsched.reference import simulate
-from gridsched.schedulers.registry import entries, make_scheduler
+from gridsched.policy.registry import entries, make_scheduler
 
 BAG_SCHEDULERS = [entry.id for entry in entries() if "bag" in entry.accepts]
 SLACK = 1e-9

@@ -10,8 +10,8 @@ from gridsched.model.estimates import Estimates, FlopsEstimates
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.system import System
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
-from gridsched.schedulers.base import Scheduler
-from gridsched.schedulers.decisions import Assign, Plan
+from gridsched.policy.base import Scheduler
+from gridsched.policy.decisions import Assign, Plan
 
 #: Table 2 of paper 004: simulated speed [flop/s] and efficiency [flop/J].
 TABLE_2 = {

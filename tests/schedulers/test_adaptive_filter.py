@@ -15,11 +15,11 @@ from utility_cases import b6_scenario, day, exponential_tasks
 
 from gridsched import Scenario, run
 from gridsched.errors import InputError
-from gridsched.experiment.scenario import make_system
-from gridsched.experiment.study import Study
 from gridsched.metrics import window_series
 from gridsched.schedulers.adaptive_filter import budget_pace, leniency_at
 from gridsched.schedulers.filters import AdaptiveFilter, EnergyFilter, energy_filter
+from gridsched.spec.scenario import make_system
+from gridsched.spec.study import Study
 
 ROOT = Path(__file__).resolve().parents[2]
 INF = math.inf

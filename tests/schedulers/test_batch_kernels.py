@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.platform import Cluster, Platform
 from gridsched.model.tasks import DataFiles, make_tasks
+from gridsched.policy.registry import make_scheduler
 from gridsched.schedulers.bag.dynamic_fpltf import DynamicFPLTF
 from gridsched.schedulers.bag.min_min import MaxMin, MinMin
 from gridsched.schedulers.bag.sufferage import Sufferage, XSufferage
-from gridsched.schedulers.registry import make_scheduler
 
 INF = float("inf")
 #: Ready times [s]: many equal ones, and neighbours that one addition rounds to equal sums.

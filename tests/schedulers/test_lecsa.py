@@ -20,8 +20,8 @@ from gridsched.errors import InputError
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.platform import plain_platform
 from gridsched.model.tasks import make_tasks
+from gridsched.policy.decisions import PowerOff
 from gridsched.schedulers.bag.lecsa import LECSA, select_hosts, share_for
-from gridsched.schedulers.decisions import PowerOff
 
 
 def switched_off(decisions) -> list[int]:

@@ -20,10 +20,10 @@ from batch_oracles import Instance
 from gridsched.errors import InputError
 from gridsched.model.platform import Cluster, Platform, plain_platform
 from gridsched.model.tasks import DataFiles, make_tasks
+from gridsched.policy.decisions import Assign, Plan
 from gridsched.schedulers.bag.dynamic_fpltf import DynamicFPLTF
 from gridsched.schedulers.bag.min_min import MaxMin, MinMin
 from gridsched.schedulers.bag.sufferage import Sufferage, XSufferage
-from gridsched.schedulers.decisions import Assign, Plan
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from utility_cases import MINUTE, b6_scenario, b6_types, day, exponential_tasks
 
 from gridsched import Scenario, make_scheduler, make_tasks, run
 from gridsched.errors import InputError
-from gridsched.experiment.scenario import make_system
 from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.model.trace import TaskState
 from gridsched.schedulers.kernels.random_mapping import map_randomly
@@ -19,6 +18,7 @@ from gridsched.schedulers.kernels.two_stage import map_two_stage
 from gridsched.schedulers.kernels.two_stage_options import UPE, UTIL, type_tables
 from gridsched.schedulers.kernels.utility_value import utility_tables
 from gridsched.sim.library import is_installed
+from gridsched.spec.scenario import make_system
 
 ROOT = Path(__file__).resolve().parents[2]
 INF = math.inf

@@ -15,10 +15,10 @@ from bag_cases import (
 )
 
 from gridsched.energy import trace_energy
-from gridsched.experiment.run import RunResult, run
-from gridsched.experiment.scenario import Scenario
 from gridsched.metrics import makespan_s, waste_ratio, wasted_flops
 from gridsched.model.tasks import make_tasks
+from gridsched.spec.run import RunResult, run
+from gridsched.spec.scenario import Scenario
 
 simgrid = pytest.mark.skipif(
     importlib.util.find_spec("simgrid") is None, reason="SimGrid is not installed"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from gridsched.experiment.run import RunResult, energy_check, run
-from gridsched.experiment.scenario import Scenario
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import Tasks, make_tasks
-from gridsched.schedulers.base import Scheduler, Traits
-from gridsched.schedulers.decisions import Assign
+from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.decisions import Assign
+from gridsched.spec.run import RunResult, energy_check, run
+from gridsched.spec.scenario import Scenario
 
 #: EX-A of algorithms.md: three hosts, five tasks, Workqueue makespan 80 s.
 SIZES = (1000.0, 500.0, 2000.0, 1500.0, 250.0)

@@ -13,7 +13,7 @@ import pytest
 from sim_cases import SIZES, acting, deciding, ex_a, on_simgrid
 
 from gridsched.errors import GridschedError, IncompleteRun, InputError, SimulationError
-from gridsched.schedulers.decisions import Assign
+from gridsched.policy.decisions import Assign
 from gridsched.sim.client import SimulationServer, server
 
 PLATFORMS = Path(__file__).resolve().parents[3] / "shared" / "data" / "platforms"

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from sim_cases import deciding
 
-from gridsched.experiment.run import energy_check, run
-from gridsched.experiment.scenario import Scenario
 from gridsched.metrics import summary, utility_earned
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
@@ -15,7 +13,9 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
-from gridsched.schedulers.decisions import Plan, Postpone
+from gridsched.policy.decisions import Plan, Postpone
+from gridsched.spec.run import energy_check, run
+from gridsched.spec.scenario import Scenario
 from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
 DAY_S = 86_400.0

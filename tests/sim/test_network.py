@@ -13,8 +13,8 @@ from star import write_star
 from gridsched.errors import InputError, SimulationError
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd
-from gridsched.schedulers.decisions import Assign, Cancel, PowerOff, PowerOn
-from gridsched.schedulers.registry import entries, scheduler_class
+from gridsched.policy.decisions import Assign, Cancel, PowerOff, PowerOn
+from gridsched.policy.registry import entries, scheduler_class
 
 
 def tasks_of(count: int, flops=100.0, input_bytes=100.0, output_bytes=50.0):

@@ -12,7 +12,7 @@ from star import write_star
 from gridsched.errors import InputError
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import DataFiles, make_tasks
-from gridsched.schedulers.decisions import Assign, Cancel, Drop, Plan, PowerOff, PowerOn, WakeAt
+from gridsched.policy.decisions import Assign, Cancel, Drop, Plan, PowerOff, PowerOn, WakeAt
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 
@@ -224,7 +224,7 @@ def shifted_start(result):
 @pytest.mark.parametrize("shift", [shifted_wattage, shifted_start])
 def test_the_comparison_of_energies_finds_a_millionth(shift):
     """Negative control: one wattage or start shifted by 1e-6 shows, on that host and no other."""
-    from gridsched.experiment.run import compare_energy
+    from gridsched.spec.run import compare_energy
 
     result = on_simgrid(ex_a(), SIZES)
     assert metered_differences(result) == []

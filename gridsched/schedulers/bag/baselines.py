@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.model.system import System
-from gridsched.schedulers.base import Scheduler, Traits
-from gridsched.schedulers.decisions import Assign, Decision
+from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.decisions import Assign, Decision
 
 if TYPE_CHECKING:
-    from gridsched.controller.state import State
+    from gridsched.engine.state import State
 
 
 class RoundRobin(Scheduler):

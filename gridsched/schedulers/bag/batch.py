@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.model.system import System
-from gridsched.schedulers.base import Scheduler, Traits
-from gridsched.schedulers.decisions import Assign, Decision, Plan
+from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.decisions import Assign, Decision, Plan
 from gridsched.schedulers.kernels.tables import FileTable, host_table, needed_files, no_files
 
 if TYPE_CHECKING:
-    from gridsched.controller.state import State
+    from gridsched.engine.state import State
 
 Mapping = tuple[NDArray[np.int64], NDArray[np.int64]]
 

@@ -11,7 +11,7 @@ from gridsched.schedulers.bag.batch import BatchScheduler, Mapping
 from gridsched.schedulers.kernels.batch import map_in_order
 
 if TYPE_CHECKING:
-    from gridsched.controller.state import State
+    from gridsched.engine.state import State
 
 
 class DynamicFPLTF(BatchScheduler):

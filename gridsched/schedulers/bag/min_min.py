@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.model.system import System
+from gridsched.policy.base import check_choice
 from gridsched.schedulers.bag.batch import BatchScheduler, Mapping
-from gridsched.schedulers.base import check_choice
 from gridsched.schedulers.kernels.batch import MAX_MIN, MIN_MIN, map_greedily
 
 if TYPE_CHECKING:
-    from gridsched.controller.state import State
+    from gridsched.engine.state import State
 
 
 class MinMin(BatchScheduler):

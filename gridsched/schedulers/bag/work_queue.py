@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from gridsched.model.system import System
-from gridsched.schedulers.base import Scheduler, Traits, check_choice, check_whole_number
-from gridsched.schedulers.decisions import Assign, Decision
+from gridsched.policy.base import Scheduler, Traits, check_choice, check_whole_number
+from gridsched.policy.decisions import Assign, Decision
 
 if TYPE_CHECKING:
-    from gridsched.controller.state import State
+    from gridsched.engine.state import State
 
 
 #: Waiting tasks that are looked at together.

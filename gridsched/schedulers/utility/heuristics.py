@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.schedulers.base import Traits
+from gridsched.policy.base import Traits
 from gridsched.schedulers.kernels.random_mapping import map_randomly
 from gridsched.schedulers.kernels.two_stage import map_two_stage
 from gridsched.schedulers.kernels.two_stage_options import COMP, UPE, UPT, UTIL

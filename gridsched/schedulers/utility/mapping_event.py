@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedPowerEstimates
 from gridsched.model.system import System
-from gridsched.schedulers.base import Scheduler, Traits
-from gridsched.schedulers.decisions import Decision, Drop, Plan, Postpone
+from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.decisions import Decision, Drop, Plan, Postpone
 from gridsched.schedulers.filters import energy_filter
 from gridsched.schedulers.kernels.dropping import falls_short, worth_postponing
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE
@@ -21,7 +21,7 @@ from gridsched.schedulers.kernels.two_stage_options import UPE, type_tables
 from gridsched.schedulers.kernels.utility_value import UtilityTables, utility_tables
 
 if TYPE_CHECKING:
-    from gridsched.controller.state import State
+    from gridsched.engine.state import State
     from gridsched.model.tasks import Tasks
 
 #: Tasks, hosts and P-states in the order of assignment, and what becomes of each mappable task.

@@ -1,0 +1,126 @@
+"""How far runs of one bag on one platform are from the least that is possible."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gridsched.optimize.bag_bounds import BagBounds, bag_bounds, share_above
+from gridsched.policy.base import Traits
+from gridsched.policy.registry import make_scheduler
+from gridsched.spec.run import RunResult
+from gridsched.spec.scenario import Scenario
+from gridsched.spec.scenario_maker import ScenarioMaker
+
+if TYPE_CHECKING:
+    from gridsched.spec.study import Study
+
+#: What `bound_fields` adds to a run's metrics, as far as these are numbers.
+BOUND_METRICS = (
+    "makespan_bound_s", "energy_bound_j", "makespan_above_bound", "energy_above_bound",
+)  # fmt: skip
+
+
+def bounds_for(results: Sequence[RunResult]) -> BagBounds:
+    """Return the bounds common to runs of one bag on one platform.
+
+    Parameters
+    ----------
+    results : sequence of RunResult
+        At least one; they differ in nothing but the scheduler and its random numbers.
+
+    Returns
+    -------
+    BagBounds
+        Without idle power where any of the schedulers may switch hosts off, and over all P-states
+        where any of them chooses P-states.
+    """
+    traits = [result.scenario.make_scheduler().traits for result in results]
+    return _scenario_bounds(results[0].scenario, traits)
+
+
+def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, BagBounds]:
+    """Return the bounds of each run of a study by run id.
+
+    They follow from the scenarios alone, so stored runs have bounds, too. Runs that differ in
+    nothing but the scheduler share them, as in `bounds_for`.
+
+    Parameters
+    ----------
+    study : Study
+    inputs : mapping
+        SHA-256 of a file -> where it lies.
+
+    Raises
+    ------
+    InputError
+        If an input file is missing.
+    """
+    traits = {
+        each.label: make_scheduler(each.id, each.parameters).traits for each in study.schedulers
+    }
+    maker = ScenarioMaker(inputs, Path())
+    found: dict[str, BagBounds] = {}
+    for _, group in groupby(study.scenarios(), key=_axes_but_scheduler):
+        runs = list(group)
+        described = runs[0].scenario
+        # The reference driver's scenario is the same, and needs no platform file.
+        settings = {**described["settings"], "driver": "reference"}
+        scenario = maker.make({**described, "settings": settings}).deployed()
+        bounds = _scenario_bounds(scenario, (traits[run.axes["scheduler"]] for run in runs))
+        found.update(dict.fromkeys((run.run_id for run in runs), bounds))
+    return found
+
+
+def _axes_but_scheduler(run: Any) -> dict[str, Any]:
+    return {name: value for name, value in run.axes.items() if name != "scheduler"}
+
+
+def _scenario_bounds(scenario: Scenario, traits: Iterable[Traits]) -> BagBounds:
+    """Return the bounds common to schedulers of these traits; the scenario must be loaded."""
+    compared = list(traits)
+    off = set(scenario.hosts_off)
+    return bag_bounds(
+        scenario.platform,
+        scenario.tasks,
+        scenario.pstate,
+        may_switch_off=any(each.powers_hosts for each in compared),
+        free_pstates=any(each.uses_dvfs for each in compared),
+        hosts_off=[h for h, host in enumerate(scenario.platform.hosts) if host.name in off],
+    )
+
+
+def bound_fields(bounds: BagBounds, row: dict[str, Any]) -> dict[str, Any]:
+    """Return the bounds, and by which share a run lies above them.
+
+    Parameters
+    ----------
+    bounds : BagBounds
+    row : dict
+        The run's `RunResult.summary`.
+
+    Returns
+    -------
+    dict
+        ``makespan_bound_s``, ``energy_bound_j``, ``energy_bound_counts_idle``,
+        ``makespan_above_bound``, ``energy_above_bound``. The last two are None where the bound is 0
+        or the run did not finish all tasks, and 0 where only rounding makes a difference.
+    """
+    complete = row["tasks_finished"] == row["tasks"]
+
+    def above(value: float, bound: float) -> float | None:
+        share = share_above(value, bound)
+        if not complete or math.isnan(share):
+            return None
+        return 0.0 if abs(share) < 1e-9 else share
+
+    return {
+        "makespan_bound_s": bounds.makespan_s,
+        "energy_bound_j": bounds.energy_j,
+        "energy_bound_counts_idle": bounds.counts_idle,
+        "makespan_above_bound": above(row["makespan_s"], bounds.makespan_s),
+        "energy_above_bound": above(row["energy_j"], bounds.energy_j),
+    }

@@ -1,0 +1,191 @@
+"""Findings as tables: for the screen, for Markdown, for the page and for CSV."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import pandas as pd
+
+from gridsched.analysis.claim_values import flat
+from gridsched.analysis.claims import (
+    DIFFERENCES,
+    DIRECTION,
+    MISSED,
+    NO_DATA,
+    REPRODUCED,
+    Finding,
+)
+from gridsched.figures.study_layout import axis_text
+from gridsched.page.study_tables import TextTable
+
+HEADER = ["claim", "what", "paper", "ours", "tolerance", "set", "verdict"]
+_CLASS = {REPRODUCED: "reproduced", DIRECTION: "direction", MISSED: "missed", NO_DATA: "missed"}
+
+
+def finding_cells(finding: Finding) -> list[str]:
+    """Return the texts of `HEADER` for one finding."""
+    claim = finding.claim
+    where = axis_text(flat(claim.where))
+    what = "; ".join(filter(None, [claim.text, where]))
+    if finding.detail:
+        what += f" ({finding.detail})"
+    return [
+        claim.id, what, _paper(finding), ours_text(finding), _tolerance(claim.tolerance),
+        claim.tolerance_set, finding.verdict,
+    ]  # fmt: skip
+
+
+def _is_signed(finding: Finding) -> bool:
+    return finding.claim.statistic in DIFFERENCES
+
+
+def _paper(finding: Finding) -> str:
+    claim = finding.claim
+    if claim.paper is None:
+        return "-"
+    number = f"{claim.paper:+.2f}" if _is_signed(finding) else f"{claim.paper:g}"
+    return f"{number} {claim.unit}".rstrip()
+
+
+def ours_text(finding: Finding) -> str:
+    """Return our number with the ends of its interval."""
+    ours = finding.ours
+    if math.isnan(ours.mean):
+        return "-"
+    number = f"{ours.mean:+.2f}" if _is_signed(finding) else f"{ours.mean:.6g}"
+    if not math.isnan(ours.low):
+        form = "+.2f" if _is_signed(finding) else ".6g"
+        number += f" [{ours.low:{form}}, {ours.high:{form}}]"
+    return number
+
+
+def _tolerance(tolerance: Any) -> str:
+    if isinstance(tolerance, tuple):
+        return f"{tolerance[0]:g} to {tolerance[1]:g}"
+    if isinstance(tolerance, str):
+        return tolerance
+    return "-" if tolerance is None else f"±{tolerance:g}"
+
+
+def counts_text(findings: Sequence[Finding]) -> str:
+    """Return how many claims got which verdict, in words."""
+    parts = []
+    for verdict in (REPRODUCED, DIRECTION, MISSED, NO_DATA):
+        number = sum(finding.verdict == verdict for finding in findings)
+        if number or verdict == REPRODUCED:
+            parts.append(f"{number} {verdict}")
+    return f"{len(findings)} claims: {', '.join(parts)}"
+
+
+def explained(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
+    """Return the findings of each explanation, in order."""
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.explanation:
+            found.setdefault(finding.explanation, []).append(finding)
+    return found
+
+
+def run_ids_of(findings: Sequence[Finding]) -> list[str]:
+    """Return the run ids that support findings, each once."""
+    return list(dict.fromkeys(each for finding in findings for each in finding.run_ids))
+
+
+def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
+    """Return the findings as a data frame for CSV and JSON."""
+    return pd.DataFrame(
+        [
+            {
+                "claim": f.claim.id, "text": f.claim.text, "source": f.claim.source,
+                "where": axis_text(flat(f.claim.where)), "metric": f.claim.metric,
+                "statistic": f.claim.statistic, "paper": f.claim.paper, "unit": f.claim.unit,
+                "ours": f.ours.mean, "low": f.ours.low, "high": f.ours.high,
+                "count": f.ours.count, "detail": f.detail,
+                "tolerance": _tolerance(f.claim.tolerance),
+                "tolerance_set": f.claim.tolerance_set, "verdict": f.verdict,
+                "explanation": f.explanation, "run_ids": " ".join(f.run_ids),
+                "complaint": f.complaint,
+            }
+            for f in findings
+        ]
+    )  # fmt: skip
+
+
+def claims_markdown(findings: Sequence[Finding], title: str) -> str:
+    """Return the findings as Markdown: the table, then explanations with their run ids."""
+    lines = [f"# {title}", "", f"{counts_text(findings)}.", ""]
+    lines += [_HOW, "", "| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
+    for finding in findings:
+        cells = [text.replace("|", "\\|") for text in finding_cells(finding)]
+        if finding.verdict != REPRODUCED:
+            cells[-1] = f"**{cells[-1]}**"
+        lines.append("| " + " | ".join(cells) + " |")
+    groups = explained(findings)
+    if groups:
+        lines += ["", "## Why the others are missed", ""]
+    for text, group in groups.items():
+        ids = run_ids_of(group)
+        lines += [
+            f"**{', '.join(f.claim.id for f in group)}.** {text}",
+            "",
+            f"Runs ({len(ids)}): {', '.join(f'`{each}`' for each in ids)}",
+            "",
+        ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+_HOW = (
+    "*Ours*: mean and 95 % interval over the replicates. *Set*: whether the tolerance was fixed "
+    "before or after own runs had been seen; where it was after, *reproduced* shows that the code "
+    "does what was decided, and is no independent confirmation."
+)
+
+
+def claims_html(findings: Sequence[Finding]) -> str:
+    """Return the findings as HTML."""
+    head = "".join(f'<th class="label">{escape(text)}</th>' for text in HEADER)
+    rows = []
+    for finding in findings:
+        *cells, verdict = finding_cells(finding)
+        tds = "".join(
+            f'<td class="label{" wide" if k == 1 else ""}"{_card_label(k)}>{escape(text)}</td>'
+            for k, text in enumerate(cells)
+        )
+        kind = _CLASS[finding.verdict]
+        rows.append(f'<tr>{tds}<td class="label verdict {kind}">{escape(verdict)}</td></tr>')
+    reasons = "\n".join(
+        f"<p><strong>{escape(', '.join(f.claim.id for f in group))}.</strong> {escape(text)} "
+        f'<span class="note">Runs: {escape(", ".join(each[:12] for each in run_ids_of(group)))}'
+        "</span></p>"
+        for text, group in explained(findings).items()
+    )
+    complaints: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.complaint:
+            complaints.setdefault(finding.complaint, []).append(finding.claim.id)
+    unsettled = "\n".join(
+        f'<p class="warn">{escape(text[:1].upper() + text[1:])}: {escape(", ".join(ids))}.</p>'
+        for text, ids in complaints.items()
+    )
+    body = "\n".join(rows)
+    return (
+        f"<p>{escape(counts_text(findings))}.</p>\n<p>{escape(_HOW.replace('*', ''))}</p>\n"
+        f'{unsettled}\n<div class="scroll cards" tabindex="0"><table>\n'
+        f"<thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody></table></div>\n"
+        + (f"<h3>Why the others are missed</h3>\n{reasons}" if reasons else "")
+    )
+
+
+def _card_label(column: int) -> str:
+    """Return what names a cell on a narrow screen, where each row is a card without header."""
+    return f' data-label="{HEADER[column]}"' if column >= 2 else ""
+
+
+def claims_table(findings: Sequence[Finding]) -> TextTable:
+    """Return the findings as a table for the screen."""
+    rows = [finding_cells(finding) for finding in findings]
+    return TextTable(counts_text(findings), HEADER, rows, 2)

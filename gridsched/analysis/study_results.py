@@ -1,0 +1,211 @@
+"""The stored runs of one study, as report and claims read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from gridsched.analysis import statistics
+from gridsched.analysis.derived import with_derived
+from gridsched.campaign.store import Store
+from gridsched.errors import InputError
+from gridsched.spec.run_filter import run_filter
+from gridsched.spec.study import Study
+
+#: Two metrics are drawn as one if all their values agree this well.
+_SAME = 1e-6
+
+
+@dataclass(frozen=True)
+class StudyResults:
+    """A study and one row for each of its runs, stored or missing.
+
+    Attributes
+    ----------
+    study : Study
+    runs : DataFrame
+        As `Store.rows` gives it: ``run_id``, ``status``, ``error``, the axes, the metrics; and
+        the derived metrics that the study names.
+    damage : list of str
+        What the store found damaged.
+    place : str
+        The store's folder, for messages.
+    """
+
+    study: Study
+    runs: pd.DataFrame
+    damage: list[str]
+    place: str
+
+    @property
+    def cell_axes(self) -> list[str]:
+        """The axes besides scheduler and replicate."""
+        return [axis.name for axis in self.study.axes if axis.name != "scheduler"]
+
+    @property
+    def varying_axes(self) -> list[str]:
+        """Those of `cell_axes` of which the report shows more than one value."""
+        return [name for name in self.cell_axes if len(self.shown_values(name)) > 1]
+
+    @property
+    def labels(self) -> list[str]:
+        """The schedulers' labels in the study's order."""
+        return [scheduler.label for scheduler in self.study.schedulers]
+
+    @property
+    def varied_parameters(self) -> list[str]:
+        """The schedulers' parameters that vary within a family of labels."""
+        return list(dict.fromkeys(n for each in self.study.schedulers for n in each.varied))
+
+    @property
+    def baseline(self) -> str:
+        """The label that the others are compared with; the last one where the study names none."""
+        return self.study.baseline or self.labels[-1]
+
+    @cached_property
+    def finished(self) -> pd.DataFrame:
+        """The runs that have metrics."""
+        return self.runs[self.runs["status"] == "finished"]
+
+    @cached_property
+    def shown(self) -> pd.DataFrame:
+        """Those of `finished` that the study's report is of; its tables and figures show them."""
+        return restricted(self.finished, self.study.report_where)
+
+    @cached_property
+    def failed(self) -> pd.DataFrame:
+        """The runs that ended with an error."""
+        return self.runs[self.runs["status"] == "failed"]
+
+    @property
+    def metrics(self) -> list[str]:
+        """The study's metrics that the store has."""
+        return [name for name in self.study.metrics if name in self.runs]
+
+    @cached_property
+    def distinct_metrics(self) -> dict[str, list[str]]:
+        """The metrics that are not all alike, each with those that agree with it to 1e-6."""
+        kept: dict[str, list[str]] = {}
+        for name in self.metrics:
+            values = self.shown[name]
+            for other in kept:
+                reference = self.shown[other]
+                if len(values) and ((values - reference).abs() <= _SAME * reference.abs()).all():
+                    kept[other].append(name)
+                    break
+            else:
+                kept[name] = []
+        return kept
+
+    @cached_property
+    def provenance(self) -> list[tuple[str, str, int]]:
+        """What the stored runs say of their making: (what, value, number of runs)."""
+        found: dict[tuple[str, str], int] = {}
+        for text, count in self.runs["provenance"].dropna().value_counts().items():
+            for name, value in json.loads(text).items():
+                if not isinstance(value, dict | list):
+                    found[name, str(value)] = found.get((name, str(value)), 0) + int(count)
+        return [(name, value, count) for (name, value), count in sorted(found.items())]
+
+    def values_of(self, axis: str) -> tuple[Any, ...]:
+        """Return the values of an axis in the study's order."""
+        return next(each.values for each in self.study.axes if each.name == axis)
+
+    def shown_values(self, axis: str) -> tuple[Any, ...]:
+        """Return those values of an axis that the study's report is of."""
+        return self.study.report_where.get(axis, self.values_of(axis))
+
+    def matching(self, text: str) -> pd.DataFrame:
+        """Return the runs that an expression as for ``--only`` means."""
+        if text not in self._masks:  # claims share their explanations' expressions
+            self._masks[text] = self._mask(run_filter(text, self.study.axis_names))
+        return self.runs[self._masks[text]]
+
+    @cached_property
+    def memo(self) -> dict[Any, pd.Series]:
+        """What `claim_values.replicate_values` has found; claims and figures ask again."""
+        return {}
+
+    @cached_property
+    def _masks(self) -> dict[str, list[bool]]:
+        return {}
+
+    def _mask(self, is_meant: Callable[[dict[str, Any]], bool]) -> list[bool]:
+        names = list(self.study.axis_names)
+        columns = [self.runs[name].tolist() for name in names]
+        rows = zip(*columns, strict=True)
+        return [is_meant(dict(zip(names, row, strict=True))) for row in rows]
+
+    @cached_property
+    def plain(self) -> pd.DataFrame:
+        """The runs with axes, status and metrics alone; axes are categories, quick to choose by."""
+        names = ["run_id", "status", *self.study.axis_names, *self._known_metrics]
+        axes = [axis.name for axis in self.study.axes]
+        return self.runs[names].astype(dict.fromkeys(axes, "category"))
+
+    @property
+    def _known_metrics(self) -> list[str]:
+        claimed = [claim.metric for claim in self.study.claims]
+        return [name for name in dict.fromkeys([*self.metrics, *claimed]) if name in self.runs]
+
+    @cached_property
+    def _differences(self) -> dict[tuple[str, str], tuple[pd.DataFrame, pd.DataFrame]]:
+        return {}
+
+    def differences(self, metric: str, scheduler: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return all paired differences from a scheduler, and the best other one of each cell."""
+        key = metric, scheduler
+        if key not in self._differences:
+            finished = self.plain[self.plain["status"] == "finished"]
+            cells = self.cell_axes
+            self._differences[key] = (
+                statistics.paired_differences(finished, cells, metric, scheduler),
+                statistics.best_other(finished, cells, metric, scheduler),
+            )
+        return self._differences[key]
+
+
+def restricted(frame: pd.DataFrame, where: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Return the rows whose axes have one of the given values.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    where : mapping
+        Axis -> values.
+    """
+    for axis, values in where.items():
+        frame = frame[frame[axis].isin(list(values))]
+    return frame
+
+
+def read_results(path: str, study: Study | None = None) -> StudyResults:
+    """Read a study's runs from a store.
+
+    Parameters
+    ----------
+    path : str
+        The store's folder.
+    study : Study, optional
+        Default: the one that was run last.
+
+    Raises
+    ------
+    InputError
+        If there is no store, no such study in it, or none of its runs.
+    """
+    store = Store.open(path)
+    chosen = store.study() if study is None else study
+    runs = store.rows(chosen)
+    if (runs["status"] == "missing").all():
+        raise InputError(
+            f"{path}: holds no run of the study {chosen.name!r} as it is now; "
+            "'gridsched study run' fills it."
+        )
+    damage = list(store.damage)
+    return StudyResults(chosen, with_derived(runs, chosen, store.inputs()), damage, str(path))

@@ -1,0 +1,97 @@
+"""How long a study will take, from a few timed runs."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from gridsched.campaign.local_workers import temporary_folder
+from gridsched.campaign.worker import Job, perform
+from gridsched.spec.scenario_maker import ScenarioMaker
+from gridsched.spec.study import Study, StudyRun
+
+#: No further run is timed after so much wall time [s].
+_ENOUGH_S = 20.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a few timed runs say of all.
+
+    Attributes
+    ----------
+    timed_s : list of float
+        Wall time of each timed run [s].
+    failures : list of (StudyRun, str)
+        Timed runs that failed, with their errors.
+    """
+
+    timed_s: list[float]
+    failures: list[tuple[StudyRun, str]]
+
+    @property
+    def mean_s(self) -> float:
+        """Mean wall time of a run [s]."""
+        return sum(self.timed_s) / len(self.timed_s)
+
+    @property
+    def uncertainty_s(self) -> float:
+        """Standard error of the mean [s]; 0 for a single run."""
+        n = len(self.timed_s)
+        if n < 2:
+            return 0.0
+        variance = sum((each - self.mean_s) ** 2 for each in self.timed_s) / (n - 1)
+        return math.sqrt(variance / n)
+
+
+def sample(study: Study, number: int) -> list[StudyRun]:
+    """Return runs, of the first replicate where it has them, that spread over all axes.
+
+    Their positions step by the golden ratio, so that neither schedulers nor other axes are met in
+    a rhythm. A combination that few replicates run is met as seldom as in the study.
+    """
+    is_partial = study.document.content.only is not None
+    first = study.n_runs if is_partial else study.n_runs // study.replicates
+    golden = (math.sqrt(5) - 1) / 2
+    places = (int(first * math.fmod(k * golden, 1.0)) for k in range(4 * number))
+    wanted = set(islice(dict.fromkeys(places), number))
+    seen: dict[tuple, StudyRun] = {}
+    found: dict[str, StudyRun] = {}
+    for k, run in enumerate(islice(study.scenarios(), first)):
+        combination = tuple(run.axes[axis.name] for axis in study.axes)
+        earliest = seen.setdefault(combination, run) if is_partial else run
+        if k in wanted:
+            found[earliest.run_id] = earliest
+    return list(found.values())
+
+
+def estimate(study: Study, number: int, timeout_s: float | None = None) -> Estimate:
+    """Time a few runs of a study; nothing is stored.
+
+    Parameters
+    ----------
+    study : Study
+    number : int
+        How many, at least 1.
+    timeout_s : float, optional
+        Wall time after which each is ended [s].
+    """
+    inputs = {file.sha256: file.path for file in study.inputs.values()}
+    timed: list[float] = []
+    failures: list[tuple[StudyRun, str]] = []
+    with temporary_folder() as folder:
+        maker = ScenarioMaker(inputs, Path(folder))
+        runs = sample(study, number)
+        perform(maker, Job(runs[0].run_id, runs[0].scenario), timeout_s)  # starts the server
+        began = time.perf_counter()
+        for run in runs:
+            row, _ = perform(maker, Job(run.run_id, run.scenario), timeout_s)
+            timed.append(row["timing"]["total_s"])
+            if row["error"] is not None:
+                failures.append((run, row["error"]))
+            if time.perf_counter() - began > _ENOUGH_S:
+                break
+    return Estimate(timed, failures)

@@ -1,0 +1,188 @@
+"""Rows of runs as Arrow tables, Parquet files and data frames; the only module with pyarrow.
+
+The name of a Parquet file holds the digest of its content, so that a damaged file is known as one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gridsched.campaign.segments import cannot_write
+from gridsched.errors import MissingDependency
+from gridsched.spec.canonical import canonical_text, file_digest
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+FINISHED, FAILED, MISSING = "finished", "failed", "missing"
+_TEXTS = ("run_id", "status", "error", "scenario", "provenance")
+#: Begins the names of columns that hold a list of numbers for each run.
+SERIES_PREFIX = "series."
+#: So many rows are held as Python objects at a time.
+_CHUNK = 2000
+_PREFIX = "rows-"
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingDependency(
+            "Stores need pyarrow; install it: pip install 'pyarrow>=18'."
+        ) from None
+    return pyarrow
+
+
+def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with one column for each metric, each timing and each series."""
+    columns = {name: row[name] for name in ("run_id", "status", "error")}
+    columns.update({name: _number(value) for name, value in row["metrics"].items()})
+    for name in ("scenario", "provenance"):
+        columns[name] = canonical_text(row[name])
+    columns.update({f"timing.{name}": value for name, value in row["timing"].items()})
+    for name, values in row.get("series", {}).items():
+        columns[SERIES_PREFIX + name] = [_number(value) for value in values]
+    return columns
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, str) else value
+
+
+def table_of(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Return rows as a table; they are taken in portions, so memory stays small."""
+    arrow = _arrow()
+    rest = iter(rows)
+    tables = []
+    while portion := [flat(row) for row in islice(rest, _CHUNK)]:
+        names = dict.fromkeys(name for row in portion for name in row)
+        columns = {
+            name: arrow.array(
+                [row.get(name) for row in portion],
+                type=arrow.string() if name in _TEXTS else None,
+            )
+            for name in names
+        }
+        tables.append(arrow.table(columns))
+    empty = arrow.table({name: arrow.array([], type=arrow.string()) for name in _TEXTS})
+    return joined([empty, *tables])
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return one table with all rows and all columns."""
+    return _arrow().concat_tables(tables, promote_options="permissive")
+
+
+def one_row_each(table: pa.Table) -> tuple[pa.Table, list[str]]:
+    """Return the table with one row for each run, and what is wrong with the others.
+
+    A finished row goes before a failed one, a later failure before an earlier one.
+
+    Returns
+    -------
+    table : pyarrow.Table
+        Sorted by run id.
+    conflicts : list of str
+        Runs that are stored twice with different metrics.
+    """
+    ids, statuses = (table.column(name).to_pylist() for name in ("run_id", "status"))
+    best: dict[str, int] = {}
+    conflicts: list[str] = []
+    metrics = [name for name in table.column_names if not _is_no_result(name)]
+    for k, (run_id, status) in enumerate(zip(ids, statuses, strict=True)):
+        first = best.setdefault(run_id, k)
+        if first == k:
+            continue
+        if statuses[first] != FINISHED:
+            best[run_id] = k
+        elif status == FINISHED:
+            two = table.select(metrics).take([first, k]).to_pylist()
+            if repr(two[0]) != repr(two[1]):
+                conflicts.append(f"run {run_id} is stored twice with different metrics")
+    kept = [best[run_id] for run_id in sorted(best)]
+    return (table if kept == list(range(len(ids))) else table.take(kept)), conflicts
+
+
+def _is_no_result(name: str) -> bool:
+    return name in _TEXTS or name.startswith("timing.")
+
+
+def row_of(table: pa.Table, k: int) -> dict[str, Any]:
+    """Return row `k` as it was written, with nested metrics, scenario and provenance."""
+    values = table.slice(k, 1).to_pylist()[0]
+    results = {name: each for name, each in values.items() if not _is_no_result(name)}
+    series = {
+        name.removeprefix(SERIES_PREFIX): each
+        for name, each in results.items()
+        if name.startswith(SERIES_PREFIX) and each is not None
+    }
+    row = {
+        "run_id": values["run_id"],
+        "status": values["status"],
+        "error": values["error"],
+        "metrics": {k: v for k, v in results.items() if not k.startswith(SERIES_PREFIX)},
+        "scenario": json.loads(values["scenario"]),
+        "provenance": json.loads(values["provenance"]),
+        "timing": {n[7:]: each for n, each in values.items() if n.startswith("timing.")},
+    }
+    return row | ({"series": series} if series else {})
+
+
+# ---------------------------------------------------------------------- files
+
+
+def parquet_files(root: Path) -> list[Path]:
+    """Return the Parquet files of rows in a store."""
+    return sorted(root.glob(f"{_PREFIX}*.parquet"))
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a Parquet file has the content its name tells."""
+    return file_digest(path)[:32] == path.stem.removeprefix(_PREFIX)
+
+
+def write_parquet(table: pa.Table, root: Path) -> Path:
+    """Write a table whole or not at all; return the file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    arrow = _arrow()
+    temporary = root / f".rows.{os.getpid()}.tmp"
+    try:
+        arrow.parquet.write_table(table, temporary, compression="zstd")
+        target = root / f"{_PREFIX}{file_digest(temporary)[:32]}.parquet"
+        with open(temporary, "rb+") as stream:
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise cannot_write(root / "rows.parquet", error) from None
+    return target
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a Parquet file of rows that `is_whole`."""
+    return _arrow().parquet.read_table(path, columns=list(columns) if columns else None)
+
+
+def frame_of(table: pa.Table) -> pd.DataFrame:
+    """Return a table as a data frame."""
+    return table.to_pandas()
+
+
+def ids_and_statuses(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield id and status of every row of a Parquet file."""
+    table = read_parquet(path, ("run_id", "status"))
+    yield from zip(*(table.column(k).to_pylist() for k in range(2)), strict=True)

@@ -1,0 +1,386 @@
+"""A store: a folder in which every finished run of a campaign is kept, once.
+
+::
+
+    store.json            format and version; also the lock of the store
+    segments/*.jsonl      rows as they are written, one file a writing process
+    rows-<digest>.parquet the rows of finished campaigns
+    inputs/<sha256>/name  the files that the runs read
+    studies/*.json        the studies that were run
+    records/*.parquet     task and host records of single runs, on request
+    damaged/              what was found damaged; its runs are repeated
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gridsched import __version__
+from gridsched.campaign import row_table
+from gridsched.campaign.segments import (
+    Damage,
+    Line,
+    SegmentWriter,
+    cannot_write,
+    is_growing,
+    read_segment,
+)
+from gridsched.errors import InputError
+from gridsched.files.output_files import write_whole
+from gridsched.spec.canonical import RESULTS_VERSION, file_digest
+from gridsched.spec.study import Study
+from gridsched.spec.study_document import parse_document
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+FORMAT = "gridsched store"
+FORMAT_VERSION = 1
+
+
+class Store:
+    """A folder of runs; use `open` or `create`.
+
+    Attributes
+    ----------
+    root : Path
+    damage : list of str
+        What the last reading found damaged or contradictory, in words.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.damage: list[str] = []
+
+    @classmethod
+    def open(cls, path: str | Path) -> Store:
+        """Open a store; nothing is written.
+
+        Raises
+        ------
+        InputError
+            If there is none, or a later version has written it.
+        """
+        root = Path(path)
+        marker = root / "store.json"
+        try:
+            content = json.loads(marker.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            raise InputError(
+                f"{path}: is no store: it has no file store.json. 'gridsched study run STUDY "
+                "--store DIR' makes one in a new or empty folder."
+            ) from None
+        except OSError as error:
+            raise InputError(f"{marker}: cannot be read: {error.strerror}.") from None
+        except ValueError:
+            content = None
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise InputError(f"{marker}: is damaged, or of no gridsched store.")
+        version = content.get("format_version")
+        if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
+            raise InputError(
+                f"{path}: is a store of format version {version}, written by gridsched "
+                f"{content.get('gridsched')}; this gridsched ({__version__}) reads versions up to "
+                f"{FORMAT_VERSION}. Use a newer gridsched, or another folder."
+            )
+        return cls(root)
+
+    @classmethod
+    def create(cls, path: str | Path) -> Store:
+        """Open a store, or make one where there is nothing.
+
+        Raises
+        ------
+        InputError
+            If the folder holds other things, cannot be written, or `open` refuses it.
+        """
+        root = Path(path)
+        marker = root / "store.json"
+        try:
+            if not marker.exists():
+                if root.exists() and not root.is_dir():
+                    raise InputError(f"{path}: is no folder.")
+                if root.is_dir() and any(not _is_ours(each.name) for each in root.iterdir()):
+                    raise InputError(
+                        f"{path}: is no store, and not empty. Give a new or an empty folder."
+                    )
+                root.mkdir(parents=True, exist_ok=True)
+                _write_marker(marker)
+            store = cls.open(root)
+            for name in ("segments", "inputs", "studies"):
+                (root / name).mkdir(exist_ok=True)
+            store.check_writable()
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
+        return store
+
+    def check_writable(self) -> None:
+        """Raise `InputError` unless rows can be added."""
+        SegmentWriter(self.root / "segments").close()
+
+    # ------------------------------------------------------------------ rows
+
+    def stored(self) -> dict[str, str]:
+        """Return run id -> status of all that is stored; quick also for 100,000 runs."""
+        self.damage = []
+        found: dict[str, str] = {}
+        with self._lock(fcntl.LOCK_SH):
+            for path in self._whole_parquet_files():
+                found.update(row_table.ids_and_statuses(path))
+            for line in self._segment_lines():
+                if found.get(line.run_id) != row_table.FINISHED:
+                    found[line.run_id] = line.status
+        return found
+
+    def rows(self, study: Study | None = None) -> pd.DataFrame:
+        """Return the stored runs, one row each.
+
+        Parameters
+        ----------
+        study : Study, optional
+            Only its runs, in its order and with a column for each axis; a run that is not stored
+            has the status ``missing``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``run_id``, ``status`` (``finished``, ``failed``), ``error``, the metrics, the scenario
+            and the provenance as JSON, the ``series.*`` columns (arrays of numbers) where a study
+            keeps series, and the ``timing.*`` columns, which do not repeat. What is damaged is not
+            in it, but told in `damage`.
+        """
+        frame = row_table.frame_of(self._table())
+        if study is None:
+            return frame
+        import pandas as pd
+
+        ids: list[str] = []
+        axes: dict[str, list[Any]] = {name: [] for name in study.axis_names}
+        for run in study.scenarios():
+            ids.append(run.run_id)
+            for name, value in run.axes.items():
+                axes[name].append(value)
+        planned = pd.DataFrame({"run_id": ids, **axes})
+        merged = planned.merge(frame, on="run_id", how="left")
+        merged["status"] = merged["status"].fillna(row_table.MISSING)
+        return merged
+
+    def row(self, run_id: str) -> dict[str, Any]:
+        """Return one row whole.
+
+        Parameters
+        ----------
+        run_id : str
+            Or its beginning, where that is unique.
+
+        Raises
+        ------
+        InputError
+            If there is no such run, or several.
+        """
+        table = self._table()
+        ids = table.column("run_id").to_pylist()
+        found = [k for k, each in enumerate(ids) if run_id and each.startswith(run_id)]
+        if len(found) != 1:
+            several = f"{len(found)} runs begin so; give more of it" if found else "is not stored"
+            raise InputError(f"{self.root}: run {run_id!r}: {several}.")
+        return row_table.row_of(table, found[0])
+
+    def writer(self) -> SegmentWriter:
+        """Return a segment of this process to write rows to."""
+        return SegmentWriter(self.root / "segments")
+
+    def segments(self) -> list[Path]:
+        """Return the segments, those of living processes too."""
+        return sorted((self.root / "segments").glob("*.jsonl"))
+
+    def compact(self) -> None:
+        """Put all rows that nobody still writes to into one Parquet file.
+
+        Killed at any moment, it loses nothing: rows that are found twice count once. What is
+        damaged is moved to ``damaged/``.
+
+        Raises
+        ------
+        InputError
+            If there is no space; everything is then as before.
+        """
+        with self._lock(fcntl.LOCK_EX):
+            segments = [path for path in self.segments() if not is_growing(path)]
+            old = row_table.parquet_files(self.root)
+            if not segments and len(old) <= 1 and all(map(row_table.is_whole, old)):
+                return
+            table = self._table_of(segments)
+            try:
+                self._set_damage_aside(segments)
+                if len(table):
+                    new = row_table.write_parquet(table, self.root)
+                    old = [path for path in old if path != new]
+                for path in (*segments, *old):
+                    path.unlink(missing_ok=True)
+            except OSError as error:
+                raise cannot_write(self.root, error) from None
+
+    def _table(self) -> pa.Table:
+        with self._lock(fcntl.LOCK_SH):
+            return self._table_of(self.segments())
+
+    def _table_of(self, segments: list[Path]) -> pa.Table:
+        self.damage = []
+        tables = [row_table.read_parquet(path) for path in self._whole_parquet_files()]
+        lines = self._segment_lines(segments)
+        tables.append(row_table.table_of(line.row() for line in lines))
+        table, conflicts = row_table.one_row_each(row_table.joined(tables))
+        self.damage += [f"{self.root}: {conflict}" for conflict in conflicts]
+        return table
+
+    def _whole_parquet_files(self) -> Iterator[Path]:
+        for path in row_table.parquet_files(self.root):
+            if row_table.is_whole(path):
+                yield path
+            else:
+                self.damage.append(f"{path}: damaged")
+
+    def _segment_lines(self, segments: list[Path] | None = None) -> Iterator[Line]:
+        for path in self.segments() if segments is None else segments:
+            for line, _ in read_segment(path):
+                if isinstance(line, Line):
+                    yield line
+                elif line.text.endswith(b"\n") or not is_growing(path):
+                    self.damage.append(str(line))
+
+    def _set_damage_aside(self, segments: list[Path]) -> None:
+        folder = self.root / "damaged"
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
+        for path in row_table.parquet_files(self.root):
+            if not row_table.is_whole(path):
+                folder.mkdir(exist_ok=True)
+                os.replace(path, folder / f"{stamp}-{path.name}")
+        for path in segments:
+            damaged = [line for line, _ in read_segment(path) if isinstance(line, Damage)]
+            if damaged:
+                folder.mkdir(exist_ok=True)
+                with open(folder / f"{stamp}-{path.name}", "wb") as stream:
+                    stream.write(b"\n".join(line.text.rstrip(b"\n") for line in damaged) + b"\n")
+
+    @contextlib.contextmanager
+    def _lock(self, kind: int) -> Iterator[None]:
+        """Keep compaction and reading apart; where there are no locks, go on without."""
+        file = os.open(self.root / "store.json", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, kind)
+            yield
+        finally:
+            os.close(file)
+
+    # ------------------------------------------------------------------ studies and their files
+
+    def add(self, study: Study) -> None:
+        """Keep a study and copies of the files it reads.
+
+        Raises
+        ------
+        InputError
+            If they cannot be written, or a file has changed since the study was read.
+        """
+        try:
+            for file in study.inputs.values():
+                folder = self.root / "inputs" / file.sha256
+                target = folder / file.name
+                if target.exists() and file_digest(target) == file.sha256:
+                    continue
+                folder.mkdir(exist_ok=True)
+                temporary = folder / f".{file.name}.{os.getpid()}.tmp"
+                shutil.copyfile(file.path, temporary)
+                if file_digest(temporary) != file.sha256:
+                    temporary.unlink()
+                    raise InputError(f"{file.path}: has changed since the study was read; retry.")
+                os.replace(temporary, target)
+        except OSError as error:
+            raise cannot_write(self.root / "inputs", error) from None
+        content = {
+            "text": study.document.text,
+            "path": study.document.path,
+            "replicates": study.replicates,
+            "inputs": {name: file.reference for name, file in study.inputs.items()},
+            "results_version": RESULTS_VERSION,
+            "started_at": datetime.now(UTC).isoformat(),
+        }
+        write_whole(
+            self.root / "studies" / f"{study.name}.json",
+            json.dumps(content, indent=1, ensure_ascii=False) + "\n",
+            force=True,
+        )
+
+    def inputs(self) -> dict[str, Path]:
+        """Return SHA-256 -> file for the copies of the files that runs read."""
+        return {path.parent.name: path for path in (self.root / "inputs").glob("*/[!.]*")}
+
+    def studies(self) -> list[Study]:
+        """Return the studies that were run into this store, the latest first.
+
+        Raises
+        ------
+        InputError
+            If one is damaged.
+        """
+        kept = []
+        for path in (self.root / "studies").glob("*.json"):
+            try:
+                content = json.loads(path.read_text(encoding="utf-8"))
+                kept.append((content["started_at"], content))
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise InputError(f"{path}: is damaged: {error}.") from None
+        files = self.inputs()
+        found = []
+        for _, content in sorted(kept, key=lambda each: each[0], reverse=True):
+            paths = {
+                name: files.get(reference["sha256"], self.root / "inputs" / reference["sha256"])
+                for name, reference in content["inputs"].items()
+            }
+            study = Study(parse_document(content["text"], content["path"]), paths)
+            found.append(
+                study if study.replicates == content["replicates"]
+                else study.with_replicates(content["replicates"])
+            )  # fmt: skip
+        return found
+
+    def study(self, name: str | None = None) -> Study:
+        """Return the study of that name, or the one that was run last.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        for study in self.studies():
+            if name in (None, study.name):
+                return study
+        raise InputError(f"{self.root}: holds no study{'' if name is None else f' {name!r}'}.")
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a creation that was interrupted may have left a file of this name."""
+    return name.startswith(".store.json.")
+
+
+def _write_marker(marker: Path) -> None:
+    """Write store.json whole; of two processes that do it at once, one wins."""
+    content = {"format": FORMAT, "format_version": FORMAT_VERSION, "gridsched": __version__}
+    temporary = marker.with_name(f".store.json.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, marker)
+    finally:
+        temporary.unlink(missing_ok=True)

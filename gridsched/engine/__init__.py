@@ -1,0 +1,8 @@
+"""The state machine between events and policies, shared by both drivers."""
+
+from gridsched.engine.calendar import Calendar
+from gridsched.engine.controller import Controller
+from gridsched.engine.execution import Execution, Stop, TurnOff, TurnOn
+from gridsched.engine.state import State
+
+__all__ = ["Calendar", "Controller", "Execution", "State", "Stop", "TurnOff", "TurnOn"]

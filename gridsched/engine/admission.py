@@ -1,0 +1,27 @@
+"""Whether a policy can serve a workload at all, told before the run."""
+
+from __future__ import annotations
+
+from gridsched.errors import InputError
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
+from gridsched.policy.base import Scheduler
+
+
+def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
+    """Raise `InputError` where the scenario lacks what the policy needs, or asks what it cannot.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+    system : System
+    tasks : Tasks
+    """
+    traits = scheduler.traits
+    if traits.parallel:
+        raise InputError(f"{scheduler!r} takes node sets; this version runs serial tasks only.")
+    if traits.needs_utility and tasks.utility is None:
+        raise InputError(
+            f"{scheduler!r} accepts workloads with utility functions; {tasks.name} has none. Use "
+            "a generator of kind 'utility', or another scheduler."
+        )

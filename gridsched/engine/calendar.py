@@ -1,0 +1,75 @@
+"""Which executions end when, and which of them end in one instant.
+
+Both drivers without a network take every end from here, so that they decide alike; SimGrid's clock
+is then checked against it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+from gridsched.engine.execution import UNENDED, Execution
+
+
+def instant_width(time: float) -> float:
+    """Return how far apart [s] two ends near `time` [s] may be and still be one instant."""
+    return 1e-9 if time < 1000.0 else 1e-12 * time
+
+
+class Calendar:
+    """The ends of all running executions in order of time.
+
+    Parameters
+    ----------
+    run_time : callable, optional
+        ``run_time(task, host, pstate)`` gives the true duration [s]; without it the end that the
+        controller estimated is the true one.
+    """
+
+    def __init__(self, run_time: Callable[[int, int, int], float] | None = None) -> None:
+        self._run_time = run_time
+        self._heap: list[tuple[float, int, Execution]] = []
+        self._started = 0
+
+    def start(self, execution: Execution) -> None:
+        """Fix the end of an execution, ``start + duration``, and note it."""
+        if self._run_time is not None:
+            duration = self._run_time(execution.task, execution.host, execution.pstate)
+            execution.end = execution.start + duration
+        self._started += 1
+        heapq.heappush(self._heap, (execution.end, self._started, execution))
+
+    def next_instant(self, timer: float) -> tuple[float, list[Execution]]:
+        """Take the executions of the next instant out of the calendar.
+
+        Parameters
+        ----------
+        timer : float
+            The next time [s] at which something else is due; infinite if nothing is.
+
+        Returns
+        -------
+        time : float
+            The instant [s]: the latest of the ends (and the timer) that make it up; infinite
+            where nothing is left.
+        finished : list of Execution
+            What ends in it; empty if only the timer is due.
+        """
+        heap = self._heap
+        while heap and heap[0][2].outcome != UNENDED:
+            heapq.heappop(heap)
+        first = heap[0][0] if heap else timer
+        if timer < first:
+            first = timer
+        limit = first + (1e-9 if first < 1000.0 else 1e-12 * first)  # instant_width, inlined
+        time = first
+        finished = []
+        while heap and heap[0][0] <= limit:
+            end, _, execution = heapq.heappop(heap)
+            if execution.outcome == UNENDED:
+                time = end
+                finished.append(execution)
+        if time < timer <= limit:
+            time = timer
+        return time, finished

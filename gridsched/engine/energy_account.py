@@ -1,0 +1,257 @@
+"""What a run has drawn and is bound to draw, by the model, period after period.
+
+Everything comes from the power model and observed times, never from SimGrid's meter, so that both
+drivers decide alike (paper 000, eq. 1; algorithms B5 and B7).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.energy import host_power
+from gridsched.engine.calendar import instant_width
+from gridsched.engine.queued_energy import QueuedEnergy
+from gridsched.model.budget import EnergyBudget
+from gridsched.model.system import System
+from gridsched.model.trace import PERIOD
+
+if TYPE_CHECKING:
+    from gridsched.engine.execution import Execution
+    from gridsched.engine.ledger import Ledger
+
+#: A budget may be exceeded by this share: sums of rounded numbers are compared.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyState:
+    """The energy budget as a policy sees it; without a budget all limits are infinite.
+
+    Attributes
+    ----------
+    budget_j : float
+        Budget of the present period [J].
+    consumed_j : float
+        Drawn in the present period until now [J].
+    committed_j : float
+        What running tasks and fixed queues will draw until the period's end [J].
+    remaining_j : float
+        ``budget_j - consumed_j - committed_j`` (paper 000, eq. 1) [J].
+    assigned_j : float
+        Estimated energy of all tasks that were ever started or fixed [J] (paper 002's zeta).
+    period_start, period_end : float
+        The present period [s].
+    """
+
+    budget_j: float
+    consumed_j: float
+    committed_j: float
+    remaining_j: float
+    assigned_j: float
+    period_start: float
+    period_end: float
+
+
+class EnergyAccount:
+    """Drawn energy and budget of one run.
+
+    Parameters
+    ----------
+    system : System
+        With a budget.
+    ledger : Ledger
+        What runs and is fixed where.
+
+    Attributes
+    ----------
+    period_end : float
+        When the present period ends [s]; before the first, when that starts.
+    """
+
+    def __init__(self, system: System, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._budget: EnergyBudget = system.rules.budget
+        self._estimates = system.estimates
+        platform = self._platform = system.platform
+        #: power [W] by (host, P-state, busy cores), filled when first asked for
+        self._power: dict[tuple[int, int, int], float] = {}
+        self._computing = [0] * len(platform)
+        self._off_w = [host.off_w for host in platform.hosts]
+        self._watts = [self._power_of(host) for host in range(len(platform))]
+        self._power_w = math.fsum(self._watts)
+        self._time = 0.0
+        self._drawn_j = 0.0
+        self.assigned_j = 0.0
+        self._state: EnergyState | None = None
+        self._queued = QueuedEnergy(ledger, system.estimates)
+        self._carried: list[Execution] = []
+        self._closed: list[tuple[float, float, float, float, float]] = []
+        self._left_j = self._budget.energy_j * (self._budget.periods or 1)
+        self._period = -1
+        self._budget_j = math.inf
+        self.period_start, self.period_end = 0.0, self._budget.first_period_start_s
+        self._queued.begin_period(self.period_end)
+        if self.period_end == 0.0:
+            self._open_next()
+
+    # ------------------------------------------------------------------ what is drawn
+
+    def _power_of(self, host: int) -> float:
+        ledger = self._ledger
+        if not ledger.is_on[host]:
+            return self._off_w[host]
+        place = (host, ledger.pstate[host], self._computing[host])
+        watts = self._power.get(place)
+        if watts is None:
+            watts = self._power[place] = self._power_in(*place)
+        return watts
+
+    def _power_in(self, host: int, pstate: int, busy_cores: int) -> float:
+        platform = self._platform
+        return float(host_power(
+            busy_cores, platform.cores[host], platform.idle_w[host, pstate],
+            platform.epsilon_w[host, pstate], platform.busy_w[host, pstate],
+        ))  # fmt: skip
+
+    def host_changed(self, host: int) -> None:
+        """Follow a host that began or ended something, changed its P-state, or was switched."""
+        watts = self._power_of(host)
+        self._power_w += watts - self._watts[host]
+        self._watts[host] = watts
+
+    def advance(self, now: float) -> bool:
+        """Count what was drawn until `now` [s]; return whether a new period has begun."""
+        new_period = False
+        while now >= self.period_end - instant_width(self.period_end):
+            self._draw_until(self.period_end)
+            self._close()
+            self._open_next()
+            new_period = True
+        self._draw_until(now)
+        return new_period
+
+    def _draw_until(self, time: float) -> None:
+        if time > self._time:
+            self._drawn_j += self._power_w * (time - self._time)
+            self._time = time
+
+    def _row(self) -> tuple[float, float, float, float, float]:
+        """The present period as a row of `PERIOD`."""
+        carried_j = math.fsum(
+            e.watts * max(0.0, min(e.end, self._time) - self.period_start) for e in self._carried
+        )
+        return self.period_start, self._time, self._budget_j, self._drawn_j, carried_j
+
+    def _close(self) -> None:
+        if self._period >= 0:  # nothing counts before the first period
+            self._closed.append(self._row())
+            self._left_j -= self._drawn_j
+
+    def _open_next(self) -> None:
+        budget = self._budget
+        self._period += 1
+        self.period_start = budget.start_of(self._period)
+        self.period_end = budget.start_of(self._period + 1)
+        self._queued.begin_period(self.period_end)
+        self._budget_j = budget.energy_j
+        if budget.carry_over:
+            to_share = max(budget.periods - self._period, 1)
+            self._budget_j = max(self._left_j, 0.0) / to_share
+        self._drawn_j = 0.0
+        self._carried = [
+            e for running in self._ledger.running for e in running if e.has_begun
+        ]  # fmt: skip
+        self._power_w = math.fsum(self._watts)  # forget what rounding added up
+
+    # ------------------------------------------------------------------ what is bound to be drawn
+
+    def _watts_of(self, execution: Execution) -> float:
+        """Average power of an execution [W]: its estimated energy over its estimated time."""
+        estimates, task, host = self._estimates, execution.task, execution.host
+        pstate = estimates.scheduler_pstate(task, execution.pstate)
+        return estimates.energy(task, host, pstate) / estimates.run_time(task, host, pstate)
+
+    def execution_began(self, execution: Execution) -> None:
+        """Follow an execution that computes from now on."""
+        execution.watts = self._watts_of(execution)
+        self._computing[execution.host] += 1
+        self.host_changed(execution.host)
+
+    def execution_ended(self, execution: Execution) -> None:
+        """Follow an execution that ended, perhaps while it waited for its input files."""
+        self._computing[execution.host] -= execution.has_begun
+        self.host_changed(execution.host)
+
+    def committed_j(self, now: float) -> float:
+        """What running tasks and fixed queues will draw from `now` to the period's end [J]."""
+        ledger, period_end = self._ledger, self.period_end
+        total = 0.0
+        for host, running in enumerate(ledger.running):
+            for execution in running:
+                end = execution.estimated_end
+                until = end if end < period_end else period_end
+                begin = execution.start if execution.start > now else now
+                if until > begin:
+                    total += execution.watts * (until - begin)
+            if ledger.fixed[host]:
+                total += self._queued.inside_j(host, now)
+        return total
+
+    def forget_state(self) -> None:
+        """A decision or time has changed what is committed."""
+        self._state = None
+
+    def state(self, now: float) -> EnergyState:
+        """Return what a policy may know at `now` [s]."""
+        if self._state is None:
+            self._state = self._present_state(now)
+        return self._state
+
+    def _present_state(self, now: float) -> EnergyState:
+        consumed = committed = 0.0
+        if self._period >= 0:  # before the first period nothing is counted
+            consumed, committed = self._drawn_j, self.committed_j(now)
+        return EnergyState(
+            self._budget_j, consumed, committed, self._budget_j - consumed - committed,
+            self.assigned_j, self.period_start, self.period_end,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ limits
+
+    @property
+    def stops(self) -> bool:
+        """Whether the run ends when a budget is used up."""
+        return self._budget.on_exhaustion == "stop"
+
+    @property
+    def refuses(self) -> bool:
+        """Whether decisions beyond the budget are invalid."""
+        return self._budget.on_exhaustion == "refuse" and self._budget_j < math.inf
+
+    def allows(self, energy_j: float, remaining_j: float) -> bool:
+        """Whether `energy_j` fits into `remaining_j`, up to rounding of the whole budget."""
+        return energy_j <= remaining_j + TOLERANCE * self._budget_j
+
+    @property
+    def exhausted_at(self) -> float:
+        """When the budget will be used up if nothing changes [s]; inf unless the run then stops."""
+        if not self.stops or self._period < 0:
+            return math.inf
+        rest = self._budget_j - self._drawn_j
+        if rest <= 1e-12 * self._budget_j:
+            return self._time
+        if self._power_w <= 0 or rest == math.inf:
+            return math.inf
+        return self._time + rest / self._power_w
+
+    def records(self) -> NDArray[np.void]:
+        """Return all periods so far, the present one included, as an array of `PERIOD`."""
+        rows = list(self._closed)
+        if self._period >= 0 and self._time > self.period_start:
+            rows.append(self._row())
+        return np.array(rows, dtype=PERIOD)

@@ -1,0 +1,203 @@
+"""What a scheduler sees: a read-only view of the ledger, valid during one call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine.energy_account import EnergyAccount, EnergyState
+from gridsched.engine.ledger import Ledger
+from gridsched.engine.ready_times import ReadyTimes
+from gridsched.engine.staging import Staging
+from gridsched.model.estimates import Estimates
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
+
+#: Fields of `State.running`.
+RUNNING_COPY = np.dtype([
+    ("task", np.int64), ("host", np.int64), ("pstate", np.int64),
+    ("start", np.float64), ("estimated_end", np.float64),
+])  # fmt: skip
+
+
+_NO_BUDGET = EnergyState(math.inf, 0.0, 0.0, math.inf, 0.0, 0.0, math.inf)
+
+
+class State:
+    """Present situation of a run. Arrays are fresh copies that cannot be written to.
+
+    Attributes
+    ----------
+    now : float
+        Simulated time [s].
+    tasks : Tasks
+    estimates : Estimates
+    tasks_to_arrive : int
+        Tasks that are not yet submitted.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        tasks: Tasks,
+        ledger: Ledger,
+        ready_times: ReadyTimes,
+        staging: Staging | None,
+        account: EnergyAccount | None = None,
+    ) -> None:
+        self.tasks = tasks
+        self.estimates: Estimates = system.estimates
+        self.now = 0.0
+        self.tasks_to_arrive = len(tasks)
+        self._system = system
+        self._ledger = ledger
+        self._staging = staging
+        self._account = account
+        self._ready_times = ready_times
+        self._only: int | None = None
+        self._views: dict[str, NDArray] = {}
+
+    def renew(self, now: float, tasks_to_arrive: int, only: int | None = None) -> State:
+        """Return this view, made valid for the instant `now`; for the controller only."""
+        self.now = now
+        self.tasks_to_arrive = tasks_to_arrive
+        self._only = only
+        if self._views:
+            self._views = {}
+        if self._account is not None:
+            self._account.forget_state()
+        return self
+
+    def _view(self, name: str, make: Callable[[], NDArray]) -> NDArray:
+        if name not in self._views:
+            array = make()
+            array.setflags(write=False)
+            self._views[name] = array
+        return self._views[name]
+
+    def waiting(self) -> Iterator[int]:
+        """Iterate over the ids of `mappable`; cheap where only the first few are wanted."""
+        return iter((self._only,)) if self._only is not None else self._ledger.waiting()
+
+    def next_waiting(self, count: int) -> list[int]:
+        """Return the first `count` ids of `mappable`, or as many as there are."""
+        return [self._only] if self._only is not None else self._ledger.next_waiting(count)
+
+    @property
+    def mappable(self) -> NDArray[np.int64]:
+        """Ids of tasks that may be mapped (waiting or virtually queued), ascending."""
+        if self._only is not None:
+            return self._view("mappable", lambda: np.array([self._only]))
+        return self._view("mappable", self._ledger.mappable)
+
+    def idle_cores(self) -> list[int]:
+        """Return the hosts that could start a task now, ascending, once for each free core."""
+        ledger = self._ledger
+        if ledger.one_core:
+            return ledger.idle.copy()
+        return [h for h in ledger.idle for _ in range(ledger.free[h])]
+
+    @property
+    def running(self) -> NDArray[np.void]:
+        """All running copies in order of start: task, host, pstate, start, estimated_end [s]."""
+
+        def make() -> NDArray[np.void]:
+            copies = [e for host in self._ledger.running for e in host]
+            copies.sort(key=lambda e: (e.start, e.task, e.host))
+            pstate = self.estimates.scheduler_pstate
+            rows = [
+                (e.task, e.host, pstate(e.task, e.pstate), e.start, e.estimated_end)
+                for e in copies
+            ]  # fmt: skip
+            return np.array(rows, dtype=RUNNING_COPY)
+
+        return self._view("running", make)
+
+    @property
+    def core_ready_time(self) -> NDArray[np.float64]:
+        """When each core could take a newly appended task [s], shape (hosts, most cores).
+
+        Running work and fixed queues count, virtual queues do not. Rows ascend; they are padded
+        with infinity, and a host that is off has nothing else.
+        """
+        return self._view("core_ready_time", lambda: self._ready_times.table(self.now))
+
+    @property
+    def ready_time(self) -> NDArray[np.float64]:
+        """When each host could take a newly appended task [s], shape (hosts,)."""
+        return self._view("ready_time", lambda: self.core_ready_time[:, 0])
+
+    @property
+    def energy(self) -> EnergyState:
+        """The energy budget of the present period and what is left of it."""
+        if self._account is None:
+            return _NO_BUDGET
+        return self._account.state(self.now)
+
+    @property
+    def free_cores(self) -> NDArray[np.int64]:
+        """Cores of each host that run nothing, shape (hosts,)."""
+        return self._view("free_cores", lambda: np.array(self._ledger.free, dtype=np.int64))
+
+    @property
+    def pstate(self) -> NDArray[np.int64]:
+        """P-state of each host, shape (hosts,)."""
+        return self._view("pstate", lambda: np.array(self._ledger.pstate, dtype=np.int64))
+
+    @property
+    def is_on(self) -> NDArray[np.bool_]:
+        """Whether each host is switched on (booting included), shape (hosts,)."""
+        return self._view("is_on", lambda: np.array(self._ledger.is_on, dtype=np.bool_))
+
+    @property
+    def queue_length(self) -> NDArray[np.int64]:
+        """Tasks in each host's fixed queue, shape (hosts,)."""
+
+        def make() -> NDArray[np.int64]:
+            return np.array([len(queue) for queue in self._ledger.fixed], dtype=np.int64)
+
+        return self._view("queue_length", make)
+
+    @property
+    def queue_offsets(self) -> NDArray[np.int64]:
+        """Start of each host's part of `queue_tasks`, shape (hosts + 1,)."""
+        return self._view("queue_offsets", lambda: np.cumsum([0, *self.queue_length]))
+
+    @property
+    def queue_tasks(self) -> NDArray[np.int64]:
+        """Tasks of all fixed queues, host after host, in their order."""
+
+        def make() -> NDArray[np.int64]:
+            queued = [task for queue in self._ledger.fixed for task, _ in queue]
+            return np.array(queued, dtype=np.int64)
+
+        return self._view("queue_tasks", make)
+
+    @property
+    def background_load(self) -> NDArray[np.float64]:
+        """Share of each host that others use, in [0, 1), shape (hosts,).
+
+        Both drivers simulate dedicated hosts: it is 0. Dynamic FPLTF's formula knows it.
+        """
+        return self._view("background_load", lambda: np.zeros(len(self._ledger.cores)))
+
+    @property
+    def file_available(self) -> NDArray[np.float64]:
+        """When each input file is in each cluster [s], shape (files, clusters); inf: missing.
+
+        Only transfers that have begun (or belong to a fixed assignment) count.
+        """
+        return self._staged("file_available", 0)
+
+    @property
+    def uplink_free(self) -> NDArray[np.float64]:
+        """When the transfers into each cluster that count above end [s], shape (clusters,)."""
+        return self._staged("uplink_free", 1)
+
+    def _staged(self, name: str, which: int) -> NDArray[np.float64]:
+        if self._staging is None:
+            raise AttributeError(f"state.{name}: the tasks of this run have no input files.")
+        return self._view(name, lambda: self._staging.begun(self.now)[which])

@@ -1,0 +1,169 @@
+"""Energy and makespan of several schedulers side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from gridsched.errors import InputError
+from gridsched.figures.figure_file import (
+    BOOT,
+    BUSY,
+    IDLE,
+    OFF,
+    WASTED,
+    check_target,
+    new_figure,
+    plain_numbers,
+    prefixed,
+    save,
+    style,
+)
+
+#: (column of the data, look) of the stacked parts of the energy.
+PARTS = (
+    ("energy_useful_j", replace(BUSY, label="useful work")),
+    ("energy_wasted_j", replace(WASTED, label="wasted (cancelled copies)")),
+    ("energy_idle_j", replace(IDLE, label="idle")),
+    ("energy_boot_j", BOOT),
+    ("energy_off_j", OFF),
+)
+
+#: Parts smaller than this share of the largest bar are left out of the legend.
+LEAST_SEEN = 0.002
+Best = Callable[..., float]
+
+
+def _number(row: Mapping[str, Any], name: str) -> float:
+    value = row.get(name)
+    return math.nan if value is None else float(value)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
+    """Return what is drawn: totals and parts, nan where a run failed."""
+    parts = ("energy_wasted_j", "energy_idle_j", "energy_boot_j", "energy_off_j")
+    columns: dict[str, list] = {"scheduler": [str(row["scheduler"]) for row in rows]}
+    for name in ("makespan_s", "energy_model_j", *parts):
+        columns[name] = [_number(row, name) for row in rows]
+    for name in ("utility", "window_utility", "window_energy_j"):
+        if any(name in row for row in rows):
+            columns[name] = [_number(row, name) for row in rows]
+    for k, total in enumerate(columns["energy_model_j"]):
+        for name in parts:  # a part that was not reported is 0 where there is a total
+            if math.isnan(columns[name][k]) and not math.isnan(total):
+                columns[name][k] = 0.0
+    columns["energy_useful_j"] = [
+        max(total - sum(columns[name][k] for name in parts), 0.0) if total == total else total
+        for k, total in enumerate(columns["energy_model_j"])
+    ]
+    return columns
+
+
+def comparison_bars(
+    rows: Sequence[Mapping[str, Any]], path: str | Path, *, title: str = "", force: bool = False
+) -> None:
+    """Draw energy [J], divided into its parts, and makespan [s] or utility of each scheduler.
+
+    Where the rows have a utility it takes the makespan's place; where they have those of a window
+    (``window_utility``, ``window_energy_j``), utility and energy are the window's.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        One for each scheduler, in the order of the figure: ``scheduler``, ``makespan_s``,
+        ``energy_model_j`` and its parts ``energy_wasted_j``, ``energy_idle_j``,
+        ``energy_boot_j``, ``energy_off_j``, as `metrics.summary` names them. A run without
+        makespan or energy is shown as failed.
+    path : str or Path
+        ``.png``, ``.svg`` or ``.pdf``; the data are saved beside it as ``.csv``.
+    title : str
+        What was compared.
+    force : bool
+        Replace existing files.
+
+    Raises
+    ------
+    InputError
+        If there are no rows, or the files cannot be written.
+    """
+    check_target(path, force=force)
+    if not rows:
+        raise InputError(f"{path}: there is nothing to compare; give at least one scheduler.")
+    columns = _columns(rows)
+    with style():
+        figure = new_figure(9.0, 1.5 + 0.34 * len(rows))
+        energy, other = figure.subplots(1, 2, sharey=True)
+        if "window_energy_j" in columns:
+            _draw_bars(energy, columns["window_energy_j"], "Energy in the window", "J")
+        else:
+            _draw_energy(energy, columns)
+        if "utility" in columns:
+            name = "window_utility" if "window_utility" in columns else "utility"
+            where = " in the window" if name == "window_utility" else ""
+            _draw_bars(other, columns[name], f"Utility earned{where}", best=max)
+        else:
+            _draw_bars(other, columns["makespan_s"], "Makespan [s]")
+        energy.set_yticks(range(len(rows)), columns["scheduler"])
+        energy.invert_yaxis()
+        handles, labels = energy.get_legend_handles_labels()
+        if len(handles) > 1:
+            figure.legend(handles, labels, loc="outside lower center", ncols=len(handles))
+        if title:
+            figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
+        save(figure, columns, path, force=force)
+
+
+def _draw_energy(axes: Axes, columns: dict[str, list]) -> None:
+    totals = np.array(columns["energy_model_j"])
+    factor, unit = prefixed("J", float(np.nanmax(totals, initial=0.0)))
+    left = np.zeros(len(totals))
+    for name, look in PARTS:
+        widths = np.nan_to_num(np.array(columns[name])) / factor
+        if widths.any() or name == "energy_useful_j":
+            is_seen = widths.max() >= LEAST_SEEN * np.nanmax(totals, initial=0.0) / factor
+            axes.barh(
+                range(len(totals)), widths, left=left, height=0.68, linewidth=0.6,
+                label=look.label if is_seen else "_unseen", **look.style(),
+            )  # fmt: skip
+        left += widths
+    _finish(axes, totals / factor, f"Energy [{unit}]")
+
+
+def _draw_bars(
+    axes: Axes, values: Sequence[float], label: str, unit: str = "", best: Best = min
+) -> None:
+    """Draw one bar for each scheduler; `unit` gets a prefix, and `best` tells the best value."""
+    drawn = np.array(values)
+    if unit:
+        factor, unit = prefixed(unit, float(np.nanmax(drawn, initial=0.0)))
+        drawn, label = drawn / factor, f"{label} [{unit}]"
+    axes.barh(
+        range(len(drawn)), np.nan_to_num(drawn), height=0.68, linewidth=0.6,
+        facecolor="#7d97b2", edgecolor="#303030",
+    )  # fmt: skip
+    _finish(axes, drawn, label, best)
+
+
+def _finish(axes: Axes, values: np.ndarray, label: str, best: Best = min) -> None:
+    """Write each value beside its bar, the best one in bold; name failed runs."""
+    largest = float(np.nanmax(values, initial=0.0)) or 1.0
+    best_value = best(values[~np.isnan(values)], default=math.nan)
+    for place, value in enumerate(values):
+        failed, is_best = math.isnan(value), value == best_value and len(values) > 1
+        axes.text(
+            0.012 * largest + (0.0 if failed else value), place,
+            "failed" if failed else f"{value:,.4g}" + (" (best)" if is_best else ""),
+            va="center", fontsize=8, fontstyle="italic" if failed else "normal",
+            fontweight="bold" if is_best else "normal",
+        )  # fmt: skip
+    axes.set_xlim(0.0, 1.24 * largest)
+    axes.set_xlabel(label)
+    axes.grid(axis="x")
+    axes.tick_params(axis="y", length=0)
+    plain_numbers(axes.xaxis)

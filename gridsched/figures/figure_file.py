@@ -1,0 +1,169 @@
+"""What all figures share: how they look, and how they are saved with their data.
+
+Figures are readable in grey: what differs in colour differs in brightness or hatching too.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MultipleLocator
+
+from gridsched.errors import InputError, did_you_mean
+from gridsched.export.csv_tables import csv_text
+from gridsched.files.output_files import check_writable, write_whole
+
+#: Formats by file name suffix, with the metadata that keeps dates and versions out of the file.
+FORMATS = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None, "Creator": None},
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one kind of area is drawn: fill colour, hatching, and its name in the legend."""
+
+    face: str
+    hatch: str | None
+    label: str
+
+    def style(self) -> dict[str, object]:
+        """Return keyword arguments for a matplotlib patch or collection."""
+        return {"facecolor": self.face, "hatch": self.hatch, "edgecolor": "#303030"}
+
+
+BUSY = Look("#2f6396", None, "busy")
+WASTED = Look("#f0b65a", "xxx", "wasted")
+IDLE = Look("#d6e2ee", "///", "idle")
+BOOT = Look("#ffffff", "+++", "booting")
+OFF = Look("#8a8a8a", "...", "off")
+
+STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": "#d0d0d0",
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.5,
+    "legend.frameon": False,
+    "savefig.dpi": 200,
+    "svg.hashsalt": "gridsched",
+}
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure [inch]; draw and save it within `style`."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def style() -> AbstractContextManager[None]:
+    """Return the context in which figures are drawn and saved."""
+    return matplotlib.rc_context(STYLE)
+
+
+def check_figure_path(path: str | Path) -> None:
+    """Raise `InputError` unless figures can be saved in the format that `path` ends with."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        hint = did_you_mean(suffix, FORMATS) if suffix else ""
+        found = f"not as {suffix}" if suffix else "by the ending of the file's name"
+        raise InputError(
+            f"{path}: figures are saved as {', '.join(FORMATS)}, {found}. {hint}".rstrip()
+        )
+
+
+def check_target(path: str | Path, *, force: bool = False) -> tuple[Path, Path]:
+    """Return the paths of a figure and of its data.
+
+    Raises
+    ------
+    InputError
+        If the format is not one of `FORMATS`, or one of the files cannot be written, for example
+        because it exists and `force` is not given.
+    """
+    check_figure_path(path)
+    image = Path(path)
+    data = image.with_suffix(".csv")
+    for target in (image, data):
+        check_writable(target, force=force)
+    return image, data
+
+
+def save(
+    figure: Figure, data: Mapping[str, Iterable], path: str | Path, *, force: bool = False
+) -> None:
+    """Write a figure and, as CSV beside it, its data; both or neither.
+
+    Parameters
+    ----------
+    figure : Figure
+    data : mapping of str to columns
+        What is drawn, units in the names.
+    path : str or Path
+        Its suffix chooses the format.
+    force : bool
+        Replace existing files.
+    """
+    image, table = check_target(path, force=force)
+    suffix, stream = image.suffix.lower(), io.BytesIO()
+    figure.savefig(stream, format=suffix[1:], metadata=FORMATS[suffix])
+    write_whole(table, csv_text(data), force=force)
+    write_whole(image, stream.getvalue(), force=force)
+
+
+def prefixed(unit: str, largest: float) -> tuple[float, str]:
+    """Return (divisor, unit with SI prefix) so that `largest` is shown between 1 and 1000."""
+    steps = " kMGTPE"
+    level = int(math.log10(largest) // 3) if largest >= 1000 else 0
+    level = min(level, len(steps) - 1)
+    return 1000.0**level, f"{steps[level].strip()}{unit}"
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Label an axis with whole numbers and thousands separators instead of exponents."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+
+
+def time_axis(axes: Axes, horizon_s: float) -> None:
+    """Make x a time axis from 0 to the end of the run [s]."""
+    axes.set_xlim(0.0, horizon_s if horizon_s > 0 else 1.0)
+    axes.set_xlabel("Time [s]")
+    plain_numbers(axes.xaxis)
+
+
+def hours_axis(axes: Axes, begin_s: float, end_s: float) -> None:
+    """Make x a time axis of a day or several, in hours; of less than an hour in seconds.
+
+    Parameters
+    ----------
+    axes : Axes
+        Drawn over seconds.
+    begin_s, end_s : float
+        Limits [s].
+    """
+    hours = (end_s - begin_s) / 3600.0
+    axes.set_xlim(begin_s, end_s)
+    if hours < 1:
+        axes.set_xlabel("Time [s]")
+        plain_numbers(axes.xaxis)
+        return
+    steps = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 168, 672)
+    step = next((step for step in steps if hours / step <= 14), 8760)
+    axes.xaxis.set_major_locator(MultipleLocator(step * 3600.0))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 3600:,.10g}"))
+    axes.set_xlabel("Time [h]")

@@ -1,0 +1,209 @@
+"""Who computed what when: hosts as rows, executions as bars."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from gridsched.figures.figure_file import (
+    BOOT,
+    OFF,
+    Look,
+    check_target,
+    new_figure,
+    save,
+    style,
+    time_axis,
+)
+from gridsched.model.timeline import host_timeline
+from gridsched.model.trace import ExecutionEnd, Trace
+
+MAX_HOST_LABELS = 45
+MAX_TASK_LABELS = 300
+#: From here on bars are told apart by brightness alone, have no outline and no hatching (of which
+#: a pixel shows nothing), and are stored as pixels, also in SVG and PDF.
+MANY_BARS = 4000
+
+FINISHED = (Look("#5b8db8", None, "finished"), Look("#a9c6de", None, "finished"))
+ENDED = {
+    ExecutionEnd.CANCELLED: Look("#fff3dc", "/////", "cancelled copy"),
+    ExecutionEnd.KILLED: Look("#f3c7b8", "xxxxx", "killed"),
+    ExecutionEnd.FAILED: Look("#ffffff", "ooo", "failed"),
+}
+CROWDED_FINISHED = Look("#a9c6de", None, "finished")
+CROWDED_ENDED = {
+    ExecutionEnd.CANCELLED: Look("#8a4b00", None, "cancelled copy"),
+    ExecutionEnd.KILLED: Look("#000000", None, "killed"),
+    ExecutionEnd.FAILED: Look("#b00000", None, "failed"),
+}
+
+
+def core_lanes(trace: Trace) -> NDArray[np.int64]:
+    """Give each execution a core of its host, the lowest that is free, shape (executions,)."""
+    runs = trace.executions
+    lanes = np.zeros(len(runs), dtype=np.int64)
+    several = trace.platform.cores[runs["host"]] > 1
+    free_from: dict[int, list[float]] = {}
+    for k in np.flatnonzero(several).tolist():
+        host, start = int(runs["host"][k]), float(runs["start"][k])
+        ends = free_from.setdefault(host, [0.0] * int(trace.platform.cores[host]))
+        free = [lane for lane, end in enumerate(ends) if end <= start]
+        lane = free[0] if free else int(np.argmin(ends))
+        ends[lane] = float(runs["end"][k])
+        lanes[k] = lane
+    return lanes
+
+
+def _order_on_host(trace: Trace, lanes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return which one on its core each execution is: neighbours differ by one."""
+    runs = trace.executions
+    order = np.lexsort((runs["start"], lanes, runs["host"]))
+    new = np.ones(len(runs), dtype=bool)
+    host, lane = runs["host"][order], lanes[order]
+    new[1:] = (host[1:] != host[:-1]) | (lane[1:] != lane[:-1])
+    first = np.maximum.accumulate(np.where(new, np.arange(len(runs)), 0))
+    place = np.empty(len(runs), dtype=np.int64)
+    place[order] = np.arange(len(runs)) - first
+    return place
+
+
+def _rectangles(
+    left: NDArray, right: NDArray, top: NDArray, bottom: NDArray
+) -> NDArray[np.float64]:
+    corners = [(left, top), (right, top), (right, bottom), (left, bottom)]
+    return np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
+
+
+def gantt(trace: Trace, path: str | Path, *, title: str = "", force: bool = False) -> None:
+    """Draw a Gantt chart.
+
+    Neighbouring executions alternate between two shades; cancelled, killed and failed ones are
+    hatched; times in which a host is off are grey. Each core of a host has a lane of its own.
+
+    Parameters
+    ----------
+    trace : Trace
+    path : str or Path
+        ``.png``, ``.svg`` or ``.pdf``; the executions are saved beside it as ``.csv``.
+    title : str
+    force : bool
+        Replace existing files.
+
+    Raises
+    ------
+    InputError
+        If the files cannot be written.
+    """
+    check_target(path, force=force)
+    runs, lanes = trace.executions, core_lanes(trace)
+    n_hosts = len(trace.platform)
+    with style():
+        n_lanes = int(trace.platform.cores.sum())
+        height = float(np.clip(0.26 * min(n_lanes, 4 * n_hosts), 1.2, 11.0))
+        figure = new_figure(10.0, height + 1.2)
+        axes = figure.subplots()
+        legend = _draw_switching(axes, trace) + _draw_executions(axes, trace, lanes)
+        _label_hosts(axes, trace)
+        time_axis(axes, trace.horizon_s)
+        if title:
+            axes.set_title(title, loc="left")
+        if legend:
+            figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
+        data = {
+            "job_id": trace.tasks.labels[runs["task"]],
+            "host": [trace.platform.hosts[host].name for host in runs["host"].tolist()],
+            "core": lanes,
+            "start_s": runs["start"],
+            "end_s": runs["end"],
+            "outcome": [ExecutionEnd(end).name.lower() for end in runs["outcome"].tolist()],
+        }
+        save(figure, data, path, force=force)
+
+
+def _draw_switching(axes: Axes, trace: Trace) -> list[Patch]:
+    """Draw when hosts are off or boot; return what to say in the legend."""
+    timeline, legend = host_timeline(trace), []
+    for look, rows in ((OFF, ~timeline.is_on), (BOOT, timeline.is_booting)):
+        rows = rows & (timeline.duration_s > 0)
+        if rows.any():
+            host = timeline.host[rows].astype(np.float64)
+            box = _rectangles(timeline.time[rows], timeline.end[rows], host - 0.46, host + 0.46)
+            many = len(box) > MANY_BARS
+            areas = PolyCollection(box, linewidth=0, rasterized=many)
+            areas.set(facecolor=look.face, edgecolor="#6a6a6a", hatch=None if many else look.hatch)
+            areas.set_in_layout(False)
+            axes.add_collection(areas, autolim=False)
+            legend.append(Patch(label=look.label, **look.style()))
+    return legend
+
+
+def _draw_executions(axes: Axes, trace: Trace, lanes: NDArray[np.int64]) -> list[Patch]:
+    """Draw the bars; return what to say of them in the legend."""
+    runs, cores = trace.executions, trace.platform.cores[trace.executions["host"]]
+    crowded, legend = len(runs) > MANY_BARS, []
+    share = 1.0 if crowded else 0.84  # of a row; the rest keeps rows apart
+    lane_height = share / cores
+    top = runs["host"] - share / 2 + lanes * lane_height
+    box = _rectangles(runs["start"], runs["end"], top, top + lane_height)
+    for look, rows in _groups(trace, lanes, crowded=crowded):
+        if rows.any():
+            bars = PolyCollection(box[rows], linewidth=0 if crowded else 0.4, rasterized=crowded)
+            bars.set(facecolor=look.face, hatch=look.hatch, edgecolor="#303030")
+            bars.set_in_layout(False)  # they lie inside the axes; measuring them takes time
+            axes.add_collection(bars, autolim=False)
+            if look is not FINISHED[1]:
+                legend.append(Patch(label=look.label, **look.style()))
+    if len(runs) <= MAX_TASK_LABELS:
+        _label_tasks(axes, trace, top + lane_height / 2, lane_height)
+    return legend
+
+
+def _groups(
+    trace: Trace, lanes: NDArray[np.int64], *, crowded: bool
+) -> list[tuple[Look, NDArray[np.bool_]]]:
+    """Divide the executions by how they are drawn."""
+    outcome = trace.executions["outcome"]
+    finished = outcome == ExecutionEnd.FINISHED
+    if crowded:
+        groups = [(CROWDED_FINISHED, finished)]
+    else:
+        odd = _order_on_host(trace, lanes) % 2 == 1
+        groups = [(FINISHED[0], finished & ~odd), (FINISHED[1], finished & odd)]
+    looks = CROWDED_ENDED if crowded else ENDED
+    return groups + [(look, outcome == end) for end, look in looks.items()]
+
+
+def _label_tasks(axes: Axes, trace: Trace, middle: NDArray, lane_height: NDArray) -> None:
+    """Write job ids into the bars that have room for them."""
+    runs = trace.executions
+    row_inch = (axes.figure.get_figheight() - 1.2) / max(len(trace.platform), 1)
+    width_inch = 8.5 * (runs["end"] - runs["start"]) / (trace.horizon_s or 1.0)
+    for k, (run, place) in enumerate(zip(runs, middle.tolist(), strict=True)):
+        label = str(trace.tasks.labels[run["task"]])
+        if lane_height[k] * row_inch > 0.1 and width_inch[k] > 0.085 * len(label) + 0.04:
+            axes.text(
+                (run["start"] + run["end"]) / 2, place, label, ha="center", va="center",
+                fontsize=7, clip_on=True,
+                bbox=None if run["outcome"] == ExecutionEnd.FINISHED
+                else {"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+            )  # fmt: skip
+
+
+def _label_hosts(axes: Axes, trace: Trace) -> None:
+    """Name hosts, evenly thinned out where there are too many to read."""
+    n = len(trace.platform)
+    step = max(1, -(-n // MAX_HOST_LABELS))
+    ticks = list(range(0, n, step))
+    axes.set_yticks(ticks, [trace.platform.hosts[k].name for k in ticks])
+    axes.set_ylim(n - 0.5, -0.5)
+    axes.set_ylabel("Host" if step == 1 else f"Host (1 in {step} named, {n:,} in all)")
+    axes.tick_params(axis="y", length=0 if step == 1 else 3)
+    if n <= MAX_HOST_LABELS:
+        axes.set_yticks(np.arange(n + 1) - 0.5, minor=True)
+        axes.grid(axis="y", which="minor")
+        axes.tick_params(axis="y", which="minor", length=0)

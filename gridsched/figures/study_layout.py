@@ -1,0 +1,180 @@
+"""How a study's axes become panels, x axis and series of its figures."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from gridsched.analysis.study_results import StudyResults
+
+#: More panels than this would be unreadable; further combinations stand in the tables only.
+MAX_COLUMNS, MAX_ROWS, MAX_PAGES = 4, 4, 2
+
+#: Fill, hatching, marker and line of each series: they differ in brightness and shape as well.
+_LOOKS = (
+    ("#d6e2ee", None, "o", ":"),
+    ("#a9c1d9", "///", "s", "--"),
+    ("#f0b65a", None, "^", "-."),
+    ("#c98a3c", "xxx", "D", ":"),
+    ("#7f9c6c", "...", "v", "--"),
+    ("#8a8a8a", "\\\\\\", "P", "-."),
+    ("#c9b3d6", None, "X", ":"),
+    ("#5d7f8c", "+++", "<", "--"),
+    ("#e3e3c0", "ooo", ">", "-."),
+)
+_BASELINE = ("#1b3a5c", None, "*", "-")
+
+
+@dataclass(frozen=True)
+class SeriesLook:
+    """How one scheduler is drawn in every figure of a study."""
+
+    label: str
+    face: str
+    hatch: str | None
+    marker: str
+    line: str
+    is_baseline: bool = False
+
+    @property
+    def patch(self) -> dict[str, Any]:
+        """Keyword arguments of a bar or box."""
+        return {"facecolor": self.face, "hatch": self.hatch, "edgecolor": "#303030"}
+
+    @property
+    def dark(self) -> str:
+        """Colour of lines and markers: light fills are darkened to be seen on white."""
+        channels = [int(self.face[k : k + 2], 16) for k in (1, 3, 5)]
+        factor = min(1.0, 120 / (sum(channels) / 3))
+        return "#" + "".join(f"{int(each * factor):02x}" for each in channels)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel: where it stands, its title, and the axis values of the runs in it."""
+
+    row: int
+    column: int
+    title: str
+    values: dict[str, Any]
+
+    def chosen(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of a table that belong to the panel."""
+        for axis, value in self.values.items():
+            frame = frame[frame[axis] == value]
+        return frame
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which axis is what.
+
+    Attributes
+    ----------
+    x : str or None
+        Axis along x; None if nothing varies but the scheduler.
+    rows, columns : str or None
+        Axes of the panels.
+    pages : tuple of str
+        Further axes: one figure for each of their combinations, up to `MAX_PAGES`.
+    looks : tuple of SeriesLook
+        The schedulers.
+    values : dict
+        Values of the varying axes, in order.
+    """
+
+    x: str | None
+    rows: str | None
+    columns: str | None
+    pages: tuple[str, ...]
+    looks: tuple[SeriesLook, ...]
+    values: dict[str, tuple[Any, ...]]
+
+    @property
+    def x_values(self) -> tuple[Any, ...]:
+        """Values along x; one empty one if there is no such axis."""
+        return self.values[self.x] if self.x else ("",)
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether x is an axis of three numbers or more."""
+        return self.x is not None and _is_numeric(self.x_values) and len(self.x_values) >= 3
+
+    @property
+    def n_pages(self) -> int:
+        """Number of figures that would hold everything."""
+        return len(list(itertools.product(*(self.values[axis] for axis in self.pages))))
+
+    def page_values(self) -> Iterator[dict[str, Any]]:
+        """Yield the axis values of each page that is drawn."""
+        combinations = itertools.product(*(self.values[axis] for axis in self.pages))
+        for values in itertools.islice(combinations, MAX_PAGES):
+            yield dict(zip(self.pages, values, strict=True))
+
+    def panels(self, page: dict[str, Any]) -> list[Panel]:
+        """Return the panels of a page."""
+        found = []
+        for r, row in enumerate(self._few(self.rows, MAX_ROWS)):
+            for c, column in enumerate(self._few(self.columns, MAX_COLUMNS)):
+                values = dict(page)
+                if self.rows:
+                    values[self.rows] = row
+                if self.columns:
+                    values[self.columns] = column
+                found.append(Panel(r, c, axis_text(values), values))
+        return found
+
+    def _few(self, axis: str | None, most: int) -> tuple[Any, ...]:
+        return self.values[axis][:most] if axis else (None,)
+
+
+def layout_of(results: StudyResults) -> Layout:
+    """Choose x (the longest axis of numbers, else the longest), columns, rows, pages by length."""
+    values = {axis: results.shown_values(axis) for axis in results.varying_axes}
+    by_length = sorted(values, key=lambda axis: -len(values[axis]))
+    numeric = [axis for axis in by_length if _is_numeric(values[axis])]
+    x = next(iter(numeric or by_length), None)
+    others = [axis for axis in by_length if axis != x]
+    columns, rows = [*others, None, None][:2]
+    return Layout(x, rows, columns, tuple(others[2:]), _looks(results), values)
+
+
+def _looks(results: StudyResults) -> tuple[SeriesLook, ...]:
+    looks = itertools.cycle(_LOOKS)
+    return tuple(
+        SeriesLook(label, *_BASELINE, is_baseline=True)
+        if label == results.baseline
+        else SeriesLook(label, *next(looks))
+        for label in results.labels
+    )
+
+
+def _is_numeric(values: tuple[Any, ...]) -> bool:
+    return all(isinstance(each, int | float) and not isinstance(each, bool) for each in values)
+
+
+def axis_name(axis: str) -> str:
+    """Return an axis as it is written in figures: its last part, blanks for underscores."""
+    return axis.rpartition(".")[2].replace("_", " ")
+
+
+def value_text(value: Any) -> str:
+    """Return an axis value for people."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(value_text, value)) + "]"
+    return "none" if value is None else str(value)
+
+
+def axis_text(values: dict[str, Any]) -> str:
+    """Return axis values in words; texts speak for themselves, numbers need their axis' name."""
+    parts = [
+        value_text(value) if isinstance(value, str) else f"{axis_name(axis)} {value_text(value)}"
+        for axis, value in values.items()
+    ]
+    return ", ".join(parts)

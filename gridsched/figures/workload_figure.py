@@ -1,0 +1,113 @@
+"""Sizes of a workload's tasks, and when they are submitted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from gridsched.figures.figure_file import (
+    check_target,
+    new_figure,
+    plain_numbers,
+    prefixed,
+    save,
+    style,
+    time_axis,
+)
+from gridsched.model.tasks import Tasks
+
+#: Sizes that span more than this factor are counted in bins of equal ratio, on a log axis.
+WIDE_RANGE = 100.0
+MAX_BINS = 60
+#: From here on the line of submissions is stored as pixels, also in SVG and PDF.
+MANY_STEPS = 4000
+
+
+def workload_overview(
+    tasks: Tasks, path: str | Path, *, title: str = "", force: bool = False
+) -> None:
+    """Draw how large the tasks are [flop] and, where times differ, when they come [s].
+
+    Parameters
+    ----------
+    tasks : Tasks
+    path : str or Path
+        ``.png``, ``.svg`` or ``.pdf``; the tasks are saved beside it as ``.csv``.
+    title : str
+    force : bool
+        Replace existing files.
+
+    Raises
+    ------
+    InputError
+        If the files cannot be written.
+    """
+    check_target(path, force=force)
+    times = tasks.submit_time_s
+    arrive_over_time = len(tasks) > 0 and times[-1] > times[0]
+    with style():
+        figure = new_figure(9.0 if arrive_over_time else 5.6, 3.6)
+        axes = np.atleast_1d(figure.subplots(1, 2 if arrive_over_time else 1))
+        _draw_sizes(axes[0], tasks.flops)
+        if arrive_over_time:
+            _draw_submissions(axes[1], times)
+        if title:
+            figure.suptitle(title)
+        data = {"job_id": tasks.labels, "flops": tasks.flops, "submit_time_s": times}
+        save(figure, data, path, force=force)
+
+
+def size_bins(flops: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
+    """Return the edges [flop] of a histogram of the sizes, and whether they grow by a ratio.
+
+    Equal sizes, and none at all, give one bin.
+    """
+    least, largest = (float(flops.min()), float(flops.max())) if len(flops) else (1.0, 1.0)
+    if largest <= least * (1 + 1e-9):
+        return np.array([0.5 * least, 1.5 * least]), False
+    n = int(np.clip(np.ceil(2 * np.cbrt(len(flops))), 1, MAX_BINS))  # Rice's rule
+    if largest > WIDE_RANGE * least:
+        return np.geomspace(least, largest, n + 1), True
+    return np.linspace(least, largest, n + 1), False
+
+
+def _draw_sizes(axes: Axes, flops: NDArray[np.float64]) -> None:
+    edges, is_log = size_bins(flops)
+    factor, unit = prefixed("flop", float(edges[-1]))
+    edges = edges / factor
+    # rounding must not push the smallest or largest size out of the outer bins
+    counts, _ = np.histogram(np.clip(flops / factor, edges[0], edges[-1]), edges)
+    axes.stairs(counts, edges, fill=True, facecolor="#7d97b2", edgecolor="#303030")
+    if len(flops):
+        mean = float(flops.mean()) / factor
+        axes.axvline(
+            mean, color="black", linestyle="--", linewidth=1.0, label=f"mean {mean:,.4g} {unit}"
+        )
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))
+    if is_log:
+        axes.set_xscale("log")
+    plain_numbers(axes.xaxis)
+    axes.set_xlabel(f"Size [{unit}]")
+    axes.set_ylabel("Tasks")
+    axes.set_ylim(0.0, 1.08 * float(counts.max(initial=0)) or 1.0)
+    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.grid(axis="y")
+    plain_numbers(axes.yaxis)
+
+
+def _draw_submissions(axes: Axes, times: NDArray[np.float64]) -> None:
+    """Draw how many tasks have been submitted so far."""
+    so_far = np.arange(1, len(times) + 1)
+    axes.step(
+        np.append(0.0, times), np.append(0, so_far), where="post", color="black", linewidth=1.2,
+        rasterized=len(times) > MANY_STEPS,
+    )  # fmt: skip
+    time_axis(axes, float(times[-1]))
+    axes.set_ylim(0.0, 1.08 * len(times))
+    axes.set_ylabel("Tasks submitted so far")
+    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.grid()
+    plain_numbers(axes.yaxis)

@@ -1,0 +1,197 @@
+"""The tables of a study: means with intervals, paired differences, what was run, what failed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from gridsched.analysis import statistics
+from gridsched.analysis.bounds import BOUND_METRICS
+from gridsched.analysis.study_results import StudyResults
+from gridsched.figures.study_figures import is_share, metric_name, metric_unit
+from gridsched.figures.study_layout import axis_name, value_text
+from gridsched.spec.study_schedulers import scheduler_texts
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table for people.
+
+    Attributes
+    ----------
+    title : str
+    header : list of str
+    rows : list of list of str
+    n_labels : int
+        Number of leading columns that are no numbers.
+    note : str
+    """
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    n_labels: int = 1
+    note: str = ""
+
+
+def number_text(value: float, half_width: float = math.nan, *, signed: bool = False) -> str:
+    """Return a mean with the half-width of its interval, to the digits that the interval leaves.
+
+    Parameters
+    ----------
+    value, half_width : float
+        nan as half-width leaves it out.
+    signed : bool
+        Write the plus sign too.
+
+    Examples
+    --------
+    >>> number_text(1234.5678, 12.3)
+    '1,235 ± 12'
+    >>> number_text(-0.123456, signed=True)
+    '-0.1235'
+    """
+    if math.isnan(value):
+        return "-"
+    sign = "+" if signed else ""
+    if math.isnan(half_width):
+        return _plain(value, 4, sign)
+    if abs(half_width) <= 1e-9 * max(abs(value), 1e-300):
+        return f"{_plain(value, 5, sign)} ± 0"
+    digits = 1 - math.floor(math.log10(half_width))
+    if not -15 < digits < 15:
+        return f"{value:{sign}.4g} ± {half_width:.2g}"
+    if abs(value) >= 1e9 or half_width < 1e-4:
+        return f"{value:{sign}.4g} ± {half_width:.2g}"
+    places = max(0, digits)
+    return f"{value:{sign},.{places}f} ± {half_width:,.{places}f}"
+
+
+def _plain(value: float, digits: int, sign: str) -> str:
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e9:
+        return f"{value:{sign}.{digits}g}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:{sign},.{places}f}"
+
+
+def axes_table(results: StudyResults) -> TextTable:
+    """Return the axes of a study with their values."""
+    rows = []
+    for axis in results.study.axes:
+        is_scheduler = axis.name == "scheduler"
+        shown = scheduler_texts(results.study.schedulers) if is_scheduler else axis.values
+        rows.append(
+            [axis_name(axis.name), str(len(axis.values)), ", ".join(map(value_text, shown))]
+        )
+    rows.append(["replicate", str(results.study.replicates), f"seed {results.study.seed}"])
+    return TextTable("Axes", ["axis", "values", ""], rows)
+
+
+def mean_frame(results: StudyResults, metric: str) -> pd.DataFrame:
+    """Return mean and interval of a metric for each cell and scheduler."""
+    group = [*results.cell_axes, "scheduler"]
+    return statistics.group_intervals(results.shown, group, metric)
+
+
+def difference_frame(results: StudyResults, metric: str) -> pd.DataFrame:
+    """Return mean and interval of the paired differences from the baseline [%]."""
+    pairs = statistics.paired_differences(
+        results.shown, results.cell_axes, metric, results.baseline
+    )
+    group = [*results.cell_axes, "scheduler"]
+    return statistics.group_intervals(pairs, group, "difference_percent")
+
+
+def mean_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextTable:
+    """Return `mean_frame` with a column for each scheduler; the least mean of a row is marked."""
+    unit = metric_unit(metric)
+    title = f"{metric_name(metric)} [{unit}]" if unit else metric_name(metric)
+    note = f"Mean ± half-width of the 95 % interval of {results.study.replicates} replicates."
+    if metric in BOUND_METRICS:
+        note += f" {_bound_note(results, metric)}"
+    if is_share(metric):
+        frame = frame.assign(**{name: 100 * frame[name] for name in ("mean", "low", "high")})
+    return _pivoted(results, frame, results.labels, title, note, signed=False)
+
+
+def _bound_note(results: StudyResults, metric: str) -> str:
+    """Return what the bound is, and whether that of energy counts idle power."""
+    text = "The bound is the least possible for this bag on this platform, with divisible tasks"
+    if not metric.startswith("energy"):
+        return f"{text}."
+    counted = set(results.runs["energy_bound_counts_idle"])
+    idle = {
+        (True,): "it counts the idle power of every host to the end",
+        (False,): "it does not count idle power, as some of the schedulers may switch hosts off",
+    }.get(tuple(counted), "it counts idle power where no scheduler may switch hosts off")
+    return f"{text}; {idle}."
+
+
+def difference_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextTable:
+    """Return `difference_frame` with a column for each scheduler but the baseline."""
+    labels = [label for label in results.labels if label != results.baseline]
+    title = f"{metric_name(metric)}: how much more than {results.baseline} [%]"
+    note = (
+        f"100 (other - {results.baseline}) / {results.baseline}, paired over replicates; mean ± "
+        f"half-width of the 95 % interval. Positive: {results.baseline} needs less."
+    )
+    return _pivoted(results, frame, labels, title, note, signed=True)
+
+
+def _pivoted(
+    results: StudyResults,
+    frame: pd.DataFrame,
+    labels: list[str],
+    title: str,
+    note: str,
+    *,
+    signed: bool,
+) -> TextTable:
+    axes, parameters = results.varying_axes, results.varied_parameters
+    variants = {each.label: each for each in results.study.schedulers}
+    families = list(dict.fromkeys(variants[label].family for label in labels))
+    texts: dict[tuple, dict[str, str]] = {}
+    keys = list(zip(*(frame[axis] for axis in axes), strict=True)) or [()] * len(frame)
+    columns = (frame[name].tolist() for name in ("scheduler", "mean", "low", "high", "count"))
+    for key, label, mean, low, high, count in zip(keys, *columns, strict=True):
+        text = number_text(mean, (high - low) / 2, signed=signed)
+        if count < results.study.replicates:
+            text += f" ({count})"
+        varied = (variants[label].varied.get(name, "-") for name in parameters)
+        texts.setdefault((*key, *varied), {})[variants[label].family] = text
+    rows = [
+        [*map(value_text, key), *(cells.get(family, "-") for family in families)]
+        for key, cells in texts.items()
+    ]
+    if (frame["count"] < results.study.replicates).any():
+        note += " In brackets: the number of replicates, where some are missing."
+    header = [*map(axis_name, (*axes, *parameters)), *families]
+    return TextTable(title, header, rows, len(axes) + len(parameters), note)
+
+
+def failure_table(results: StudyResults) -> TextTable:
+    """Return the failed runs by error text, the commonest first, with an example of each."""
+    rows = []
+    several = [name for name in results.cell_axes if len(results.values_of(name)) > 1]
+    for error, group in sorted(
+        results.failed.groupby("error", dropna=False), key=lambda each: -len(each[1])
+    ):
+        first = group.iloc[0]
+        place = ", ".join(
+            f"{axis_name(name)} {value_text(first[name])}"
+            for name in (*several, "scheduler", "replicate")
+        )
+        rows.append([str(len(group)), str(error), str(first["run_id"]), place])
+    return TextTable("Failed runs", ["runs", "error", "first run", "of"], rows)
+
+
+def provenance_table(results: StudyResults) -> TextTable:
+    """Return what the stored runs say of their making."""
+    rows = [[name, value, f"{count:,}"] for name, value, count in results.provenance]
+    for file in results.study.inputs.values():
+        rows.append([f"input {file.name}", f"SHA-256 {file.sha256}", ""])
+    return TextTable("Provenance", ["what", "value", "runs"], rows)

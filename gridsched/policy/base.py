@@ -1,0 +1,133 @@
+"""The whole contract of a scheduling policy: state in, decisions out.
+
+A policy imports no simulator, reads no clock, opens no file and prints nothing. ``__init__``
+takes keyword parameters with defaults and only stores them; what a policy remembers during a run
+lives in attributes ending in ``_``, all set by `Scheduler.prepare`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from gridsched.errors import InputError, did_you_mean
+from gridsched.model.system import System
+from gridsched.policy.decisions import Decision
+
+if TYPE_CHECKING:
+    from gridsched.engine.state import State
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a policy needs and may do; drivers and common checks read it.
+
+    Attributes
+    ----------
+    asked : {"start", "arrival", "event"}
+        Once at the first submission instant; once for each submitted task; or at every mapping
+        event (without a mapping interval: at every instant at which something happened).
+    parallel : bool
+        Takes node sets instead of single hosts.
+    replicates : bool
+        May `Assign` a running task again and `Cancel` running copies.
+    may_cancel, may_drop, powers_hosts : bool
+        May use `Cancel` on queued tasks; `Drop` and `Postpone`; `PowerOn` and `PowerOff`.
+    uses_dvfs, uses_rng, needs_distributions : bool
+        Chooses P-states; draws random numbers; needs run-time distributions.
+    platform_order_matters : bool
+        Another order of the hosts in the platform may change the result even without ties.
+    delegates : bool
+        May `Delegate` the run to another policy, whose traits `covers` finds among these.
+    needs_utility : bool
+        Needs tasks with utility functions and task types (paper 000).
+    heeds_budget : bool
+        Never asks for more than `State.energy` leaves: where a budget refuses, it is an error if
+        it does. What a policy without it asks for too much is postponed by the controller.
+    """
+
+    asked: Literal["start", "arrival", "event"]
+    parallel: bool = False
+    replicates: bool = False
+    may_cancel: bool = False
+    may_drop: bool = False
+    powers_hosts: bool = False
+    uses_dvfs: bool = False
+    uses_rng: bool = False
+    needs_distributions: bool = False
+    platform_order_matters: bool = False
+    delegates: bool = False
+    needs_utility: bool = False
+    heeds_budget: bool = False
+
+    def covers(self, other: Traits) -> bool:
+        """Whether a policy with these traits may delegate to one with the `other` traits."""
+        flags = {name: value for name, value in vars(other).items() if name != "asked"}
+        return not other.delegates and all(
+            getattr(self, name) or not value for name, value in flags.items()
+        )
+
+
+class Scheduler(ABC):
+    """Base class of every policy."""
+
+    traits: ClassVar[Traits]
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:  # noqa: B027
+        """Forget the last run and get ready for `system`; called once before the first ask."""
+
+    @abstractmethod
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Return the decisions for the present instant, in the order they shall apply."""
+
+    @classmethod
+    def parameter_defaults(cls) -> dict[str, Any]:
+        """Return the keyword parameters of ``__init__`` with their defaults."""
+        signature = inspect.signature(cls.__init__)
+        return {
+            name: parameter.default
+            for name, parameter in signature.parameters.items()
+            if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
+            and parameter.kind is not inspect.Parameter.VAR_POSITIONAL
+        }  # fmt: skip
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters this instance was made with."""
+        return {name: getattr(self, name) for name in self.parameter_defaults()}
+
+    def clone(self) -> Scheduler:
+        """Return a fresh instance with the same parameters."""
+        return type(self)(**self.parameters)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"{type(self).__name__}({shown})"
+
+
+def check_choice(owner: str, name: str, value: object, legal: Iterable[object]) -> None:
+    """Raise `InputError` unless parameter `name` of scheduler `owner` is one of `legal`.
+
+    For use in ``prepare``; `value` is what was found.
+    """
+    legal = list(legal)
+    if value not in legal:
+        hint = did_you_mean(str(value), [str(choice) for choice in legal])
+        shown = ", ".join(repr(choice) for choice in legal)
+        raise InputError(f"Parameter {name!r} of {owner} is {value!r}. {hint}Legal: {shown}.")
+
+
+def check_whole_number(owner: str, name: str, value: object, least: int) -> None:
+    """Raise `InputError` unless parameter `name` of scheduler `owner` is a whole number.
+
+    For use in ``prepare``; `value` is what was found, at least `least` is legal.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(
+            f"Parameter {name!r} of {owner} is {value!r}; it must be a whole number >= {least}."
+        )

@@ -1,0 +1,242 @@
+"""Choose a scheduler by trying all of them: a run of the reference driver costs milliseconds."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gridsched.energy import trace_energy
+from gridsched.engine import Controller
+from gridsched.engine.reference import simulate
+from gridsched.errors import IncompleteRun, InputError
+from gridsched.metrics import makespan_s
+from gridsched.model.estimates import Estimates
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
+from gridsched.model.trace import Trace
+from gridsched.policy.base import Scheduler, Traits, check_choice, check_whole_number
+from gridsched.policy.decisions import Decision, Delegate
+from gridsched.policy.registry import entries, scheduler_class
+
+if TYPE_CHECKING:
+    from gridsched.engine.state import State
+
+
+def _energy_j(trace: Trace) -> float:
+    return trace_energy(trace).grid_total()
+
+
+#: What a trial is judged by; the least value wins.
+OBJECTIVES: dict[str, Callable[[Trace], float]] = {
+    "energy": _energy_j,
+    "makespan": makespan_s,
+    "energy_delay": lambda trace: _energy_j(trace) * makespan_s(trace),
+}
+
+#: Kinds of workload (the registry's "accepts") that a candidate must take.
+_WORKLOAD = "bag"
+
+
+class AutoBag(Scheduler):
+    """Try every bag scheduler on the tasks that are there, and follow the best one.
+
+    Parameters
+    ----------
+    objective : {"energy", "makespan", "energy_delay"}
+        What is to be least: energy [J], makespan [s], or their product [J s].
+    candidates : str, sequence of str or Scheduler, or None
+        Ids (a text may name several, separated by commas) or instances; None for all registered
+        bag schedulers that can act here, in the order of their ids.
+    max_tasks : int
+        Larger bags are tried on a selection of this many tasks (or one for each core, if that is
+        more), evenly spaced by size, because some candidates need cubic time.
+
+    Notes
+    -----
+    At the first submission each candidate runs on the reference driver: on the platform as it is
+    (hosts that are off stay off until the candidate switches them on), with the tasks submitted so
+    far as a bag. Tasks that arrive later, messages and true run times other than the estimates are
+    unknown to the trial. The candidate with the least objective takes over for the whole run, the
+    first one of equals. Where all tasks are submitted together, are at most `max_tasks`, and no
+    messages are simulated, the result is therefore the best candidate's, bit by bit.
+
+    References
+    ----------
+    .. [1] LECSA paper (004), section 6 (future work): "capable of choosing the best scheduling
+       algorithm depending of the input tasks configuration".
+    .. [2] J. R. Rice, "The algorithm selection problem", Advances in Computers 15, 1976.
+    """
+
+    traits: ClassVar[Traits] = Traits(
+        asked="start", replicates=True, may_cancel=True, powers_hosts=True, uses_rng=True,
+        platform_order_matters=True, delegates=True,
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        objective: str = "energy",
+        candidates: str | Sequence[str | Scheduler] | None = None,
+        max_tasks: int = 1000,
+    ) -> None:
+        self.objective = objective
+        self.candidates = candidates
+        self.max_tasks = max_tasks
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Take the registered classes along: another process may not know a user's own."""
+        return {**vars(self), "registered_": self._registered()}
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Check the parameters and find the candidates that can act here."""
+        check_choice("auto_bag", "objective", self.objective, OBJECTIVES)
+        check_whole_number("auto_bag", "max_tasks", self.max_tasks, 1)
+        self.system_ = system
+        self.rng_ = rng
+        self.able_ = self._able(system, rng)
+        self.scores_: dict[str, float] = {}
+
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Try all candidates and delegate to the best."""
+        most = max(self.max_tasks, int(self.system_.platform.cores.sum()))
+        ids, bag = trial_bag(state, most)
+        system = replace(self.system_, estimates=ChosenTasks(self.system_.estimates, ids))
+        hosts_off = np.flatnonzero(~state.is_on).tolist()
+        best, least = self.able_[0], math.inf
+        for candidate in self.able_:
+            score = self._score(candidate, system, bag, hosts_off)
+            self.scores_[repr(candidate)] = score
+            if score < least:
+                best, least = candidate, score
+        return [Delegate(best.clone())]
+
+    def _score(
+        self, candidate: Scheduler, system: System, bag: Tasks, hosts_off: list[int]
+    ) -> float:
+        """Objective of the candidate's run; infinite if it leaves tasks undone."""
+        controller = Controller(
+            system, bag, candidate.clone(), rng=copy.deepcopy(self.rng_), hosts_off=hosts_off
+        )
+        try:
+            return OBJECTIVES[self.objective](simulate(controller))
+        except IncompleteRun:
+            return math.inf
+
+    # ------------------------------------------------------------------ candidates
+
+    def _able(self, system: System, rng: np.random.Generator) -> list[Scheduler]:
+        """Candidates that can act here; one that was named and cannot is an error."""
+        able, reasons = [], []
+        for candidate in self._named() or [cls() for cls in self._registered()]:
+            try:
+                if not self.traits.covers(candidate.traits):
+                    raise InputError(f"auto_bag cannot follow {candidate!r}: see its traits.")
+                candidate.clone().prepare(system, copy.deepcopy(rng))
+            except InputError as error:
+                if self.candidates is not None:
+                    raise
+                reasons.append(str(error))
+            else:
+                able.append(candidate)
+        if not able:
+            raise InputError(f"auto_bag: no scheduler can act here. {' '.join(reasons)}")
+        return able
+
+    def _named(self) -> list[Scheduler]:
+        if self.candidates is None:
+            return []
+        names = self.candidates
+        if isinstance(names, str):
+            names = [name.strip() for name in names.split(",") if name.strip()]
+        legal = isinstance(names, list | tuple) and len(names)
+        if not legal or not all(isinstance(each, str | Scheduler) for each in names):
+            raise InputError(
+                f"Parameter 'candidates' of auto_bag is {self.candidates!r}; it must name at least "
+                "one scheduler, as 'wq,lecsa' or a list of ids or instances."
+            )
+        return [each if isinstance(each, Scheduler) else scheduler_class(each)() for each in names]
+
+    def _registered(self) -> list[type[Scheduler]]:
+        """All registered bag schedulers by id, those that delegate left out."""
+        known = getattr(self, "registered_", None)
+        if known is None:
+            ids = [entry.id for entry in entries() if _WORKLOAD in entry.accepts]
+            known = [cls for cls in map(scheduler_class, ids) if not cls.traits.delegates]
+        return known
+
+
+class ChosenTasks(Estimates):
+    """Estimates for some of the tasks, numbered anew from 0.
+
+    Parameters
+    ----------
+    whole : Estimates
+    ids : ndarray of int64, shape (chosen tasks,)
+        Their ids in `whole`.
+    """
+
+    def __init__(self, whole: Estimates, ids: NDArray[np.int64]) -> None:
+        self._whole = whole
+        self._ids = ids
+        self._id_list: list[int] = ids.tolist()
+
+    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+        """Estimated time to compute [s], shape (tasks, hosts)."""
+        return self._whole.etc(self._ids[np.asarray(tasks)], hosts, pstate)
+
+    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+        """Average power consumption [W], shape (tasks, hosts)."""
+        return self._whole.apc(self._ids[np.asarray(tasks)], hosts, pstate)
+
+    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each task can run on any of the hosts, shape (tasks,)."""
+        return self._whole.runnable(self._ids[np.asarray(tasks)], hosts)
+
+    def run_time(self, task: int, host: int, pstate: int) -> float:
+        """Estimated run time [s] of one task."""
+        return self._whole.run_time(self._id_list[task], host, pstate)
+
+    @property
+    def always_feasible(self) -> bool:
+        """Whether every task is known to run on every host."""
+        return self._whole.always_feasible
+
+    def host_groups(self, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.int64]:
+        """Number each host's group; hosts of one group take the same time for every task."""
+        return self._whole.host_groups(hosts, pstate)
+
+
+def trial_bag(state: State, most: int) -> tuple[NDArray[np.int64], Tasks]:
+    """Return the tasks submitted so far, at most `most`, as a bag that is submitted at time 0.
+
+    Returns
+    -------
+    ids : ndarray of int64
+        Their ids, ascending.
+    bag : Tasks
+        Where some are left out, the others are evenly spaced by size, the smallest and the largest
+        among them, and the heterogeneity stays that of all.
+    """
+    submitted = np.arange(len(state.tasks) - state.tasks_to_arrive)
+    bag = _chosen(state.tasks, submitted)
+    if len(submitted) <= most:
+        return submitted, bag
+    by_size = np.argsort(bag.flops, kind="stable")
+    spaced = np.round(np.linspace(0, len(submitted) - 1, most)).astype(np.int64)
+    ids = np.sort(by_size[spaced])
+    return ids, replace(_chosen(bag, ids), nominal_heterogeneity=bag.heterogeneity)
+
+
+def _chosen(tasks: Tasks, ids: NDArray[np.int64]) -> Tasks:
+    """Return some of the tasks, all submitted at time 0."""
+    columns: dict[str, Any] = {
+        name: value[ids] for name, value in vars(tasks).items() if isinstance(value, np.ndarray)
+    }
+    if tasks.input_files is not None:
+        columns["input_files"] = tuple(tasks.input_files[task] for task in ids.tolist())
+    return replace(tasks, **{**columns, "submit_time_s": np.zeros(len(ids))})

@@ -1,0 +1,90 @@
+"""What must hold for a scenario, once its files are read, before it is run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gridsched.errors import InputError
+from gridsched.model.platform import Platform
+from gridsched.spec.scenario import Scenario
+
+#: Every core is an actor or an object of the run; more would not fit into memory.
+MAX_CORES = 1_000_000
+MAX_MAPPING_EVENTS = 1e8
+
+
+def check_loaded(scenario: Scenario) -> None:
+    """Raise `InputError` where platform, tasks and options do not go together.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Loaded, with only the deployed hosts computing.
+    """
+    _check_network(scenario)
+    _check_energy(scenario.platform)
+    _check_cores(scenario.platform)
+    _check_mapping_events(scenario)
+
+
+def network_is_used(scenario: Scenario) -> bool:
+    """Whether inputs and results cross the platform's network."""
+    if scenario.network is None:
+        return scenario.tasks.has_bytes
+    return scenario.network == "platform"
+
+
+def _check_network(scenario: Scenario) -> None:
+    if scenario.driver == "reference" and scenario.network is None and scenario.tasks.has_bytes:
+        raise InputError(
+            f"{scenario.tasks.name}: its tasks have input or output bytes, and the reference "
+            "driver has no network. Use --driver simgrid, or leave the bytes out by --network none."
+        )
+    if not network_is_used(scenario):
+        return
+    if scenario.platform.master is None and scenario.deployment is None:
+        raise InputError(
+            f"{scenario.platform.name}: tasks with input or output bytes need a master. Give a "
+            "host the property role=master, or pass --deployment, or use --network none."
+        )
+    if scenario.tasks.files is not None:
+        raise InputError(
+            "Input files (--files) are staged over the clusters' uplinks by gridsched's own model; "
+            "use them with --network none."
+        )
+
+
+def _check_energy(platform: Platform) -> None:
+    bad = [host.name for host in platform.hosts if not host.has_energy]
+    if bad:
+        raise InputError(
+            f"{platform.name}: {len(bad)} hosts, the first is {bad[0]!r}, have no usable "
+            "wattage_per_state, so their energy is unknown; see 'gridsched platform check'."
+        )
+
+
+def _check_cores(platform: Platform) -> None:
+    most = int(platform.cores.max(initial=0))
+    if len(platform) * most > MAX_CORES:
+        raise InputError(
+            f"{platform.name}: {len(platform):,} hosts with up to {most:,} core(s) each; a run "
+            f"holds at most {MAX_CORES:,} cores."
+        )
+
+
+def _check_mapping_events(scenario: Scenario) -> None:
+    """Refuse a mapping interval that would be met too often to get through."""
+    interval, tasks, platform = scenario.mapping_interval_s, scenario.tasks, scenario.platform
+    if interval is None or not len(tasks):
+        return
+    fastest = np.nanmax(platform.speed, axis=1)
+    shortest = float(max(
+        tasks.flops.max() / fastest.max(),
+        tasks.flops.sum() / (fastest * platform.cores).sum(),
+        tasks.submit_time_s.max(),
+    ))  # fmt: skip
+    if shortest / interval > MAX_MAPPING_EVENTS:
+        raise InputError(
+            f"mapping_interval_s is {interval:g}: the run lasts at least {shortest:g} s, which is "
+            f"more than {MAX_MAPPING_EVENTS:g} mapping events. Choose a longer interval."
+        )

@@ -1,0 +1,299 @@
+"""Run a scenario with either driver and gather what came out."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import platform as machine
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gridsched import __version__
+from gridsched.energy import HostEnergy, relative_difference, trace_energy
+from gridsched.engine import Controller, reference
+from gridsched.engine.admission import check_policy
+from gridsched.errors import InputError
+from gridsched.metrics import summary
+from gridsched.model.seeds import random_stream
+from gridsched.model.trace import Trace
+from gridsched.platform_io.xml_writer import write_platform
+from gridsched.sim.request import SimulationOutcome, SimulationRequest
+from gridsched.spec.checks import check_loaded, network_is_used
+from gridsched.spec.scenario import Scenario, check_scenario, make_system
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What one run gave.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        With files loaded.
+    trace : Trace
+    plugin_j : dict of str to float, or None
+        Energy of each host by SimGrid's plugin [J]; None with the reference driver.
+    provenance : dict
+        Enough to repeat the run.
+    log : str
+        What SimGrid wrote on stderr.
+    timing : dict of str to float
+        Wall times [s].
+    links_j : dict of str to float, or None
+        Energy of each link with a power range by SimGrid's plugin [J]; None where no network is
+        simulated or no link has one. See `gridsched.sim.link_energy` for what it counts.
+    """
+
+    scenario: Scenario
+    trace: Trace
+    plugin_j: dict[str, float] | None
+    provenance: dict[str, Any]
+    log: str = ""
+    timing: dict[str, float] = field(default_factory=dict, compare=False)
+    links_j: dict[str, float] | None = None
+
+    @property
+    def energy_plugin_j(self) -> float:
+        """Plugin energy of the computing hosts [J]; nan with the reference driver."""
+        if self.plugin_j is None:
+            return float("nan")
+        return float(sum(self.plugin_j.get(h.name, 0.0) for h in self.trace.platform.hosts))
+
+    @cached_property
+    def energy(self) -> HostEnergy:
+        """Energy of each host by the model, integrated once for all who ask."""
+        return trace_energy(self.trace)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the metrics of the run, scheduler and plugin energy first."""
+        row = {"scheduler": self.scenario.scheduler_name, "energy_j": self.energy_plugin_j}
+        metrics = summary(self.trace, self.energy, self.scenario.window_s)
+        if self.plugin_j is None:
+            row["energy_j"] = metrics["energy_model_j"]
+        if self.links_j is not None:
+            row["energy_links_j"] = float(sum(self.links_j.values()))
+        return {**row, **metrics}
+
+
+def provenance_of(scenario: Scenario) -> dict[str, Any]:
+    """Return versions, inputs and seeds of a loaded scenario; wall times and dates stay out."""
+    scheduler = scenario.make_scheduler()
+    return {
+        "gridsched": __version__,
+        "python": machine.python_version(),
+        "numpy": np.__version__,
+        "platform": scenario.platform.name,
+        "workload": scenario.tasks.name,
+        "scheduler": scenario.scheduler_name,
+        "parameters": scheduler.parameters,
+        "seed": scenario.seed,
+        "replicate": scenario.replicate,
+        "driver": scenario.driver,
+        "network": "platform" if network_is_used(scenario) else "none",
+        "deployment": None if scenario.deployment is None else str(scenario.deployment),
+        "files": None if scenario.files is None else str(scenario.files),
+        "pstate": scenario.pstate,
+        "mapping_interval_s": scenario.mapping_interval_s,
+        "pending_slots": scenario.pending_slots,
+        "budget": None if scenario.budget is None else asdict(scenario.budget),
+        "horizon_s": scenario.horizon_s,
+        "charge_mapping_time": scenario.charge_mapping_time,
+        "hosts_off": list(scenario.hosts_off),
+        "cfg": list(scenario.cfg),
+        "log": list(scenario.log),
+        "heterogeneity": scenario.tasks.heterogeneity,
+        "heterogeneity_is_nominal": scenario.tasks.nominal_heterogeneity is not None,
+        "warnings": list(scenario.platform.warnings),
+        "command": " ".join(sys.argv),
+    }
+
+
+def run(scenario: Scenario) -> RunResult:
+    """Run one scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+
+    Returns
+    -------
+    RunResult
+
+    Raises
+    ------
+    InputError
+        If the scenario contradicts itself or a file cannot be read.
+    InvalidDecision, IncompleteRun
+        If the scheduler breaks its contract or leaves tasks undone.
+    SimulationError
+        If SimGrid refuses, crashes or disagrees.
+
+    Examples
+    --------
+    >>> from gridsched import Scenario, run
+    >>> result = run(Scenario("platforms/ex_a.xml", "examples/ex_a.csv", "lecsa"))
+    >>> result.summary()["makespan_s"]
+    100.0
+    """
+    began = time.perf_counter()
+    prepared = _prepared(scenario)
+    off = _host_ids(prepared)
+    provenance = provenance_of(prepared)
+    if prepared.driver == "reference":
+        trace, plugin_j, log, links_j = _run_reference(prepared, off), None, "", None
+    else:
+        outcome = _run_simgrid(prepared, off)
+        trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log
+        links_j = outcome.links_j
+    if trace.delegated_to:
+        provenance["delegated_to"] = trace.delegated_to
+    timing = {**trace.timing, "run_s": time.perf_counter() - began}
+    return RunResult(prepared, trace, plugin_j, provenance, log, timing, links_j)
+
+
+def check(scenario: Scenario) -> None:
+    """Find what is wrong with a scenario before its run, the scheduler's parameters included.
+
+    Raises
+    ------
+    InputError
+        As `run` would. What only SimGrid knows of (its options, its view of the platform) shows
+        in the run.
+    """
+    prepared = _prepared(scenario)
+    _host_ids(prepared)
+    rng = random_stream(prepared.seed, "scheduler", prepared.replicate)
+    system, scheduler = make_system(prepared), prepared.make_scheduler()
+    check_policy(scheduler, system, prepared.tasks)
+    scheduler.prepare(system, rng)
+
+
+def _prepared(scenario: Scenario) -> Scenario:
+    """Return the scenario checked, with its files read and only the deployed hosts computing."""
+    check_scenario(scenario)
+    loaded = scenario.loaded().deployed()
+    check_loaded(loaded)
+    return loaded
+
+
+def _host_ids(scenario: Scenario) -> tuple[int, ...]:
+    ids = {host.name: h for h, host in enumerate(scenario.platform.hosts)}
+    for name in scenario.hosts_off:
+        if name not in ids:
+            raise InputError(f"{scenario.platform.name}: no computing host is called {name!r}.")
+    return tuple(ids[name] for name in scenario.hosts_off)
+
+
+def _run_reference(scenario: Scenario, hosts_off: tuple[int, ...]) -> Trace:
+    controller = Controller(
+        make_system(scenario),
+        scenario.tasks,
+        scenario.make_scheduler(),
+        rng=random_stream(scenario.seed, "scheduler", scenario.replicate),
+        hosts_off=hosts_off,
+        stopwatch=time.perf_counter,
+    )
+    with _no_garbage_collection():
+        return reference.simulate(controller)
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Keep the collector from scanning 100,000 live records again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _run_simgrid(scenario: Scenario, hosts_off: tuple[int, ...]) -> SimulationOutcome:
+    from gridsched.sim.client import simulate
+
+    with _platform_file(scenario) as platform_file:
+        request = SimulationRequest(
+            system=make_system(scenario),
+            tasks=scenario.tasks,
+            scheduler=scenario.make_scheduler(),
+            seed=scenario.seed,
+            replicate=scenario.replicate,
+            platform_file=platform_file.resolve(),
+            deployment_file=(
+                None if scenario.deployment is None else Path(scenario.deployment).resolve()
+            ),
+            uses_network=network_is_used(scenario),
+            hosts_off=hosts_off,
+            way=scenario.way,
+            cfg=scenario.cfg,
+            log=scenario.log,
+            timeout_s=scenario.timeout_s,
+        )
+        return simulate(request)
+
+
+@contextlib.contextmanager
+def _platform_file(scenario: Scenario) -> Iterator[Path]:
+    """Give the platform as a SimGrid file; one that is written for the run goes with it."""
+    if scenario.platform_file is not None:
+        yield Path(scenario.platform_file)
+        return
+    with tempfile.TemporaryDirectory(prefix="gridsched-") as folder:
+        path = Path(folder) / "platform.xml"
+        write_platform(scenario.platform, path, command="gridsched run")
+        yield path
+
+
+def energy_check(result: RunResult) -> list[dict[str, Any]]:
+    """Compare plugin and model joules host by host.
+
+    Returns
+    -------
+    list of dict
+        For each host: ``host``, ``role``, ``plugin_j``, ``model_j`` [J] and
+        ``relative_difference``; then a row ``total`` of the computing hosts.
+
+    Raises
+    ------
+    InputError
+        If the run was not metered.
+    """
+    if result.plugin_j is None:
+        raise InputError("This run has no plugin energy; validate needs --driver simgrid.")
+    return compare_energy(result.trace, result.plugin_j, result.energy)
+
+
+def compare_energy(
+    trace: Trace, plugin_j: dict[str, float], energy: HostEnergy | None = None
+) -> list[dict[str, Any]]:
+    """Return the rows of `energy_check` for a trace and the plugin's joules by host name.
+
+    `energy` is the `trace_energy` of the trace, where the caller has it already.
+    """
+    energy = trace_energy(trace) if energy is None else energy
+    metered = [
+        (name, role, plugin_j[name], model)
+        for name, role, model in zip(
+            energy.names, energy.roles, energy.total_j.tolist(), strict=True
+        )
+        if name in plugin_j
+    ]
+    computing = [row for row in metered if row[1] == "computing"]
+    plugin_total = float(sum(row[2] for row in computing))
+    model_total = float(sum(row[3] for row in computing))
+    metered.append(("total", "computing", plugin_total, model_total))
+    names, roles, plugin, model = zip(*metered, strict=True)
+    columns = {
+        "host": names, "role": roles, "plugin_j": plugin, "model_j": model,
+        "relative_difference": relative_difference(plugin, model).tolist(),
+    }  # fmt: skip
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -1,0 +1,373 @@
+"""A study: axes, replicates and claims, declared in one TOML file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from gridsched.errors import InputError, did_you_mean
+from gridsched.spec.canonical import canonical_text, file_digest, run_id_of
+from gridsched.spec.run_filter import run_filter
+from gridsched.spec.study_axes import (
+    SECTIONS,
+    Axis,
+    combinations,
+    exclusions,
+    group_axes,
+    in_running_order,
+    list_axes,
+    makes_system,
+    path_of,
+    section_model,
+    section_values,
+)
+from gridsched.spec.study_checks import check_results
+from gridsched.spec.study_document import StudyDocument, parse_document, read_document
+from gridsched.spec.study_schedulers import StudyScheduler, load_policies, read_schedulers
+from gridsched.spec.study_sections import LATER_SETTINGS, SYSTEM_GENERATORS
+
+#: Keys of the sections that name files.
+_FILE_KEYS = ("file", "files", "table", "join", "deployment")
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file that a study reads: its name, where it lies, and the SHA-256 of its content."""
+
+    name: str
+    path: Path
+    sha256: str
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """How a scenario names it."""
+        return {"name": self.name, "sha256": self.sha256}
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRun:
+    """One run of a study.
+
+    Attributes
+    ----------
+    run_id : str
+        Hash of the scenario and of the version of gridsched's results.
+    axes : dict
+        Value of each axis, the scheduler's label and the replicate.
+    canonical : str
+        The whole scenario as JSON; files are named by content.
+    """
+
+    run_id: str
+    axes: dict[str, Any]
+    canonical: str
+
+    @property
+    def scenario(self) -> dict[str, Any]:
+        """The scenario as a dict; `ScenarioMaker` makes a `Scenario` of it."""
+        return json.loads(self.canonical)
+
+
+class Study:
+    """What a study file declares; make one by `from_file`, `from_text` or `shipped`.
+
+    Parameters
+    ----------
+    document : StudyDocument
+        The parsed file.
+    inputs : mapping, optional
+        Where files that it names lie, if not beside it.
+
+    Attributes
+    ----------
+    name, title, source : str
+    seed, replicates : int
+    axes : tuple of Axis
+        Everything that varies, except the replicates, in running order.
+    schedulers : tuple of StudyScheduler
+    metrics : tuple of str
+        The metrics that the report shows; all of them where the file names none.
+    baseline : str or None
+        Label of the scheduler that the others are compared with.
+    claims : tuple of Claim
+    figures : tuple of DeclaredFigure
+        What the report draws instead of its usual figures.
+    report_where : dict
+        Axis -> values of the runs that the report's tables and figures, and the claims, are of.
+    timeout_s : float or None
+        Wall time after which a run is ended [s].
+    inputs : dict of str to InputFile
+        Files it reads, by the name in the study file.
+    """
+
+    def __init__(self, document: StudyDocument, inputs: Mapping[str, Path] | None = None) -> None:
+        self.document = document
+        content = document.content
+        self.name, self.title, self.source = content.name, content.title, content.source
+        self.seed, self.replicates = content.seed, content.replicates
+        self.timeout_s = content.timeout_s
+        self.inputs: dict[str, InputFile] = {}
+        self._given = inputs
+        policies = [self._input(("policies",), name).path for name in content.policies]
+        self.schedulers: tuple[StudyScheduler, ...] = read_schedulers(
+            document, load_policies(policies)
+        )
+        groups = tuple(group_axes(document))
+        self.axes = in_running_order(
+            (*groups, *list_axes(document, groups), _scheduler_axis(self.schedulers))
+        )
+        self._excluded = exclusions(document, self.axes)
+        self._sections = [_SectionTexts(self, section) for section in SECTIONS]
+        self._is_wanted = self._only()
+        results = check_results(document, self.axes, self.schedulers)
+        self.metrics, self.baseline = results.metrics, results.baseline
+        self.claims, self.figures = results.claims, results.figures
+        self.report_where = results.where
+        for section in self._sections:
+            section.check()
+        if self.n_runs == 0:
+            key = "exclude" if content.only is None else "only"
+            document.refuse((key,), "leaves no run.")
+
+    # ------------------------------------------------------------------ making one
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Study:
+        """Read a study file; files it names are looked for beside it.
+
+        Raises
+        ------
+        InputError
+            Naming file, line and key.
+        """
+        return cls(read_document(Path(path)))
+
+    @classmethod
+    def from_text(cls, text: str, path: str | Path = "study.toml") -> Study:
+        """Read a study from the text of a file that would lie at `path`."""
+        return cls(parse_document(text, str(path)))
+
+    @classmethod
+    def shipped(cls, name: str) -> Study:
+        """Return a study that comes with gridsched.
+
+        Raises
+        ------
+        InputError
+            If there is none of that name.
+        """
+        folder = studies_folder()
+        names = sorted(path.stem for path in folder.glob("*.toml"))
+        if name not in names:
+            raise InputError(
+                f"No study {name!r}. {did_you_mean(name, names)}Give a file, or one that comes "
+                f"with gridsched: {', '.join(names)}."
+            )
+        return cls.from_file(folder / f"{name}.toml")
+
+    @classmethod
+    def find(cls, name: str) -> Study:
+        """Return the study of a file, or the shipped one of that name."""
+        path = Path(name)
+        if path.suffix == ".toml" or path.exists() or path.name != name:
+            return cls.from_file(path)
+        return cls.shipped(name)
+
+    def with_replicates(self, replicates: int) -> Study:
+        """Return the same study with another number of replicates.
+
+        Raises
+        ------
+        InputError
+            If it is less than 1.
+        """
+        if replicates < 1:
+            raise InputError(f"{replicates} replicates; at least 1 is legal.")
+        content = self.document.content.model_copy(update={"replicates": replicates})
+        paths = {name: file.path for name, file in self.inputs.items()}
+        return Study(replace(self.document, content=content), paths)
+
+    # ------------------------------------------------------------------ its runs
+
+    @cached_property
+    def n_runs(self) -> int:
+        """Number of runs."""
+        if self._is_wanted is not None:
+            return sum(1 for _ in self._chosen(None))
+        if not self._excluded:
+            return _product(len(axis.values) for axis in self.axes) * self.replicates
+        kept = sum(not self._is_excluded(levels) for levels in combinations(self.axes))
+        return kept * self.replicates
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """Names of the axes, ``replicate`` last."""
+        return (*(axis.name for axis in self.axes), "replicate")
+
+    def scenarios(
+        self, is_meant: Callable[[Mapping[str, Any]], bool] | None = None
+    ) -> Iterator[StudyRun]:
+        """Yield the runs, one replicate after the other, schedulers changing fastest.
+
+        Parameters
+        ----------
+        is_meant : callable, optional
+            Told the axis values of a run; says whether to yield it (see `run_filter`).
+        """
+        names = [axis.name for axis in self.axes]
+        platform, workload, settings = self._sections
+        scheduler = [canonical_text(self._scheduler_section(each)) for each in self.schedulers]
+        at = names.index("scheduler")
+        for levels, axes in self._chosen(is_meant):
+            text = (
+                f'{{"platform":{platform.text(levels)},"replicate":{axes["replicate"]},'
+                f'"scheduler":{scheduler[levels[at]]},"seed":{self.seed},'
+                f'"settings":{settings.text(levels)},"workload":{workload.text(levels)}}}'
+            )
+            yield StudyRun(run_id_of(text), axes, text)
+
+    def _chosen(
+        self, is_meant: Callable[[Mapping[str, Any]], bool] | None
+    ) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
+        """Yield levels and axis values of the runs, in order."""
+        for replicate in range(self.replicates):
+            for levels in combinations(self.axes):
+                if self._excluded and self._is_excluded(levels):
+                    continue
+                axes = {
+                    axis.name: axis.values[k] for axis, k in zip(self.axes, levels, strict=True)
+                }
+                axes["replicate"] = replicate
+                if all(each is None or each(axes) for each in (self._is_wanted, is_meant)):
+                    yield levels, axes
+
+    def _only(self) -> Callable[[Mapping[str, Any]], bool] | None:
+        """Return what the key ``only`` says of runs; None without it."""
+        text = self.document.content.only
+        if text is None:
+            return None
+        try:
+            is_wanted = run_filter(text, self.axis_names, "is")
+            for axes in combinations(self.axes):  # shows what cannot be compared
+                is_wanted({a.name: a.values[k] for a, k in zip(self.axes, axes, strict=True)}
+                          | {"replicate": 0})  # fmt: skip
+        except InputError as error:
+            self.document.refuse(("only",), str(error))
+        return is_wanted
+
+    def _is_excluded(self, levels: tuple[int, ...]) -> bool:
+        values = {axis.name: axis.values[k] for axis, k in zip(self.axes, levels, strict=True)}
+        return any(
+            all(values[name] in wanted for name, wanted in rule.items()) for rule in self._excluded
+        )
+
+    def _scheduler_section(self, scheduler: StudyScheduler) -> dict[str, Any]:
+        section = {"id": scheduler.id, "parameters": dict(scheduler.parameters)}
+        if scheduler.policy is not None:
+            section["policy"] = self.inputs[self._policy_key(scheduler.policy)].reference
+        return section
+
+    def _policy_key(self, name: str) -> str:
+        return next(key for key in self.document.content.policies if Path(key).name == name)
+
+    # ------------------------------------------------------------------ reading it
+
+    def _input(self, path: tuple[str | int, ...], name: Any) -> InputFile:
+        """Return the file that a key names, read once."""
+        if not isinstance(name, str):
+            self.document.refuse(path, "must be the name of a file.")
+        if name not in self.inputs:
+            where = Path(self.document.path).resolve().parent / name
+            if self._given is not None and name in self._given:
+                where = self._given[name]
+            try:
+                self.inputs[name] = InputFile(Path(name).name, where, file_digest(where))
+            except InputError as error:
+                self.document.refuse(path, f"is {name!r}: {error}")
+        return self.inputs[name]
+
+
+class _SectionTexts:
+    """The canonical texts of one section for every combination of the axes that change it."""
+
+    def __init__(self, study: Study, section: str) -> None:
+        self._study, self._section = study, section
+        self._axes = [k for k, axis in enumerate(study.axes) if section in axis.sections]
+        self._texts: dict[tuple[int, ...], str] = {}
+
+    def text(self, levels: tuple[int, ...]) -> str:
+        """Return the section's text for a combination."""
+        key = tuple(levels[k] for k in self._axes)
+        if key not in self._texts:
+            self._texts[key] = self._resolve(key)
+        return self._texts[key]
+
+    def check(self) -> None:
+        """Resolve every combination, so that all of the file is checked before the first run."""
+        axes = self._study.axes
+        for key in combinations([axes[k] for k in self._axes]):
+            self._texts[key] = self._resolve(key)
+
+    def _resolve(self, key: tuple[int, ...]) -> str:
+        document = self._study.document
+        values = dict(section_values(document, self._section))
+        paths = {name: path_of(document, self._section, name) for name in values}
+        for k, level in zip(self._axes, key, strict=True):
+            axis = self._study.axes[k]
+            for (section, name), value in axis.changes[level].items():
+                if section == self._section:
+                    values[name] = value
+                    is_group = axis.name in document.content.group
+                    where = (name,) if section == "settings" else (section, name)
+                    paths[name] = (*axis.paths[level], *where) if is_group else axis.paths[level]
+        model = section_model(document, self._section, values)
+        default = () if self._section == "settings" else (self._section,)
+        checked = document.check(model, values, lambda name: paths.get(name, (*default, name)))
+        resolved = checked.model_dump(exclude_defaults=self._section != "settings")
+        if self._section == "settings":
+            self._check_settings(resolved, paths)
+        if resolved.get("generator") in SYSTEM_GENERATORS:
+            self._check_system(resolved)
+        for name in resolved:
+            if (name in _FILE_KEYS or name.endswith("_csv")) and resolved[name] is not None:
+                resolved[name] = self._study._input(paths[name], resolved[name]).reference
+        return canonical_text(resolved)
+
+    def _check_system(self, resolved: dict[str, Any]) -> None:
+        values = {key: each for key, each in resolved.items() if key != "generator"}
+        try:
+            SYSTEM_GENERATORS[resolved["generator"]](**values)
+        except InputError as error:
+            self._study.document.refuse((self._section,), f"contradicts itself: {error}")
+
+    def _check_settings(self, resolved: dict[str, Any], paths: Mapping[str, tuple]) -> None:
+        for name in LATER_SETTINGS:
+            if resolved[name] is None:
+                del resolved[name]  # stored runs of earlier versions keep their ids
+        document = self._study.document
+        if resolved["mapping_interval_s"] is not None and makes_system(document):
+            document.refuse(
+                paths["mapping_interval_s"], "belongs into [workload], whose generator sets it."
+            )
+
+
+def studies_folder() -> Path:
+    """Return the folder of the studies that come with gridsched."""
+    return Path(str(resources.files("gridsched") / "studies"))
+
+
+def _scheduler_axis(schedulers: tuple[StudyScheduler, ...]) -> Axis:
+    labels = tuple(each.label for each in schedulers)
+    return Axis("scheduler", labels, ({},) * len(labels), tuple(each.path for each in schedulers))
+
+
+def _product(numbers: Iterator[int]) -> int:
+    result = 1
+    for number in numbers:
+        result *= number
+    return result

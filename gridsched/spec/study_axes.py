@@ -1,0 +1,299 @@
+"""What varies in a study: lists, named groups, schedulers; and what is excluded."""
+
+from __future__ import annotations
+
+import itertools
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from gridsched.errors import InputError, did_you_mean
+from gridsched.spec.study_document import StudyDocument, key_name, shown_value
+from gridsched.spec.study_sections import (
+    SYSTEM_GENERATORS,
+    WORKLOAD_GENERATORS,
+    NoPlatform,
+    PlatformFile,
+    PlatformTable,
+    Settings,
+    WorkloadFile,
+)
+
+#: Sections that keys and groups can set; those of `Settings` stand at the top of the file.
+SECTIONS = ("platform", "workload", "settings")
+#: Generators of each section by name; a file needs none.
+GENERATORS: dict[str, dict[str, type[BaseModel]]] = {
+    "platform": {"table": PlatformTable},
+    "workload": WORKLOAD_GENERATORS,
+}
+_FILES: dict[str, type[BaseModel]] = {"platform": PlatformFile, "workload": WorkloadFile}
+_RESERVED = ("scheduler", "replicate", "run_id", "status", "error", "scenario", "provenance")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One thing that varies.
+
+    Attributes
+    ----------
+    name : str
+        ``workload.heterogeneity``, the name of a group, or ``scheduler``.
+    values : tuple
+        What stands in the results: values, names of a group's levels, labels of schedulers.
+    changes : tuple of dict
+        For each value the keys it sets: (section, key) -> value.
+    paths : tuple
+        For each value where it stands in the file.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    changes: tuple[Mapping[tuple[str, str], Any], ...]
+    paths: tuple[tuple[str | int, ...], ...]
+
+    @property
+    def sections(self) -> frozenset[str]:
+        """The sections it changes."""
+        return frozenset(section for change in self.changes for section, _ in change)
+
+
+def section_values(document: StudyDocument, section: str) -> dict[str, Any]:
+    """Return a section's keys as written; a text or list of texts is the section's file."""
+    if section == "settings":
+        return document.settings
+    raw = getattr(document.content, section)
+    if isinstance(raw, str | tuple):
+        return {"file": raw}
+    if not isinstance(raw, dict):
+        document.refuse((section,), f"is {shown_value(raw)}; a file's name or a table is legal.")
+    return raw
+
+
+def path_of(document: StudyDocument, section: str, key: str) -> tuple[str, ...]:
+    """Return where a key of a section stands in the file."""
+    if section == "settings":
+        return (key,)
+    whole = not isinstance(getattr(document.content, section), dict)
+    return (section,) if whole else (section, key)
+
+
+def section_model(document: StudyDocument, section: str, values: Mapping[str, Any]) -> Any:
+    """Return the model of a section: that of its generator, or that of a file."""
+    if section == "settings":
+        return Settings
+    if section == "platform" and makes_system(document):
+        if values:
+            document.refuse(
+                ("platform",), "is not legal: the workload's generator makes the platform, too."
+            )
+        return NoPlatform
+    known = GENERATORS[section]
+    if "generator" not in values:
+        if "file" in values:
+            return _FILES[section]
+        document.refuse(
+            (section,), f"needs file, or generator ({', '.join(known)}) with its parameters."
+        )
+    name = values["generator"]
+    if not isinstance(name, str) or name not in known:
+        document.refuse(
+            (section, "generator"),
+            f"is {shown_value(name)}. {did_you_mean(str(name), known)}Legal: {', '.join(known)}.",
+        )
+    return known[name]
+
+
+def makes_system(document: StudyDocument) -> bool:
+    """Whether the workload's generator makes the platform, too."""
+    workload, groups = document.content.workload, document.content.group
+    levels = [level for group in groups.values() for level in group.values()]
+    names = [
+        each["generator"]
+        for each in (workload, *(level.get("workload") for level in levels))
+        if isinstance(each, dict) and isinstance(each.get("generator"), str)
+    ]
+    of_systems = [name in SYSTEM_GENERATORS for name in names]
+    if any(of_systems) and not all(of_systems):
+        document.refuse(
+            ("workload", "generator"),
+            f"varies between generators that make their platform ({', '.join(SYSTEM_GENERATORS)}) "
+            "and others; make two studies of it.",
+        )
+    return any(of_systems)
+
+
+def depth_of_type(annotation: Any) -> int:
+    """Return how deep lists nest in a field's type: 0 for a number, 1 for a tuple of them."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    deepest = max((depth_of_type(each) for each in arguments), default=0)
+    if origin is tuple:
+        return 1 + deepest
+    return deepest if origin in (typing.Union, types.UnionType, typing.Annotated) else 0
+
+
+def depth_of_value(value: Any) -> int:
+    """Return how deep lists nest in a value; 0 where it is none."""
+    if not isinstance(value, tuple):
+        return 0
+    return 1 + max(map(depth_of_value, value), default=0)
+
+
+def list_axes(document: StudyDocument, groups: typing.Sequence[Axis]) -> Iterator[Axis]:
+    """Yield the axes that lists make, section by section; `groups` vary other keys."""
+    grouped = {key: axis.name for axis in groups for change in axis.changes for key in change}
+    for section in SECTIONS:
+        values = section_values(document, section)
+        first = {key: each for axis in groups for (at, key), each in axis.changes[0].items()
+                 if at == section}  # fmt: skip
+        model = section_model(document, section, {**values, **first})
+        for key, value in values.items():
+            field = model.model_fields.get(key)
+            depth = depth_of_type(field.annotation) if field is not None else 0
+            if field is None or depth_of_value(value) <= depth:
+                continue
+            path = path_of(document, section, key)
+            check_values(document, path, value)
+            if (section, key) in grouped:
+                document.refuse(path, f"varies in group {grouped[section, key]!r} already.")
+            name = key if section == "settings" else f"{section}.{key}"
+            yield Axis(
+                section if key == "file" else name,
+                value,
+                tuple({(section, key): each} for each in value),
+                tuple((*path, k) for k in range(len(value))),
+            )
+
+
+def check_values(document: StudyDocument, path: tuple, values: tuple[Any, ...]) -> None:
+    """Refuse an axis without values, or with one twice."""
+    if not values:
+        document.refuse(path, "is an axis without values; give at least one.")
+    for k, value in enumerate(values):
+        if value in values[:k]:
+            document.refuse((*path, k), f"is {shown_value(value)}, which the axis has already.")
+
+
+def group_axes(document: StudyDocument) -> Iterator[Axis]:
+    """Yield the axes of the named groups."""
+    taken: set[tuple[str, str]] = set()
+    for name, levels in document.content.group.items():
+        path = ("group", name)
+        if name in _RESERVED or "." in name:
+            document.refuse(path, f"is no legal name; not legal: {', '.join(_RESERVED)}, dots.")
+        check_values(document, path, tuple(levels))
+        changes = tuple(_level(document, (*path, label), levels[label]) for label in levels)
+        for label, change in zip(levels, changes, strict=True):
+            for key in change:
+                if key in taken:
+                    document.refuse(
+                        (*path, label), f"sets {'.'.join(key)}, which another group varies, too."
+                    )
+        taken |= {key for change in changes for key in change}
+        yield Axis(name, tuple(levels), changes, tuple((*path, label) for label in levels))
+
+
+def _level(document: StudyDocument, path: tuple, raw: dict[str, Any]) -> dict:
+    """Return the keys that a level of a group sets."""
+    change: dict[tuple[str, str], Any] = {}
+    for key, value in raw.items():
+        if key in Settings.model_fields:
+            change["settings", key] = value
+        elif key in ("platform", "workload"):
+            values = value if isinstance(value, dict) else {"file": value}
+            change.update({(key, inner): each for inner, each in values.items()})
+        else:
+            legal = ("platform", "workload", *Settings.model_fields)
+            document.refuse(
+                (*path, key),
+                f"cannot be set by a group. {did_you_mean(key, legal)}Legal: {', '.join(legal)}.",
+            )
+    if not change:
+        document.refuse(path, "sets nothing.")
+    return change
+
+
+def full_name(name: str, names: typing.Collection[str]) -> str:
+    """Return the axis that a name means: its own, or its last part where that is unique.
+
+    Raises
+    ------
+    InputError
+        If there is none, or several.
+    """
+    if name in names:
+        return name
+    found = [each for each in names if each.rpartition(".")[2] == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InputError(f"{name!r} may mean {' or '.join(found)}; write it in full.")
+    raise InputError(
+        f"{name!r} is no axis of this study. {did_you_mean(name, names)}Axes: {', '.join(names)}."
+    )
+
+
+def exclusions(
+    document: StudyDocument, axes: typing.Sequence[Axis]
+) -> list[dict[str, tuple[Any, ...]]]:
+    """Return the exclusions: axis -> values; a run that matches all of one is left out."""
+    values_of = {axis.name: axis.values for axis in axes}
+    rules = []
+    for k, raw in enumerate(document.content.exclude):
+        if not raw:
+            document.refuse(("exclude", k), "is empty; name at least one axis and its values.")
+        rules.append(axis_values(document, ("exclude", k), raw, values_of))
+    return rules
+
+
+def axis_values(
+    document: StudyDocument, path: tuple, raw: Mapping[str, Any], values_of: Mapping[str, tuple]
+) -> dict[str, tuple[Any, ...]]:
+    """Return a table of axis -> value or values with full names and tuples, checked."""
+    rule: dict[str, tuple[Any, ...]] = {}
+    for name, value in _flat(raw):
+        try:
+            axis = full_name(name, values_of)
+        except InputError as error:
+            document.refuse((*path, *name.split(".")), f"is wrong: {error}")
+        legal = values_of[axis]
+        wanted = (value,) if value in legal or not isinstance(value, tuple) else value
+        for each in wanted:
+            if each not in legal:
+                shown = ", ".join(shown_value(choice) for choice in legal)
+                document.refuse(
+                    (*path, *name.split(".")),
+                    f"is {shown_value(each)}; {key_name((axis,))} has the values {shown}.",
+                )
+        rule[axis] = tuple(wanted)
+    return rule
+
+
+def _flat(raw: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in raw.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def in_running_order(axes: typing.Iterable[Axis]) -> tuple[Axis, ...]:
+    """Return axes so that a platform, then a workload, serves as many consecutive runs as can be.
+
+    Those that change the platform come first; schedulers last.
+    """
+
+    def rank(axis: Axis) -> int:
+        if axis.name == "scheduler":
+            return 3
+        return 0 if "platform" in axis.sections else 1 if "workload" in axis.sections else 2
+
+    return tuple(sorted(axes, key=rank))
+
+
+def combinations(axes: typing.Sequence[Axis]) -> Iterator[tuple[int, ...]]:
+    """Yield the index of each axis' value for every combination."""
+    return itertools.product(*(range(len(axis.values)) for axis in axes))

@@ -1,0 +1,123 @@
+"""Checks of what a study file says of results: metrics, baseline, claims, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gridsched.analysis.derived import DERIVED_METRICS
+from gridsched.campaign.measure import UTILITY_METRICS, metric_names
+from gridsched.errors import did_you_mean
+from gridsched.spec.study_axes import Axis, axis_values, makes_system
+from gridsched.spec.study_claims import study_claims
+from gridsched.spec.study_document import Claim, DeclaredFigure, StudyDocument
+from gridsched.spec.study_schedulers import StudyScheduler
+
+
+@dataclass(frozen=True)
+class ResultKeys:
+    """What a study says of its results, checked.
+
+    Attributes
+    ----------
+    metrics : tuple of str
+        The metrics that the report shows.
+    baseline : str or None
+    claims : tuple of Claim
+    figures : tuple of DeclaredFigure
+    where : dict
+        Axis -> values of the runs that tables, figures and claims are of.
+    """
+
+    metrics: tuple[str, ...]
+    baseline: str | None
+    claims: tuple[Claim, ...]
+    figures: tuple[DeclaredFigure, ...]
+    where: Mapping[str, tuple[Any, ...]]
+
+
+def check_results(
+    document: StudyDocument, axes: Sequence[Axis], schedulers: Sequence[StudyScheduler]
+) -> ResultKeys:
+    """Return what a study says of results.
+
+    Raises
+    ------
+    InputError
+        Naming the key at fault.
+    """
+    content = document.content
+    measured = metric_names() + (UTILITY_METRICS if makes_system(document) else ())
+    known = (*measured, *DERIVED_METRICS)
+    for k, name in enumerate(content.metrics):
+        _check_metric(document, ("metrics", k), name, known)
+    labels = [scheduler.label for scheduler in schedulers]
+    families = list(dict.fromkeys(scheduler.family for scheduler in schedulers))
+    if content.baseline is not None:
+        _check_label(document, ("baseline",), content.baseline, labels)
+    values_of = {axis.name: axis.values for axis in axes}
+    claims = study_claims(document)
+    for k, claim in claims:
+        _check_claim(document, ("claims", k), claim, known, [*labels, *families], values_of)
+    for k, figure in enumerate(content.figures):
+        _check_figure(document, ("figures", k), figure, known, families)
+    names = [figure.name for figure in content.figures]
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            document.refuse(("figures", k, "name"), f"is {name!r}, which another figure has.")
+    return ResultKeys(
+        content.metrics or measured,
+        content.baseline,
+        tuple(claim for _, claim in claims),
+        content.figures,
+        axis_values(document, ("report", "where"), content.report.where, values_of),
+    )
+
+
+def _check_claim(
+    document: StudyDocument,
+    path: tuple,
+    claim: Claim,
+    known: tuple[str, ...],
+    labels: list[str],
+    values_of: Mapping[str, tuple],
+) -> None:
+    _check_metric(document, (*path, "metric"), claim.metric, known)
+    if claim.against_metric is not None:
+        _check_metric(document, (*path, "against_metric"), claim.against_metric, known)
+    if claim.variant:
+        _check_metric(document, (*path, "variant"), claim.variant.split()[1], known)
+    if claim.scheduler is not None:
+        _check_label(document, (*path, "scheduler"), claim.scheduler, labels)
+    axis_values(document, (*path, "where"), claim.where, values_of)
+    axis_values(document, (*path, "against_where"), claim.against_where, values_of)
+
+
+def _check_figure(
+    document: StudyDocument,
+    path: tuple,
+    figure: DeclaredFigure,
+    known: tuple[str, ...],
+    families: list[str],
+) -> None:
+    _check_metric(document, (*path, "metric"), figure.metric, known)
+    if figure.limit is not None:
+        _check_metric(document, (*path, "limit"), figure.limit, known)
+    for k, family in enumerate(figure.schedulers):
+        _check_label(document, (*path, "schedulers", k), family, families)
+
+
+def _check_metric(document: StudyDocument, path: tuple, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        document.refuse(
+            path, f"is {name!r}. {did_you_mean(name, known)}Metrics: {', '.join(known)}."
+        )
+
+
+def _check_label(document: StudyDocument, path: tuple, label: str, labels: list[str]) -> None:
+    if label not in labels:
+        legal = list(dict.fromkeys(labels))
+        document.refuse(
+            path, f"is {label!r}. {did_you_mean(label, legal)}Schedulers: {', '.join(legal)}."
+        )

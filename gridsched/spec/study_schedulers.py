@@ -1,0 +1,184 @@
+"""The schedulers of a study: ids with parameters, lists as axes, and the user's own policies."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+
+from gridsched.errors import GridschedError, InputError, did_you_mean
+from gridsched.policy.registry import make_scheduler, scheduler_class
+from gridsched.spec.study_axes import check_values, depth_of_value
+from gridsched.spec.study_document import StudyDocument, shown_value
+
+#: Keys of a scheduler's table beside its parameters.
+_OWN_KEYS = ("id", "label")
+#: More labels than this are shown by family.
+_MOST_LABELS = 12
+
+
+@dataclass(frozen=True)
+class StudyScheduler:
+    """One scheduler of a study.
+
+    Attributes
+    ----------
+    label : str
+        What stands in the results: the id, with the parameters that vary.
+    id : str
+    parameters : dict
+        All of them, defaults included.
+    policy : str or None
+        Name of the file it comes from, if it is none of gridsched's.
+    path : tuple
+        Where it stands in the study file.
+    family : str
+        The label without the parameters that vary.
+    varied : dict
+        Those parameters.
+    """
+
+    label: str
+    id: str
+    parameters: Mapping[str, Any]
+    policy: str | None
+    path: tuple[str | int, ...]
+    family: str = ""
+    varied: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_schedulers(
+    document: StudyDocument, policies: Mapping[str, ModuleType]
+) -> tuple[StudyScheduler, ...]:
+    """Return the schedulers of a study; `policies` are its own modules by file name."""
+    raw = document.content.schedulers
+    entries = raw if isinstance(raw, tuple) else (raw,)
+    if not entries:
+        document.refuse(("schedulers",), "is an axis without values; give at least one.")
+    found: list[StudyScheduler] = []
+    for k, entry in enumerate(entries):
+        path = ("schedulers", k) if isinstance(raw, tuple) else ("schedulers",)
+        for each in _variants(document, path, entry, policies):
+            if each.label in [other.label for other in found]:
+                document.refuse(path, f"names {each.label!r} again; give it another label.")
+            found.append(each)
+    return tuple(found)
+
+
+def scheduler_texts(schedulers: Sequence[StudyScheduler]) -> list[str]:
+    """Return the labels; of more than a dozen, each family's in one text."""
+    if len(schedulers) <= _MOST_LABELS:
+        return [each.label for each in schedulers]
+    families: dict[str, list[StudyScheduler]] = {}
+    for each in schedulers:
+        families.setdefault(each.family, []).append(each)
+    return [_family_text(family, variants) for family, variants in families.items()]
+
+
+def _family_text(family: str, variants: Sequence[StudyScheduler]) -> str:
+    names = list(dict.fromkeys(name for each in variants for name in each.varied))
+    parts = []
+    for name in names:
+        values = dict.fromkeys(each.varied[name] for each in variants if name in each.varied)
+        parts.append(f"{name}={', '.join(map(str, values))}")
+    return f"{family}({'; '.join(parts)})" if parts else family
+
+
+def _variants(
+    document: StudyDocument, path: tuple, entry: Any, policies: Mapping[str, ModuleType]
+) -> Iterator[StudyScheduler]:
+    table = {"id": entry} if isinstance(entry, str) else entry
+    if not isinstance(table, dict) or not isinstance(table.get("id"), str):
+        document.refuse(path, f"is {shown_value(entry)}; an id or a table with an id is legal.")
+    label = table.get("label", table["id"])
+    if not isinstance(label, str) or not label:
+        document.refuse((*path, "label"), f"is {shown_value(label)}; a text is legal.")
+    try:
+        cls = scheduler_class(table["id"])
+    except InputError as error:
+        document.refuse((*path, "id"), f"is wrong: {error}")
+    legal = cls.parameter_defaults()
+    given = {key: value for key, value in table.items() if key not in _OWN_KEYS}
+    for key in given:
+        if key not in legal:
+            hint, shown = did_you_mean(key, legal), ", ".join(legal) or "none"
+            complaint = f"is no parameter of {table['id']}. {hint}Legal: {shown}."
+            document.refuse((*path, key), complaint)
+    varying = {
+        key: value
+        for key, value in given.items()
+        if isinstance(value, tuple) and depth_of_value(value) > depth_of_value(legal[key])
+    }
+    for key, values in varying.items():
+        check_values(document, (*path, key), values)
+    policy = next(
+        (name for name, module in policies.items() if module.__name__ == cls.__module__), None
+    )
+    for chosen in itertools.product(*varying.values()):
+        values = {**given, **dict(zip(varying, chosen, strict=True))}
+        parts = [f"{key}={value}" for key, value in zip(varying, chosen, strict=True)]
+        yield StudyScheduler(
+            f"{label}({', '.join(parts)})" if parts else label,
+            table["id"],
+            _all_parameters(document, path, table["id"], values),
+            policy,
+            path,
+            label,
+            dict(zip(varying, chosen, strict=True)),
+        )
+
+
+def _all_parameters(
+    document: StudyDocument, path: tuple, id: str, values: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    try:
+        return make_scheduler(id, values).parameters
+    except (GridschedError, TypeError, ValueError) as error:
+        document.refuse(path, f"cannot be made: {error}")
+
+
+def load_policies(paths: Sequence[Path]) -> dict[str, ModuleType]:
+    """Import files that `register` schedulers of the user's own.
+
+    They are sent to the simulating processes by value, so that these need not find the files.
+
+    Raises
+    ------
+    InputError
+        If one cannot be imported.
+    """
+    modules: dict[str, ModuleType] = {}
+    for path in paths:
+        name = path.stem
+        present = sys.modules.get(name)
+        if present is not None and getattr(present, "__file__", None) != str(path):
+            if not getattr(present, "__gridsched_policy__", False):
+                raise InputError(f"{path}: a module {name!r} exists already; rename the file.")
+            present = None
+        if present is None:
+            present = _import_file(path, name)
+        modules[path.name] = present
+    return modules
+
+
+def _import_file(path: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path}: a policy is a Python file (.py).")
+    module = importlib.util.module_from_spec(spec)
+    module.__gridsched_policy__ = True
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # noqa: BLE001 - a user's file may raise anything
+        del sys.modules[name]
+        raise InputError(f"{path}: cannot be imported: {type(error).__name__}: {error}.") from None
+    cloudpickle.register_pickle_by_value(module)
+    return module

@@ -1,0 +1,308 @@
+"""Verdicts by hand-made rows, and what makes a claim unsettled."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_study import study_in
+
+from gridsched.analysis.claims import (
+    DIRECTION,
+    MISSED,
+    NO_DATA,
+    REPRODUCED,
+    Finding,
+    judge,
+    verdict_of,
+)
+from gridsched.analysis.claims_tables import claims_markdown
+from gridsched.analysis.statistics import Interval
+from gridsched.analysis.study_results import read_results
+from gridsched.cli.app import main
+from gridsched.errors import InputError
+from gridsched.spec.study_document import Claim
+
+
+def claim(**changes: Any) -> Claim:
+    """Return a claim about the energy of wq above that of lecsa."""
+    values: dict[str, Any] = {
+        "id": "c", "source": "table", "metric": "energy_j", "statistic": "percent_more",
+        "scheduler": "lecsa", "against": "best_other", "tolerance_set": "after",
+    }  # fmt: skip
+    return Claim(**{**values, **changes})
+
+
+def verdict(paper: float | None, tolerance: Any, mean: float, half: float, **more: Any) -> str:
+    """Return the verdict for a mean and half-width of ours."""
+    ours = Interval(mean, mean - half, mean + half, 5)
+    return verdict_of(claim(paper=paper, tolerance=tolerance, **more), ours)
+
+
+@pytest.mark.parametrize(
+    ("paper", "tolerance", "mean", "half", "expected"),
+    [
+        (100.0, 20.0, 119.0, 1.0, REPRODUCED),
+        (100.0, 20.0, 121.0, 1.0, DIRECTION),
+        (100.0, 20.0, -1.0, 1.0, MISSED),
+        (100.0, (70.0, 200.0), 199.0, 1.0, REPRODUCED),
+        (100.0, (70.0, 200.0), 201.0, 1.0, DIRECTION),
+        (0.5, 10.0, -5.0, 1.0, MISSED),  # near, but certainly on the other side
+        (0.5, 10.0, -5.0, 6.0, REPRODUCED),  # near, and the interval holds 0
+        (0.5, 10.0, -5.0, math.nan, MISSED),  # one replicate: nothing excuses the sign
+        (-40.0, 10.0, -35.0, 1.0, REPRODUCED),
+        (-40.0, 10.0, -5.0, 1.0, DIRECTION),
+        (100.0, "order", 500.0, 1.0, DIRECTION),  # never more than the direction
+        (100.0, "order", -5.0, 1.0, MISSED),
+        (None, "order", 5.0, 1.0, REPRODUCED),
+        (None, "order", -5.0, 1.0, MISSED),
+        (100.0, 20.0, math.nan, math.nan, NO_DATA),
+    ],
+)
+def test_verdict_of_a_difference(
+    paper: float | None, tolerance: Any, mean: float, half: float, expected: str
+):
+    """The rules of the module's text, one by one."""
+    assert verdict(paper, tolerance, mean, half) == expected
+
+
+def test_verdict_of_a_mean():
+    """A mean outside its tolerance has no direction that would count."""
+    assert verdict(10.0, 1.0, 10.9, 0.1, statistic="mean") == REPRODUCED
+    assert verdict(10.0, 1.0, 11.1, 0.1, statistic="mean") == MISSED
+
+
+CLAIMS = """
+[[claims]]
+id = "wq"
+source = "table 1"
+metric = "energy_j"
+statistic = "percent_more"
+scheduler = "lecsa"
+against = "wq"
+unit = "%"
+tolerance_set = "before"
+columns = ["environment", "heterogeneity", "paper", "tolerance"]
+rows = [["low", 0.0, 100.0, 1.0], ["low", 1.0, 150.0, 1.0]]
+
+[[claims]]
+id = "next"
+source = "table 1"
+metric = "energy_j"
+statistic = "percent_more"
+scheduler = "lecsa"
+against = "best_other"
+where = { environment = "low", heterogeneity = [0.0, 1.0] }
+paper = 50.0
+tolerance = 0.1
+tolerance_set = "after"
+
+[[claims]]
+id = "most"
+source = "table 1"
+metric = "energy_j"
+statistic = "largest_percent_more"
+scheduler = "lecsa"
+against = "wq"
+where = { heterogeneity = [0.0, 0.5] }
+paper = 120.0
+tolerance = 0.1
+tolerance_set = "after"
+
+[[claims]]
+id = "rank"
+source = "text"
+metric = "energy_j"
+statistic = "worst_rank"
+scheduler = "lecsa"
+paper = 1.0
+tolerance = 0.0
+tolerance_set = "before"
+
+[[claims]]
+id = "rises"
+source = "text"
+metric = "energy_j"
+statistic = "rises_along"
+along = "environment"
+scheduler = "lecsa"
+against = "wq"
+paper = 3.0
+tolerance = 0.0
+tolerance_set = "before"
+
+[[claims]]
+id = "mean"
+source = "text"
+metric = "makespan_s"
+scheduler = "lecsa"
+where = { environment = "low" }
+paper = 17.0
+tolerance = 1.0
+tolerance_set = "before"
+
+[[explanations]]
+claims = ["wq-2"]
+text = "By hand the difference is 100 % everywhere."
+run_ids = ["environment == 'low' and heterogeneity == 1.0 and replicate == 0"]
+"""
+
+
+def findings(tmp_path: Path, store: Path, extra: str) -> dict[str, Finding]:
+    """Judge the small study with further claims."""
+    results = read_results(str(store), study_in(tmp_path, extra))
+    return {finding.claim.id: finding for finding in judge(results)}
+
+
+def test_numbers_by_hand(tmp_path: Path, small_store: Path):
+    """Means, differences, extremes, ranks and rises of the made-up rows."""
+    found = findings(tmp_path, small_store, CLAIMS)
+    means = {id: finding.ours.mean for id, finding in found.items()}
+    expected = {
+        "wq-1": 100.0, "wq-2": 100.0, "next": 50.0, "most": 120.0, "rank": 1.0, "rises": 3.0,
+        "mean": 17.5,
+    }  # fmt: skip
+    assert means == pytest.approx(expected)
+    assert found["wq-1"].ours.half_width == pytest.approx(0.0, abs=1e-9)
+    assert found["next"].detail == "against mct"
+    assert found["most"].detail == "heterogeneity 0.5, high, against wq"
+    assert found["rank"].detail.startswith("rank 1 in 6 of 6 cells")
+    assert found["wq-1"].ours.count == 4
+
+
+def test_verdicts_and_explanations(tmp_path: Path, small_store: Path):
+    """A missed claim with an explanation and runs is settled; its runs are those it names."""
+    found = findings(tmp_path, small_store, CLAIMS)
+    verdicts = {id: finding.verdict for id, finding in found.items()}
+    assert verdicts.pop("wq-2") == DIRECTION
+    assert set(verdicts.values()) == {REPRODUCED}
+    assert not any(finding.complaint for finding in found.values())
+    assert len(found["wq-2"].run_ids) == 3
+    text = claims_markdown(list(found.values()), "t")
+    assert "| **direction only** |" in text
+    assert all(each in text for each in found["wq-2"].run_ids)
+
+
+def test_what_failed_or_is_missing_is_told(tmp_path: Path, small_store: Path):
+    """Two failed and one missing run are named beside the number that lacks them."""
+    found = findings(tmp_path, small_store, CLAIMS)
+    assert "3 of 72 runs are missing or failed" in found["rank"].detail
+    assert "2 of 48 runs are missing or failed" in found["rises"].detail
+
+
+@pytest.mark.parametrize(
+    ("explanation", "complaint"),
+    [
+        ("", "missed without an explanation"),
+        ('explanation = "because"', "names no run"),
+        ('explanation = "because"\nrun_ids = ["0123456789abcdef"]', "finds no finished run"),
+        (
+            "explanation = \"because\"\nrun_ids = [\"scheduler == 'wq' and environment == 'high' "
+            'and heterogeneity == 1.0 and replicate == 0"]',
+            "finds no finished run",
+        ),
+    ],
+)
+def test_a_miss_needs_an_explanation_with_runs(
+    tmp_path: Path, small_store: Path, explanation: str, complaint: str
+):
+    """Without text, without runs, or with runs that are not there or failed it is unsettled."""
+    text = f"""
+[[claims]]
+id = "x"
+source = "s"
+metric = "energy_j"
+statistic = "percent_more"
+scheduler = "lecsa"
+against = "wq"
+where = {{ environment = "low" }}
+paper = 10.0
+tolerance = 1.0
+tolerance_set = "after"
+{explanation}
+"""
+    found = findings(tmp_path, small_store, text)["x"]
+    assert found.verdict == DIRECTION
+    assert complaint in found.complaint
+
+
+def test_no_data_is_no_verdict(tmp_path: Path, small_store: Path):
+    """A claim about a combination without finished runs has no verdict."""
+    extra = CLAIMS.partition("[[explanations]]")[0].replace('["wq", "mct", "lecsa"]', "")
+    study = study_in(tmp_path, extra)
+    results = read_results(str(small_store), study)
+    results.runs.loc[results.runs["environment"] == "low", "status"] = "failed"
+    found = {finding.claim.id: finding for finding in judge(results)}
+    assert found["wq-1"].verdict == NO_DATA
+    assert "no verdict" in found["wq-1"].complaint
+    assert found["most"].verdict == NO_DATA
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ('statistic = "medium"', "statistic 'medium' is unknown. Legal: mean,"),
+        ('against = "nobody"', "against is 'nobody'. Legal: best_other, wq, mct, lecsa"),
+        ('statistic = "rises_along"', "needs the key 'along'"),
+    ],
+)
+def test_what_a_claim_cannot_ask(tmp_path: Path, small_store: Path, change: str, words: str):
+    """Unknown statistics and schedulers are refused in one line with the legal ones."""
+    key = change.split()[0]
+    lines = {
+        "statistic": 'statistic = "percent_more"', "against": 'against = "wq"', key: change,
+    }  # fmt: skip
+    text = (
+        '[[claims]]\nid = "x"\nsource = "s"\nmetric = "energy_j"\nscheduler = "lecsa"\n'
+        'tolerance_set = "after"\n' + "\n".join(lines.values())
+    )
+    with pytest.raises(InputError, match="Claim 'x'") as caught:
+        findings(tmp_path, small_store, text)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('["low", 1.0, 150.0, 1.0]', '["low", 1.0, 150.0]', "has 3 values for 4 columns"),
+        ('["low", 1.0, 150.0, 1.0]', '["lower", 1.0, 150.0, 1.0]', "'lower'"),
+        ('claims = ["wq-2"]', 'claims = ["wq-9"]', "no claim is called so"),
+        ('id = "next"', 'id = "wq-1"', "which another claim has"),
+    ],
+)
+def test_tables_of_claims_are_checked(tmp_path: Path, old: str, new: str, words: str):
+    """Rows of another length, unknown values and ids are refused with file and line."""
+    with pytest.raises(InputError, match=r"small\.toml, line \d+") as caught:
+        study_in(tmp_path, CLAIMS.replace(old, new))
+    assert words in str(caught.value)
+
+
+def test_command_exits_by_what_is_settled(
+    tmp_path: Path, small_store: Path, capsys: pytest.CaptureFixture
+):
+    """0 if all is settled, 1 with a line for each claim that is not, 2 for no store."""
+    study_in(tmp_path, CLAIMS)
+    study = ["--study", str(tmp_path / "small.toml")]
+    assert main(["study", "claims", str(small_store), *study, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["claims"]) == 7
+    assert main(["study", "claims", str(small_store), *study]) == 0
+    shown = capsys.readouterr().out
+    assert "7 claims: 6 reproduced, 1 direction only" in shown
+    assert "By hand the difference is 100 % everywhere." in shown
+    study_in(tmp_path, CLAIMS.partition("[[explanations]]")[0])
+    assert main(["study", "claims", str(small_store), *study, "--quiet"]) == 1
+    assert "claim wq-2: missed without an explanation" in capsys.readouterr().err
+    assert main(["study", "claims", str(tmp_path / "nothing")]) == 2
+
+
+def test_claims_are_written(tmp_path: Path, small_store: Path):
+    """-o writes Markdown, CSV or JSON, and nothing over an existing file."""
+    study_in(tmp_path, CLAIMS)
+    base = ["study", "claims", str(small_store), "--study", str(tmp_path / "small.toml"), "--quiet"]
+    for name in ("c.md", "c.csv", "c.json"):
+        assert main([*base, "-o", str(tmp_path / name)]) == 0
+        assert "direction only" in (tmp_path / name).read_text()
+    assert main([*base, "-o", str(tmp_path / "c.md")]) == 2

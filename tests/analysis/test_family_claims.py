@@ -1,0 +1,224 @@
+"""Statistics of claims about ratios, levels and series, against numbers computed by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from family_study import make_store
+
+from gridsched.analysis.claims import (
+    DIRECTION,
+    MISSED,
+    NO_DATA,
+    REPRODUCED,
+    Measured,
+    measure_claim,
+    verdict_of,
+)
+from gridsched.analysis.statistics import Interval
+from gridsched.analysis.study_results import StudyResults, read_results
+from gridsched.errors import InputError
+from gridsched.spec.study_document import Claim
+
+#: 97.5 % quantile of Student's t with 2 degrees of freedom.
+T2 = 4.302652729911275
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
+    """The hand-made runs."""
+    return read_results(str(make_store(tmp_path_factory.mktemp("family") / "store")))
+
+
+def measured(results: StudyResults, **keys: Any) -> Measured:
+    """Return our number for a claim."""
+    given = {"id": "c", "source": "s", "metric": "window_utility", "tolerance_set": "before"}
+    return measure_claim(results, Claim(**{**given, **keys}))
+
+
+def test_the_report_counts_one_driver_and_budget_alone(results: StudyResults):
+    """SimGrid's runs and those without budget are in no mean, unless a claim asks for them."""
+    assert measured(results, scheduler="wq").interval.mean == 5.0
+    assert measured(results, scheduler="wq", where={"driver": "simgrid"}).interval.mean == 1000.0
+    assert results.cell_axes == ["budget", "driver"]
+    assert results.varying_axes == []
+    assert len(results.shown) == 3 * 7
+
+
+def test_ratio_of_means(results: StudyResults):
+    """The best variant's mean over another's; the interval is that of the linearised ratio."""
+    found = measured(
+        results, statistic="ratio", scheduler="a", variant="largest window_utility",
+        against="wq", scale=100.0,
+    )  # fmt: skip
+    half = 100 * T2 * 2.4 / (3**0.5 * 5)  # residuals 2.4, 0, -2.4 of 20, 22, 24 over 4, 5, 6
+    ours = found.interval
+    assert (ours.mean, ours.count) == (pytest.approx(440.0), 3)
+    assert (ours.low, ours.high) == (pytest.approx(440 - half), pytest.approx(440 + half))
+    assert found.detail == "a(max_replicas=2)"
+
+
+def test_ratio_of_two_metrics_of_other_runs(results: StudyResults):
+    """The budget over the mean energy of the runs without one: 100 J over 150 J."""
+    found = measured(
+        results, statistic="ratio", metric="energy_budget_j", scheduler="a(max_replicas=4)",
+        against_metric="window_energy_j", against_where={"budget": "none"},
+    )  # fmt: skip
+    assert found.interval.mean == pytest.approx(2 / 3)
+
+
+def test_variant_with_the_least_mean(results: StudyResults):
+    """``least`` takes the other end; both sides of a comparison are chosen."""
+    found = measured(
+        results, statistic="percent_more", scheduler="a", against="b",
+        variant="least window_utility",
+    )  # fmt: skip
+    # a with 1 (10, 12, 14) against the first of b's least, 2 (28, 30, 32)
+    expected = (180 + 150 + 100 * 18 / 14) / 3
+    assert found.interval.mean == pytest.approx(expected)
+    assert "a(max_replicas=1), b(max_replicas=2)" in found.detail
+
+
+def test_best_level(results: StudyResults):
+    """The level with the largest mean; the interval is of levels that may be the best."""
+    keys = {"statistic": "best_level", "along": "max_replicas"}
+    a, b = (measured(results, scheduler=name, **keys).interval for name in "ab")
+    assert (a.mean, a.low, a.high) == (2.0, 2.0, 2.0)  # the best in every replicate
+    assert (b.mean, b.low) == (1.0, 1.0)
+    assert b.high in (1.0, 2.0, 4.0)
+    steps = measured(
+        results, statistic="best_level_steps", scheduler="a", against="b", along="max_replicas"
+    )
+    assert steps.interval.mean == 1.0
+    assert steps.interval.high == 1.0
+
+
+def test_gain_of_the_best_level_over_the_last(results: StudyResults):
+    """Percent in each replicate; against another family, the difference of the gains."""
+    keys = {"statistic": "best_over_last", "scheduler": "a", "along": "max_replicas"}
+    alone = measured(results, **keys)
+    gains = [25.0, 100 * 4 / 18, 20.0]
+    assert alone.interval.mean == pytest.approx(sum(gains) / 3)
+    assert "2 over 4" in alone.detail
+    both = measured(results, against="b", **keys).interval
+    differences = [25.0 - 0, 100 * 4 / 18 - 10, 20.0 - 20]
+    mean = sum(differences) / 3
+    deviation = (sum((each - mean) ** 2 for each in differences) / 2) ** 0.5
+    assert both.mean == pytest.approx(mean)
+    assert both.half_width == pytest.approx(T2 * deviation / 3**0.5)
+
+
+def test_spread_and_rise(results: StudyResults):
+    """Spread of the means of some levels; the smallest of the rises from level to level."""
+    spread = measured(
+        results, statistic="spread", scheduler="a", along="max_replicas", levels=(2, 4)
+    ).interval
+    assert spread.mean == pytest.approx(100 * 4 / 22)
+    assert spread.low <= spread.mean <= spread.high
+    rise = measured(
+        results, statistic="least_rise", metric="window_energy_j", scheduler="a",
+        along="max_replicas",
+    )  # fmt: skip
+    rises = [100 * 25 / 75, 100 * 10 / 90, -100 * 5 / 105]  # from 2 to 4; from 1 to 2 it is 50 %
+    assert rise.interval.mean == pytest.approx(sum(rises) / 3)
+    assert "from 2 to 4" in rise.detail
+
+
+def test_hours_later(results: StudyResults):
+    """Interpolated within a step; 90 % of 100 J: after 1.75 h and after 3.6 h."""
+    keys = {
+        "statistic": "hours_later", "metric": "window_energy_j", "scheduler": "b(max_replicas=4)",
+        "against": "a(max_replicas=4)",
+    }  # fmt: skip
+    found = measured(results, share=0.9, **keys)
+    assert found.interval.mean == pytest.approx(3.6 - 1.75)
+    assert found.interval.half_width == pytest.approx(0.0, abs=1e-12)
+    assert "3.60 h against 1.75 h" in found.detail
+    never = measured(results, **{**keys, "scheduler": "b(max_replicas=1)"}, share=0.9)
+    assert never.interval.mean == pytest.approx(4.0 - 1.75)
+    assert "3 runs never" in never.detail
+
+
+def test_percent_of_budget_used(results: StudyResults):
+    """What the series gains within some hours, of the budget."""
+    keys = {"statistic": "percent_of_budget_used", "metric": "window_energy_j", "hours": (1.5, 4)}
+    last = measured(results, scheduler="a(max_replicas=4)", **keys).interval
+    assert last.mean == pytest.approx(20.0)  # 60 J after 1 h, 100 J after 2 h
+    change = measured(results, scheduler="a(max_replicas=4)", against_hours=(0, 1.5), **keys)
+    assert change.interval.mean == pytest.approx(20.0 - 80.0)
+
+
+def test_what_is_missing_gives_no_number(results: StudyResults):
+    """Runs without a value leave the claim without verdict, and say so."""
+    found = measured(
+        results, statistic="ratio", scheduler="wq", metric="window_energy_j",
+        against_metric="window_utility", against_where={"budget": "none"},
+    )  # fmt: skip
+    claim = Claim(id="c", source="s", metric="window_energy_j", tolerance_set="before")
+    assert verdict_of(claim, found.interval) == NO_DATA
+    assert "no replicate has all runs" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ({"statistic": "best_level", "scheduler": "a"}, "needs the key 'along'"),
+        ({"statistic": "hours_later", "scheduler": "wq"}, "needs the key 'against'"),
+        (
+            {"statistic": "percent_of_budget_used", "scheduler": "wq", "hours": (0, 1),
+             "metric": "energy_j"},
+            "series lead to window_energy_j, window_utility",
+        ),
+        ({"scheduler": "a"}, "Choose one by 'variant'"),
+        ({"statistic": "spread", "scheduler": "wq", "along": "max_replicas"}, "max_replicas"),
+        (
+            {"statistic": "spread", "scheduler": "a", "along": "max_replicas", "levels": (7, 9)},
+            "has no 'max_replicas' from 7 to 9",
+        ),
+    ],
+)  # fmt: skip
+def test_claims_that_lack_something_are_refused(
+    results: StudyResults, keys: dict[str, Any], complaint: str
+):
+    """What a statistic needs is named."""
+    with pytest.raises(InputError, match=complaint):
+        measured(results, **keys)
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "mean", "half", "expected"),
+    [
+        ("order", 1.0, 2.0, REPRODUCED),
+        ("order", -1.0, 2.0, MISSED),
+        ("order_or_tie", -1.0, 2.0, REPRODUCED),
+        ("order_or_tie", -1.0, 0.5, MISSED),
+        ("order_or_tie", 0.0, float("nan"), REPRODUCED),
+        ("order_or_tie", -1.0, float("nan"), MISSED),
+    ],
+)
+def test_ties(tolerance: str, mean: float, half: float, expected: str):
+    """Where a tie is allowed, only a certain sign to the other side misses the claim."""
+    claim = Claim(
+        id="c", source="s", metric="m", statistic="hours_later", tolerance_set="before",
+        tolerance=tolerance,
+    )  # fmt: skip
+    assert verdict_of(claim, Interval(mean, mean - half, mean + half, 3)) == expected
+
+
+def test_a_new_difference_may_have_the_direction_only():
+    """Outside the tolerance, but with the paper's sign."""
+    claim = Claim(
+        id="c", source="s", metric="m", statistic="hours_later", tolerance_set="before",
+        paper=3.0, tolerance=(1.5, 5.0),
+    )  # fmt: skip
+    assert verdict_of(claim, Interval(6.0, 5.9, 6.1, 3)) == DIRECTION
+
+
+def test_store_keeps_series(results: StudyResults, tmp_path: Path):
+    """They come back from segments and Parquet as they were written, in no table of numbers."""
+    run = results.shown.iloc[0]
+    assert run["series.time_s"].tolist() == [3600.0, 7200.0, 10800.0, 14400.0, 18000.0]
+    assert not any(name.startswith("series.") for name in results.plain)
+    assert not any(name.startswith("series.") for name in results.metrics)

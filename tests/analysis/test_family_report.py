@@ -1,0 +1,135 @@
+"""The report of a study with declared figures, a table of the drivers, and varied parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from family_study import make_store, study_in
+
+from gridsched.analysis.agreement import agreement_frame
+from gridsched.analysis.study_results import read_results
+from gridsched.errors import InputError
+from gridsched.figures.declared_figures import declared_figures
+from gridsched.figures.figure_file import style
+from gridsched.page.study_report import files_folder, write_report
+from gridsched.page.study_tables import mean_frame, mean_table
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with the hand-made runs."""
+    return make_store(tmp_path_factory.mktemp("family") / "store")
+
+
+@pytest.fixture(scope="module")
+def page(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its report."""
+    path = tmp_path_factory.mktemp("report") / "family.html"
+    write_report(read_results(str(store)), path)
+    return path
+
+
+def test_agreement_of_the_drivers(store: Path):
+    """Each run that both have done, compared in all that both have; the worst one is named."""
+    frame = agreement_frame(read_results(str(store))).set_index("quantity")
+    assert (frame["runs"] == 8).all()  # replicate 0: seven with budget, one without
+    worst = frame["largest_relative_difference"]
+    assert worst["window_energy_j"] == 0.0
+    assert worst["energy_model_j"] == pytest.approx(1e-12, rel=1e-3)
+    assert worst["tasks_finished"] == pytest.approx(1 / 11)
+    assert worst["window_utility"] == pytest.approx(996 / 1000)
+    assert worst["series.energy_j"] == 0.0
+    assert worst["energy_j"] == 3e-13
+    assert frame.loc["tasks_finished", "where"] == "scheduler a(max_replicas=2), replicate 0"
+    assert "driver" not in frame.loc["window_utility", "where"]
+
+
+def test_no_agreement_without_both_drivers(small_store: Path):
+    """A study that runs on one driver has no such table."""
+    assert not len(agreement_frame(read_results(str(small_store))))
+
+
+def test_tables_have_a_row_for_each_level(store: Path):
+    """What varies within a family stands in the rows, families in the columns."""
+    results = read_results(str(store))
+    table = mean_table(results, "window_utility", mean_frame(results, "window_utility"))
+    assert table.header == ["max replicas", "a", "b", "wq"]
+    assert [row[0] for row in table.rows] == ["1", "2", "4", "-"]
+    assert table.rows[1][1].startswith("22.0 ±")
+    assert table.rows[3][1:3] == ["-", "-"]
+
+
+def test_files_of_the_declared_figures(page: Path):
+    """Each declared figure in three formats with its data; the usual ones are not drawn."""
+    folder = files_folder(page)
+    for name in ("best-utility", "energy", "energy-over-time"):
+        for suffix in (".png", ".svg", ".pdf", ".csv"):
+            assert (folder / f"{name}{suffix}").stat().st_size > 100
+    assert not list(folder.glob("bars-*"))
+    assert (folder / "agreement.csv").exists()
+    assert not any("series" in name for name in pd.read_csv(folder / "runs.csv"))
+    assert "Both drivers" in page.read_text()
+
+
+def test_data_of_the_figure_of_the_best(page: Path):
+    """The best and the last level of each family, and schedulers without levels."""
+    data = pd.read_csv(files_folder(page) / "best-utility.csv")
+    rows = list(zip(data["scheduler"], data["bar"], data["mean"], strict=True))
+    assert rows == [
+        ("a", "best", 22.0), ("a", "last", 18.0), ("b", "best", 33.0), ("b", "last", 30.0),
+        ("wq", "only", 5.0),
+    ]  # fmt: skip
+
+
+def test_data_of_sweep_and_traces(page: Path):
+    """Means of the metric at each level with the limit; mean series of the chosen levels."""
+    sweep = pd.read_csv(files_folder(page) / "energy.csv")
+    assert sweep["mean"].tolist() == [60.0, 90.0, 100.0, 40.0, 80.0, 100.0]
+    assert set(sweep["energy_budget_j"]) == {100.0}
+    traces = pd.read_csv(files_folder(page) / "energy-over-time.csv")
+    assert set(traces["max_replicas"]) == {1, 4}
+    chosen = traces[(traces["scheduler"] == "a") & (traces["max_replicas"] == 1)]
+    assert chosen["time_h"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert chosen["mean"].tolist() == [0.0, 15.0, 30.0, 45.0, 60.0]
+    assert chosen["count"].tolist() == [3] * 5
+
+
+def test_panels_show_all_of_their_data(store: Path, tmp_path: Path):
+    """The y axis that panels share reaches from 0 above the largest interval of any."""
+    extra = "".join(
+        f'\n[[figures]]\nname = "y-{kind}"\nkind = "{kind}"\nalong = "max_replicas"\n'
+        'metric = "window_utility"\n'
+        for kind in ("sweep", "traces", "best")
+    )
+    results = read_results(str(store), study_in(tmp_path / "y", extra))
+    with style():
+        drawn = [each for each in declared_figures(results) if each.name.startswith("y-")]
+        assert len(drawn) == 3
+        for each in drawn:
+            each.figure.draw_without_rendering()
+            for axes in each.figure.axes:
+                bottom, top = axes.get_ylim()
+                assert bottom == 0.0
+                assert top >= each.data["high"].max()
+
+
+def test_report_with_declared_figures_repeats_exactly(store: Path, page: Path, tmp_path: Path):
+    """The same store gives the same bytes."""
+    again = tmp_path / "family.html"
+    write_report(read_results(str(store)), again)
+    assert again.read_bytes() == page.read_bytes()
+
+
+def test_figures_of_unknown_things_are_refused(store: Path, tmp_path: Path):
+    """Metrics and families when the study is read, levels when the figure is drawn."""
+    figure = '\n[[figures]]\nname = "f"\nkind = "sweep"\nalong = "max_replicas"\n'
+    with pytest.raises(InputError, match=r"figures\[3\].metric is 'window_utilty'. Did you mean"):
+        study_in(tmp_path / "m", figure + 'metric = "window_utilty"\n')
+    with pytest.raises(InputError, match=r"figures\[3\].schedulers\[0\] is 'c'"):
+        study_in(tmp_path / "s", figure + 'metric = "utility"\nschedulers = ["c"]\n')
+    extra = figure + 'metric = "window_utility"\nlevels = [3]\n'
+    results = read_results(str(store), study_in(tmp_path / "l", extra))
+    with pytest.raises(InputError, match=r"a has no max_replicas 3. Legal: 1, 2, 4"):
+        write_report(results, tmp_path / "family.html")

@@ -1,0 +1,188 @@
+"""The report: a page that is well-formed and needs nothing else, and the files beside it."""
+
+from __future__ import annotations
+
+import csv
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from small_study import study_in
+
+from gridsched.analysis.study_results import read_results
+from gridsched.cli.app import main
+from gridsched.errors import InputError
+from gridsched.figures.study_figures import efficient
+from gridsched.figures.study_layout import layout_of
+from gridsched.figures.traces_figure import finished_over_time
+from gridsched.page.study_page import MAX_ROWS, table_html
+from gridsched.page.study_report import check_report_target, files_folder, write_report
+from gridsched.page.study_tables import TextTable, number_text
+
+_VOID = {"meta", "link", "img", "br", "hr"}
+
+
+class Page(HTMLParser):
+    """Checks that elements nest, and collects what the page refers to and says."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.references: list[str] = []
+        self.ids: set[str] = set()
+        self.words: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        """Note the element and what it refers to."""
+        named = dict(attributes)
+        self.references += [named[key] for key in ("src", "href", "data") if named.get(key)]
+        if named.get("id"):
+            self.ids.add(named["id"])
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Check that it closes the element opened last."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Keep the text."""
+        self.words.append(data)
+
+
+@pytest.fixture(scope="module")
+def report(small_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the small study."""
+    page = tmp_path_factory.mktemp("report") / "small.html"
+    write_report(read_results(str(small_store)), page)
+    return page
+
+
+def test_page_is_well_formed_and_self_contained(report: Path):
+    """Elements nest; everything it refers to is inside it."""
+    text = report.read_text(encoding="utf-8")
+    page = Page(text)
+    for reference in page.references:
+        assert reference.startswith("data:") or reference[1:] in page.ids
+    assert not re.search(r"@import|url\(|<script", text)
+    assert text.count("data:image/png;base64,") == 7
+
+
+def test_page_says_what_was_run(report: Path):
+    """Title, counts, axes, failed runs with their error, provenance; special characters escaped."""
+    words = " ".join(" ".join(Page(report.read_text(encoding="utf-8")).words).split())
+    assert "Small <study> & its claims" in words
+    assert "runs of the study 72 finished 69 failed 2 missing 1" in words
+    assert "InvalidDecision: task <3> on 'h' & more" in words
+    assert "environment 2 low, high" in words
+    assert "gridsched 0.1.0 71" in words
+    assert "energy_model_j: not drawn, equal to energy_j within 1e-6." in words
+
+
+def test_files_beside_the_page(report: Path):
+    """Each figure as PNG, SVG and PDF with its data; runs and tables as CSV."""
+    folder = files_folder(report)
+    for name in ("bars-energy_j", "sweep-makespan_s", "boxes-energy_j", "pareto-energy_j"):
+        for suffix in (".png", ".svg", ".pdf", ".csv"):
+            assert (folder / f"{name}{suffix}").stat().st_size > 100
+    runs = pd.read_csv(folder / "runs.csv")
+    assert len(runs) == 72
+    assert runs["status"].value_counts().to_dict() == {"finished": 69, "failed": 2, "missing": 1}
+    bars = pd.read_csv(folder / "bars-energy_j.csv")
+    row = bars.query("environment == 'low' and scheduler == 'wq' and `workload.heterogeneity` == 0")
+    assert row["mean"].tolist() == [203.0]  # 2 (100 + mean of 0..3)
+    with open(folder / "boxes-energy_j.csv", newline="") as stream:
+        boxes = list(csv.DictReader(stream))
+    low = [r for r in boxes if r["environment"] == "low" and r["scheduler"] == "wq"]
+    assert [float(r["median"]) for r in low] == pytest.approx([100.0] * 3)
+
+
+def test_report_repeats_exactly(small_store: Path, report: Path, tmp_path: Path):
+    """The same store gives the same bytes, page and files."""
+    page = tmp_path / "small.html"
+    write_report(read_results(str(small_store)), page)
+    assert page.read_bytes() == report.read_bytes()
+    for path in files_folder(report).iterdir():
+        assert (files_folder(page) / path.name).read_bytes() == path.read_bytes()
+
+
+def test_nothing_is_overwritten(small_store: Path, tmp_path: Path, capsys: pytest.CaptureFixture):
+    """Without --force nothing is replaced; with it, no folder that is not a report's."""
+    page = tmp_path / "r.html"
+    page.write_text("mine")
+    assert main(["study", "report", str(small_store), "-o", str(page)]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert page.read_text() == "mine"
+    files_folder(page).mkdir()
+    (files_folder(page) / "thesis.tex").write_text("mine")
+    assert main(["study", "report", str(small_store), "-o", str(page), "--force"]) == 2
+    assert (files_folder(page) / "thesis.tex").read_text() == "mine"
+    for bad in ("r.pdf", "no/folder/r.html"):
+        with pytest.raises(InputError):
+            check_report_target(tmp_path / bad)
+
+
+def test_study_without_its_runs_is_refused(small_store: Path, tmp_path: Path):
+    """A store without any run of the study is an error, no empty report."""
+    study = study_in(tmp_path)
+    (tmp_path / "small.toml").write_text(study.document.text.replace("seed = 7", "seed = 8"))
+    arguments = ["--study", str(tmp_path / "small.toml"), "-o", str(tmp_path / "x.html")]
+    assert main(["study", "report", str(small_store), *arguments]) == 2
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_layout_of_the_small_study(small_store: Path):
+    """Heterogeneity runs along x, environments are panels, the baseline looks its own way."""
+    layout = layout_of(read_results(str(small_store)))
+    assert (layout.x, layout.columns) == ("workload.heterogeneity", "environment")
+    assert layout.rows is None
+    assert layout.is_sweep
+    assert [look.label for look in layout.looks if look.is_baseline] == ["lecsa"]
+    assert len({(look.marker, look.line) for look in layout.looks}) == 3
+    panels = layout.panels({})
+    assert [panel.title for panel in panels] == ["low", "high"]
+
+
+def test_efficient_points():
+    """A point is efficient unless another of its cell is no worse in both and better in one."""
+    table = pd.DataFrame({
+        "cell": list("aaabb"), "makespan_s": [1.0, 2.0, 2.0, 5.0, 5.0],
+        "energy_j": [3.0, 2.0, 3.0, 1.0, 1.0],
+    })  # fmt: skip
+    assert efficient(table, ["cell"], "energy_j") == [True, True, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "text"),
+    [
+        (1234.5678, 12.3, "1,235 ± 12"), (0.12345, 0.0123, "0.123 ± 0.012"),
+        (2e10, 1.5e8, "2e+10 ± 1.5e+08"), (5.0, 0.0, "5.0000 ± 0"), (0.0, 0.0, "0 ± 0"),
+        (float("nan"), 1.0, "-"), (3.14159, float("nan"), "3.142"),
+    ],
+)  # fmt: skip
+def test_numbers_have_the_digits_of_their_interval(value: float, half: float, text: str):
+    """Two digits of the half-width, and as many places of the mean."""
+    assert number_text(value, half) == text
+
+
+def test_long_tables_are_cut_and_say_so():
+    """The page shows the first rows of a very long table and names the file that has all."""
+    rows = [[str(k), "x"] for k in range(MAX_ROWS + 5)]
+    html = table_html(TextTable("t", ["a", "b"], rows), csv="f/t.csv")
+    assert html.count("<tr>") == MAX_ROWS + 1
+    assert f"The first {MAX_ROWS} of {MAX_ROWS + 5} rows. All numbers: f/t.csv." in html
+
+
+def test_finished_tasks_over_time():
+    """Executions that finished count at their end; cancelled ones and hosts do not."""
+    records = pd.DataFrame({
+        "record": ["execution"] * 4 + ["host"],
+        "outcome": ["finished", "cancelled", "finished", "finished", None],
+        "end_s": [2.0, 2.0, 5.0, 2.0, None],
+    })  # fmt: skip
+    curve = finished_over_time(records)
+    assert curve.values.tolist() == [[0.0, 0.0], [2.0, 2.0], [5.0, 3.0]]

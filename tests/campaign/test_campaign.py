@@ -1,0 +1,351 @@
+"""Campaigns: run, interrupt, continue, repeat; what dies is done again, what fails is a row."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from campaign_cases import (
+    ROOT,
+    check_complete,
+    command,
+    comparable,
+    outcome,
+    write_study,
+    write_troubled,
+)
+
+from gridsched.campaign.campaign import Options, Progress, run_campaign
+from gridsched.campaign.rerun import rerun
+from gridsched.campaign.run_records import read_records
+from gridsched.campaign.store import Store
+from gridsched.campaign.worker import Job, perform
+from gridsched.cli.app import main
+from gridsched.spec.canonical import RESULTS_VERSION
+from gridsched.spec.run_filter import run_filter
+from gridsched.spec.scenario_maker import ScenarioMaker
+from gridsched.spec.study import Study
+
+#: Makespan [s] and energy [J] of the small study's first replicate.
+RESULTS = [
+    (24.808624609593597, 10670.152373437973),
+    (61.50131553849867, 2984.02861642694),
+    (29.617249219187194, 11337.067572025771),
+    (35.65085012738103, 10859.723494153306),
+]
+
+
+def campaign(path: Path, store: Path, *, workers: int = 1, **options: object) -> Progress:
+    """Run a study file, led by this process."""
+    settings = Options(workers=workers, **options)
+    return run_campaign(Study.from_file(path), Store.create(store), settings)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], pd.DataFrame]:
+    """Rows of the small study, 40 replicates on the reference driver, from a quiet campaign."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    path = write_study(folder, replicates=40)
+    campaign(path, folder / "store")
+    return comparable(Store.open(folder / "store").rows(Study.from_file(path)))
+
+
+def test_a_campaign_stores_every_run_and_continues(tmp_path: Path):
+    """A second command runs nothing, a changed study what is new; failed runs are rows."""
+    path = write_study(tmp_path, driver="simgrid")
+    study, store = Study.from_file(path), Store.create(tmp_path / "store")
+    meant = run_filter("heterogeneity == 1", study.axis_names)
+    part = campaign(path, store.root, is_meant=meant, records=True)
+    assert (part.total, part.found, part.done, part.failed) == (4, 0, 4, 0)
+    whole = campaign(path, store.root, workers=2)
+    assert (whole.total, whole.found, whole.done, whole.failed) == (8, 4, 4, 0)
+    again = campaign(path, store.root)
+    assert (again.found, again.done) == (8, 0)
+    path.write_text(path.read_text().replace("replicates = 2", "replicates = 3"))
+    more = campaign(path, store.root)
+    assert (more.total, more.found, more.done) == (12, 8, 4)
+    rows = store.rows(Study.from_file(path))
+    assert set(rows["status"]) == {"finished"}
+    assert rows["energy_worst_host_difference"].max() < 1e-9
+    assert store.segments() == []
+    records = read_records(store.root, rows.loc[rows["workload.heterogeneity"] == 1, "run_id"][2])
+    assert records["record"].value_counts().to_dict() == {"execution": 12, "host": 6}
+    repeated = rerun(store, rows["run_id"][0])
+    assert repeated.is_identical
+    assert repeated.other_versions == []
+
+
+def test_troubles_become_rows(tmp_path: Path):
+    """A policy that raises, hangs or kills its process gives a failed row with the reason."""
+    path = write_troubled(
+        tmp_path,
+        '["wq", {id = "troubled", label = "t", ending = ["raise", "die"]}, '
+        '{id = "troubled", label = "slow", wait_s = 60}]',
+    )
+    progress = campaign(path, tmp_path / "store", timeout_s=1.0)
+    assert (progress.done, progress.failed) == (8, 6)
+    store = Store.open(tmp_path / "store")
+    rows = store.rows(Study.from_file(path)).set_index("scheduler")
+    assert rows.loc["wq", "status"].tolist() == ["finished"] * 2
+    errors = {label: rows.loc[label, "error"].iloc[0] for label in rows.index.unique()}
+    assert errors["t(ending=raise)"].startswith("ValueError: no luck (troubled.py:")
+    assert errors["t(ending=die)"].startswith("its worker process died 3 times")
+    assert errors["slow"] == "ended after the time-out of 1 s."
+    assert rows.loc["slow", "energy_j"].isna().all()
+    assert campaign(path, store.root).done == 0
+
+
+def test_failed_runs_are_done_again_on_request(tmp_path: Path):
+    """--retry-failed repeats failed runs only; the exit status tells whether any is left."""
+    flag = tmp_path / "flag"
+    path = write_troubled(
+        tmp_path, f'["wq", {{id = "troubled", ending = "unless flag", flag = "{flag}"}}]'
+    )
+    store = tmp_path / "store"
+    arguments = ["study", "run", str(path), "--store", str(store), "--workers", "1", "--quiet"]
+    assert main(arguments) == 1
+    assert main(arguments) == 1
+    flag.touch()
+    assert main([*arguments, "--retry-failed"]) == 0
+    assert set(Store.open(store).rows()["status"]) == {"finished"}
+
+
+def test_rerun_tells_identical_from_different(tmp_path: Path, capsys: pytest.CaptureFixture):
+    """rerun exits 0 for identical metrics, and names each that differs in one bit."""
+    path, store = write_study(tmp_path, replicates=1), tmp_path / "store"
+    campaign(path, store)
+    kept = Store.open(store)
+    row = kept.row(kept.rows()["run_id"][0])
+    assert main(["study", "rerun", str(store), row["run_id"][:12]]) == 0
+    assert f"Run {row['run_id']}: identical in all" in capsys.readouterr().out
+    (parquet,) = store.glob("rows-*.parquet")
+    parquet.unlink()
+    writer = kept.writer()
+    row["metrics"]["energy_j"] += 1e-9
+    writer.write(row)
+    writer.close()
+    assert main(["study", "rerun", str(store), row["run_id"], "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [each["what"] for each in told["differences"]] == ["energy_j"]
+
+
+def test_check_tells_axes_runs_and_time(tmp_path: Path, capsys: pytest.CaptureFixture):
+    """check prints what varies and an estimate; a run that fails in it makes it exit 1."""
+    path = write_study(tmp_path)
+    assert main(["study", "check", str(path), "--json", "--samples", "3"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["runs"] == 8
+    assert [axis["axis"] for axis in told["axes"]] == ["workload.heterogeneity", "scheduler"]
+    assert told["estimate"]["timed_runs"] == 3
+    assert main(["study", "check", str(path), "--samples", "0"]) == 0
+    assert "8 runs" in capsys.readouterr().out
+    path = write_troubled(tmp_path, '[{id = "troubled", ending = "raise"}]')
+    assert main(["study", "check", str(path), "--samples", "1"]) == 1
+    assert "run failed: " in capsys.readouterr().err
+
+
+def test_results_are_those_of_their_version(tmp_path: Path):
+    """Where these numbers change, RESULTS_VERSION must be raised: stored runs hold the old ones."""
+    study = Study.from_file(write_study(tmp_path, replicates=1))
+    maker = ScenarioMaker({each.sha256: each.path for each in study.inputs.values()}, tmp_path)
+    rows = [perform(maker, Job(run.run_id, run.scenario), None)[0] for run in study.scenarios()]
+    assert RESULTS_VERSION == 1
+    found = [(row["metrics"]["makespan_s"], row["metrics"]["energy_j"]) for row in rows]
+    assert found == [pytest.approx(pair, rel=1e-12) for pair in RESULTS]
+
+
+def test_the_forking_process_has_no_arrow(tmp_path: Path):
+    """The server that forks for each run loads neither pyarrow nor pandas: both start threads."""
+    code = (
+        "import sys; from gridsched.schedulers.kernels import warm_up; "
+        "import gridsched.sim.server, gridsched.sim.child; warm_up(); "
+        "sys.exit(bool({'pyarrow', 'pandas'} & set(sys.modules)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("{study}", "--store", "{folder}"), "not empty"),
+        (("nowhere.toml", "--store", "{folder}/s"), "nowhere.toml: cannot be read"),
+        (("nothing", "--store", "{folder}/s"), "No study 'nothing'"),
+        (("{study}", "--store", "{folder}/s", "--only", "x == 1"), "'x' is no axis"),
+        (("{study}", "--store", "{folder}/s", "--only", "replicate > 9"), "no run of the study"),
+        (("{study}", "--store", "{folder}/s", "--timeout-s", "nan"), "--timeout-s is nan"),
+        (("{study}", "--store", "{folder}/s", "--workers", "0"), "--workers"),
+        (("{study}", "--store", "/proc/s"), "cannot be written"),
+    ],
+)
+def test_bad_input_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture, arguments: tuple[str, ...], complaint: str
+):
+    """Bad input gives one line and exit status 2; no store is begun."""
+    words = {"study": write_study(tmp_path), "folder": tmp_path}
+    status = main(["study", "run", *(word.format(**words) for word in arguments)])
+    err = capsys.readouterr().err
+    assert status == 2
+    assert complaint in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "s").exists()
+
+
+def wait_for_rows(store: Path, number: int) -> None:
+    """Wait until a campaign has stored so many rows."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if sum(path.read_bytes().count(b"\n") for path in store.glob("segments/*")) >= number:
+            return
+        time.sleep(0.005)
+    raise AssertionError("the campaign stores nothing")
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the ids of all processes below one."""
+    found = []
+    try:
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in map(int, task.read_text().split()):
+                found += [child, *children_of(child)]
+    except (FileNotFoundError, ProcessLookupError):
+        return found  # it ended in this moment
+    return found
+
+
+def disturb(process: subprocess.Popen, chance: random.Random) -> None:
+    """Kill a random process of a campaign: the leading one, a worker, a server or a run."""
+    try:
+        victims = [process.pid, *children_of(process.pid)]
+        os.kill(chance.choice(victims), signal.SIGKILL)
+    except (ProcessLookupError, FileNotFoundError):
+        return  # it ended in this moment
+
+
+def test_killed_campaigns_continue(tmp_path: Path, undisturbed: pd.DataFrame):
+    """Killed leading process, killed worker, Ctrl-C: nothing is lost but the runs at work."""
+    path, store = write_study(tmp_path, replicates=40), tmp_path / "store"
+    arguments = ("run", path, "--store", store, "--workers", 2)
+    first = command(*arguments)
+    wait_for_rows(store, 5)
+    workers = children_of(first.pid)
+    first.kill()
+    outcome(first)
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        assert time.monotonic() < deadline, "workers outlive their campaign"
+        time.sleep(0.01)
+    stored = len(Store.open(store).stored())
+    assert stored >= 5
+    second = command(*arguments)
+    wait_for_rows(store, stored + 5)
+    os.kill(random.choice(children_of(second.pid)), signal.SIGKILL)
+    wait_for_rows(store, stored + 15)
+    second.send_signal(signal.SIGINT)
+    status, _, err = outcome(second)
+    assert status == 130, err
+    assert "The same command continues." in err
+    third = command(*arguments, "--json-lines")
+    status, out, err = outcome(third)
+    assert (status, err) == (0, "")
+    last = json.loads(out.splitlines()[-1])
+    assert (last["event"], last["failed"], last["found"] + last["done"]) == ("end", 0, 160)
+    assert last["found"] >= stored + 15
+    check_complete(store, path, undisturbed)
+
+
+def test_two_campaigns_share_a_store(tmp_path: Path, undisturbed: pd.DataFrame):
+    """Two commands at once on one store give every run once."""
+    path, store = write_study(tmp_path, replicates=40), tmp_path / "store"
+    both = [command("run", path, "--store", store, "--workers", 1, "--quiet") for _ in range(2)]
+    assert [outcome(process)[0] for process in both] == [0, 0]
+    check_complete(store, path, undisturbed)
+
+
+def test_a_full_disk_ends_a_campaign_cleanly(tmp_path: Path, undisturbed: pd.DataFrame):
+    """With a limit on file sizes: one line, exit status 2; the same command continues later."""
+    path, store = write_study(tmp_path, replicates=40), tmp_path / "store"
+    words = f"ulimit -f 30; exec {sys.executable} -m gridsched study run {path} --store {store}"
+    limited = subprocess.run(
+        ["bash", "-c", words], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert limited.returncode == 2, limited.stderr
+    assert "cannot be written: File too large" in limited.stderr.splitlines()[-1]
+    kept = Store.open(store)
+    assert 0 < len(kept.stored()) < 160
+    assert kept.damage == []
+    assert campaign(path, store).failed == 0
+    check_complete(store, path, undisturbed)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("round_", range(20))
+@pytest.mark.parametrize("driver", ["reference", "simgrid"])
+def test_random_kills_lose_nothing(tmp_path: Path, driver: str, round_: int):
+    """Whoever is killed at whatever moment, in the end every run is there exactly once."""
+    chance = random.Random(f"{driver} {round_}")
+    path, store = write_study(tmp_path, replicates=30, driver=driver), tmp_path / "store"
+    process = _working("run", path, "--store", tmp_path / "quiet", "--workers", 2, "--quiet")
+    began = time.monotonic()
+    assert outcome(process)[0] == 0
+    whole_s = time.monotonic() - began  # kills fall while runs are done, however fast that is
+    quiet = comparable(Store.open(tmp_path / "quiet").rows(Study.from_file(path)))
+    for _ in range(4):
+        process = _working("run", path, "--store", store, "--workers", 2, "--quiet")
+        for _ in range(3):
+            time.sleep(chance.uniform(0.0, whole_s / 3))
+            disturb(process, chance)
+        process.kill()
+        outcome(process)
+        if (store / "store.json").exists() and chance.random() < 0.5:
+            _truncate_something(store, chance)
+    process = command("run", path, "--store", store, "--quiet", "--retry-failed")
+    assert outcome(process)[0] == 0
+    check_complete(store, path, quiet)
+
+
+def _working(*arguments: object) -> subprocess.Popen:
+    """Start a campaign and wait for its workers, unless it ends before, with nothing to do."""
+    process = command(*arguments)
+    while process.poll() is None and not children_of(process.pid):
+        time.sleep(0.01)
+    return process
+
+
+def _truncate_something(store: Path, chance: random.Random) -> None:
+    files = [*store.glob("segments/*"), *store.glob("rows-*.parquet")]
+    if files:
+        path = chance.choice(files)
+        os.truncate(path, chance.randrange(path.stat().st_size + 1))
+
+
+@pytest.mark.faults
+def test_a_full_device_ends_a_campaign_cleanly(tmp_path: Path):
+    """On a file system of 200 kB: one line, exit status 2; with room the same command continues."""
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(small)]
+    if os.getuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        path, store = write_study(tmp_path, replicates=40), small / "store"
+        status, _, err = outcome(command("run", path, "--store", store))
+        assert status == 2
+        assert "No space left on device" in err.splitlines()[-1]
+        assert Store.open(store).damage == []
+        assert len(Store.open(store).stored()) > 10
+        subprocess.run(["mount", "-o", "remount,size=20m", str(small)], check=True)
+        assert outcome(command("run", path, "--store", store))[0] == 0
+        assert len(Store.open(store).rows()) == 160
+    finally:
+        subprocess.run(["umount", str(small)], check=True)

@@ -1,0 +1,102 @@
+"""Campaigns on a Dask cluster: the same rows as here, also when a worker dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from campaign_cases import (
+    ROOT,
+    check_complete,
+    command,
+    comparable,
+    outcome,
+    write_study,
+    write_troubled,
+)
+
+from gridsched.campaign.store import Store
+from gridsched.cli.app import main
+from gridsched.spec.study import Study
+
+pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+
+
+def start(folder: Path, *words: str) -> subprocess.Popen:
+    """Start a part of a cluster."""
+    with open(folder / "dask.log", "ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]],
+            cwd=folder, stdout=log, stderr=log, process_group=0,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen]]]:
+    """A scheduler with two workers on this machine: address and processes."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    found = folder / "scheduler.json"
+    parts = [
+        start(folder, "dask_scheduler", "--port", "0", "--no-dashboard", "--host", "127.0.0.1",
+              "--scheduler-file", str(found))
+    ]  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while not found.exists():
+            assert time.monotonic() < deadline, (folder / "dask.log").read_text()
+            time.sleep(0.05)
+        parts += [
+            start(folder, "dask_worker", "--scheduler-file", str(found), "--no-dashboard",
+                  "--no-nanny", "--nthreads", "1")
+            for _ in range(2)
+        ]  # fmt: skip
+        yield json.loads(found.read_text())["address"], parts
+    finally:
+        for part in parts:
+            part.kill()
+            part.wait()
+
+
+def test_a_cluster_gives_the_same_rows(tmp_path: Path, cluster: tuple[str, list[subprocess.Popen]]):
+    """With a worker killed in mid-run, every run is there once and equals a local campaign's."""
+    address, parts = cluster
+    path, store = write_study(tmp_path, replicates=40), tmp_path / "store"
+    process = command("run", path, "--store", store, "--dask", address)
+    deadline = time.monotonic() + 60
+    while sum(each.stat().st_size for each in store.glob("segments/*")) < 20_000:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    os.kill(parts[1].pid, signal.SIGKILL)
+    status, _, err = outcome(process)
+    assert status == 0, err
+    local = command("run", path, "--store", tmp_path / "local", "--quiet")
+    assert outcome(local)[0] == 0
+    rows = comparable(Store.open(tmp_path / "local").rows(Study.from_file(path)))
+    check_complete(store, path, rows)
+    troubled = write_troubled(tmp_path, '["wq", {id = "troubled", ending = "die"}]')
+    status, _, err = outcome(command("run", troubled, "--store", store, "--dask", address))
+    assert status == 1
+    assert "its worker process died 3 times" in err
+
+
+def test_a_cluster_that_does_not_answer_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    """No scheduler at the address: one line, exit status 2."""
+    monkeypatch.setattr("gridsched.campaign.dask_campaign._CONNECT_S", 1)
+    path = write_study(tmp_path)
+    words = ["study", "run", str(path), "--store", str(tmp_path / "s"), "--quiet"]
+    for address in ("tcp://127.0.0.1:1", "nonsense://x"):
+        assert main([*words, "--dask", address]) == 2
+        err = capsys.readouterr().err
+        assert f"--dask {address}: no Dask scheduler answers" in err
+        assert err.count("\n") == 1

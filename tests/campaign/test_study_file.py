@@ -1,0 +1,263 @@
+"""Study files: axes, groups, exclusions, and errors that name key and line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+from campaign_cases import POLICY, write_study, write_troubled
+
+from gridsched.errors import InputError
+from gridsched.spec.run_filter import run_filter
+from gridsched.spec.scenario_maker import ScenarioMaker
+from gridsched.spec.study import Study, StudyRun
+from gridsched.spec.toml_lines import key_lines
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    """The text of the small study; its table lies in the test's folder."""
+    return write_study(tmp_path).read_text()
+
+
+def study_of(text: str, folder: Path) -> Study:
+    """Return the study of a text, as if it lay in the folder."""
+    return Study.from_text(text, folder / "s.toml")
+
+
+def scenarios_of(study: Study) -> list[dict]:
+    """Return the scenarios of all runs."""
+    return [run.scenario for run in study.scenarios()]
+
+
+def test_lists_are_axes(small: str, tmp_path: Path):
+    """Schedulers, heterogeneities and replicates make the cartesian product."""
+    study = study_of(small, tmp_path)
+    runs = list(study.scenarios())
+    assert study.axis_names == ("workload.heterogeneity", "scheduler", "replicate")
+    assert study.n_runs == len(runs) == len({run.run_id for run in runs}) == 2 * 2 * 2
+    assert runs[1].axes == {"workload.heterogeneity": 0.5, "scheduler": "lecsa", "replicate": 0}
+
+
+def test_a_key_that_takes_a_list_is_no_axis(small: str, tmp_path: Path):
+    """A range is one value; a list of ranges is an axis of ranges."""
+    one = study_of(small, tmp_path)
+    two = study_of(small.replace("[4, 12]", "[[4, 12], [8, 8]]"), tmp_path)
+    assert [axis.name for axis in one.axes] == ["workload.heterogeneity", "scheduler"]
+    assert two.axes[0].name == "platform.idle_power_w"
+    assert two.axes[0].values == ((4, 12), (8, 8))
+    assert two.n_runs == 2 * one.n_runs
+
+
+def test_groups_tie_values(small: str, tmp_path: Path):
+    """A group's levels set several keys at once and stand in the results by name."""
+    text = small + (
+        "\n[group.size.few]\nworkload.tasks = 3\nworkload.mean_flops = 4e12\n"
+        "[group.size.many]\nworkload.tasks = 24\npstate = 0\nplatform.hosts = 2\n"
+    )
+    study = study_of(text, tmp_path)
+    sizes = {
+        (run.axes["size"], run.scenario["workload"]["tasks"], run.scenario["platform"]["hosts"])
+        for run in study.scenarios()
+    }
+    assert sizes == {("few", 3, 6), ("many", 24, 2)}
+
+
+def test_exclude_removes_combinations(small: str, tmp_path: Path):
+    """Runs that match all keys of one exclusion are left out; short names of axes do."""
+    text = small + '\n[[exclude]]\nscheduler = "lecsa"\nheterogeneity = [1, 0.5]\n'
+    study = study_of(text, tmp_path)
+    assert study.n_runs == 4
+    assert {run.axes["scheduler"] for run in study.scenarios()} == {"wq"}
+
+
+def test_parameters_of_schedulers_are_axes(small: str, tmp_path: Path):
+    """A list of a parameter makes one scheduler of each value, labelled with it."""
+    text = small.replace('"lecsa"]', '{ id = "wqr", max_replicas = [2, 3] }]')
+    labels = [scheduler.label for scheduler in study_of(text, tmp_path).schedulers]
+    assert labels == ["wq", "wqr(max_replicas=2)", "wqr(max_replicas=3)"]
+
+
+def test_all_schedulers_of_a_replicate_meet_the_same_world(small: str, tmp_path: Path):
+    """Platform and tasks differ between replicates, not between schedulers."""
+    study = study_of(small, tmp_path)
+    inputs = {file.sha256: file.path for file in study.inputs.values()}
+    maker = ScenarioMaker(inputs, tmp_path)
+    made: dict[int, set] = {}
+    for run in study.scenarios(run_filter("heterogeneity == 1", study.axis_names)):
+        scenario = maker.make(run.scenario)
+        world = (scenario.platform.idle_w.tobytes(), scenario.tasks.flops.tobytes())
+        made.setdefault(run.axes["replicate"], set()).add(world)
+    assert [len(worlds) for worlds in made.values()] == [1, 1]
+    assert not made[0] & made[1]
+
+
+def test_an_own_seed_fixes_the_platform(small: str, tmp_path: Path):
+    """With platform.seed every replicate meets the same platform, and other tasks."""
+    study = study_of(small.replace("hosts = 6", "hosts = 6\nseed = 9"), tmp_path)
+    inputs = {file.sha256: file.path for file in study.inputs.values()}
+    maker = ScenarioMaker(inputs, tmp_path)
+    scenarios = [maker.make(scenario) for scenario in scenarios_of(study)]
+    assert len({each.platform.idle_w.tobytes() for each in scenarios}) == 1
+    assert len({each.tasks.flops.tobytes() for each in scenarios}) == 4
+
+
+def test_the_run_id_names_what_matters(small: str, tmp_path: Path):
+    """Other names, titles, time-outs and orders keep the ids; another key, seed or file do not."""
+
+    def ids(text: str) -> set[str]:
+        return {run.run_id for run in study_of(text, tmp_path).scenarios()}
+
+    before = ids(small)
+    assert ids(small.replace('name = "small"', 'name = "other"\ntimeout_s = 5')) == before
+    assert ids(small.replace("[0.5, 1]", "[1.0, 0.5]")) == before
+    assert ids(small.replace("replicates = 2", "replicates = 3")) > before
+    assert not ids(small.replace("seed = 3", "seed = 4")) & before
+    assert not ids(small.replace("tasks = 12", "tasks = 13")) & before
+    (tmp_path / "machines.csv").write_text((tmp_path / "machines.csv").read_text() + "x,1,1,0\n")
+    assert not ids(small) & before
+
+
+def test_an_own_policy_is_part_of_the_identity(tmp_path: Path):
+    """A changed policy file changes the ids of its scheduler's runs, and of no other."""
+    path = write_troubled(tmp_path, '["wq", "troubled"]')
+
+    def ids() -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {"wq": set(), "troubled": set()}
+        for run in Study.from_file(path).scenarios():
+            found[run.axes["scheduler"]].add(run.run_id)
+        return found
+
+    before = ids()
+    (tmp_path / "troubled.py").write_text(POLICY + "# changed\n")
+    after = ids()
+    assert after["wq"] == before["wq"]
+    assert not after["troubled"] & before["troubled"]
+
+
+def test_runs_come_platform_by_platform(small: str, tmp_path: Path):
+    """Runs of one platform are consecutive, so that it is made once."""
+    text = small.replace("hosts = 6", "hosts = [6, 3]")
+    sections = [
+        json.dumps([each["platform"], each["replicate"]])
+        for each in scenarios_of(study_of(text, tmp_path))
+    ]
+    changes = sum(a != b for a, b in itertools.pairwise(sections))
+    assert changes == len(set(sections)) - 1
+
+
+def test_shipped_studies_are_fine():
+    """Each study that comes with gridsched can be read; 'tiny' has 100 runs."""
+    assert Study.shipped("tiny").n_runs == 100
+    with pytest.raises(InputError, match="Did you mean 'tiny'"):
+        Study.shipped("tinny")
+
+
+WRONG = [
+    ("tasks = 12", "task = 12", "line 17: workload.task is no known key. Did you mean 'tasks'?"),
+    ("tasks = 12", "tasks = 1.5", "line 17: workload.tasks is 1.5"),
+    ("tasks = 12", "tasks = -1", "line 17: workload.tasks is -1"),
+    ("tasks = 12", "", "line 15: workload.tasks is missing"),
+    ("[0.5, 1]", "[]", "line 19: workload.heterogeneity is an axis without values"),
+    ("[0.5, 1]", "[0.5, 0.5]", "line 19: workload.heterogeneity[1] is 0.5, which the axis has"),
+    ("[0.5, 1]", "[0.5,\n1,\n7]", "line 21: workload.heterogeneity[2] is 7"),
+    ("seed = 3", 'seed = "3"', "line 3: seed is '3'"),
+    ("seed = 3", "seeds = 3", "line 3: seeds is no known key. Did you mean 'seed'?"),
+    ("replicates = 2", "replicates = 0", "line 4: replicates is 0"),
+    ('"lecsa"]', '"lesca"]', "line 7: schedulers[1].id is wrong: No scheduler 'lesca'. Did you"),
+    ('["wq", "lecsa"]', "[]", "line 7: schedulers is an axis without values"),
+    ('"lecsa"]', '{id = "wqr",  replicas = 2}]', "line 7: schedulers[1].replicas is no parameter"),
+    ('"lecsa"]', '"wq"]', "line 7: schedulers[1] names 'wq' again"),
+    ('"machines.csv"', '"nowhere.csv"', "line 11: platform.table is 'nowhere.csv'"),
+    ('"bag"', '"bog"', "line 16: workload.generator is 'bog'. Did you mean 'bag'?"),
+    ("reference", "referense", "line 5: driver is 'referense'"),
+    ("[4, 12]", '[4, "x"]', "line 13: platform.idle_power_w"),
+    ("tasks = 12", "tasks = 12\ntasks = 13", "no valid TOML"),
+    ("[workload]", "metrics = ['x']\n[workload]", "line 15: platform.metrics is no known key"),
+    ("seed = 3", "metrics = ['energy']", "line 3: metrics[0] is 'energy'. Did you mean 'energy_j'"),
+    ("seed = 3", "baseline = 'x'", "line 3: baseline is 'x'. Schedulers: wq, lecsa"),
+    ("[workload]", "[group.g.a]\nx = 1\n[workload]", "line 16: group.g.a.x cannot be set"),
+    ("[workload]", "[group.g.a]\nworkload.heterogeneity = 1\n[workload]", "varies in group 'g'"),
+    ("[workload]", "[[exclude]]\nhosts = 6\n[workload]", "line 16: exclude[0].hosts is wrong"),
+    ("[workload]", "[[exclude]]\nscheduler = 'x'\n[workload]", "line 16: exclude[0].scheduler is"),
+    ("[workload]", "[[exclude]]\nscheduler = ['wq', 'lecsa']\n[workload]", "leaves no run"),
+    ("[workload]", "[[claims]]\nid = 'a'\n[workload]", "line 15: claims[0].source is missing"),
+    (
+        "[workload]",
+        "[[claims]]\nid='a'\nsource='b'\nmetric='c'\ntolerance_set='after'\n[workload]",
+        "line 18: claims[0].metric is 'c'",
+    ),
+    ("[workload]", "[[claims]]\nidd = 'a'\n[workload]", "line 16: claims[0].idd is no known key"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "complaint"), WRONG, ids=range(len(WRONG)))
+def test_errors_name_key_and_line(small: str, tmp_path: Path, old: str, new: str, complaint: str):
+    """Whatever is wrong is told with the file, the line and the key."""
+    assert old in small
+    with pytest.raises(InputError) as raised:
+        study_of(small.replace(old, new), tmp_path)
+    assert complaint in str(raised.value)
+    assert "s.toml" in str(raised.value)
+
+
+def test_a_policy_that_cannot_be_imported_is_told(tmp_path: Path):
+    """A policy file that raises gives one line with its name."""
+    path = write_troubled(tmp_path, '["wq"]')
+    (tmp_path / "troubled.py").write_text("1 / 0\n")
+    with pytest.raises(InputError, match=r"troubled.py: cannot be imported: ZeroDivisionError"):
+        Study.from_file(path)
+
+
+def test_lines_of_keys_are_found_in_every_form():
+    """Dotted, quoted and inline keys, items of arrays and tables of arrays have their lines."""
+    text = (
+        '# a = 1\nb.c = 1.5 # d = 2\n"e f" = [1,\n  [2, 3],\n  {g = "}"}]\n'
+        'h = """\ni = 1\n"""\n[j.k]\nl = \'m = 1\'\n[[n]]\no = 1\n[[n]]\n[n.p]\nq = -1e3\n'
+    )
+    lines = key_lines(text)
+    wanted = {
+        ("b", "c"): 2, ("e f",): 3, ("e f", 1): 4, ("e f", 1, 1): 4, ("e f", 2, "g"): 5, ("h",): 6,
+        ("j", "k"): 9, ("j", "k", "l"): 10, ("n", 0, "o"): 12, ("n", 1): 13, ("n", 1, "p", "q"): 15,
+    }  # fmt: skip
+    assert {path: lines.get(path) for path in wanted} == wanted
+    assert not {("d",), ("i",), ("m",)} & {path[-1:] for path in lines}
+
+
+AXES = ("environment", "workload.heterogeneity", "scheduler", "replicate")
+RUN = {"environment": "low", "workload.heterogeneity": 0.5, "scheduler": "wq", "replicate": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("scheduler == 'wq'", True),
+        ("workload.heterogeneity < 0.5", False),
+        ("0 <= heterogeneity <= 0.5 and not replicate > 3", True),
+        ("environment in ['high', 'other'] or replicate == -1", False),
+        ("scheduler not in ('wq', 'wqr')", False),
+    ],
+)
+def test_only_chooses_runs(text: str, meant: bool):
+    """An expression over the axes says which runs are meant."""
+    assert run_filter(text, AXES)(RUN) is meant
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "scheduler =", "tasks == 3", "schedule == 'wq'", "__import__('os')", "replicate + 1 > 2",
+     "scheduler.x == 1", "(lambda: 1)()", "scheduler is 'wq'", "x" * 20_000, "scheduler < 3"],
+)  # fmt: skip
+def test_what_is_no_expression_is_refused(text: str):
+    """Anything but comparisons of axes with values is an InputError, whatever it would do."""
+    with pytest.raises(InputError, match="--only"):
+        run_filter(text, AXES)(RUN)
+
+
+def test_runs_are_lazy(small: str, tmp_path: Path):
+    """The first run of a million replicates is there at once."""
+    study = study_of(small.replace("replicates = 2", "replicates = 1000000"), tmp_path)
+    assert isinstance(next(study.scenarios()), StudyRun)
+    assert study.n_runs == 4_000_000

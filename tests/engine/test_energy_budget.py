@@ -1,0 +1,347 @@
+"""Energy budgets: what is consumed, committed and left, what is refused, periods, the end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scripted import at, first_host, hosts, plan, play, rows
+
+from gridsched.errors import IncompleteRun, InputError, InvalidDecision
+from gridsched.model.budget import EnergyBudget
+from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.tasks import make_tasks
+from gridsched.model.trace import ExecutionEnd, TaskState
+from gridsched.policy.base import Traits
+from gridsched.policy.decisions import Assign, Drop, Postpone
+
+HEEDING = Traits("event", may_drop=True, heeds_budget=True)
+ARRIVING = Traits("arrival", may_drop=True, heeds_budget=True)
+
+
+def idle_free(*speeds: float, watts: float = 10.0) -> Platform:
+    """One-core hosts that draw `watts` while busy and nothing else."""
+    return Platform(
+        tuple(Host(f"h{k}", (PState(s, 0.0, watts, watts),)) for k, s in enumerate(speeds))
+    )
+
+
+def seen_energy(answer):
+    """Return the answer, made to note `state.energy`, and the notes by time."""
+    seen = {}
+
+    def noting(state):
+        seen[state.now] = state.energy
+        return answer(state)
+
+    return noting, seen
+
+
+def test_the_state_tells_what_is_consumed_committed_and_left():
+    """Eq. 1 of paper 000: running and fixed tasks count up to the period's end."""
+    # 10 W; task 0 runs 0-4 s, task 1 is fixed behind it (4-10 s), the period ends at 8 s
+    answer, seen = seen_energy(at((0.0, [Assign(0, 0), Assign(1, 0)])))
+    tasks = make_tasks([40.0, 60.0, 10.0], [0.0, 0.0, 2.0])
+    budget = EnergyBudget(100.0, period_s=8.0)
+
+    def last(state):
+        return answer(state) or ([Drop(2)] if state.now == 2.0 else [])
+
+    play(idle_free(10.0), tasks, last, HEEDING, budget=budget)
+    assert (seen[0.0].budget_j, seen[0.0].remaining_j) == (100.0, 100.0)
+    at_2 = seen[2.0]
+    assert at_2.consumed_j == pytest.approx(20.0, rel=1e-15)
+    assert at_2.committed_j == pytest.approx(20.0 + 40.0, rel=1e-15)
+    assert at_2.remaining_j == pytest.approx(20.0, rel=1e-14)
+    assert at_2.assigned_j == pytest.approx(100.0, rel=1e-15)
+    assert (at_2.period_start, at_2.period_end) == (0.0, 8.0)
+
+
+def test_without_a_budget_everything_is_infinite():
+    """A policy may look at the energy of a run that has no budget."""
+    answer, seen = seen_energy(first_host)
+    play(idle_free(10.0), [10.0], answer)
+    assert seen[0.0].remaining_j == seen[0.0].period_end == math.inf
+    assert seen[0.0].consumed_j == 0.0
+
+
+def test_figures_of_b5_two_machines_at_the_end_of_the_day():
+    """Algorithms B5: 500 kJ a day, 100 consumed, 50 scheduled, so 350 are left."""
+    day = 86_400.0
+    # machine 0 is busy from 23:00 to 23:20 and machine 1 until 23:00; now it is 23:10
+    watts = 50_000.0 / 600.0
+    start, length = 1380 * 60.0, 1200.0
+    before = 100_000.0 - 600.0 * watts  # consumed by the same machine earlier that day
+    tasks = make_tasks([before / watts, length, 1.0], [0.0, start, 1390 * 60.0])
+    answer, seen = seen_energy(
+        at((0.0, [Assign(0, 1)]), (start, [Assign(1, 0)]), (1390 * 60.0, [Drop(2)]))
+    )
+    budget = EnergyBudget(500_000.0, period_s=day)
+    play(idle_free(1.0, 1.0, watts=watts), tasks, answer, HEEDING, budget=budget)
+    energy = seen[1390 * 60.0]
+    assert energy.consumed_j == pytest.approx(100_000.0, rel=1e-12)
+    assert energy.committed_j == pytest.approx(50_000.0, rel=1e-12)
+    assert energy.remaining_j == pytest.approx(350_000.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("decide", [
+    lambda task, host: Assign(task, host),
+    lambda task, host: plan((task, host)),
+])  # fmt: skip
+def test_a_decision_beyond_the_budget_is_invalid(decide):
+    """Of 95 J 60 are taken; another task of 40 J does not fit, one of 30 J does."""
+    tasks = make_tasks([60.0, 30.0, 40.0])
+    budget = EnergyBudget(95.0, period_s=1000.0)
+    fits = at((0.0, [Assign(0, 0), decide(1, 1), Drop(2)]))
+    play(idle_free(10.0, 10.0), tasks, fits, HEEDING, budget=budget)
+    fits_not = at((0.0, [Assign(0, 0), decide(2, 1), Drop(1)]))
+    with pytest.raises(InvalidDecision, match=r"task 3, host 'h1'.*40 J.*35 J remain"):
+        play(idle_free(10.0, 10.0), tasks, fits_not, HEEDING, budget=budget)
+
+
+def test_of_a_plan_only_the_part_inside_the_period_counts():
+    """Two tasks of 60 J in one queue until 12 s; the period ends at 8 s with 80 J."""
+    tasks = make_tasks([60.0, 60.0])
+    decisions = [plan((0, 0), (1, 0))]
+    trace, _ = play(idle_free(10.0), tasks, at((0.0, decisions)), HEEDING,
+                    budget=EnergyBudget(80.0, period_s=8.0))  # fmt: skip
+    assert rows(trace) == [(0.0, 0, 0, 6.0), (6.0, 0, 1, 12.0)]
+    periods = trace.periods
+    assert periods["start"].tolist() == [0.0, 8.0]
+    assert periods["end"].tolist() == [8.0, 12.0]
+    np.testing.assert_allclose(periods["consumed_j"], [80.0, 40.0], rtol=1e-12)
+    np.testing.assert_allclose(periods["carried_over_j"], [0.0, 40.0], rtol=1e-12)
+    with pytest.raises(InvalidDecision, match="until the period's end at 8 s"):
+        play(idle_free(10.0), tasks, at((0.0, decisions)), HEEDING,
+             budget=EnergyBudget(79.9, period_s=8.0))  # fmt: skip
+
+
+def test_what_is_carried_over_a_boundary_draws_from_the_next_budget():
+    """23:50 to 00:20 with 90 kJ: 30 kJ on the first day and 60 kJ on the second (B7)."""
+    day, start = 86_400.0, 23 * 3600.0 + 50 * 60.0
+    tasks = make_tasks([1800.0, 1.0], [start, day + 60.0])
+    answer, seen = seen_energy(
+        at((start, [Assign(0, 0)]), (day + 60.0, [Drop(1)]))
+    )  # fmt: skip
+    trace, _ = play(idle_free(1.0, watts=50.0), tasks, answer, HEEDING,
+                    budget=EnergyBudget(1e6, period_s=day))  # fmt: skip
+    np.testing.assert_allclose(trace.periods["consumed_j"], [30e3, 60e3], rtol=1e-12)
+    np.testing.assert_allclose(trace.periods["carried_over_j"], [0.0, 60e3], rtol=1e-12)
+    assert seen[day + 60.0].consumed_j == pytest.approx(3e3, rel=1e-12)
+    assert seen[day + 60.0].committed_j == pytest.approx(57e3, rel=1e-12)
+
+
+def test_postponed_tasks_reappear_at_the_first_ask_of_the_next_period():
+    """They are not mappable before; with mapping events the event at the boundary shows them."""
+    tasks = make_tasks([10.0, 10.0])
+    answer = at((0.0, [Postpone(1), Assign(0, 0)]), (100.0, [Assign(1, 0)]))
+    trace, policy = play(idle_free(10.0), tasks, answer, HEEDING, interval=25.0,
+                         budget=EnergyBudget(1e9, period_s=100.0))  # fmt: skip
+    asked = dict(policy.asked_)
+    assert asked == {0.0: [0, 1], 25.0: [], 50.0: [], 75.0: [], 100.0: [1]}
+    assert rows(trace) == [(0.0, 0, 0, 1.0), (100.0, 0, 1, 101.0)]
+    assert trace.times_postponed.tolist() == [0, 1]
+
+
+def test_postponed_tasks_reappear_without_mapping_events_too():
+    """The boundary itself is an instant; a policy that maps at arrivals is asked task by task."""
+    tasks = make_tasks([10.0, 10.0, 10.0])
+
+    def answer(state):
+        if state.now == 0.0:
+            return [Postpone(task) for task in state.waiting() if task]
+        return first_host(state)
+
+    def with_the_first(state):
+        first = [Assign(0, 0)] if state.now == 0.0 and 0 in state.mappable else []
+        return [*answer(state), *first]
+
+    for traits in (HEEDING, ARRIVING):
+        trace, policy = play(
+            idle_free(10.0),
+            tasks,
+            with_the_first,
+            traits,
+            budget=EnergyBudget(1e9, period_s=100.0),
+        )
+        assert rows(trace) == [(0.0, 0, 0, 1.0), (100.0, 0, 1, 101.0), (101.0, 0, 2, 102.0)]
+    assert policy.times == [0.0, 0.0, 0.0, 100.0, 100.0]
+
+
+def test_postponing_needs_a_budget_and_a_mappable_task():
+    """There is no next period without a budget."""
+    with pytest.raises(InvalidDecision, match="there is none"):
+        play(idle_free(10.0), [10.0], lambda s: [Postpone(0)], HEEDING)
+    with pytest.raises(InvalidDecision, match="it is running"):
+        play(idle_free(10.0), [10.0], lambda s: [Assign(0, 0), Postpone(0)], HEEDING,
+             budget=EnergyBudget(1e9))  # fmt: skip
+
+
+def test_a_task_that_is_postponed_for_ever_is_an_incomplete_run():
+    """Nothing else would end the run."""
+    with pytest.raises(IncompleteRun, match="1 of 1 tasks"):
+        play(idle_free(10.0), [10.0], lambda s: [Postpone(t) for t in s.waiting()], HEEDING,
+             interval=50.0, budget=EnergyBudget(1e9, period_s=100.0))  # fmt: skip
+
+
+def test_before_the_first_period_nothing_is_limited_or_counted():
+    """Paper 001's warm-up."""
+    tasks = make_tasks([60.0, 50.0], [0.0, 7.0])
+    answer, seen = seen_energy(first_host)
+    budget = EnergyBudget(60.0, period_s=100.0, first_period_start_s=5.0)
+    trace, _ = play(idle_free(10.0), tasks, answer, HEEDING, budget=budget)
+    assert seen[0.0].remaining_j == math.inf
+    assert seen[7.0].consumed_j == pytest.approx(10.0, rel=1e-12)  # 5 to 6 s
+    np.testing.assert_allclose(trace.periods["consumed_j"], [60.0], rtol=1e-12)
+    np.testing.assert_allclose(trace.periods["carried_over_j"], [10.0], rtol=1e-12)
+
+
+def test_what_a_period_leaves_is_shared_by_those_that_are_left():
+    """300 J for three periods; the first draws 40, so the others get 130 each (B7)."""
+    tasks = make_tasks([40.0, 130.0, 1.0], [0.0, 100.0, 200.0])
+    answer, seen = seen_energy(first_host)
+    budget = EnergyBudget(100.0, period_s=100.0, carry_over=True, periods=3)
+    trace, _ = play(idle_free(10.0), tasks, answer, HEEDING, budget=budget)
+    assert [seen[t].budget_j for t in (0.0, 100.0, 200.0)] == pytest.approx([100, 130, 130])
+    np.testing.assert_allclose(trace.periods["budget_j"], [100.0, 130.0, 130.0], rtol=1e-12)
+
+
+def test_stop_ends_the_run_when_the_budget_is_used_up():
+    """Two hosts draw 20 W; 50 J last 2.5 s; what is unfinished is killed."""
+    tasks = make_tasks([20.0, 90.0, 10.0, 10.0], [0.0, 0.0, 0.0, 50.0])
+    trace, _ = play(idle_free(10.0, 10.0), tasks, at((0.0, [Assign(0, 0), Assign(1, 1),
+                    Assign(2, 0)])), budget=EnergyBudget(50.0, on_exhaustion="stop"))  # fmt: skip
+    states = [TaskState.FINISHED, TaskState.KILLED, TaskState.KILLED, TaskState.KILLED]
+    assert trace.final_state.tolist() == states
+    assert trace.horizon_s == pytest.approx(2.5, rel=1e-12)
+    killed = trace.of_outcome(ExecutionEnd.KILLED)
+    assert killed["task"].tolist() == [1, 2]
+    assert killed["end"].tolist() == [trace.horizon_s] * 2
+    np.testing.assert_allclose(trace.periods["consumed_j"], [50.0], rtol=1e-12)
+
+
+def test_idle_hosts_use_up_a_budget_too():
+    """1 W idle and 2 W busy on each of two hosts: 30 J last 10 s with one busy for 10 s."""
+    trace, _ = play(hosts(10, 10), make_tasks([500.0]), first_host,
+                    budget=EnergyBudget(30.0, on_exhaustion="stop"))  # fmt: skip
+    assert trace.horizon_s == pytest.approx(10.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("decide", [
+    lambda *pairs: [Assign(task, host) for task, host in pairs],
+    lambda *pairs: [plan(*pairs)],
+])  # fmt: skip
+def test_what_a_policy_that_knows_no_budget_asks_for_too_much_is_put_off(decide):
+    """Of 95 J 60 are taken; the next task needs 40 J and waits for the next period, 30 J fit."""
+    tasks = make_tasks([60.0, 30.0, 40.0])
+    answer = at((0.0, decide((0, 0), (2, 1), (1, 1))), (1000.0, decide((2, 0))))
+    trace, _ = play(idle_free(10.0, 10.0), tasks, answer,
+                    budget=EnergyBudget(95.0, period_s=1000.0))  # fmt: skip
+    assert rows(trace) == [(0.0, 0, 0, 6.0), (0.0, 1, 1, 3.0), (1000.0, 0, 2, 1004.0)]
+    assert trace.times_postponed.tolist() == [0, 0, 1]
+    assert trace.periods["consumed_j"].tolist() == pytest.approx([90.0, 40.0])
+
+
+def test_such_a_policy_starts_nothing_in_a_later_period():
+    """Tasks of 6 s, periods of 8 s: the third would begin at 12 s. Fixed it is put off, planned
+    it goes on waiting.
+    """
+    tasks = make_tasks([60.0, 60.0, 60.0])
+    budget = EnergyBudget(1e9, period_s=8.0)
+    fixed = at((0.0, [Assign(k, 0) for k in range(3)]), (8.0, [Assign(2, 0)]))
+    trace, policy = play(idle_free(10.0), tasks, fixed, budget=budget)
+    assert rows(trace) == [(0.0, 0, 0, 6.0), (6.0, 0, 1, 12.0), (12.0, 0, 2, 18.0)]
+    assert trace.times_postponed.tolist() == [0, 0, 1]
+    assert dict(policy.asked_)[6.0] == []
+    planned = at((0.0, [plan((0, 0), (1, 0), (2, 0))]), (8.0, [plan((2, 0))]))
+    trace, policy = play(idle_free(10.0), tasks, planned, budget=budget)
+    assert rows(trace)[-1] == (12.0, 0, 2, 18.0)
+    assert trace.times_postponed.tolist() == [0, 0, 0]
+    assert dict(policy.asked_)[6.0] == [1, 2]
+
+
+def test_such_a_policy_starts_nothing_from_before_the_first_period_in_it():
+    """100 J from 4 s on: of two fixed tasks of 60 J the second would begin at 6 s."""
+    tasks = make_tasks([60.0, 60.0])
+    budget = EnergyBudget(100.0, period_s=50.0, first_period_start_s=4.0)
+    answer = at((0.0, [Assign(0, 0), Assign(1, 0)]), (4.0, [Assign(1, 0)]))
+    trace, policy = play(idle_free(10.0), tasks, answer, budget=budget)
+    assert rows(trace) == [(0.0, 0, 0, 6.0), (6.0, 0, 1, 12.0)]
+    assert dict(policy.asked_)[4.0] == [1]
+    assert trace.times_postponed.tolist() == [0, 1]
+
+
+def test_of_such_a_policy_copies_beyond_the_budget_are_not_made():
+    """70 J: the first copy costs 60 J; a task that is put off is not copied either."""
+    copying = Traits("event", replicates=True)
+    tasks = make_tasks([60.0, 200.0])
+    answer = at((0.0, [Assign(0, 0), Assign(0, 1), Assign(1, 1), Assign(1, 2)]),
+                (1000.0, [Drop(1)]))  # fmt: skip
+    trace, _ = play(idle_free(10.0, 10.0, 10.0), tasks, answer, replace(copying, may_drop=True),
+                    budget=EnergyBudget(70.0, period_s=1000.0))  # fmt: skip
+    assert rows(trace) == [(0.0, 0, 0, 6.0)]
+    assert trace.times_postponed.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("asked", ["start", "arrival", "event"])
+def test_what_is_put_off_is_asked_for_again(asked):
+    """Three tasks of 60 J with 100 J each 50 s: one a period, whenever the policy is asked."""
+
+    def greedily(state):
+        return [Assign(task, 0) for task in state.mappable.tolist()]
+
+    trace, _ = play(idle_free(10.0), make_tasks([60.0] * 3), greedily, Traits(asked),
+                    budget=EnergyBudget(100.0, period_s=50.0))  # fmt: skip
+    assert rows(trace) == [(0.0, 0, 0, 6.0), (50.0, 0, 1, 56.0), (100.0, 0, 2, 106.0)]
+    assert trace.times_postponed.tolist() == [0, 1, 2]
+
+
+def test_a_budget_that_admits_no_task_is_an_incomplete_run():
+    """The message says that the budget is what keeps it."""
+    with pytest.raises(IncompleteRun, match=r"tasks 1\..*budget of 50 J admits"):
+        play(idle_free(10.0), make_tasks([60.0]), first_host,
+             budget=EnergyBudget(50.0, period_s=50.0))  # fmt: skip
+
+
+def test_no_task_starts_at_the_horizon_and_what_runs_then_goes_on():
+    """Queued, planned, waiting and later tasks are unfinished."""
+    tasks = make_tasks([30.0, 10.0, 10.0, 10.0, 10.0], [0.0, 0.0, 0.0, 0.0, 9.0])
+    answer = at((0.0, [Assign(0, 0), Assign(1, 0), plan((2, 0))]))
+    trace, policy = play(idle_free(10.0), tasks, answer, horizon_s=2.0)
+    unfinished = TaskState.UNFINISHED
+    assert trace.final_state.tolist() == [TaskState.FINISHED, *[unfinished] * 4]
+    assert rows(trace) == [(0.0, 0, 0, 3.0)]
+    assert policy.times == [0.0]
+    assert trace.horizon_s == 3.0
+
+
+def test_a_task_that_would_start_exactly_at_the_horizon_does_not():
+    """The horizon is not part of the time in which tasks start."""
+    trace, _ = play(idle_free(10.0), [10.0, 10.0], first_host, horizon_s=1.0)
+    assert rows(trace) == [(0.0, 0, 0, 1.0)]
+    assert trace.final_state.tolist() == [TaskState.FINISHED, TaskState.UNFINISHED]
+
+
+@pytest.mark.parametrize(("values", "word"), [
+    ({"energy_j": 0.0}, "energy_j"), ({"energy_j": math.nan}, "energy_j"),
+    ({"energy_j": 1.0, "period_s": 0.0}, "period_s"),
+    ({"energy_j": 1.0, "first_period_start_s": -1.0}, "first_period_start_s"),
+    ({"energy_j": 1.0, "on_exhaustion": "halt"}, "'refuse' and 'stop'"),
+    ({"energy_j": 1.0, "carry_over": True}, "number of periods"),
+    ({"energy_j": 1.0, "periods": 0}, "periods"),
+])  # fmt: skip
+def test_illegal_budgets_are_refused(values, word):
+    """The message names the value."""
+    with pytest.raises(InputError, match=word):
+        EnergyBudget(**values)
+
+
+def test_a_boundary_belongs_to_the_period_that_it_begins():
+    """Also where the quotient of floats is rounded the wrong way."""
+    budget = EnergyBudget(1.0, period_s=0.1, first_period_start_s=0.3)
+    assert budget.period_at(0.29) == -1
+    for k in range(200):
+        assert budget.period_at(budget.start_of(k)) == k
+        assert budget.period_at(math.nextafter(budget.start_of(k), 0.0)) == k - 1

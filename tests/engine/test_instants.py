@@ -1,0 +1,185 @@
+"""When a policy is asked, and in which order one instant applies what happens."""
+
+from __future__ import annotations
+
+import pytest
+from scripted import ANYTHING, Scripted, at, first_host, hosts, idle_hosts, plan, play, rows
+
+from gridsched.errors import IncompleteRun
+from gridsched.model.tasks import make_tasks
+from gridsched.policy.base import Traits
+from gridsched.policy.decisions import Assign, Delegate, WakeAt
+
+
+def test_asked_at_start_is_once_at_the_first_submission():
+    """A static policy is asked once, when the first task is submitted."""
+    tasks = make_tasks([10.0, 20.0], 3.0)
+    trace, policy = play(hosts(10, 10), tasks, first_host, Traits(asked="start"))
+    assert policy.asked_ == [(3.0, [0, 1])]
+    assert rows(trace) == [(3.0, 0, 0, 4.0), (4.0, 0, 1, 6.0)]
+
+
+def test_asked_at_arrival_is_once_for_each_task_in_id_order():
+    """An immediate policy sees one task at a time, those of one instant in order of their ids."""
+    tasks = make_tasks([10.0, 20.0, 30.0], [0.0, 2.0, 2.0])
+    _, policy = play(hosts(10), tasks, first_host, Traits(asked="arrival"))
+    assert policy.asked_ == [(0.0, [0]), (2.0, [1]), (2.0, [2])]
+
+
+def test_an_arrival_decision_is_seen_by_the_next_task_of_the_instant():
+    """The second task of an instant finds the first one in its queue."""
+    seen = []
+
+    def answer(state):
+        seen.append((state.queue_length.tolist(), state.ready_time.tolist()))
+        return first_host(state)
+
+    play(hosts(10, 5), [10.0, 20.0, 30.0], answer, Traits(asked="arrival"))
+    assert seen == [([0, 0], [0.0, 0.0]), ([0, 0], [1.0, 0.0]), ([1, 0], [3.0, 0.0])]
+
+
+def test_asked_at_events_is_once_an_instant():
+    """Three ends, a submission and a wake at t = 2 are one question."""
+    tasks = make_tasks([20.0, 20.0, 20.0, 10.0], [0.0, 0.0, 0.0, 2.0])
+
+    def answer(state):
+        wake = [WakeAt(2.0)] if state.now == 0 else []
+        return [*idle_hosts(state), *wake]
+
+    _, policy = play(hosts(10, 10, 10), tasks, answer)
+    assert policy.asked_ == [(0.0, [0, 1, 2]), (2.0, [3])]
+
+
+def test_finishes_come_before_submissions_and_the_question():
+    """At t = 1 the policy finds the host free, the queue moved on and the new task waiting."""
+    seen = {}
+
+    def answer(state):
+        seen[state.now] = (state.mappable.tolist(), state.running["task"].tolist())
+        return first_host(state)
+
+    play(hosts(10), make_tasks([10.0, 10.0, 10.0], [0.0, 0.0, 1.0]), answer)
+    assert seen[1.0] == ([2], [1])
+
+
+@pytest.mark.parametrize(("distance", "instants"), [(0.0, 1), (9e-10, 1), (1.2e-9, 2)])
+def test_ends_within_a_billionth_are_one_instant(distance, instants):
+    """Ends up to 1e-9 s after the earliest are one instant; later ones are the next."""
+    _, policy = play(hosts(1, 1, 1), [10.0, 10.0 + distance, 90.0], idle_hosts)
+    assert len(policy.times) == 1 + instants  # the end of the last task asks nobody
+
+
+def test_ends_that_differ_by_rounding_are_one_instant_at_large_times():
+    """From t = 1000 s on the width of an instant grows with t: 1e-12 t."""
+    near = [1e6, 1e6 + 9e-7, 2e6]
+    _, policy = play(hosts(1, 1, 1), near, idle_hosts)
+    assert policy.times == [0.0, 1e6 + 9e-7]
+    _, policy = play(hosts(1, 1, 1), [1e6, 1e6 + 1.1e-6, 2e6], idle_hosts)
+    assert len(policy.times) == 3
+
+
+def test_ends_of_one_instant_keep_their_own_times():
+    """What ends in one instant is recorded with its own end; what follows starts at the latest."""
+    late = 10.0 + 5e-10
+    trace, _ = play(hosts(1, 1), [10.0, late, 7.0], idle_hosts)
+    assert rows(trace) == [
+        (0.0, 0, 0, 10.0), (0.0, 1, 1, late), (late, 0, 2, late + 7.0)
+    ]  # fmt: skip
+
+
+def test_a_wake_up_asks_again():
+    """WakeAt asks at that time, and only there."""
+
+    def answer(state):
+        return [WakeAt(1.25)] if state.now == 0 else idle_hosts(state)
+
+    trace, policy = play(hosts(10), [10.0], answer)
+    assert policy.times == [0.0, 1.25]
+    assert trace.finish_time_s.tolist() == [2.25]
+
+
+def test_with_an_interval_the_policy_is_asked_at_its_multiples_only():
+    """Neither finishes nor submissions ask; multiples of the interval do, even with no news."""
+    tasks = make_tasks([10.0, 30.0, 10.0], [0.0, 0.0, 6.0])
+    trace, policy = play(hosts(10), tasks, first_host, interval=5.0)
+    assert policy.asked_ == [(0.0, [0, 1]), (5.0, []), (10.0, [2])]
+    assert trace.finish_time_s.tolist() == [1.0, 4.0, 11.0]
+
+
+def test_an_interval_that_is_no_binary_fraction_keeps_its_multiples():
+    """Multiples are products, not sums: the hundredth event of 0.1 s is at 10 s."""
+    tasks = make_tasks([100.0, 1.0], [0.0, 9.95])
+    _, policy = play(hosts(10, 10), tasks, idle_hosts, interval=0.1)
+    assert policy.times == [k * 0.1 for k in range(101)]
+
+
+def test_a_finish_at_a_multiple_of_the_interval_comes_before_the_question():
+    """At t = 2 the first task has ended when the policy is asked."""
+    _, policy = play(hosts(10), [20.0, 10.0], idle_hosts, interval=2.0)
+    assert policy.asked_ == [(0.0, [0, 1]), (2.0, [1])]
+
+
+def test_between_mapping_events_virtual_queues_run_down():
+    """A free core takes the head of its virtual queue although nobody is asked."""
+    answer = at((0.0, [plan((0, 0), (1, 0), (2, 1))]))
+    trace, policy = play(hosts(10, 10), [10.0, 20.0, 10.0], answer, interval=100.0)
+    assert policy.times == [0.0]
+    assert rows(trace) == [(0.0, 0, 0, 1.0), (0.0, 1, 2, 1.0), (1.0, 0, 1, 3.0)]
+
+
+def test_idle_mapping_events_end_with_an_error_instead_of_for_ever():
+    """A policy that plans nothing, event after event, is stopped; so is one that says much."""
+    for answer in (lambda state: [], lambda state: [plan()]):
+        with pytest.raises(IncompleteRun, match="left 1 of 1 tasks unfinished"):
+            play(hosts(10), [1.0], answer, interval=60.0)
+
+
+def test_events_while_tasks_are_still_to_come_are_not_counted_as_idle():
+    """Two thousand empty mapping events before the only task do no harm."""
+    trace, policy = play(hosts(10), make_tasks([10.0], 2000.0), first_host, interval=1.0)
+    assert trace.finish_time_s.tolist() == [2001.0]
+    assert len(policy.times) == 2001
+
+
+def test_without_events_to_come_the_run_is_incomplete():
+    """A policy that leaves tasks lying names them in the error, by the ids of the file."""
+    tasks = make_tasks([10.0, 10.0, 10.0], labels=[7, 8, 9])
+    with pytest.raises(IncompleteRun, match=r"2 of 3 tasks .* t = 1 s, .*: tasks 8, 9\.$"):
+        play(hosts(10), tasks, at((0.0, [Assign(0, 0)])))
+
+
+def test_a_policy_that_only_talks_is_incomplete():
+    """A decision that leads to nothing does not keep a run alive."""
+    with pytest.raises(IncompleteRun, match="tasks 1"):
+        play(hosts(10), [1.0], lambda state: [plan()])
+
+
+def test_no_tasks_are_done_at_once():
+    """Nobody is asked where there is nothing to do."""
+    trace, policy = play(hosts(10), [], first_host, ANYTHING)
+    assert policy.times == []
+    assert trace.horizon_s == 0.0
+    assert len(trace.executions) == 0
+
+
+def test_tasks_to_arrive_are_counted_down():
+    """The state tells how many tasks are not yet submitted."""
+    counts = []
+
+    def answer(state):
+        counts.append(state.tasks_to_arrive)
+        return first_host(state)
+
+    play(hosts(10), make_tasks([50.0, 1.0, 1.0], [0.0, 1.0, 2.0]), answer)
+    assert counts == [2, 1, 0, 0, 0]
+
+
+def test_a_successor_that_maps_at_arrivals_is_asked_between_mapping_events():
+    """Until then submissions were no instants; from the delegation on they are."""
+    successor = Scripted(first_host, Traits("arrival"))
+    tasks = make_tasks([10.0, 10.0], [0.0, 3.0])
+    trace, _ = play(
+        hosts(10), tasks, lambda s: [Delegate(successor)], Traits("event", delegates=True),
+        interval=10.0,
+    )  # fmt: skip
+    assert trace.start_time_s.tolist() == [0.0, 3.0]

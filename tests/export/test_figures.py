@@ -1,0 +1,218 @@
+"""Figures: every case draws, data beside them, same bytes each time, bad targets refused."""
+
+from __future__ import annotations
+
+import csv
+import math
+
+import matplotlib
+import numpy as np
+import pytest
+import traces_by_hand as by_hand
+
+from gridsched.energy import trace_energy
+from gridsched.errors import InputError
+from gridsched.figures import comparison_figure, gantt_figure
+from gridsched.figures.figure_file import IDLE, WASTED, prefixed
+from gridsched.figures.figures import comparison_bars, gantt, power
+from gridsched.metrics import summary
+
+SIGNATURE = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+TRACES = {
+    "replication": lambda: by_hand.replication(2),
+    "lecsa": lambda: by_hand.lecsa(switch_off=True),
+    "everything": by_hand.everything_at_once,
+    "empty": by_hand.empty,
+    "many hosts": lambda: by_hand.list_schedule(60, 200, 2, cancel_every=5),
+    "crowded": lambda: by_hand.list_schedule(9, gantt_figure.MANY_BARS + 1, cancel_every=7),
+}
+
+
+def rows_of(path):
+    """Read a CSV file as dictionaries of strings."""
+    with open(path, newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def comparison_rows():
+    """Rows as `compare` makes them, one of a failed run."""
+    runs = {"wq": by_hand.work_queue(), "wqr": by_hand.replication(3),
+            "lecsa": by_hand.lecsa(switch_off=True)}  # fmt: skip
+    rows = [{"scheduler": name} | summary(trace) for name, trace in runs.items()]
+    return [*rows, {"scheduler": "broken", "error": "IncompleteRun"}]
+
+
+@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("draw", [gantt, power])
+def test_every_trace_draws_without_a_warning(tmp_path, draw, name):
+    """Three hosts or sixty, no tasks or thousands: an image and its data."""
+    draw(TRACES[name](), tmp_path / "figure.png", title="a run")
+    assert (tmp_path / "figure.png").read_bytes().startswith(SIGNATURE[".png"])
+    assert (tmp_path / "figure.csv").exists()
+
+
+@pytest.mark.parametrize("suffix", SIGNATURE)
+def test_formats_by_suffix_and_the_same_bytes_each_time(tmp_path, suffix):
+    """png, svg and pdf hold neither dates nor random ids."""
+    trace, rows = by_hand.everything_at_once(), comparison_rows()
+    for draw, what in ((gantt, trace), (power, trace), (comparison_bars, rows)):
+        first, second = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
+        draw(what, first, force=True)
+        draw(what, second, force=True)
+        assert first.read_bytes() == second.read_bytes()
+        assert first.read_bytes().startswith(SIGNATURE[suffix])
+
+
+def test_drawing_leaves_matplotlibs_settings_alone(tmp_path):
+    """No pyplot, no changed defaults: users' own figures look as before."""
+    before = dict(matplotlib.rcParams)
+    power(by_hand.work_queue(), tmp_path / "p.png")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_the_data_of_the_gantt_chart(tmp_path):
+    """Every execution with job, host, core, times and outcome."""
+    gantt(by_hand.everything_at_once(), tmp_path / "g.svg")
+    rows = rows_of(tmp_path / "g.csv")
+    assert [row["job_id"] for row in rows] == ["7", "3", "5", "9"]
+    assert [row["core"] for row in rows] == ["0", "1", "0", "0"]
+    assert rows[3] == {"job_id": "9", "host": "bare", "core": "0", "start_s": "60.0",
+                       "end_s": "70.0", "outcome": "killed"}  # fmt: skip
+
+
+def test_executions_of_one_host_never_share_a_core():
+    """Lanes: no overlap on a core, and never more lanes than cores."""
+    trace = by_hand.list_schedule(3, 120, cores=4)
+    lanes, runs = gantt_figure.core_lanes(trace), trace.executions
+    assert lanes.max() == 3
+    for host in range(3):
+        for lane in range(4):
+            mine = runs[(runs["host"] == host) & (lanes == lane)]
+            assert (mine["start"][1:] >= mine["end"][:-1]).all()
+
+
+def test_the_data_of_the_power_figure_hold_the_energy(tmp_path):
+    """The last row's energy is the total of the table."""
+    trace = by_hand.lecsa(switch_off=False)
+    power(trace, tmp_path / "p.pdf")
+    rows = rows_of(tmp_path / "p.csv")
+    assert float(rows[-1]["energy_j"]) == trace_energy(trace).grid_total() == 2320.0
+    assert [float(row["busy_w"]) for row in rows] == [75, 25, 25, 5, 5, 0]
+    assert [float(row["idle_w"]) for row in rows] == [0, 4, 4, 8, 8, 12]
+
+
+def test_the_data_of_the_comparison(tmp_path):
+    """Parts sum to the total; a failed run is a row without numbers."""
+    comparison_bars(comparison_rows(), tmp_path / "c.png", title="EX-A")
+    rows = rows_of(tmp_path / "c.csv")
+    assert [row["scheduler"] for row in rows] == ["wq", "wqr", "lecsa", "broken"]
+    assert float(rows[1]["energy_useful_j"]) == 3375 - 825
+    for row in rows[:3]:
+        parts = [float(value) for name, value in row.items()
+                 if name.startswith("energy") and name != "energy_model_j"]  # fmt: skip
+        assert math.fsum(parts) == float(row["energy_model_j"])
+    assert set(rows[3].values()) == {"broken", ""}
+
+
+def test_only_parts_that_occur_are_in_the_legend(tmp_path, monkeypatch):
+    """No waste, no idle time: nothing to explain."""
+    seen = []
+    monkeypatch.setattr(
+        comparison_figure, "save", lambda figure, *rest, **options: seen.append(figure)
+    )
+    comparison_bars(comparison_rows(), tmp_path / "c.png")
+    comparison_bars(comparison_rows()[2:3], tmp_path / "c.png")
+    labels = [text.get_text() for text in seen[0].legends[0].get_texts()]
+    assert labels == ["useful work", "wasted (cancelled copies)", "idle"]
+    assert seen[1].legends == []
+
+
+def test_a_comparison_of_failures_only_still_draws(tmp_path):
+    """All runs failed: the figure says so."""
+    comparison_bars([{"scheduler": "a", "error": "x"}], tmp_path / "c.svg")
+    assert (tmp_path / "c.svg").exists()
+
+
+def test_looks_differ_in_brightness_or_hatching():
+    """In grey no two areas of one figure look alike."""
+
+    def brightness(colour):
+        red, green, blue = matplotlib.colors.to_rgb(colour)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    groups = [
+        [look for _, look in comparison_figure.PARTS],
+        [*gantt_figure.FINISHED, *gantt_figure.ENDED.values()],
+        [gantt_figure.CROWDED_FINISHED, *gantt_figure.CROWDED_ENDED.values()],
+    ]
+    assert IDLE in [looks[2].__class__(IDLE.face, IDLE.hatch, IDLE.label) for looks in groups]
+    assert WASTED.hatch
+    for looks in groups:
+        for k, look in enumerate(looks):
+            for other in looks[k + 1 :]:
+                apart = abs(brightness(look.face) - brightness(other.face))
+                assert apart > 0.05 or look.hatch != other.hatch
+
+
+@pytest.mark.parametrize(
+    ("largest", "expected"),
+    [(0.0, (1, "J")), (999.0, (1, "J")), (1000.0, (1e3, "kJ")), (2.5e9, (1e9, "GJ")),
+     (1e30, (1e18, "EJ"))],
+)  # fmt: skip
+def test_units_with_prefixes(largest, expected):
+    """Axes show numbers between 1 and 1000."""
+    assert prefixed("J", largest) == expected
+
+
+# ---------------------------------------------------------------------- bad targets
+
+
+@pytest.mark.parametrize("draw", [gantt, power])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("figure.jpg", r"saved as \.png, \.svg, \.pdf, not as \.jpg"),
+        ("figure.pgn", r"Did you mean '\.png'\?"),
+        ("figure", r"by the ending of the file's name"),
+        ("nowhere/figure.png", "cannot be written: the folder"),
+    ],
+)
+def test_bad_targets_are_one_clear_line(tmp_path, draw, name, message):
+    """A format we do not write, no format, a folder that is not there: nothing is left behind."""
+    with pytest.raises(InputError, match=message) as caught:
+        draw(by_hand.work_queue(), tmp_path / name)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("existing", ["figure.png", "figure.csv"])
+def test_neither_figure_nor_data_are_replaced_without_force(tmp_path, existing):
+    """An existing file of either name is refused, and replaced with force."""
+    (tmp_path / existing).write_text("mine")
+    with pytest.raises(InputError, match="exists already"):
+        gantt(by_hand.work_queue(), tmp_path / "figure.png")
+    assert (tmp_path / existing).read_text() == "mine"
+    assert len(list(tmp_path.iterdir())) == 1
+    gantt(by_hand.work_queue(), tmp_path / "figure.png", force=True)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_folder_as_target_is_refused(tmp_path):
+    """A folder named like a figure."""
+    (tmp_path / "figure.png").mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        power(by_hand.work_queue(), tmp_path / "figure.png", force=True)
+
+
+def test_nothing_to_compare_is_refused(tmp_path):
+    """No rows: an error instead of an empty figure."""
+    with pytest.raises(InputError, match="nothing to compare"):
+        comparison_bars([], tmp_path / "c.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numpy_numbers_in_comparison_rows(tmp_path):
+    """Rows from arrays and data frames draw as well."""
+    row = {"scheduler": "a", "makespan_s": np.float64(3), "energy_model_j": np.float32(5)}
+    comparison_bars([row], tmp_path / "c.png")
+    assert rows_of(tmp_path / "c.csv")[0]["energy_useful_j"] == "5.0"
