@@ -1,0 +1,283 @@
+"""Probability mass functions of times, as values: what is known of an uncertain run time.
+
+A pmf stands on a regular grid, where it is convolved directly or by FFT, or on free impulses, as
+measured samples give them. Every operation returns a new pmf (paper 002, section IV-B; algorithms
+D1 and D3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import signal
+
+from gridsched.errors import InputError
+
+Floats = NDArray[np.float64]
+
+#: Late masses below this are rounding (algorithms D4).
+LEAST_MASS = 1e-12
+#: Masses may sum up to 1 with this difference before they are scaled.
+SUM_TOLERANCE = 1e-6
+#: Grids whose lengths have a larger product than this are convolved by FFT.
+FFT_FROM = 1 << 14
+#: Tail of a distribution that a discretisation leaves out (algorithms D1).
+TAIL = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Pmf:
+    """Probability masses at ascending times; make one by the functions of this module.
+
+    Attributes
+    ----------
+    times : ndarray of float64, shape (impulses,)
+        Where the impulses are [s], strictly ascending.
+    masses : ndarray of float64, shape (impulses,)
+        Their probabilities, at least 0, with sum 1.
+    step : float or None
+        Distance of the times on a regular grid [s]; None for free impulses.
+    """
+
+    times: Floats
+    masses: Floats
+    step: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __repr__(self) -> str:
+        kind = "free" if self.step is None else f"step {self.step:g} s"
+        return f"Pmf({len(self)} impulses, {kind}, mean {self.mean:g} s)"
+
+    # ------------------------------------------------------------------ numbers
+
+    @cached_property
+    def mean(self) -> float:
+        """Expected time [s]."""
+        return float(self.times @ self.masses)
+
+    @cached_property
+    def variance(self) -> float:
+        """Variance of the time [s^2]."""
+        return float((self.times - self.mean) ** 2 @ self.masses)
+
+    @cached_property
+    def _until(self) -> Floats:
+        """Mass of the first k impulses, for k = 0 to all of them."""
+        return np.append(0.0, np.cumsum(self.masses))
+
+    @cached_property
+    def _after(self) -> Floats:
+        """Mass behind the first k impulses, summed from the end: small tails keep their digits."""
+        return np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
+
+    def mass_until(self, time: ArrayLike) -> Any:
+        """Return the probability of ending at `time` [s] or before; an impulse at `time` counts."""
+        return self._until[np.searchsorted(self.times, time, side="right")]
+
+    def late_mass(self, time: ArrayLike) -> Any:
+        """Return the probability of ending after `time` [s], the direct sum of those impulses."""
+        late = self._after[np.searchsorted(self.times, time, side="right")]
+        return np.where(late < LEAST_MASS, 0.0, late)[()]
+
+    def sum_late_mass(self, other: Pmf, time: float) -> float:
+        """Return the probability that this time and an independent `other` end after `time` [s].
+
+        One sum over the other's impulses: nothing is convolved.
+        """
+        late = float(other.masses @ self._after[
+            np.searchsorted(self.times, time - other.times, side="right")
+        ])  # fmt: skip
+        return late if late >= LEAST_MASS else 0.0
+
+    def quantile(self, probability: ArrayLike) -> Any:
+        """Return the earliest time [s] until which at least `probability` of the mass has come.
+
+        Raises
+        ------
+        InputError
+            If a probability is outside [0, 1].
+        """
+        wanted = np.asarray(probability, dtype=np.float64)
+        if not ((wanted >= 0) & (wanted <= 1)).all():
+            raise InputError(f"Probability {probability!r}: it must lie in [0, 1].")
+        # the last impulse ends everything, whatever rounding the sum suffered
+        k = np.searchsorted(self._until[1:], wanted - LEAST_MASS, side="left")
+        return self.times[np.minimum(k, len(self) - 1)]
+
+    # ------------------------------------------------------------------ other pmfs
+
+    def shifted(self, by: float) -> Pmf:
+        """Return the pmf with every time later by `by` [s]."""
+        return Pmf(self.times + by, self.masses, self.step)
+
+    def not_before(self, time: float) -> Pmf:
+        """Return the pmf knowing that nothing ended before `time` [s].
+
+        Impulses before it are deleted and the rest is renormalised; where none is left, all mass
+        is at `time` (paper 002, section IV-B).
+        """
+        first = int(np.searchsorted(self.times, time, side="left"))
+        if first == 0:
+            return self
+        if first == len(self) or self._after[first] <= 0:
+            return Pmf(np.array([time]), np.ones(1), self.step)
+        return Pmf(self.times[first:], self.masses[first:] / self._after[first], self.step)
+
+    def convolved(self, other: Pmf) -> Pmf:
+        """Return the pmf of the sum of this time and an independent other one.
+
+        Grids of one step stay a grid; short ones are convolved directly, long ones by FFT, which
+        agree to 1e-12. Everything else becomes free impulses.
+        """
+        if self.step is None or not _same_step(self, other):
+            return _convolved_free(self, other)
+        if len(self) * len(other) <= FFT_FROM:
+            masses = np.convolve(self.masses, other.masses)
+        else:
+            masses = np.maximum(signal.fftconvolve(self.masses, other.masses), 0.0)
+        first = self.times[0] + other.times[0]
+        return Pmf(first + self.step * np.arange(len(masses)), masses / masses.sum(), self.step)
+
+    def coarsened(self, step: float) -> tuple[Pmf, float]:
+        """Return the pmf on the multiples of `step` [s], and how far times may be off [s].
+
+        Every impulse goes to the nearest multiple, so that with the error e <= step / 2 that is
+        returned, ``mass_until(t - e) <= coarse.mass_until(t) <= mass_until(t + e)`` for all t.
+
+        Raises
+        ------
+        InputError
+            If the step is not greater than 0.
+        """
+        _check_step(step)
+        at = np.floor(self.times / step + 0.5).astype(np.int64)
+        masses = np.bincount(at - at[0], weights=self.masses)
+        error = float(np.abs(at * step - self.times).max())
+        return Pmf(step * (at[0] + np.arange(len(masses))), masses, step), error
+
+    def sample(self, uniform: ArrayLike) -> Any:
+        """Return the times [s] that numbers drawn uniformly from [0, 1) stand for."""
+        return self.quantile(uniform)
+
+
+def point_mass(time: float, step: float | None = None) -> Pmf:
+    """Return the pmf of a time [s] that is certain; `step` [s] makes it one on a grid."""
+    return Pmf(np.array([float(time)]), np.ones(1), step)
+
+
+def from_impulses(times: ArrayLike, masses: ArrayLike) -> Pmf:
+    """Return a pmf of free impulses; equal times are merged.
+
+    Parameters
+    ----------
+    times : array_like, shape (impulses,)
+        Times [s], finite, in any order.
+    masses : array_like, shape (impulses,)
+        Probabilities, at least 0; their sum may differ from 1 by rounding only.
+
+    Raises
+    ------
+    InputError
+        If there is no impulse, a value is illegal or the sum is not 1.
+    """
+    at = np.asarray(times, dtype=np.float64).reshape(-1)
+    mass = np.asarray(masses, dtype=np.float64).reshape(-1)
+    if not len(at) or len(at) != len(mass):
+        raise InputError(f"A pmf has {len(at)} times and {len(mass)} masses; it needs as many.")
+    if not np.isfinite(at).all():
+        raise InputError("A pmf has a time that is not finite.")
+    if not (mass >= 0).all() or abs(mass.sum() - 1.0) > SUM_TOLERANCE:
+        raise InputError(
+            f"The masses of a pmf must be at least 0 with sum 1; the least is {mass.min():g}, the "
+            f"sum {mass.sum():g}."
+        )
+    return _merged(at, mass)
+
+
+def from_samples(samples: ArrayLike, step: float | None = None) -> Pmf:
+    """Return the pmf in which every sample [s] has the same mass.
+
+    Parameters
+    ----------
+    samples : array_like
+        Times [s]: finite, at least one.
+    step : float, optional
+        Puts the samples on the nearest multiples of it [s].
+
+    Raises
+    ------
+    InputError
+        If there is no sample, or one is not finite.
+    """
+    at = np.asarray(samples, dtype=np.float64).reshape(-1)
+    pmf = from_impulses(at, np.full(len(at), 1.0 / max(len(at), 1)))
+    return pmf if step is None else pmf.coarsened(step)[0]
+
+
+def from_distribution(distribution: Any, step: float, *, tail: float = TAIL) -> Pmf:
+    """Return a distribution of times at least 0 on the multiples of `step` (algorithms D1).
+
+    Parameters
+    ----------
+    distribution : scipy.stats frozen distribution
+        Anything with ``cdf`` and ``isf`` over times [s].
+    step : float
+        Distance D of the grid [s]; ``p_k = F((k + 1/2) D) - F((k - 1/2) D)``.
+    tail : float
+        The grid ends where less than this mass would follow; the rest is renormalised.
+
+    Raises
+    ------
+    InputError
+        If the step is not greater than 0, or hardly any mass lies on the grid.
+    """
+    _check_step(step)
+    last = max(int(np.ceil(float(distribution.isf(tail)) / step)), 0)
+    edges = distribution.cdf((np.arange(last + 2) - 0.5) * step)
+    masses = np.diff(edges)
+    if not masses.sum() > 0.5:
+        raise InputError(
+            f"A distribution puts {masses.sum():.3g} of its mass on times from 0 to "
+            f"{last * step:g} s; it must be one of times that are at least 0."
+        )
+    present = np.flatnonzero(masses > 0)
+    first, end = int(present[0]), int(present[-1]) + 1
+    kept = masses[first:end] / masses[first:end].sum()
+    return Pmf(step * np.arange(first, end), kept, step)
+
+
+def convolution(parts: Sequence[Pmf]) -> Pmf:
+    """Return the pmf of the sum of independent times, at least one, convolved from the left."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total.convolved(part)
+    return total
+
+
+def _check_step(step: float) -> None:
+    if not 0 < step < np.inf:
+        raise InputError(f"The step of a pmf is {step:g}; it must be greater than 0 s and finite.")
+
+
+def _same_step(first: Pmf, second: Pmf) -> bool:
+    """Whether two pmfs share a grid's step; a single impulse fits every grid."""
+    return first.step == second.step or len(second) == 1
+
+
+def _convolved_free(first: Pmf, second: Pmf) -> Pmf:
+    times = (first.times[:, None] + second.times[None, :]).ravel()
+    return _merged(times, np.outer(first.masses, second.masses).ravel())
+
+
+def _merged(times: Floats, masses: Floats) -> Pmf:
+    """Return free impulses in order of time, equal times merged, their sum exactly scaled."""
+    at, where = np.unique(times, return_inverse=True)
+    mass = np.bincount(where.reshape(-1), weights=masses)
+    return Pmf(at, mass / mass.sum())
