@@ -160,7 +160,7 @@ class Pmf:
         at = np.floor(self.times / step + 0.5).astype(np.int64)
         masses = np.bincount(at - at[0], weights=self.masses)
         error = float(np.abs(at * step - self.times).max())
-        return Pmf(step * (at[0] + np.arange(len(masses))), masses, step), error
+        return Pmf(_grid(int(at[0]), len(masses), step), masses, step), error
 
     def sample(self, uniform: ArrayLike) -> Any:
         """Return the times [s] that numbers drawn uniformly from [0, 1) stand for."""
@@ -250,7 +250,7 @@ def from_distribution(distribution: Any, step: float, *, tail: float = TAIL) -> 
     present = np.flatnonzero(masses > 0)
     first, end = int(present[0]), int(present[-1]) + 1
     kept = masses[first:end] / masses[first:end].sum()
-    return Pmf(step * np.arange(first, end), kept, step)
+    return Pmf(_grid(first, end - first, step), kept, step)
 
 
 def convolution(parts: Sequence[Pmf]) -> Pmf:
@@ -264,6 +264,11 @@ def convolution(parts: Sequence[Pmf]) -> Pmf:
 def _check_step(step: float) -> None:
     if not 0 < step < np.inf:
         raise InputError(f"The step of a pmf is {step:g}; it must be greater than 0 s and finite.")
+
+
+def _grid(first: int, length: int, step: float) -> Floats:
+    """Return `length` multiples of `step`, from the one numbered `first` on."""
+    return step * np.arange(first, first + length, dtype=np.float64)
 
 
 def _same_step(first: Pmf, second: Pmf) -> bool:
