@@ -158,7 +158,7 @@ class Pmf:
         """
         _check_step(step)
         at = np.floor(self.times / step + 0.5).astype(np.int64)
-        masses = np.bincount(at - at[0], weights=self.masses)
+        masses: Floats = np.bincount(at - at[0], weights=self.masses).astype(np.float64)
         error = float(np.abs(at * step - self.times).max())
         return Pmf(_grid(int(at[0]), len(masses), step), masses, step), error
 

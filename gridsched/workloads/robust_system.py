@@ -1,0 +1,211 @@
+"""Systems and tasks of paper 002: uncertain run times, hard deadlines (section VI; algorithms D1).
+
+The system is drawn once from its own seed; arrivals, task types, deadlines and the luck of the run
+times belong to a trial.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.seeds import random_stream
+from gridsched.workloads.etc_matrices import gamma
+
+Floats = NDArray[np.float64]
+
+#: So many draws of all nodes' cores may miss the wanted total before that is an error.
+MAX_REDRAWS = 100_000
+#: The paper's equilibrium: cores and mean run time [s] for which its arrival rates are made.
+PAPER_CORES = 48.3
+PAPER_MEAN_TIME_S = 1353.0
+
+
+def _rising(pair: tuple[float, float]) -> tuple[float, float]:
+    if pair[0] > pair[1]:
+        raise ValueError(f"the first, {pair[0]:g}, must not exceed the second, {pair[1]:g}")
+    return pair
+
+
+Positive = Annotated[float, Field(ge=SMALLEST, le=LARGEST)]
+PositiveRange = Annotated[tuple[Positive, Positive], AfterValidator(_rising)]
+Count = Annotated[int, Field(ge=1, le=100_000)]
+CountRange = Annotated[tuple[Count, Count], AfterValidator(_rising)]
+Seed = Annotated[int, Field(ge=0)]
+
+
+class RobustTrial(BaseModel):
+    """Parameters of the system and of one trial; the defaults are the paper's.
+
+    Times are in seconds (the paper's time units). A pair is the smallest and largest of a uniform
+    draw.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    kind: Literal["robust"] = "robust"
+    seed: Seed = 0
+    replicate: Seed = 0
+    # the system, the same in all trials
+    system_seed: Seed = 0
+    nodes: Count = 8
+    processors: CountRange = (1, 4)
+    cores: CountRange = (1, 4)
+    total_cores: Count | None = 48
+    total_cores_tolerance: int = Field(default=1, ge=0)
+    pstates: int = Field(default=5, ge=1, le=100)
+    pstate_slowdown: PositiveRange = (0.15, 0.25)
+    power_w: PositiveRange = (125.0, 135.0)
+    lowest_voltage_v: PositiveRange = (1.0, 1.15)
+    highest_voltage_v: PositiveRange = (1.4, 1.55)
+    supply_efficiency: PositiveRange = (0.90, 0.98)
+    # run times
+    task_types: Count = 100
+    time_mean_s: Positive = 750.0
+    time_task_cov: float = Field(default=0.25, ge=0, le=1)
+    time_machine_cov: float = Field(default=0.25, gt=0, le=1)
+    time_node_cov: float = Field(default=0.0, ge=0, le=1)
+    grid_s: Positive = 10.0
+    # a trial: phases of (tasks, mean time between arrivals)
+    phases: tuple[tuple[Count, Positive], ...] = ((200, 8.0), (600, 48.0), (200, 8.0))
+    scaled_to_system: bool = False
+    budget_tasks: Positive = 1000.0
+
+    @property
+    def n_tasks(self) -> int:
+        """Tasks of a trial."""
+        return sum(count for count, _ in self.phases)
+
+
+@dataclass(frozen=True)
+class RobustSystem:
+    """Nodes with cores, P-states and power, and the mean run times of task types on them.
+
+    Attributes
+    ----------
+    cores : ndarray of int64, shape (nodes,)
+    slowdown : ndarray of float64, shape (nodes, P-states)
+        Run time in each P-state over the task type's own.
+    power_w : ndarray of float64, shape (nodes, P-states)
+        Power of one core [W], before the power supply.
+    supply_efficiency : ndarray of float64, shape (nodes,)
+    mean_time_s : ndarray of float64, shape (task types, nodes, P-states)
+        Mean run time [s].
+    """
+
+    cores: NDArray[np.int64]
+    slowdown: Floats
+    power_w: Floats
+    supply_efficiency: Floats
+    mean_time_s: Floats
+
+    @property
+    def wall_power_w(self) -> Floats:
+        """Power of one core drawn from the grid [W], shape (nodes, P-states)."""
+        return self.power_w / self.supply_efficiency[:, None]
+
+    @property
+    def t_avg_s(self) -> float:
+        """Mean run time over types, nodes and P-states, unweighted [s]."""
+        return float(self.mean_time_s.mean())
+
+    @property
+    def p_avg_w(self) -> float:
+        """Mean power over nodes and P-states, unweighted, before the supply (eq. 8) [W]."""
+        return float(self.power_w.mean())
+
+    def budget_j(self, tasks: float) -> float:
+        """Return the energy budget ``t_avg * p_avg * tasks`` [J] (paper 002, eq. 8)."""
+        return self.t_avg_s * self.p_avg_w * tasks
+
+
+@dataclass(frozen=True)
+class RobustTasks:
+    """The tasks of one trial in order of arrival.
+
+    Attributes
+    ----------
+    submit_time_s : ndarray of float64, shape (tasks,)
+    task_type : ndarray of int64, shape (tasks,)
+    deadline_s : ndarray of float64, shape (tasks,)
+        Absolute hard deadlines [s].
+    luck : ndarray of float64, shape (tasks,)
+        The uniform number in [0, 1) that decides each task's true run time, wherever it runs.
+    """
+
+    submit_time_s: Floats
+    task_type: NDArray[np.int64]
+    deadline_s: Floats
+    luck: Floats
+
+
+def draw_robust_system(spec: RobustTrial) -> RobustSystem:
+    """Draw the nodes from `spec.system_seed` (algorithms D1).
+
+    Raises
+    ------
+    InputError
+        If the wanted total of cores is not met in many draws.
+    """
+    rng = random_stream(spec.system_seed, "platform")
+    cores = _draw_cores(rng, spec)
+    n, levels = spec.nodes, spec.pstates
+    slowdown = np.cumprod(1.0 + rng.uniform(*spec.pstate_slowdown, (n, levels)), axis=1)
+    frequency = slowdown[:, :1] / slowdown
+    lowest, highest = (
+        rng.uniform(*spec.lowest_voltage_v, n),
+        rng.uniform(*spec.highest_voltage_v, n),
+    )
+    share = np.arange(levels) / max(levels - 1, 1)
+    voltage = highest[:, None] + (lowest - highest)[:, None] * share
+    power = rng.uniform(*spec.power_w, n)[:, None] * (voltage / highest[:, None]) ** 2 * frequency
+    efficiency = rng.uniform(*spec.supply_efficiency, n)
+    type_mean = gamma(rng, spec.time_mean_s, spec.time_task_cov, spec.task_types)
+    by_node = np.repeat(type_mean[:, None], n, axis=1)
+    if spec.time_node_cov:
+        by_node = by_node * gamma(rng, 1.0, spec.time_node_cov, by_node.shape)
+    return RobustSystem(cores, slowdown, power, efficiency, by_node[:, :, None] * slowdown)
+
+
+def _draw_cores(rng: np.random.Generator, spec: RobustTrial) -> NDArray[np.int64]:
+    """Draw the cores of the nodes until their total is what is wanted."""
+    for _ in range(MAX_REDRAWS):
+        processors = rng.integers(spec.processors[0], spec.processors[1] + 1, spec.nodes)
+        cores = processors * rng.integers(spec.cores[0], spec.cores[1] + 1, spec.nodes)
+        if spec.total_cores is None:
+            return cores
+        if abs(int(cores.sum()) - spec.total_cores) <= spec.total_cores_tolerance:
+            return cores
+    raise InputError(
+        f"total_cores is {spec.total_cores}: none of {MAX_REDRAWS:,} draws of {spec.nodes} nodes "
+        f"with {spec.processors} processors of {spec.cores} cores came within "
+        f"{spec.total_cores_tolerance} of it."
+    )
+
+
+def draw_robust_tasks(spec: RobustTrial, system: RobustSystem) -> RobustTasks:
+    """Draw arrivals, types, deadlines and luck of a trial (algorithms D1).
+
+    A deadline is the arrival, plus the type's mean run time over nodes and P-states, plus
+    `RobustSystem.t_avg_s`.
+    """
+    arrivals = random_stream(spec.seed, "arrivals", spec.replicate)
+    gaps = np.concatenate([
+        arrivals.exponential(mean, count) for count, mean in spec.phases
+    ])  # fmt: skip
+    if spec.scaled_to_system:
+        gaps /= (system.cores.sum() / PAPER_CORES) * (PAPER_MEAN_TIME_S / system.t_avg_s)
+    submit = np.cumsum(gaps)
+    types = random_stream(spec.seed, "tasks", spec.replicate).integers(
+        0, spec.task_types, spec.n_tasks
+    )
+    by_type = system.mean_time_s.mean(axis=(1, 2))
+    deadline = submit + by_type[types] + system.t_avg_s
+    luck = random_stream(spec.seed, "runtime", spec.replicate).random(spec.n_tasks)
+    return RobustTasks(submit, types, deadline, luck)

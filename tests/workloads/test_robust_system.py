@@ -1,0 +1,97 @@
+"""The system and the trials of paper 002: what the paper says of them, and their seeds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gridsched.errors import InputError
+from gridsched.workloads.robust_system import (
+    RobustTrial,
+    draw_robust_system,
+    draw_robust_tasks,
+)
+
+
+def systems(count: int) -> list:
+    """Systems of so many seeds."""
+    return [draw_robust_system(RobustTrial(system_seed=seed)) for seed in range(count)]
+
+
+def test_every_system_has_the_papers_cores_and_ranges():
+    """48 +- 1 cores on 8 nodes of 1 to 4 processors with 1 to 4 cores each."""
+    for system in systems(40):
+        assert len(system.cores) == 8
+        assert 47 <= system.cores.sum() <= 49
+        assert ((system.cores >= 1) & (system.cores <= 16)).all()
+        assert ((system.supply_efficiency >= 0.90) & (system.supply_efficiency <= 0.98)).all()
+        assert ((system.power_w[:, 0] >= 125) & (system.power_w[:, 0] <= 135)).all()
+        assert (np.diff(system.power_w, axis=1) < 0).all()
+        assert (np.diff(system.slowdown, axis=1) > 0).all()
+
+
+def test_means_are_those_that_the_paper_prints():
+    """Claim F-002 10: t_avg about 1353, P4/P0 about a quarter, least frequency at least 40 %."""
+    found = systems(200)
+    t_avg = np.mean([system.t_avg_s for system in found])
+    ratio = np.mean([(s.power_w[:, -1] / s.power_w[:, 0]).mean() for s in found])
+    frequency = min((s.slowdown[:, 0] / s.slowdown[:, -1]).min() for s in found)
+    assert t_avg == pytest.approx(1353, rel=0.03)
+    assert 0.22 <= ratio <= 0.29
+    assert frequency >= 0.40
+    assert np.mean([s.p_avg_w for s in found]) == pytest.approx(74.4, rel=0.01)
+
+
+def test_a_trial_by_its_definition():
+    """1,000 tasks in three phases; deadlines follow from arrival, type and system."""
+    spec = RobustTrial(seed=3)
+    system = draw_robust_system(spec)
+    tasks = draw_robust_tasks(spec, system)
+    assert len(tasks.submit_time_s) == len(tasks.luck) == spec.n_tasks == 1000
+    assert (np.diff(tasks.submit_time_s) > 0).all()
+    assert np.diff(tasks.submit_time_s[:200]).mean() == pytest.approx(8, rel=0.25)
+    assert np.diff(tasks.submit_time_s[200:800]).mean() == pytest.approx(48, rel=0.15)
+    k = 17
+    mean = system.mean_time_s[tasks.task_type[k]].mean()
+    expected = tasks.submit_time_s[k] + mean + system.t_avg_s
+    assert tasks.deadline_s[k] == pytest.approx(expected, rel=1e-15)
+    assert ((tasks.luck >= 0) & (tasks.luck < 1)).all()
+
+
+def test_the_system_stays_and_the_trials_differ():
+    """Seeds for system and trials are apart."""
+    first, second = RobustTrial(seed=1, replicate=0), RobustTrial(seed=1, replicate=1)
+    one, other = draw_robust_system(first), draw_robust_system(second)
+    assert np.array_equal(one.mean_time_s, other.mean_time_s)
+    tasks = [draw_robust_tasks(spec, one) for spec in (first, second, first)]
+    assert np.array_equal(tasks[0].luck, tasks[2].luck)
+    assert not np.array_equal(tasks[0].luck, tasks[1].luck)
+    assert not np.array_equal(tasks[0].submit_time_s, tasks[1].submit_time_s)
+    third = draw_robust_system(RobustTrial(system_seed=5))
+    assert not np.array_equal(one.cores, third.cores)
+
+
+def test_rates_can_follow_the_system():
+    """Twice the cores take twice the arrivals."""
+    spec = RobustTrial(total_cores=100, nodes=16, scaled_to_system=True)
+    system = draw_robust_system(spec)
+    scaled = draw_robust_tasks(spec, system)
+    plain = draw_robust_tasks(spec.model_copy(update={"scaled_to_system": False}), system)
+    factor = (system.cores.sum() / 48.3) * (1353 / system.t_avg_s)
+    assert plain.submit_time_s == pytest.approx(scaled.submit_time_s * factor, rel=1e-12)
+
+
+def test_nodes_can_differ_in_their_means():
+    """With a spread of nodes the means are inconsistent; without one they follow the slowdown."""
+    same = draw_robust_system(RobustTrial())
+    ratio = same.mean_time_s / same.slowdown[None]
+    assert ratio.std(axis=(1, 2)) == pytest.approx(np.zeros(100), abs=1e-9)
+    apart = draw_robust_system(RobustTrial(time_node_cov=0.25))
+    spread = apart.mean_time_s[:, :, 0] / apart.slowdown[None, :, 0]
+    assert (spread.std(axis=1) / spread.mean(axis=1)).mean() == pytest.approx(0.25, rel=0.2)
+
+
+def test_cores_that_cannot_be_met_are_refused():
+    """Eight nodes of at most 16 cores have no 200."""
+    with pytest.raises(InputError, match="total_cores is 200"):
+        draw_robust_system(RobustTrial(total_cores=200))
