@@ -24,7 +24,7 @@ from gridsched.cli.output import (
 from gridsched.cli.scenario_options import ScenarioOptions, with_scenario_options
 from gridsched.cli.tables import console, print_values
 from gridsched.export.export import check_export_folder, write_export
-from gridsched.spec.run import RunResult, run
+from gridsched.spec.run import RunResult, check_energy_agreement, run
 
 #: Metric -> its name and unit for people; those that may be left out where they are 0 are below.
 SHOWN = {
@@ -105,6 +105,7 @@ def run_command(
         check_export_folder(export, force=force)
     result = run(replace(options.base_scenario(), scheduler=scheduler, parameters=parameters))
     warn(result.trace.platform.warnings)
+    check_energy_agreement(result)
     summary = result.summary()
     whole = {**summary, "provenance": result.provenance, "timing": result.timing}
     if export is not None:

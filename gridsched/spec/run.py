@@ -20,7 +20,7 @@ from gridsched import __version__
 from gridsched.energy import HostEnergy, relative_difference, trace_energy
 from gridsched.engine import Controller, reference
 from gridsched.engine.admission import check_policy
-from gridsched.errors import InputError
+from gridsched.errors import InputError, SimulationError
 from gridsched.metrics import summary
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
@@ -28,6 +28,9 @@ from gridsched.platform_io.xml_writer import write_platform
 from gridsched.sim.request import SimulationOutcome, SimulationRequest
 from gridsched.spec.checks import check_loaded, network_is_used
 from gridsched.spec.scenario import Scenario, check_scenario, make_system
+
+#: Largest relative difference between plugin and model joules of a host that passes.
+ENERGY_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -270,6 +273,36 @@ def energy_check(result: RunResult) -> list[dict[str, Any]]:
     if result.plugin_j is None:
         raise InputError("This run has no plugin energy; validate needs --driver simgrid.")
     return compare_energy(result.trace, result.plugin_j, result.energy)
+
+
+def check_energy_agreement(result: RunResult) -> None:
+    """Refuse a run whose plugin and model disagree on the energy of a host or of the grid.
+
+    A run of the reference driver has no plugin and passes.
+
+    Raises
+    ------
+    SimulationError
+        Where they differ by more than `ENERGY_TOLERANCE` relative, naming the host where they
+        differ most and both figures.
+    """
+    if result.plugin_j is None:
+        return
+    rows = energy_check(result)
+    bad = [row for row in rows if not row["relative_difference"] <= ENERGY_TOLERANCE]
+    if not bad:
+        return
+    hosts = [row for row in bad if row["host"] != "total"] or bad
+    worst = max(
+        hosts, key=lambda row: (np.isnan(difference := row["relative_difference"]), difference)
+    )
+    raise SimulationError(
+        f"{result.trace.platform.name}: host {worst['host']!r} has energy_j {worst['plugin_j']!r} "
+        f"by SimGrid's plugin and energy_model_j {worst['model_j']!r} by the model, a relative "
+        f"difference of {worst['relative_difference']:.3g} where {ENERGY_TOLERANCE:g} is legal "
+        f"({len(hosts)} of {len(rows) - 1} hosts differ). The platform does something the model "
+        "does not know of; see 'gridsched platform check'."
+    )
 
 
 def compare_energy(
