@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from pathlib import Path
 
 from gridsched.errors import InputError
@@ -18,13 +19,19 @@ def check_writable(path: str | Path, *, force: bool = False) -> None:
     ----------
     path : str or Path
     force : bool
-        Whether an existing file may be replaced.
+        Whether an existing file may be replaced. Devices, pipes and links never are.
     """
     target = Path(path)
     try:
         if target.is_dir():
             raise InputError(f"{path}: is a folder; give the name of a file.")
-        if target.exists() and not force:
+        mode = _mode(target)
+        if mode is not None and not stat.S_ISREG(mode):
+            raise InputError(
+                f"{path}: is no regular file but {_kind(mode)}, which is never replaced; give "
+                "another name."
+            )
+        if mode is not None and not force:
             raise InputError(f"{path}: exists already; give another name or --force to replace it.")
         if not target.parent.is_dir():
             raise InputError(
@@ -38,6 +45,20 @@ def check_writable(path: str | Path, *, force: bool = False) -> None:
         raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
 
 
+def _mode(path: Path) -> int | None:
+    """Return the mode of a file or of the link itself, None where there is nothing."""
+    try:
+        return os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "a link"
+    return "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"
+
+
 def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) -> None:
     """Write `content` to a temporary file beside `path` and rename it.
 
@@ -48,12 +69,12 @@ def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) 
     content : str or bytes
         Text is written as UTF-8; what has no place in it (a file name of other bytes) escaped.
     force : bool
-        Replace an existing file.
+        Replace an existing regular file.
 
     Raises
     ------
     InputError
-        If the target exists and `force` is not given, or cannot be written.
+        If the target is no regular file, exists and `force` is not given, or cannot be written.
     """
     check_writable(path, force=force)
     target = Path(path)
