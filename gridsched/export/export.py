@@ -21,7 +21,7 @@ from gridsched.export import batsim_files, records
 from gridsched.export.csv_tables import csv_text, read_table
 from gridsched.export.json_fields import json_text, read_json
 from gridsched.export.platform_json import platform_values
-from gridsched.export.whole_folder import check_folder, write_folder
+from gridsched.files.output_folder import FolderKind
 from gridsched.model.timeline import host_timeline
 from gridsched.model.trace import Trace
 
@@ -34,6 +34,7 @@ FILES = frozenset({
 })  # fmt: skip
 #: Written where there was an energy budget.
 PERIODS_FILE = "periods.csv"
+EXPORT = FolderKind("an export", MARKER, FILES | {PERIODS_FILE})
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def host_energy_table(
 
 def check_export_folder(directory: Path, *, force: bool = False) -> None:
     """Raise `InputError` if `write_export` would refuse `directory`; call it before a run."""
-    check_folder(Path(directory), FILES | {PERIODS_FILE}, MARKER, force=force)
+    EXPORT.check(Path(directory), force=force)
 
 
 def write_export(
@@ -144,7 +145,7 @@ def write_export(
         "timing.json": json_text(trace.timing),
         MARKER: json_text(records.trace_values(trace, workload_name)),
     }
-    write_folder(directory, contents, FILES | {PERIODS_FILE}, marker=MARKER, force=force)
+    EXPORT.write(directory, contents, force=force)
 
 
 def read_export(directory: Path) -> Export:

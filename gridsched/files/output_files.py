@@ -59,6 +59,11 @@ def _kind(mode: int) -> str:
     return "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"
 
 
+def as_bytes(content: str | bytes) -> bytes:
+    """Return a text as UTF-8; what has no place in it (a file name of other bytes) is escaped."""
+    return content.encode(errors="backslashreplace") if isinstance(content, str) else content
+
+
 def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) -> None:
     """Write `content` to a temporary file beside `path` and rename it.
 
@@ -67,7 +72,7 @@ def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) 
     path : str or Path
         Target; its folder must exist.
     content : str or bytes
-        Text is written as UTF-8; what has no place in it (a file name of other bytes) escaped.
+        As `as_bytes` writes it.
     force : bool
         Replace an existing regular file.
 
@@ -78,11 +83,10 @@ def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) 
     """
     check_writable(path, force=force)
     target = Path(path)
-    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "xb") as stream:
-            stream.write(data)
+            stream.write(as_bytes(content))
         os.replace(temporary, target)
     except OSError as error:
         with contextlib.suppress(OSError):  # what is to be told is the first fault

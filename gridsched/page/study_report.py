@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import chain
@@ -30,7 +29,8 @@ from gridsched.figures.figure_file import FORMATS, style
 from gridsched.figures.study_figures import StudyFigure, figures_of, is_share
 from gridsched.figures.study_layout import MAX_PAGES, layout_of
 from gridsched.figures.traces_figure import traces_figures
-from gridsched.files.output_files import write_whole
+from gridsched.files.output_files import check_writable, write_whole
+from gridsched.files.output_folder import FolderKind
 from gridsched.page.study_page import (
     Part,
     details_html,
@@ -52,6 +52,8 @@ from gridsched.page.study_tables import (
 
 #: Width and number of colours of the figures on the page; the files beside it have more.
 _PAGE_PIXELS, _PAGE_COLOURS = 1400, 64
+#: The folder beside the page; it lists its files, so that nothing else is ever removed.
+REPORT_FILES = FolderKind("a report", "files.txt")
 _HEADINGS = {
     "declared": "The study's figures", "bars": "Means", "sweep": "Sweeps",
     "boxes": "Paired differences", "pareto": "Energy against makespan",
@@ -93,19 +95,10 @@ def write_report(
     """
     folder = files_folder(page)
     check_report_target(page, force=force)
-    temporary = folder.with_name(f".{folder.name}.tmp")
-    try:
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
-        html = _page(results, temporary, folder.name, findings, readings)
-        if folder.exists():
-            shutil.rmtree(folder)
-        temporary.rename(folder)
-        write_whole(page, html, force=force)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written: {error.strerror}.") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    files: dict[str, str | bytes] = {}
+    html = _page(results, files, folder.name, findings, readings)
+    REPORT_FILES.write(folder, files, force=force)
+    write_whole(page, html, force=force)
     return folder
 
 
@@ -118,16 +111,8 @@ def check_report_target(page: Path, *, force: bool = False) -> None:
     """Raise `InputError` where a report could not be written; `force` allows to replace one."""
     if page.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{page}: a report is an .html file.")
-    if page.is_dir():
-        raise InputError(f"{page}: is a folder; give the name of a file.")
-    if not page.parent.is_dir():
-        raise InputError(f"{page}: the folder {str(page.parent)!r} does not exist.")
-    folder = files_folder(page)
-    for target in (page, folder):
-        if target.exists() and not force:
-            raise InputError(f"{target}: exists already; give another name or --force.")
-    if folder.exists() and not (folder.is_dir() and (folder / "runs.csv").exists()):
-        raise InputError(f"{folder}: is no folder of a report, so --force does not replace it.")
+    check_writable(page, force=force)
+    REPORT_FILES.check(files_folder(page), force=force)
 
 
 # ---------------------------------------------------------------------- the page
@@ -135,7 +120,7 @@ def check_report_target(page: Path, *, force: bool = False) -> None:
 
 def _page(
     results: StudyResults,
-    folder: Path,
+    files: dict[str, str | bytes],
     shown_folder: str,
     findings: Sequence[Finding],
     readings: Sequence[Reading],
@@ -143,24 +128,24 @@ def _page(
     study = results.study
     left_out = [name for name in results.runs if name.startswith(SERIES_PREFIX)]
     runs = results.runs.drop(columns=["scenario", "provenance", *left_out])
-    _write_csv(folder / "runs.csv", runs)
+    files["runs.csv"] = _csv(runs)
     parts = [Part("run", "What was run", _what_was_run(results, findings))]
     if readings:
-        _write_csv(folder / "readings.csv", readings_frame(readings))
+        files["readings.csv"] = _csv(readings_frame(readings))
         tables = [table_html(table) for table in readings_table(results, readings)]
         parts.append(Part("readings", "Readings", "\n".join(tables)))
     if len(results.shown):
-        parts.append(Part("figures", "Figures", _figures(results, folder, shown_folder)))
+        parts.append(Part("figures", "Figures", _figures(results, files, shown_folder)))
     if findings:
-        _write_csv(folder / "claims.csv", findings_frame(findings))
+        files["claims.csv"] = _csv(findings_frame(findings))
         title = f"{study.name}: the paper's claims beside our runs"
-        write_whole(folder / "claims.md", claims_markdown(findings, title), force=True)
+        files["claims.md"] = claims_markdown(findings, title)
         parts.append(Part("claims", "Claims", claims_html(findings)))
     if len(results.shown):
-        parts.append(Part("tables", "Tables", _tables(results, folder, shown_folder)))
+        parts.append(Part("tables", "Tables", _tables(results, files, shown_folder)))
     agreement = agreement_frame(results)
     if len(agreement):
-        _write_csv(folder / "agreement.csv", agreement)
+        files["agreement.csv"] = _csv(agreement)
         table = table_html(agreement_table(agreement), heading=False)
         parts.append(Part("agreement", "Both drivers", table))
     if len(results.failed):
@@ -209,14 +194,14 @@ def _provenance(results: StudyResults) -> str:
 # ---------------------------------------------------------------------- figures
 
 
-def _figures(results: StudyResults, folder: Path, shown_folder: str) -> str:
+def _figures(results: StudyResults, files: dict[str, str | bytes], shown_folder: str) -> str:
     layout = layout_of(results)
     parts: dict[str, list[str]] = {}
     with style():
         usual = figures_of(results, layout)
         drawn = declared_figures(results) if results.study.figures else usual
         for figure in chain(drawn, traces_figures(results, layout)):
-            parts.setdefault(figure.kind, []).append(_save(figure, folder, shown_folder))
+            parts.setdefault(figure.kind, []).append(_save(figure, files, shown_folder))
     notes = []
     for name, same in results.distinct_metrics.items():
         if same:
@@ -232,9 +217,9 @@ def _figures(results: StudyResults, folder: Path, shown_folder: str) -> str:
     return text
 
 
-def _save(drawn: StudyFigure, folder: Path, shown_folder: str) -> str:
+def _save(drawn: StudyFigure, files: dict[str, str | bytes], shown_folder: str) -> str:
     """Save a figure in every format with its data; return it as HTML."""
-    _write_csv(folder / f"{drawn.name}.csv", drawn.data)
+    files[f"{drawn.name}.csv"] = _csv(drawn.data)
     drawn.figure.draw_without_rendering()  # lays it out once, for all formats
     drawn.figure.set_layout_engine("none")
     images = {}
@@ -242,11 +227,11 @@ def _save(drawn: StudyFigure, folder: Path, shown_folder: str) -> str:
         stream = io.BytesIO()
         drawn.figure.savefig(stream, format=suffix[1:], metadata=metadata)
         images[suffix] = stream.getvalue()
-        (folder / f"{drawn.name}{suffix}").write_bytes(images[suffix])
-    files = f"Files: {shown_folder}/{drawn.name}.png, .svg, .pdf; data: .csv."
+        files[f"{drawn.name}{suffix}"] = images[suffix]
+    where = f"Files: {shown_folder}/{drawn.name}.png, .svg, .pdf; data: .csv."
     is_narrow = drawn.figure.get_figwidth() < 8
     image = _small_png(images[".png"])
-    return figure_html(image, "image/png", drawn.caption, files, is_narrow=is_narrow)
+    return figure_html(image, "image/png", drawn.caption, where, is_narrow=is_narrow)
 
 
 def _small_png(image: bytes) -> bytes:
@@ -263,26 +248,27 @@ def _small_png(image: bytes) -> bytes:
 # ---------------------------------------------------------------------- tables
 
 
-def _tables(results: StudyResults, folder: Path, shown_folder: str) -> str:
+def _tables(results: StudyResults, files: dict[str, str | bytes], shown_folder: str) -> str:
     return "\n".join(
         details_html(table.title, table_html(table, heading=False, csv=f"{shown_folder}/{name}"))
-        for table, name in _numbered(results, folder)
+        for table, name in _numbered(results, files)
     )
 
 
-def _numbered(results: StudyResults, folder: Path) -> Iterator[tuple[TextTable, str]]:
+def _numbered(
+    results: StudyResults, files: dict[str, str | bytes]
+) -> Iterator[tuple[TextTable, str]]:
     for metric in results.metrics:
         means = mean_frame(results, metric)
-        _write_csv(folder / f"means-{metric}.csv", means)
+        files[f"means-{metric}.csv"] = _csv(means)
         yield mean_table(results, metric, means), f"means-{metric}.csv"
         if len(results.labels) > 1 and metric in results.distinct_metrics and not is_share(metric):
             differences = difference_frame(results, metric)
-            _write_csv(folder / f"differences-{metric}.csv", differences)
+            files[f"differences-{metric}.csv"] = _csv(differences)
             table = difference_table(results, metric, differences)
             if differences["mean"].notna().any():  # nothing is above a baseline of 0 by a share
                 yield table, f"differences-{metric}.csv"
 
 
-def _write_csv(path: Path, frame: pd.DataFrame) -> None:
-    columns = {str(name): frame[name].to_numpy() for name in frame}
-    write_whole(path, csv_text(columns), force=True)
+def _csv(frame: pd.DataFrame) -> str:
+    return csv_text({str(name): frame[name].to_numpy() for name in frame})

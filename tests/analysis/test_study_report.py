@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -124,6 +126,63 @@ def test_nothing_is_overwritten(small_store: Path, tmp_path: Path, capsys: pytes
     for bad in ("r.pdf", "no/folder/r.html"):
         with pytest.raises(InputError):
             check_report_target(tmp_path / bad)
+
+
+@pytest.fixture
+def written(report: Path, tmp_path: Path) -> Path:
+    """A copy of the report and of the files beside it."""
+    page = tmp_path / "small.html"
+    page.write_bytes(report.read_bytes())
+    shutil.copytree(files_folder(report), files_folder(page))
+    return page
+
+
+def test_force_removes_nothing_that_no_report_wrote(
+    small_store: Path, written: Path, capsys: pytest.CaptureFixture
+):
+    """A user's file, link or folder among the figures: the report is refused, all stay."""
+    folder = files_folder(written)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    command = ["study", "report", str(small_store), "-o", str(written), "--force"]
+    for name in ("thesis.tex", "link.csv", "notes"):
+        mine = folder / name
+        if name == "notes":
+            mine.mkdir()
+            (mine / "a.txt").write_text("mine")
+        elif name == "link.csv":
+            mine.symlink_to("runs.csv")
+        else:
+            mine.write_text("mine")
+        assert main(command) == 2
+        assert f"holds '{name}', which is no file of a report" in capsys.readouterr().err
+        assert os.path.lexists(mine)
+        shutil.rmtree(mine) if name == "notes" else mine.unlink()
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_force_replaces_what_a_report_wrote(small_store: Path, written: Path):
+    """Files of an older report that the new one has no more are gone; nothing else is left."""
+    folder = files_folder(written)
+    names = {path.name for path in folder.iterdir()}
+    assert (folder / "files.txt").read_text().splitlines()[1:] == sorted(names - {"files.txt"})
+    (folder / "old-figure.png").write_text("of an older report")
+    with open(folder / "files.txt", "a") as stream:
+        stream.write("old-figure.png\n")
+    assert main(["study", "report", str(small_store), "-o", str(written), "--force"]) == 0
+    assert {path.name for path in folder.iterdir()} == names
+
+
+@pytest.mark.parametrize("text", ["runs.csv\n", ""])
+def test_force_knows_a_report_by_its_list(small_store: Path, tmp_path: Path, text: str):
+    """Folders with a runs.csv, even with a list of files of the user's own, are no reports."""
+    folder = tmp_path / "r_files"
+    folder.mkdir()
+    (folder / "runs.csv").write_text("mine")
+    (folder / "files.txt").write_text(text)
+    page = tmp_path / "r.html"
+    assert main(["study", "report", str(small_store), "-o", str(page), "--force"]) == 2
+    assert (folder / "runs.csv").read_text() == "mine"
+    assert not page.exists()
 
 
 def test_study_without_its_runs_is_refused(small_store: Path, tmp_path: Path):

@@ -147,6 +147,16 @@ def test_a_folder_that_only_looks_like_an_export_is_kept(tmp_path):
     assert (folder / "jobs.csv").read_text() == "theirs"
 
 
+def test_an_export_with_a_link_or_folder_in_it_is_never_replaced(tmp_path):
+    """A link named like a file of ours, or a folder, is no file that we wrote."""
+    folder = export(by_hand.work_queue(), tmp_path / "run")
+    (folder / "jobs.csv").unlink()
+    (folder / "jobs.csv").symlink_to("hosts.csv")
+    with pytest.raises(InputError, match=r"holds 'jobs\.csv', which is no file of an export"):
+        export(by_hand.work_queue(), folder, force=True)
+    assert (folder / "jobs.csv").is_symlink()
+
+
 def test_an_empty_folder_may_be_filled_with_force(tmp_path):
     """A folder made beforehand holds nothing to lose."""
     export(by_hand.work_queue(), tmp_path, force=True)
@@ -182,14 +192,14 @@ def test_an_unwritable_folder_is_one_clear_line(tmp_path):
 def test_the_old_export_stays_if_the_new_one_fails(tmp_path, monkeypatch):
     """The disk fills while the new files are written: the old export is whole, no rest is left."""
     folder = export(by_hand.work_queue(), tmp_path / "run")
-    write_text = Path.write_text
+    write_bytes = Path.write_bytes
 
-    def full_disk(path, text, **options):
+    def full_disk(path, content):
         if path.name == "platform.json":
             raise OSError(28, "No space left on device")
-        return write_text(path, text, **options)
+        return write_bytes(path, content)
 
-    monkeypatch.setattr(Path, "write_text", full_disk)
+    monkeypatch.setattr(Path, "write_bytes", full_disk)
     with pytest.raises(InputError, match="cannot be written: No space left on device"):
         export(by_hand.replication(2), folder, force=True)
     monkeypatch.undo()
