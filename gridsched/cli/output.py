@@ -139,7 +139,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], whole: Any, *, for
     if path.suffix.lower() == ".json":
         write_whole(path, json_text(whole), force=force)
         return
-    from gridsched.export.csv_tables import csv_text
+    from gridsched.files.csv_files import csv_text
 
     names = dict.fromkeys(key for row in rows for key in row)
     columns = {name: [row.get(name) for row in rows] for name in names}

@@ -18,9 +18,9 @@ from gridsched.energy import (
 )
 from gridsched.errors import InputError
 from gridsched.export import batsim_files, records
-from gridsched.export.csv_tables import csv_text, read_table
-from gridsched.export.json_fields import json_text, read_json
 from gridsched.export.platform_json import platform_values
+from gridsched.files.csv_files import csv_text, read_table
+from gridsched.files.json_files import json_text, read_json
 from gridsched.files.output_folder import FolderKind
 from gridsched.model.timeline import host_timeline
 from gridsched.model.trace import Trace

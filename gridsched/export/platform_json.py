@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from gridsched.export.json_fields import Fields, is_number, is_text, read_json
+from gridsched.files.json_files import Fields, is_number, is_text, read_json
 from gridsched.model.platform import Cluster, Host, Platform, PState
 
 

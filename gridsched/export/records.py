@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.export.csv_tables import csv_text, read_table
-from gridsched.export.json_fields import Fields, is_text, read_json
 from gridsched.export.platform_json import read_platform
 from gridsched.export.utility_files import (
     UTILITY_KINDS,
@@ -19,6 +17,8 @@ from gridsched.export.utility_files import (
     read_periods,
     utility_columns,
 )
+from gridsched.files.csv_files import csv_text, read_table
+from gridsched.files.json_files import Fields, is_text, read_json
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
 from gridsched.model.trace import (

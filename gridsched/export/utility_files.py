@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gridsched.errors import InputError
 from gridsched.export.batsim_files import Columns
-from gridsched.export.csv_tables import Kind, read_table
-from gridsched.export.json_fields import Fields, is_number
+from gridsched.files.csv_files import Kind, read_table
+from gridsched.files.json_files import Fields, is_number
 from gridsched.model.limits import SMALLEST
 from gridsched.model.trace import PERIOD
 from gridsched.model.utility import UtilityFunctions

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.export.csv_tables import csv_text
+from gridsched.files.csv_files import csv_text
 from gridsched.files.output_files import check_writable, write_whole
 
 #: Formats by file name suffix, with the metadata that keeps dates and versions out of the file.

@@ -23,12 +23,12 @@ from gridsched.analysis.readings import Reading, readings_frame, readings_table
 from gridsched.analysis.study_results import StudyResults
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
-from gridsched.export.csv_tables import csv_text
 from gridsched.figures.declared_figures import declared_figures
 from gridsched.figures.figure_file import FORMATS, style
 from gridsched.figures.study_figures import StudyFigure, figures_of, is_share
 from gridsched.figures.study_layout import MAX_PAGES, layout_of
 from gridsched.figures.traces_figure import traces_figures
+from gridsched.files.csv_files import csv_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.files.output_folder import FolderKind
 from gridsched.page.study_page import (

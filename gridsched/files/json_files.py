@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from gridsched.errors import InputError
-from gridsched.export.csv_tables import MAX_BYTES
+from gridsched.files.csv_files import MAX_BYTES
 from gridsched.files.input_files import read_text
 from gridsched.model.limits import LARGEST_RESULT
 
