@@ -84,8 +84,12 @@ class StudyResults:
 
     @property
     def metrics(self) -> list[str]:
-        """The study's metrics that the store has."""
-        return [name for name in self.study.metrics if name in self.runs]
+        """The study's metrics of which the store has a value."""
+        return [name for name in self.study.metrics if self._has_values(name)]
+
+    def _has_values(self, metric: str) -> bool:
+        # The reference driver has no plugin: its rows hold None where a plugin is compared.
+        return metric in self.runs and bool(self.runs[metric].notna().any())
 
     @cached_property
     def distinct_metrics(self) -> dict[str, list[str]]:

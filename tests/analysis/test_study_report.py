@@ -112,6 +112,21 @@ def test_report_repeats_exactly(small_store: Path, report: Path, tmp_path: Path)
         assert (files_folder(page) / path.name).read_bytes() == path.read_bytes()
 
 
+def test_a_study_of_the_reference_driver_that_names_no_metrics(tmp_path: Path):
+    """README's study in five lines: what compares with SimGrid's plugin has no value there."""
+    root = Path(__file__).resolve().parents[2]
+    text = (root / "examples" / "study.toml").read_text().replace("..", root.as_posix())
+    (tmp_path / "five.toml").write_text(text + 'driver = "reference"\n')
+    store = str(tmp_path / "results")
+    arguments = ["--only", "replicate < 2", "--workers", "1", "--quiet"]
+    assert main(["study", "run", str(tmp_path / "five.toml"), "--store", store, *arguments]) == 0
+    page = tmp_path / "report.html"
+    assert main(["study", "report", store, "-o", str(page), "--quiet"]) == 0
+    words = " ".join(Page(page.read_text(encoding="utf-8")).words)
+    assert "makespan" in words
+    assert "energy worst host difference" not in words
+
+
 def test_nothing_is_overwritten(small_store: Path, tmp_path: Path, capsys: pytest.CaptureFixture):
     """Without --force nothing is replaced; with it, no folder that is not a report's."""
     page = tmp_path / "r.html"
