@@ -1,0 +1,13 @@
+"""Settings of all tests."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+# Where tests run unattended, the same commit must give the same verdict each time. At a desk
+# Hypothesis looks for new examples in each run.
+settings.register_profile("unattended", derandomize=True, deadline=None, print_blob=True)
+if os.environ.get("CI"):
+    settings.load_profile("unattended")
