@@ -64,6 +64,19 @@ def test_the_copy_that_finished_tells_the_tasks_times():
     assert metrics.flow_time_s(trace)[2] == 45.0
 
 
+def test_an_original_that_beats_its_replica_tells_the_tasks_times():
+    """Both replicas of task 0 are cancelled; none of its times are theirs."""
+    trace = by_hand.beaten_replica()
+    assert metrics.deciding_execution(trace).tolist() == [0, 1]
+    assert metrics.waiting_time_s(trace).tolist() == [0.0, 0.0]
+    assert metrics.execution_time_s(trace).tolist() == [10.0, 5.0]
+    assert metrics.slowdown(trace).tolist() == [1.0, 1.0]
+    found = metrics.summary(trace)
+    assert found["mean_waiting_time_s"] == found["max_waiting_time_s"] == 0.0
+    assert found["max_slowdown"] == 1.0
+    assert found["wasted_flops"] == 5 * 50 + 10 * 25
+
+
 def test_makespan_begins_with_the_first_submission():
     """A bag submitted at 100 s and done at 130 s has makespan 30 s."""
     trace = by_hand.make_trace(

@@ -74,6 +74,14 @@ def replication(copies: int) -> Trace:
     return make_trace(example_platform(), example_tasks(), begin + rest)
 
 
+def beaten_replica() -> Trace:
+    """Algorithm A2 where the original wins, the usual case: h2 copies task 0, and is too slow."""
+    return make_trace(example_platform(), make_tasks([1000, 250], name="EX-A"), [
+        (0, 0, 0, 0.0, 10.0, FINISHED), (1, 1, 0, 0.0, 5.0, FINISHED),
+        (0, 2, 0, 0.0, 10.0, CANCELLED), (0, 1, 0, 5.0, 10.0, CANCELLED),
+    ])  # fmt: skip
+
+
 def lecsa(*, switch_off: bool) -> Trace:
     """Algorithm A6 on EX-A; hosts are switched off when their own list is done."""
     return make_trace(example_platform(), example_tasks(), [

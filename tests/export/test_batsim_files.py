@@ -75,6 +75,22 @@ def test_a_killed_task_that_never_started_is_rejected():
     ]  # fmt: skip
 
 
+def test_an_original_that_beat_its_replicas_tells_the_jobs_times():
+    """Task 0 ran on h1 from 0 s to 10 s; the cancelled copies on h2 and h3 are only counted."""
+    table = batsim_files.jobs_table(by_hand.beaten_replica(), "bag")
+    assert table["allocated_resources"] == [0, 1]
+    assert table["starting_time"].tolist() == [0.0, 0.0]
+    assert table["waiting_time"].tolist() == [0.0, 0.0]
+    assert table["execution_time"].tolist() == [10.0, 5.0]
+    assert table["stretch"].tolist() == [1.0, 1.0]
+    assert table["executions"].tolist() == [3, 1]
+    found = batsim_files.schedule_values(
+        by_hand.beaten_replica(), trace_energy(by_hand.beaten_replica())
+    )
+    assert found["max_waiting_time"] == 0.0
+    assert found["max_slowdown"] == 1.0
+
+
 def test_the_copy_that_won_tells_a_replicated_jobs_times():
     """Its start, its host; the energy is that of all copies."""
     table = batsim_files.jobs_table(by_hand.replication(3), "bag")

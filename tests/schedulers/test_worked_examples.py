@@ -15,7 +15,7 @@ from bag_cases import (
 )
 
 from gridsched.energy import trace_energy
-from gridsched.metrics import makespan_s, waste_ratio, wasted_flops
+from gridsched.metrics import makespan_s, waiting_time_s, waste_ratio, wasted_flops
 from gridsched.model.tasks import make_tasks
 from gridsched.spec.run import RunResult, run
 from gridsched.spec.scenario import Scenario
@@ -99,6 +99,21 @@ def test_waste_of_replication(replicas, flops, joules, ratio, driver):
     assert wasted_flops(result.trace) == pytest.approx(flops, rel=1e-9)
     assert trace_energy(result.trace).wasted_j.sum() == pytest.approx(joules, rel=1e-9)
     assert waste_ratio(result.trace) == pytest.approx(ratio, rel=1e-9)
+
+
+@both_drivers
+def test_an_original_that_beats_its_replicas(driver):
+    """h1 runs task 0 in 10 s; the copies on h3 (at 0 s) and h2 (at 5 s) are cancelled then."""
+    tasks = make_tasks([1000, 250])
+    result = run(
+        Scenario(ex_a_platform(), tasks, "wqr", {"max_replicas": 3}, driver=driver)
+    )  # fmt: skip
+    runs = result.trace.executions
+    copies = runs[runs["task"] == 0][["host", "start", "end"]].tolist()
+    assert copies == [(0, 0.0, 10.0), (2, 0.0, 10.0), (1, 5.0, 10.0)]
+    assert waiting_time_s(result.trace).tolist() == [0.0, 0.0]
+    assert result.summary()["max_slowdown"] == 1.0
+    assert wasted_flops(result.trace) == pytest.approx(10 * 25 + 5 * 50, rel=1e-9)
 
 
 @both_drivers
