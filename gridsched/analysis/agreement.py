@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 
 from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.texts import TextTable, axis_name, value_text
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.energy import relative_difference
-from gridsched.figures.study_layout import axis_name, value_text
-from gridsched.page.study_tables import TextTable
 
 DRIVERS = ("reference", "simgrid")
 #: What is compared, as far as both drivers' runs have it.

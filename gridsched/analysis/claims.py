@@ -55,8 +55,8 @@ from gridsched.analysis import claims_sweeps, statistics
 from gridsched.analysis.claim_values import Measured, chosen_variant, where_of
 from gridsched.analysis.statistics import Interval, t_interval
 from gridsched.analysis.study_results import StudyResults, restricted
+from gridsched.analysis.texts import axis_text
 from gridsched.errors import InputError
-from gridsched.figures.study_layout import axis_text
 from gridsched.spec.study_axes import full_name
 from gridsched.spec.study_document import Claim
 

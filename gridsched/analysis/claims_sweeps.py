@@ -32,8 +32,8 @@ from gridsched.analysis.statistics import (
     t_interval,
 )
 from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.texts import value_text
 from gridsched.errors import InputError
-from gridsched.figures.study_layout import value_text
 from gridsched.spec.study_document import Claim
 
 

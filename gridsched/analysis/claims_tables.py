@@ -18,8 +18,7 @@ from gridsched.analysis.claims import (
     REPRODUCED,
     Finding,
 )
-from gridsched.figures.study_layout import axis_text
-from gridsched.page.study_tables import TextTable
+from gridsched.analysis.texts import TextTable, axis_text
 
 HEADER = ["claim", "what", "paper", "ours", "tolerance", "set", "verdict"]
 _CLASS = {REPRODUCED: "reproduced", DIRECTION: "direction", MISSED: "missed", NO_DATA: "missed"}

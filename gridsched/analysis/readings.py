@@ -25,9 +25,8 @@ from gridsched.analysis import statistics
 from gridsched.analysis.claim_values import flat
 from gridsched.analysis.claims import BEST_OTHER
 from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.texts import TextTable, axis_name, axis_text, value_text
 from gridsched.errors import InputError
-from gridsched.figures.study_layout import axis_name, axis_text, value_text
-from gridsched.page.study_tables import TextTable
 from gridsched.spec.study_axes import full_name
 from gridsched.spec.study_document import Claim
 

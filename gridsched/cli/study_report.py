@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gridsched.analysis.claims import Finding
     from gridsched.analysis.readings import Reading
     from gridsched.analysis.study_results import StudyResults
-    from gridsched.page.study_tables import TextTable
+    from gridsched.analysis.texts import TextTable
 
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the results.")]
 StudyOption = Annotated[

@@ -25,11 +25,11 @@ from gridsched.analysis.claim_values import (
 )
 from gridsched.analysis.statistics import half_widths, t_interval
 from gridsched.analysis.study_results import StudyResults, restricted
+from gridsched.analysis.texts import axis_name, value_text
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
 from gridsched.figures.figure_file import new_figure, plain_numbers, prefixed
 from gridsched.figures.study_figures import StudyFigure, metric_name, metric_unit
-from gridsched.figures.study_layout import axis_name, value_text
 from gridsched.spec.study_document import DeclaredFigure
 
 _LAST = {"facecolor": "#d6e2ee", "edgecolor": "#303030", "hatch": "///"}

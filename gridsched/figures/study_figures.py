@@ -15,14 +15,9 @@ from matplotlib.patches import Patch
 
 from gridsched.analysis import statistics
 from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.texts import axis_name, value_text
 from gridsched.figures.figure_file import new_figure, plain_numbers, prefixed
-from gridsched.figures.study_layout import (
-    Layout,
-    Panel,
-    SeriesLook,
-    axis_name,
-    value_text,
-)
+from gridsched.figures.study_layout import Layout, Panel, SeriesLook
 
 _UNITS = {"_s": "s", "_j": "J", "_js": "J s", "_flops": "flop"}
 _ENERGIES = ("energy_j", "energy_model_j")

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.texts import axis_text
 
 #: More panels than this would be unreadable; further combinations stand in the tables only.
 MAX_COLUMNS, MAX_ROWS, MAX_PAGES = 4, 4, 2
@@ -155,26 +156,3 @@ def _looks(results: StudyResults) -> tuple[SeriesLook, ...]:
 
 def _is_numeric(values: tuple[Any, ...]) -> bool:
     return all(isinstance(each, int | float) and not isinstance(each, bool) for each in values)
-
-
-def axis_name(axis: str) -> str:
-    """Return an axis as it is written in figures: its last part, blanks for underscores."""
-    return axis.rpartition(".")[2].replace("_", " ")
-
-
-def value_text(value: Any) -> str:
-    """Return an axis value for people."""
-    if isinstance(value, float):
-        return f"{value:g}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(value_text, value)) + "]"
-    return "none" if value is None else str(value)
-
-
-def axis_text(values: dict[str, Any]) -> str:
-    """Return axis values in words; texts speak for themselves, numbers need their axis' name."""
-    parts = [
-        value_text(value) if isinstance(value, str) else f"{axis_name(axis)} {value_text(value)}"
-        for axis, value in values.items()
-    ]
-    return ", ".join(parts)

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.texts import axis_text
 from gridsched.campaign.run_records import read_records, records_file
 from gridsched.figures.figure_file import new_figure, plain_numbers
 from gridsched.figures.study_figures import StudyFigure
-from gridsched.figures.study_layout import Layout, axis_text
+from gridsched.figures.study_layout import Layout
 
 #: So many combinations of axes get a figure.
 MAX_FIGURES = 4

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from gridsched.page.study_tables import TextTable
+from gridsched.analysis.texts import TextTable
 
 #: Longer tables are cut on the page; the CSV beside it holds all rows.
 MAX_ROWS = 200

@@ -21,6 +21,7 @@ from gridsched.analysis.claims_tables import (
 )
 from gridsched.analysis.readings import Reading, readings_frame, readings_table
 from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.texts import TextTable
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
 from gridsched.figures.declared_figures import declared_figures
@@ -40,7 +41,6 @@ from gridsched.page.study_page import (
     table_html,
 )
 from gridsched.page.study_tables import (
-    TextTable,
     axes_table,
     difference_frame,
     difference_table,

@@ -2,80 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 import pandas as pd
 
 from gridsched.analysis import statistics
 from gridsched.analysis.bounds import BOUND_METRICS
 from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.texts import TextTable, axis_name, number_text, value_text
 from gridsched.figures.study_figures import is_share, metric_name, metric_unit
-from gridsched.figures.study_layout import axis_name, value_text
 from gridsched.spec.study_schedulers import scheduler_texts
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """A table for people.
-
-    Attributes
-    ----------
-    title : str
-    header : list of str
-    rows : list of list of str
-    n_labels : int
-        Number of leading columns that are no numbers.
-    note : str
-    """
-
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-    n_labels: int = 1
-    note: str = ""
-
-
-def number_text(value: float, half_width: float = math.nan, *, signed: bool = False) -> str:
-    """Return a mean with the half-width of its interval, to the digits that the interval leaves.
-
-    Parameters
-    ----------
-    value, half_width : float
-        nan as half-width leaves it out.
-    signed : bool
-        Write the plus sign too.
-
-    Examples
-    --------
-    >>> number_text(1234.5678, 12.3)
-    '1,235 ± 12'
-    >>> number_text(-0.123456, signed=True)
-    '-0.1235'
-    """
-    if math.isnan(value):
-        return "-"
-    sign = "+" if signed else ""
-    if math.isnan(half_width):
-        return _plain(value, 4, sign)
-    if abs(half_width) <= 1e-9 * max(abs(value), 1e-300):
-        return f"{_plain(value, 5, sign)} ± 0"
-    digits = 1 - math.floor(math.log10(half_width))
-    if not -15 < digits < 15:
-        return f"{value:{sign}.4g} ± {half_width:.2g}"
-    if abs(value) >= 1e9 or half_width < 1e-4:
-        return f"{value:{sign}.4g} ± {half_width:.2g}"
-    places = max(0, digits)
-    return f"{value:{sign},.{places}f} ± {half_width:,.{places}f}"
-
-
-def _plain(value: float, digits: int, sign: str) -> str:
-    if value == 0:
-        return "0"
-    if not 1e-4 <= abs(value) < 1e9:
-        return f"{value:{sign}.{digits}g}"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:{sign},.{places}f}"
 
 
 def axes_table(results: StudyResults) -> TextTable:

@@ -14,6 +14,7 @@ import pytest
 from small_study import study_in
 
 from gridsched.analysis.study_results import read_results
+from gridsched.analysis.texts import TextTable, number_text
 from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.figures.study_figures import efficient
@@ -21,7 +22,6 @@ from gridsched.figures.study_layout import layout_of
 from gridsched.figures.traces_figure import finished_over_time
 from gridsched.page.study_page import MAX_ROWS, table_html
 from gridsched.page.study_report import check_report_target, files_folder, write_report
-from gridsched.page.study_tables import TextTable, number_text
 
 _VOID = {"meta", "link", "img", "br", "hr"}
 

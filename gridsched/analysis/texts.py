@@ -1,0 +1,93 @@
+"""Numbers, axis values and tables as people read them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table for people.
+
+    Attributes
+    ----------
+    title : str
+    header : list of str
+    rows : list of list of str
+    n_labels : int
+        Number of leading columns that are no numbers.
+    note : str
+    """
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    n_labels: int = 1
+    note: str = ""
+
+
+def number_text(value: float, half_width: float = math.nan, *, signed: bool = False) -> str:
+    """Return a mean with the half-width of its interval, to the digits that the interval leaves.
+
+    Parameters
+    ----------
+    value, half_width : float
+        nan as half-width leaves it out.
+    signed : bool
+        Write the plus sign too.
+
+    Examples
+    --------
+    >>> number_text(1234.5678, 12.3)
+    '1,235 ± 12'
+    >>> number_text(-0.123456, signed=True)
+    '-0.1235'
+    """
+    if math.isnan(value):
+        return "-"
+    sign = "+" if signed else ""
+    if math.isnan(half_width):
+        return _plain(value, 4, sign)
+    if abs(half_width) <= 1e-9 * max(abs(value), 1e-300):
+        return f"{_plain(value, 5, sign)} ± 0"
+    digits = 1 - math.floor(math.log10(half_width))
+    if not -15 < digits < 15:
+        return f"{value:{sign}.4g} ± {half_width:.2g}"
+    if abs(value) >= 1e9 or half_width < 1e-4:
+        return f"{value:{sign}.4g} ± {half_width:.2g}"
+    places = max(0, digits)
+    return f"{value:{sign},.{places}f} ± {half_width:,.{places}f}"
+
+
+def _plain(value: float, digits: int, sign: str) -> str:
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e9:
+        return f"{value:{sign}.{digits}g}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:{sign},.{places}f}"
+
+
+def axis_name(axis: str) -> str:
+    """Return an axis as it is written in figures: its last part, blanks for underscores."""
+    return axis.rpartition(".")[2].replace("_", " ")
+
+
+def value_text(value: Any) -> str:
+    """Return an axis value for people."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(value_text, value)) + "]"
+    return "none" if value is None else str(value)
+
+
+def axis_text(values: dict[str, Any]) -> str:
+    """Return axis values in words; texts speak for themselves, numbers need their axis' name."""
+    parts = [
+        value_text(value) if isinstance(value, str) else f"{axis_name(axis)} {value_text(value)}"
+        for axis, value in values.items()
+    ]
+    return ", ".join(parts)
