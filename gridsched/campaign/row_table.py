@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridsched.campaign.segments import cannot_write
-from gridsched.errors import MissingDependency
+from gridsched.errors import InputError, MissingDependency
 from gridsched.spec.canonical import canonical_text, file_digest
 
 if TYPE_CHECKING:
@@ -146,7 +146,12 @@ def parquet_files(root: Path) -> list[Path]:
 
 def is_whole(path: Path) -> bool:
     """Whether a Parquet file has the content its name tells."""
-    return file_digest(path)[:32] == path.stem.removeprefix(_PREFIX)
+    try:
+        digest = file_digest(path)
+    except InputError:
+        path.stat()  # raises FileNotFoundError where a compaction has just removed it
+        raise
+    return digest[:32] == path.stem.removeprefix(_PREFIX)
 
 
 def write_parquet(table: pa.Table, root: Path) -> Path:
@@ -182,7 +187,7 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
     return table.to_pandas()
 
 
-def ids_and_statuses(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield id and status of every row of a Parquet file."""
+def ids_and_statuses(path: Path) -> list[tuple[str, str]]:
+    """Return id and status of every row of a Parquet file."""
     table = read_parquet(path, ("run_id", "status"))
-    yield from zip(*(table.column(k).to_pylist() for k in range(2)), strict=True)
+    return list(zip(*(table.column(k).to_pylist() for k in range(2)), strict=True))

@@ -1,21 +1,28 @@
 """Append-only files of checksummed JSON lines, one for each process that writes to a store.
 
-A line is ``{"crc32":"9a3b01ff","row":{...}}``; the checksum is that of the row's text. A writer
-holds a lock on its segment as long as it lives, so that others can tell a finished segment from
-one that still grows.
+A line is ``{"crc32":"9a3b01ff","row":{...}}``; the checksum is that of the row's text. The name of
+a segment tells its machine and process, and its writer holds a lock on it, so that others can tell
+a finished segment from one that still grows. Some shared file systems keep locks to one machine,
+or have none: there a segment of another machine counts as finished when it has been quiet for an
+hour, and a writer whose segment was compacted all the same writes its last rows to a new one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import math
 import os
+import re
 import secrets
+import socket
+import time
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +35,13 @@ _ROW_AT = len(_HEAD) + 8 + len(_MIDDLE)
 _ID = b'{"run_id":"'
 _ID_LENGTH = 32
 _STATUS = b'","status":"'
+#: After a crash of the whole machine the rows of at most so long a time are missing [s].
+SYNC_S = 5.0
+#: The writer of a segment that has not grown for so long is taken for gone [s].
+QUIET_S = 3600.0
+_NAME = re.compile(r"(?P<machine>.+)-(?P<pid>\d+)-[0-9a-f]{16}\.jsonl")
+#: Names of the segments that this process writes to.
+_growing_here: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -133,18 +147,31 @@ class SegmentWriter:
     ----------
     folder : Path
         The store's folder of segments.
+
+    Raises
+    ------
+    InputError
+        If nothing can be written there.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / f"{os.getpid()}-{secrets.token_hex(8)}.jsonl"
+        self._folder = folder
+        self._unsynced: list[bytes] = []  # written, but perhaps not on the disk yet
+        self._open()
+
+    def _open(self) -> None:
+        name = f"{this_machine()}-{os.getpid()}-{secrets.token_hex(8)}.jsonl"
+        self.path = self._folder / name
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
             self._file = os.open(self.path, flags, 0o644)
         except OSError as error:
             raise cannot_write(self.path, error) from None
-        with contextlib.suppress(OSError):  # where there are no locks nothing is compacted
+        _growing_here.add(name)
+        with contextlib.suppress(OSError):  # where there are no locks the name must do
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._size = 0
+        self._synced_at = time.monotonic()
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append a row; it outlives this process from here on.
@@ -154,16 +181,58 @@ class SegmentWriter:
         InputError
             If it cannot be written, for want of space say; the segment is then as before.
         """
-        data = encoded(row)
+        self._unsynced.append(encoded(row))
         try:
-            rest = memoryview(data)
+            self._append(self._unsynced[-1])
+        except OSError as error:
+            if not self._is_removed():
+                self._unsynced.pop()
+                raise cannot_write(self.path, error) from None
+        if self._is_removed() or time.monotonic() - self._synced_at >= SYNC_S:
+            self._sync()
+
+    def _append(self, data: bytes) -> None:
+        rest = memoryview(data)
+        try:
             while rest:
                 rest = rest[os.write(self._file, rest) :]
-        except OSError as error:
+        except OSError:
             with contextlib.suppress(OSError):  # a part of a line would be found as damage
                 os.ftruncate(self._file, self._size)
-            raise cannot_write(self.path, error) from None
+            raise
         self._size += len(data)
+
+    def _is_removed(self) -> bool:
+        """Whether another machine's compaction has taken the segment for finished."""
+        try:
+            return os.fstat(self._file).st_nlink == 0
+        except OSError as error:
+            return error.errno == errno.ESTALE
+
+    def _sync(self) -> None:
+        """Put all rows on the disk, those that a compaction may not have seen in a new segment."""
+        try:
+            while not self._is_on_disk():
+                self._give_up()
+                self._open()
+                for data in self._unsynced:  # rows that are found twice count once
+                    self._append(data)
+        except OSError as error:
+            raise cannot_write(self.path, error) from None
+        self._unsynced.clear()
+        self._synced_at = time.monotonic()
+
+    def _is_on_disk(self) -> bool:
+        try:
+            os.fsync(self._file)
+        except OSError:
+            if not self._is_removed():
+                raise
+        return not self._is_removed()
+
+    def _give_up(self) -> None:
+        os.close(self._file)
+        _growing_here.discard(self.path.name)
 
     def close(self) -> None:
         """Put everything on the disk and give up the lock; an empty segment is removed.
@@ -174,13 +243,14 @@ class SegmentWriter:
             If the disk refuses.
         """
         try:
-            if not self._size:
+            if self._size:
+                self._sync()
+            else:
                 self.path.unlink(missing_ok=True)
-            os.fsync(self._file)
         except OSError as error:
             raise cannot_write(self.path, error) from None
         finally:
-            os.close(self._file)
+            self._give_up()
 
 
 def cannot_write(path: Path, error: OSError) -> InputError:
@@ -191,16 +261,60 @@ def cannot_write(path: Path, error: OSError) -> InputError:
     )
 
 
-def is_growing(path: Path) -> bool:
-    """Whether a living process still writes to a segment (or locks cannot tell)."""
+@cache
+def this_machine() -> str:
+    """Return what tells this machine, since its last start, from all others."""
+    host = re.sub(r"[^\w.-]", "_", socket.gethostname())
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        start = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
+    except OSError:
+        return host
+    return f"{host}-{start}"
+
+
+def is_growing(path: Path, now: float | None = None) -> bool:
+    """Whether a living process may still write to a segment.
+
+    Parameters
+    ----------
+    path : Path
+    now : float, optional
+        Time by the clock that dates the files [s]; by default this machine's.
+    """
+    if path.name in _growing_here:
+        return True
+    try:
+        if _is_locked(path):
+            return True
+        quiet_s = (time.time() if now is None else now) - path.stat().st_mtime
     except FileNotFoundError:
         return False
+    name = _NAME.fullmatch(path.name)
+    if name and name["machine"] == this_machine():
+        pid = int(name["pid"])
+        if pid == os.getpid() or not is_alive(pid):
+            return False
+    return quiet_s < QUIET_S
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a process of this machine holds a segment's lock, as far as locks can tell."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return True
+    except OSError:
+        return False
     finally:
         os.close(file)
     return False
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this machine has not ended."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in ("Z", "X")

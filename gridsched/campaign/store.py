@@ -18,10 +18,10 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gridsched import __version__
 from gridsched.campaign import row_table
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+T = TypeVar("T")
 FORMAT = "gridsched store"
 FORMAT_VERSION = 1
 
@@ -131,14 +132,15 @@ class Store:
 
     def stored(self) -> dict[str, str]:
         """Return run id -> status of all that is stored; quick also for 100,000 runs."""
-        self.damage = []
-        found: dict[str, str] = {}
         with self._lock(fcntl.LOCK_SH):
-            for path in self._whole_parquet_files():
-                found.update(row_table.ids_and_statuses(path))
-            for line in self._segment_lines():
-                if found.get(line.run_id) != row_table.FINISHED:
-                    found[line.run_id] = line.status
+            self.damage = []
+            lines = [(line.run_id, line.status) for line in self._segment_lines(self.segments())]
+            found: dict[str, str] = {}
+            for pairs in self._of_parquet(row_table.ids_and_statuses).values():
+                found.update(pairs)
+            for run_id, status in lines:
+                if found.get(run_id) != row_table.FINISHED:
+                    found[run_id] = status
         return found
 
     def rows(self, study: Study | None = None) -> pd.DataFrame:
@@ -206,8 +208,10 @@ class Store:
     def compact(self) -> None:
         """Put all rows that nobody still writes to into one Parquet file.
 
-        Killed at any moment, it loses nothing: rows that are found twice count once. What is
-        damaged is moved to ``damaged/``.
+        Killed at any moment, it loses nothing: rows that are found twice count once. Nor does
+        another compaction at the same time, where locks do not keep them apart: each removes only
+        what it has read, and nothing that its own file was read from. What is damaged is moved to
+        ``damaged/``.
 
         Raises
         ------
@@ -215,43 +219,67 @@ class Store:
             If there is no space; everything is then as before.
         """
         with self._lock(fcntl.LOCK_EX):
-            segments = [path for path in self.segments() if not is_growing(path)]
+            now = self._clock()
+            sizes = {path: _size(path) for path in self.segments() if not is_growing(path, now)}
             old = row_table.parquet_files(self.root)
-            if not segments and len(old) <= 1 and all(map(row_table.is_whole, old)):
+            if not sizes and len(old) <= 1 and len(self._of_parquet(Path)) == len(old):
                 return
-            table = self._table_of(segments)
+            table, old = self._table_of(list(sizes))
             try:
-                self._set_damage_aside(segments)
-                if len(table):
-                    new = row_table.write_parquet(table, self.root)
-                    old = [path for path in old if path != new]
-                for path in (*segments, *old):
-                    path.unlink(missing_ok=True)
+                self._set_damage_aside(list(sizes))
+                if len(table) and row_table.write_parquet(table, self.root) not in old:
+                    for path in old:
+                        path.unlink(missing_ok=True)
+                for path, size in sizes.items():
+                    if _size(path) == size:  # its writer lives after all
+                        path.unlink(missing_ok=True)
             except OSError as error:
                 raise cannot_write(self.root, error) from None
 
+    def _clock(self) -> float:
+        """Return the time by the clock that dates the store's files [s]."""
+        marker = self.root / "store.json"
+        try:
+            os.utime(marker)
+            return marker.stat().st_mtime
+        except OSError as error:
+            raise cannot_write(marker, error) from None
+
     def _table(self) -> pa.Table:
         with self._lock(fcntl.LOCK_SH):
-            return self._table_of(self.segments())
+            return self._table_of(self.segments())[0]
 
-    def _table_of(self, segments: list[Path]) -> pa.Table:
+    def _table_of(self, segments: list[Path]) -> tuple[pa.Table, list[Path]]:
+        """Return the rows of segments and Parquet files, and which of the latter there were.
+
+        Segments are read first: rows go from them to Parquet files, so none is overlooked that a
+        compaction on another machine moves meanwhile.
+        """
         self.damage = []
-        tables = [row_table.read_parquet(path) for path in self._whole_parquet_files()]
-        lines = self._segment_lines(segments)
-        tables.append(row_table.table_of(line.row() for line in lines))
-        table, conflicts = row_table.one_row_each(row_table.joined(tables))
+        from_segments = row_table.table_of(line.row() for line in self._segment_lines(segments))
+        tables = self._of_parquet(row_table.read_parquet)
+        whole = row_table.joined([*tables.values(), from_segments])
+        table, conflicts = row_table.one_row_each(whole)
         self.damage += [f"{self.root}: {conflict}" for conflict in conflicts]
-        return table
+        return table, list(tables)
 
-    def _whole_parquet_files(self) -> Iterator[Path]:
-        for path in row_table.parquet_files(self.root):
-            if row_table.is_whole(path):
-                yield path
-            else:
-                self.damage.append(f"{path}: damaged")
+    def _of_parquet(self, read: Callable[[Path], T]) -> dict[Path, T]:
+        """Return what is read from each Parquet file that is whole."""
+        while True:
+            found, damage = {}, []
+            try:
+                for path in row_table.parquet_files(self.root):
+                    if row_table.is_whole(path):
+                        found[path] = read(path)
+                    else:
+                        damage.append(f"{path}: damaged")
+            except FileNotFoundError:  # compacted in this moment, on another machine
+                continue
+            self.damage += damage
+            return found
 
-    def _segment_lines(self, segments: list[Path] | None = None) -> Iterator[Line]:
-        for path in self.segments() if segments is None else segments:
+    def _segment_lines(self, segments: list[Path]) -> Iterator[Line]:
+        for path in segments:
             for line, _ in read_segment(path):
                 if isinstance(line, Line):
                     yield line
@@ -275,7 +303,12 @@ class Store:
     @contextlib.contextmanager
     def _lock(self, kind: int) -> Iterator[None]:
         """Keep compaction and reading apart; where there are no locks, go on without."""
-        file = os.open(self.root / "store.json", os.O_RDONLY | os.O_CLOEXEC)
+        access = os.O_RDWR if kind == fcntl.LOCK_EX else os.O_RDONLY  # NFS insists on it
+        marker = self.root / "store.json"
+        try:
+            file = os.open(marker, access | os.O_CLOEXEC)
+        except OSError as error:
+            raise cannot_write(marker, error) from None
         try:
             with contextlib.suppress(OSError):
                 fcntl.flock(file, kind)
@@ -367,6 +400,14 @@ class Store:
             if name in (None, study.name):
                 return study
         raise InputError(f"{self.root}: holds no study{'' if name is None else f' {name!r}'}.")
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file; -1 where there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
 
 
 def _is_ours(name: str) -> bool:

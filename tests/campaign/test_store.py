@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ from campaign_cases import write_study
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gridsched.campaign import row_table, segments
 from gridsched.campaign.segments import Damage, Line, SegmentWriter, decoded, encoded
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
@@ -181,6 +186,167 @@ def test_a_compaction_that_was_killed_loses_nothing(store: Store):
     store.compact()
     assert len(store.rows()) == 3
     assert store.damage == []
+
+
+def test_a_segment_compacted_before_its_lock_loses_no_row(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    """A compaction between a writer's open and its lock: what is then written is found."""
+    lock, opened = fcntl.flock, []
+
+    def compact_first(file: int, kind: int) -> None:
+        if kind == fcntl.LOCK_EX | fcntl.LOCK_NB and not opened:
+            opened.append(file)
+            monkeypatch.setattr(segments, "_growing_here", set())  # another process compacts
+            store.compact()
+        lock(file, kind)
+
+    monkeypatch.setattr(fcntl, "flock", compact_first)
+    write(store, row(1), row(2))
+    assert opened
+    assert list(store.stored()) == [f"{k:032x}" for k in (1, 2)]
+
+
+@pytest.fixture(params=["fails", "does nothing"])
+def two_machines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable:
+    """Make this process the one or the other of two machines that see no lock of each other."""
+    calls = {"fails": _no_locks, "does nothing": lambda _file, _kind: None}
+    monkeypatch.setattr(fcntl, "flock", calls[request.param])
+    growing: dict[str, set[str]] = {"left": set(), "right": set()}
+
+    def become(name: str) -> None:
+        monkeypatch.setattr(segments, "this_machine", lambda: name)
+        monkeypatch.setattr(segments, "_growing_here", growing[name])
+
+    return become
+
+
+def _no_locks(_file: int, _kind: int) -> None:
+    raise OSError(errno.ENOLCK, "No locks available")
+
+
+def test_a_compaction_without_locks_leaves_living_writers_alone(
+    store: Store, two_machines: Callable
+):
+    """Two writers on two machines, one of them compacting: no segment of a writer goes, no row."""
+    two_machines("left")
+    one = store.writer()
+    one.write(row(1))
+    two_machines("right")
+    other = store.writer()
+    other.write(row(2))
+    store.compact()
+    assert set(store.segments()) == {one.path, other.path}
+    other.close()
+    store.compact()
+    assert store.segments() == [one.path]
+    one.write(row(3))
+    assert list(store.stored()) == [f"{k:032x}" for k in (2, 1, 3)]
+    two_machines("left")
+    one.close()
+    store.compact()
+    assert store.segments() == []
+    assert store.rows()["run_id"].tolist() == [f"{k:032x}" for k in (1, 2, 3)]
+
+
+def test_a_writer_that_was_quiet_for_an_hour_finds_its_segment_gone(
+    store: Store, two_machines: Callable
+):
+    """Another machine has compacted the segment; what is written next goes to a new one."""
+    two_machines("left")
+    writer = store.writer()
+    first = writer.path
+    writer.write(row(1))
+    os.utime(first, (0, time.time() - segments.QUIET_S - 1))
+    two_machines("right")
+    store.compact()
+    assert store.segments() == []
+    two_machines("left")
+    writer.write(row(2))
+    assert store.segments() == [writer.path]
+    assert writer.path != first
+    writer.close()
+    assert list(store.stored()) == [f"{k:032x}" for k in (1, 2)]
+
+
+def test_a_row_written_while_it_is_compacted_is_not_lost(
+    store: Store, two_machines: Callable, monkeypatch: pytest.MonkeyPatch
+):
+    """A row that comes after the compaction's reading is written again to the next segment."""
+    two_machines("left")
+    writer = store.writer()
+    writer.write(row(1))
+    os.utime(writer.path, (0, time.time() - segments.QUIET_S - 1))
+    joined = row_table.one_row_each
+
+    def write_meanwhile(table: Any) -> Any:
+        writer.write(row(2))
+        return joined(table)
+
+    monkeypatch.setattr(row_table, "one_row_each", write_meanwhile)
+    two_machines("right")
+    store.compact()
+    monkeypatch.setattr(row_table, "one_row_each", joined)
+    writer.path.unlink(missing_ok=True)  # as if the compaction had not seen that it grew
+    two_machines("left")
+    writer.close()
+    assert list(store.stored()) == [f"{k:032x}" for k in (1, 2)]
+
+
+def test_a_compaction_elsewhere_hides_no_row_from_a_reader(
+    store: Store, two_machines: Callable, monkeypatch: pytest.MonkeyPatch
+):
+    """A Parquet file that goes while it is read: the reader begins again with the new one."""
+    two_machines("left")
+    write(store, row(1))
+    store.compact()
+    write(store, row(2))
+    whole = row_table.is_whole
+
+    def compact_first(path: Path) -> bool:
+        monkeypatch.setattr(row_table, "is_whole", whole)
+        store.compact()
+        return whole(path)
+
+    for read in (store.stored, lambda: store.rows().set_index("run_id").index):
+        if read is not store.stored:
+            write(store, row(3))
+        monkeypatch.setattr(row_table, "is_whole", compact_first)
+        assert {f"{1:032x}", f"{2:032x}"} <= set(read())
+    assert len(store.rows()) == 3
+
+
+def test_two_machines_lose_no_row(store: Store):
+    """Processes of two machines without locks write and compact at once: every row is there."""
+    here = Path(__file__).resolve().parent
+    code = WRITES_AND_COMPACTS.format(path=[str(here), str(here.parents[1])], store=str(store.root))
+    both = [
+        subprocess.Popen([sys.executable, "-c", code, name], stderr=subprocess.PIPE, text=True)
+        for name in ("0", "1")
+    ]
+    assert [(process.communicate()[1], process.returncode) for process in both] == [("", 0)] * 2
+    assert len(store.rows()) == 400
+    assert store.damage == []
+
+
+WRITES_AND_COMPACTS = """
+import fcntl, sys
+sys.path[:0] = {path!r}
+fcntl.flock = lambda file, kind: None
+from test_store import row
+from gridsched.campaign import segments
+from gridsched.campaign.store import Store
+machine = sys.argv[1]
+segments.this_machine = lambda: machine
+segments.QUIET_S = 0.0  # the other's segments, too, are taken for finished
+store = Store.open({store!r})
+writer = store.writer()
+for k in range(200):
+    writer.write(row(200 * int(machine) + k))
+    if k % 20 == 19:
+        store.compact()
+writer.close()
+"""
 
 
 LIMITED = """
