@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from gridsched.errors import InputError
+from gridsched.files.csv_files import csv_text
 from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
@@ -101,19 +102,27 @@ def write_bag(tasks: Tasks, path: str | Path, *, force: bool = False) -> None:
     Raises
     ------
     InputError
-        If the file exists and `force` is not set, or cannot be written.
+        If the file exists and `force` is not set, or cannot be written; if an input file has a
+        name that would not read back.
     """
-    out = io.StringIO()
-    if tasks.nominal_heterogeneity is not None:
-        out.write(f"# nominal_heterogeneity={tasks.nominal_heterogeneity!r}\n")
-    columns = {"id": tasks.labels, "flops": tasks.flops}
+    columns: dict[str, Iterable] = {"id": tasks.labels, "flops": tasks.flops}
     for name in OPTIONAL[:3]:
         if getattr(tasks, name).any():
             columns[name] = getattr(tasks, name)
-    needs = tasks.input_files
-    out.write(",".join([*columns, *(["input_files"] if needs else [])]) + "\n")
-    cells = [[repr(value) for value in column.tolist()] for column in columns.values()]
-    if needs:
-        cells.append([";".join(tasks.files.names[f] for f in need) for need in needs])
-    out.writelines(",".join(row) + "\n" for row in zip(*cells, strict=True))
-    write_whole(path, out.getvalue(), force=force)
+    if tasks.input_files:
+        names = tasks.files.names
+        _check_names(path, names)
+        columns["input_files"] = [";".join(names[f] for f in need) for need in tasks.input_files]
+    nominal = tasks.nominal_heterogeneity
+    comment = "" if nominal is None else f"# nominal_heterogeneity={nominal!r}\n"
+    write_whole(path, comment + csv_text(columns), force=force)
+
+
+def _check_names(path: str | Path, names: Iterable[str]) -> None:
+    """Refuse names of files that a cell of ``input_files`` would not give back."""
+    for name in names:
+        if not name or ";" in name or name != name.strip() or len(name.splitlines()) != 1:
+            raise InputError(
+                f"{path}: the file name {name!r} cannot be written; a name without ';', line "
+                "breaks and blanks around it is needed. Rename the file."
+            )
