@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,10 @@ class Estimates(ABC):
     Every method takes arrays of task ids and host ids and one P-state, and returns an array of
     shape (tasks, hosts). A pair that is infeasible has infinite time and energy.
     """
+
+    @abstractmethod
+    def of(self, tasks: Tasks) -> Estimates:
+        """Return what these estimates would be for other tasks on the same hosts."""
 
     @abstractmethod
     def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
@@ -83,12 +88,17 @@ class FlopsEstimates(Estimates):
     """Run time = flops / speed, for bags of distinct tasks (algorithms A, ``p_ij = w_i / s_j``)."""
 
     def __init__(self, platform: Platform, tasks: Tasks) -> None:
+        self._platform = platform
         self._flops = tasks.flops
         self._speed = platform.speed
         self._power = platform.busy_w / platform.cores[:, None]
         # plain lists: reading one number from an ndarray costs several times as much
         self._flops_list: list[float] = tasks.flops.tolist()
         self._speed_list: list[list[float]] = platform.speed.tolist()
+
+    def of(self, tasks: Tasks) -> FlopsEstimates:
+        """Return the other tasks' flops over the same speeds."""
+        return FlopsEstimates(self._platform, tasks)
 
     def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
         """Flops over speed [s], shape (tasks, hosts)."""
@@ -160,6 +170,18 @@ class TypedEstimates(Estimates):
         self._etc_list = self.etc_matrix.tolist()
         self._task_type_list = self.task_type.tolist()
         self._host_type_list = self.host_type.tolist()
+
+    def of(self, tasks: Tasks) -> Self:
+        """Return the other tasks' rows of the same matrices.
+
+        Raises
+        ------
+        InputError
+            If they have no task types.
+        """
+        if tasks.task_type is None:
+            raise InputError(f"{tasks.name}: the tasks have no task types; ETC needs them.")
+        return type(self)(self.etc_matrix, self.apc_matrix, tasks.task_type, self.host_type)
 
     def _block(self, matrix: NDArray, tasks: ArrayLike, hosts: ArrayLike, pstate: int) -> NDArray:
         rows, columns = self.task_type[np.asarray(tasks)], self.host_type[np.asarray(hosts)]

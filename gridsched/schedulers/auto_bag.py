@@ -9,17 +9,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gridsched.energy import trace_energy
 from gridsched.engine import Controller
 from gridsched.engine.reference import simulate
 from gridsched.errors import IncompleteRun, InputError
 from gridsched.metrics import makespan_s
-from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.model.trace import Trace
+from gridsched.model.trace import TaskState, Trace
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_whole_number
 from gridsched.policy.decisions import Decision, Delegate
 from gridsched.policy.registry import entries, scheduler_class
@@ -62,9 +61,10 @@ class AutoBag(Scheduler):
     At the first submission each candidate runs on the reference driver: on the platform as it is
     (hosts that are off stay off until the candidate switches them on), with the tasks submitted so
     far as a bag. Tasks that arrive later, messages and true run times other than the estimates are
-    unknown to the trial. The candidate with the least objective takes over for the whole run, the
-    first one of equals. Where all tasks are submitted together, are at most `max_tasks`, and no
-    messages are simulated, the result is therefore the best candidate's, bit by bit.
+    unknown to the trial. Of the candidates that leave the fewest tasks undone the one with the
+    least objective takes over for the whole run, the first one of equals. Where all tasks are
+    submitted together, are at most `max_tasks`, and no messages are simulated, the result is
+    therefore the best candidate's, bit by bit.
 
     References
     ----------
@@ -104,28 +104,30 @@ class AutoBag(Scheduler):
     def schedule(self, state: State) -> Iterable[Decision]:
         """Try all candidates and delegate to the best."""
         most = max(self.max_tasks, int(self.system_.platform.cores.sum()))
-        ids, bag = trial_bag(state, most)
-        system = replace(self.system_, estimates=ChosenTasks(self.system_.estimates, ids))
+        bag = trial_bag(state, most)
+        system = replace(self.system_, estimates=self.system_.estimates.of(bag))
         hosts_off = np.flatnonzero(~state.is_on).tolist()
-        best, least = self.able_[0], math.inf
+        ranks = []
         for candidate in self.able_:
-            score = self._score(candidate, system, bag, hosts_off)
+            undone, score = self._trial(candidate, system, bag, hosts_off)
             self.scores_[repr(candidate)] = score
-            if score < least:
-                best, least = candidate, score
-        return [Delegate(best.clone())]
+            ranks.append((undone, score))
+        best = min(range(len(ranks)), key=ranks.__getitem__)
+        return [Delegate(self.able_[best].clone())]
 
-    def _score(
+    def _trial(
         self, candidate: Scheduler, system: System, bag: Tasks, hosts_off: list[int]
-    ) -> float:
-        """Objective of the candidate's run; infinite if it leaves tasks undone."""
+    ) -> tuple[float, float]:
+        """Run a candidate: tasks it leaves undone, and its objective; infinite if it gets stuck."""
         controller = Controller(
             system, bag, candidate.clone(), rng=copy.deepcopy(self.rng_), hosts_off=hosts_off
         )
         try:
-            return OBJECTIVES[self.objective](simulate(controller))
+            trace = simulate(controller)
         except IncompleteRun:
-            return math.inf
+            return math.inf, math.inf
+        undone = np.count_nonzero(trace.final_state != TaskState.FINISHED)
+        return float(undone), OBJECTIVES[self.objective](trace)
 
     # ------------------------------------------------------------------ candidates
 
@@ -170,66 +172,19 @@ class AutoBag(Scheduler):
         return known
 
 
-class ChosenTasks(Estimates):
-    """Estimates for some of the tasks, numbered anew from 0.
-
-    Parameters
-    ----------
-    whole : Estimates
-    ids : ndarray of int64, shape (chosen tasks,)
-        Their ids in `whole`.
-    """
-
-    def __init__(self, whole: Estimates, ids: NDArray[np.int64]) -> None:
-        self._whole = whole
-        self._ids = ids
-        self._id_list: list[int] = ids.tolist()
-
-    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
-        """Estimated time to compute [s], shape (tasks, hosts)."""
-        return self._whole.etc(self._ids[np.asarray(tasks)], hosts, pstate)
-
-    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
-        """Average power consumption [W], shape (tasks, hosts)."""
-        return self._whole.apc(self._ids[np.asarray(tasks)], hosts, pstate)
-
-    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each task can run on any of the hosts, shape (tasks,)."""
-        return self._whole.runnable(self._ids[np.asarray(tasks)], hosts)
-
-    def run_time(self, task: int, host: int, pstate: int) -> float:
-        """Estimated run time [s] of one task."""
-        return self._whole.run_time(self._id_list[task], host, pstate)
-
-    @property
-    def always_feasible(self) -> bool:
-        """Whether every task is known to run on every host."""
-        return self._whole.always_feasible
-
-    def host_groups(self, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.int64]:
-        """Number each host's group; hosts of one group take the same time for every task."""
-        return self._whole.host_groups(hosts, pstate)
-
-
-def trial_bag(state: State, most: int) -> tuple[NDArray[np.int64], Tasks]:
+def trial_bag(state: State, most: int) -> Tasks:
     """Return the tasks submitted so far, at most `most`, as a bag that is submitted at time 0.
 
-    Returns
-    -------
-    ids : ndarray of int64
-        Their ids, ascending.
-    bag : Tasks
-        Where some are left out, the others are evenly spaced by size, the smallest and the largest
-        among them, and the heterogeneity stays that of all.
+    Where some are left out, the others are evenly spaced by size, the smallest and the largest
+    among them, and the heterogeneity stays that of all.
     """
-    submitted = np.arange(len(state.tasks) - state.tasks_to_arrive)
-    bag = _chosen(state.tasks, submitted)
-    if len(submitted) <= most:
-        return submitted, bag
+    bag = _chosen(state.tasks, np.arange(len(state.tasks) - state.tasks_to_arrive))
+    if len(bag) <= most:
+        return bag
     by_size = np.argsort(bag.flops, kind="stable")
-    spaced = np.round(np.linspace(0, len(submitted) - 1, most)).astype(np.int64)
-    ids = np.sort(by_size[spaced])
-    return ids, replace(_chosen(bag, ids), nominal_heterogeneity=bag.heterogeneity)
+    spaced = np.round(np.linspace(0, len(bag) - 1, most)).astype(np.int64)
+    chosen = _chosen(bag, np.sort(by_size[spaced]))
+    return replace(chosen, nominal_heterogeneity=bag.heterogeneity)
 
 
 def _chosen(tasks: Tasks, ids: NDArray[np.int64]) -> Tasks:
@@ -239,4 +194,6 @@ def _chosen(tasks: Tasks, ids: NDArray[np.int64]) -> Tasks:
     }
     if tasks.input_files is not None:
         columns["input_files"] = tuple(tasks.input_files[task] for task in ids.tolist())
+    if tasks.utility is not None:
+        columns["utility"] = tasks.utility.taken(ids)
     return replace(tasks, **{**columns, "submit_time_s": np.zeros(len(ids))})
