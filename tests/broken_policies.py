@@ -242,6 +242,17 @@ class ChangesPlatform(Sound):
         return super().schedule(state)
 
 
+class LooksAhead(Sound):
+    """Finds the later tasks behind the arrays it is given."""
+
+    def schedule(self, state):
+        everything = state.tasks.flops if state.tasks.flops.base is None else state.tasks.flops.base
+        tasks = list(state.waiting())
+        if len(everything) > len(state.tasks) and everything[-1] < 1000.0:
+            tasks.reverse()
+        return self.give(state, tasks)
+
+
 class DrawsElsewhere(Sound):
     """Draws from a generator of its own."""
 

@@ -3,6 +3,5 @@
 from gridsched.engine.calendar import Calendar
 from gridsched.engine.controller import Controller
 from gridsched.engine.execution import Execution, Stop, TurnOff, TurnOn
-from gridsched.engine.state import State
 
-__all__ = ["Calendar", "Controller", "Execution", "State", "Stop", "TurnOff", "TurnOn"]
+__all__ = ["Calendar", "Controller", "Execution", "Stop", "TurnOff", "TurnOn"]

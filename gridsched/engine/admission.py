@@ -18,8 +18,6 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
     tasks : Tasks
     """
     traits = scheduler.traits
-    if traits.parallel:
-        raise InputError(f"{scheduler!r} takes node sets; this version runs serial tasks only.")
     if traits.needs_utility and tasks.utility is None:
         raise InputError(
             f"{scheduler!r} accepts workloads with utility functions; {tasks.name} has none. Use "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gridsched.engine.budget_checks import EXCEEDS, FITS, BudgetChecks
 from gridsched.engine.execution import Timer, TurnOff, TurnOn
 from gridsched.engine.ledger import POSTPONED, QUEUED, RUNNING, VIRTUAL, WAITING
+from gridsched.engine.live_state import LiveState
 from gridsched.engine.placement import Ids
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Scheduler
@@ -18,7 +19,6 @@ from gridsched.policy.decisions import (
     Assign,
     Cancel,
     Decision,
-    Delegate,
     Drop,
     Plan,
     Postpone,
@@ -26,16 +26,14 @@ from gridsched.policy.decisions import (
     PowerOn,
     WakeAt,
 )
-
-if TYPE_CHECKING:
-    from gridsched.engine.state import State
+from gridsched.policy.delegate import Delegate
 
 
 class DecisionChecks(BudgetChecks):
     """The half of the controller that decides whether a decision is legal and applies it."""
 
     commands: list
-    state: State
+    state: LiveState
 
     def _prepare_checks(self) -> None:
         self._prepare_places()
@@ -54,7 +52,7 @@ class DecisionChecks(BudgetChecks):
 
     def _ask(self, only: int | None = None) -> None:
         """Ask the policy once and apply what it answers."""
-        state = self.state.renew(self.now, len(self._submit) - self.ledger.submitted, only)
+        state = self.state.renew(self.now, self.ledger.submitted, only)
         self.mapping_events += 1
         began = self._stopwatch()
         decisions = self._decisions(state)
@@ -66,7 +64,7 @@ class DecisionChecks(BudgetChecks):
                 self._refuse(f"{decision!r} is no decision; see gridsched.policy.decisions")
             handler(decision)
 
-    def _decisions(self, state: State) -> list[Decision]:
+    def _decisions(self, state: LiveState) -> list[Decision]:
         """Return all that the policy decides, before any of it is applied."""
         decisions = self.scheduler.schedule(state)
         if decisions is None:
@@ -270,7 +268,7 @@ class DecisionChecks(BudgetChecks):
             self._refuse(f"Delegate.scheduler is {successor!r}; it must be a Scheduler")
         if not self.scheduler.traits.covers(successor.traits):
             self._refuse(f"Delegate to {successor!r}, whose traits go beyond its own")
-        successor.prepare(self.system, self._rng)
+        successor.prepare(self._shown, self._rng)
         self.scheduler = successor
         self.delegated_to = repr(successor)
         self._asked = successor.traits.asked

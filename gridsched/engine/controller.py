@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,10 @@ from gridsched.engine.ending import KILLED, UNFINISHED, RunEnd
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.execution import UNENDED, Command, Execution, Stop, Timer
 from gridsched.engine.ledger import FINISHED, WAITING, Ledger
+from gridsched.engine.live_state import LiveState
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.staging import Staging
 from gridsched.engine.starting import QueueService
-from gridsched.engine.state import State
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace
@@ -82,7 +83,11 @@ class Controller(DecisionChecks, QueueService, RunEnd):
             EnergyAccount(system, self.ledger) if system.rules.budget is not None else None
         )
         self.ready_times = ReadyTimes(self.ledger, system.estimates.run_time)
-        self.state = State(system, tasks, self.ledger, self.ready_times, self.staging, self.account)
+        #: the system as a policy sees it: nothing of it tells of tasks to come
+        self._shown = replace(system, estimates=system.estimates.concealed())
+        self.state = LiveState(
+            self._shown, tasks, self.ledger, self.ready_times, self.staging, self.account
+        )
         self.commands: list[Command] = []
         self._stopwatch = stopwatch or (lambda: 0.0)
         self._submit: list[float] = tasks.submit_time_s.tolist()
@@ -104,7 +109,7 @@ class Controller(DecisionChecks, QueueService, RunEnd):
         self._prepare_queues()
         self._prepare_checks()
         self._renew_next_timer()
-        scheduler.prepare(system, rng)
+        scheduler.prepare(self._shown, rng)
 
     # ------------------------------------------------------------------ time
 

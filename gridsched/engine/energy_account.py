@@ -7,7 +7,6 @@ drivers decide alike (paper 000, eq. 1; algorithms B5 and B7).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +18,7 @@ from gridsched.engine.queued_energy import QueuedEnergy
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.system import System
 from gridsched.model.trace import PERIOD
+from gridsched.policy.state import EnergyState
 
 if TYPE_CHECKING:
     from gridsched.engine.execution import Execution
@@ -26,35 +26,6 @@ if TYPE_CHECKING:
 
 #: A budget may be exceeded by this share: sums of rounded numbers are compared.
 TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class EnergyState:
-    """The energy budget as a policy sees it; without a budget all limits are infinite.
-
-    Attributes
-    ----------
-    budget_j : float
-        Budget of the present period [J].
-    consumed_j : float
-        Drawn in the present period until now [J].
-    committed_j : float
-        What running tasks and fixed queues will draw until the period's end [J].
-    remaining_j : float
-        ``budget_j - consumed_j - committed_j`` (paper 000, eq. 1) [J].
-    assigned_j : float
-        Estimated energy of all tasks that were ever started or fixed [J] (paper 002's zeta).
-    period_start, period_end : float
-        The present period [s].
-    """
-
-    budget_j: float
-    consumed_j: float
-    committed_j: float
-    remaining_j: float
-    assigned_j: float
-    period_start: float
-    period_end: float
 
 
 class EnergyAccount:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import Self
 
 import numpy as np
@@ -74,6 +75,16 @@ class Estimates(ABC):
         """Return the scheduler's P-state of a task that runs in the host's; see `host_pstate`."""
         return host_pstate
 
+    def concealed(self) -> Self:
+        """Return the estimates as a policy gets them: of no task, until `reveal` tells of more.
+
+        Estimates that a policy sees whole in any case return themselves.
+        """
+        return self
+
+    def reveal(self, n_tasks: int) -> None:  # noqa: B027 - where nothing is concealed
+        """Let what `concealed` returned know the first `n_tasks` tasks, which have arrived."""
+
     @property
     def always_feasible(self) -> bool:
         """Whether every task is known to run on every host."""
@@ -89,7 +100,7 @@ class FlopsEstimates(Estimates):
 
     def __init__(self, platform: Platform, tasks: Tasks) -> None:
         self._platform = platform
-        self._flops = tasks.flops
+        self._flops = self._all_flops = tasks.flops
         self._speed = platform.speed
         self._power = platform.busy_w / platform.cores[:, None]
         # plain lists: reading one number from an ndarray costs several times as much
@@ -104,6 +115,17 @@ class FlopsEstimates(Estimates):
         """Flops over speed [s], shape (tasks, hosts)."""
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
         return self._flops[tasks][:, None] / self._speed[hosts, pstate][None, :]
+
+    def concealed(self) -> Self:
+        """Return a copy that knows no task's flops yet."""
+        seen = copy(self)
+        seen._flops, seen._flops_list = self._flops[:0], []
+        return seen
+
+    def reveal(self, n_tasks: int) -> None:
+        """Learn the flops of the first `n_tasks` tasks."""
+        self._flops_list += self._all_flops[len(self._flops) : n_tasks].tolist()
+        self._flops = self._all_flops[:n_tasks]
 
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
         """Every task runs on every host."""
@@ -165,7 +187,7 @@ class TypedEstimates(Estimates):
             raise InputError("ETC entries must be greater than 0, or infinite where infeasible.")
         if not (self.apc_matrix[feasible] >= 0).all():
             raise InputError("APC entries must be at least 0 W wherever ETC is finite.")
-        self.task_type = np.asarray(task_type, dtype=np.int64)
+        self.task_type = self._all_types = np.asarray(task_type, dtype=np.int64)
         self.host_type = np.asarray(host_type, dtype=np.int64)
         self._etc_list = self.etc_matrix.tolist()
         self._task_type_list = self.task_type.tolist()
@@ -194,6 +216,17 @@ class TypedEstimates(Estimates):
     def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
         """Average power consumption [W], shape (tasks, hosts)."""
         return self._block(self.apc_matrix, tasks, hosts, pstate)
+
+    def concealed(self) -> Self:
+        """Return a copy that knows no task's type yet."""
+        seen = copy(self)
+        seen.task_type, seen._task_type_list = self.task_type[:0], []
+        return seen
+
+    def reveal(self, n_tasks: int) -> None:
+        """Learn the types of the first `n_tasks` tasks."""
+        self._task_type_list += self._all_types[len(self.task_type) : n_tasks].tolist()
+        self.task_type = self._all_types[:n_tasks]
 
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
         """Whether each task's type can run on any of the hosts, in any P-state."""

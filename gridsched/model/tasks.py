@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +32,12 @@ class DataFiles:
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+#: Fields of `Tasks` with an entry for each task, but for the utility functions.
+_COLUMNS = (
+    "flops", "submit_time_s", "input_bytes", "output_bytes", "labels", "task_type", "input_files",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,18 @@ class Tasks:
 
     def __len__(self) -> int:
         return len(self.flops)
+
+    def first(self, count: int) -> Tasks:
+        """Return the first `count` tasks, whose columns are views of these."""
+        if count == len(self):
+            return self
+        columns: dict[str, Any] = {
+            name: None if column is None else column[:count]
+            for name, column in vars(self).items()
+            if name in _COLUMNS
+        }
+        utility = None if self.utility is None else self.utility.taken(slice(count))
+        return replace(self, **columns, utility=utility)
 
     @property
     def has_bytes(self) -> bool:

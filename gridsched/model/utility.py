@@ -146,9 +146,8 @@ class UtilityFunctions:
     def __len__(self) -> int:
         return len(self.priority)
 
-    def taken(self, order: ArrayLike) -> UtilityFunctions:
+    def taken(self, order: NDArray[np.int64] | slice) -> UtilityFunctions:
         """Return the functions of some tasks, in another order."""
-        order = np.asarray(order)
         return replace(
             self, priority=self.priority[order], urgency=self.urgency[order],
             utility_class=self.utility_class[order],

@@ -11,16 +11,14 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.system import System
 from gridsched.policy.decisions import Decision
-
-if TYPE_CHECKING:
-    from gridsched.engine.state import State
+from gridsched.policy.state import State
 
 
 @dataclass(frozen=True)
@@ -32,14 +30,12 @@ class Traits:
     asked : {"start", "arrival", "event"}
         Once at the first submission instant; once for each submitted task; or at every mapping
         event (without a mapping interval: at every instant at which something happened).
-    parallel : bool
-        Takes node sets instead of single hosts.
     replicates : bool
         May `Assign` a running task again and `Cancel` running copies.
     may_cancel, may_drop, powers_hosts : bool
         May use `Cancel` on queued tasks; `Drop` and `Postpone`; `PowerOn` and `PowerOff`.
-    uses_dvfs, uses_rng, needs_distributions : bool
-        Chooses P-states; draws random numbers; needs run-time distributions.
+    uses_dvfs, uses_rng : bool
+        Chooses P-states; draws random numbers.
     platform_order_matters : bool
         Another order of the hosts in the platform may change the result even without ties.
     delegates : bool
@@ -52,14 +48,12 @@ class Traits:
     """
 
     asked: Literal["start", "arrival", "event"]
-    parallel: bool = False
     replicates: bool = False
     may_cancel: bool = False
     may_drop: bool = False
     powers_hosts: bool = False
     uses_dvfs: bool = False
     uses_rng: bool = False
-    needs_distributions: bool = False
     platform_order_matters: bool = False
     delegates: bool = False
     needs_utility: bool = False

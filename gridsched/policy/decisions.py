@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from gridsched.policy.base import Scheduler
+
+class Decision:
+    """Base of all decisions."""
+
+    __slots__ = ()
 
 
 @dataclass(slots=True)
-class Assign:
+class Assign(Decision):
     """Append a task to a host's fixed queue (first in, first out).
 
     `pstate` None means the scenario's P-state. Of a running task: queue a further copy
@@ -26,7 +28,7 @@ class Assign:
 
 
 @dataclass(slots=True)
-class Plan:
+class Plan(Decision):
     """Replace all virtual queues: task k of the arrays goes to the end of its host's queue.
 
     Tasks left out are waiting again. `pstates` None means the scenario's P-state for all.
@@ -38,7 +40,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Cancel:
+class Cancel(Decision):
     """Withdraw a queued task (`may_cancel`), or end a running copy as wasted (`replicates`)."""
 
     task: int
@@ -46,49 +48,35 @@ class Cancel:
 
 
 @dataclass(slots=True)
-class Drop:
+class Drop(Decision):
     """Give a mappable task up for good (`may_drop`)."""
 
     task: int
 
 
 @dataclass(slots=True)
-class Postpone:
+class Postpone(Decision):
     """Take a mappable task out of `mappable` until the next budget period (`may_drop`)."""
 
     task: int
 
 
 @dataclass(slots=True)
-class PowerOff:
+class PowerOff(Decision):
     """Switch a host off; illegal while anything runs or is fixed there (`powers_hosts`)."""
 
     host: int
 
 
 @dataclass(slots=True)
-class PowerOn:
+class PowerOn(Decision):
     """Switch a host on; it takes tasks after its boot time (`powers_hosts`)."""
 
     host: int
 
 
 @dataclass(slots=True)
-class WakeAt:
+class WakeAt(Decision):
     """Ask again at `time` [s]; illegal with `mapping_interval_s`."""
 
     time: float
-
-
-@dataclass(slots=True)
-class Delegate:
-    """Let another policy decide from now on, beginning in this instant (`delegates`).
-
-    It is prepared with the run's random stream and asked as its own traits say; tasks that wait
-    count as newly submitted. Its traits must be among those of the policy that delegates.
-    """
-
-    scheduler: Scheduler
-
-
-Decision = Assign | Plan | Cancel | Drop | Postpone | PowerOff | PowerOn | WakeAt | Delegate

@@ -7,10 +7,8 @@ itself stays that of algorithms B5; only the leniency is set anew at each mappin
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gridsched.engine.energy_account import EnergyState
+from gridsched.policy.state import EnergyState
 
 #: Leniency while the budget is used exactly in proportion to the time.
 EVEN_LENIENCY = 1.05

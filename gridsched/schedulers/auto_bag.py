@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,10 @@ from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import TaskState, Trace
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_whole_number
-from gridsched.policy.decisions import Decision, Delegate
+from gridsched.policy.decisions import Decision
+from gridsched.policy.delegate import Delegate
 from gridsched.policy.registry import entries, scheduler_class
-
-if TYPE_CHECKING:
-    from gridsched.engine.state import State
+from gridsched.policy.state import State
 
 
 def _energy_j(trace: Trace) -> float:
@@ -178,7 +177,7 @@ def trial_bag(state: State, most: int) -> Tasks:
     Where some are left out, the others are evenly spaced by size, the smallest and the largest
     among them, and the heterogeneity stays that of all.
     """
-    bag = _chosen(state.tasks, np.arange(len(state.tasks) - state.tasks_to_arrive))
+    bag = _chosen(state.tasks, np.arange(len(state.tasks)))
     if len(bag) <= most:
         return bag
     by_size = np.argsort(bag.flops, kind="stable")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.system import System
+from gridsched.policy.state import State
 from gridsched.schedulers.adaptive_filter import budget_pace, leniency_at
-
-if TYPE_CHECKING:
-    from gridsched.engine.state import State
 
 
 class TaskBudget(Protocol):

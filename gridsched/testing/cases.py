@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.engine import Controller, State, reference
+from gridsched.engine import Controller, reference
 from gridsched.errors import GridschedError, IncompleteRun
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import Estimates, TypedEstimates
@@ -23,6 +23,7 @@ from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
+from gridsched.policy.state import State
 from gridsched.spec.scenario import Scenario, make_system
 
 #: No tiny case needs more mapping events.
@@ -227,6 +228,8 @@ def _tiny_cases() -> tuple[Case, ...]:
         Case("several P-states", several_pstates, make_tasks(sizes), pstate=1),
         Case("a late task in a slow P-state", several_pstates, make_tasks([90.0], 7.0), pstate=1),
         Case("tasks that arrive later", three, make_tasks(sizes, [0.0, 0.0, 5.0, 5.0, 400.0])),
+        Case("equal tasks, others later", three,
+             make_tasks([100.0] * 6 + [900.0, 20.0], [0.0] * 6 + [500.0] * 2)),
         _typed_case(),
         Case("an energy budget each minute", idle_free, make_tasks([*sizes, 900.0, 700.0]),
              rules={"budget": EnergyBudget(1000.0, period_s=60.0)}),

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.engine import State
 from gridsched.errors import IncompleteRun
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
+from gridsched.policy.state import State
 from gridsched.testing.cases import CheckFailed, cases_for, play
 
 

@@ -9,16 +9,12 @@ from typing import Any
 
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.registry import make_scheduler
-from gridsched.testing import agreement, bounds, construction, contract, repetition
+from gridsched.testing import agreement, bounds, construction, contract, future, repetition
 from gridsched.testing.cases import CheckFailed
 
 
 def _always(_traits: Traits) -> bool:
     return True
-
-
-def _serial(traits: Traits) -> bool:
-    return not (traits.parallel or traits.needs_distributions)
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,7 @@ class Check:
     """
 
     function: Callable[[Scheduler], None]
-    applies: Callable[[Traits], bool] = _serial
+    applies: Callable[[Traits], bool] = _always
 
     @property
     def name(self) -> str:
@@ -51,22 +47,23 @@ class Check:
 
 #: All common checks, the cheap ones first.
 CHECKS = (
-    Check(construction.check_default_construction, _always),
-    Check(construction.check_init_only_stores, _always),
-    Check(construction.check_repr, _always),
-    Check(construction.check_pickle, _always),
-    Check(construction.check_docstring, _always),
+    Check(construction.check_default_construction),
+    Check(construction.check_init_only_stores),
+    Check(construction.check_repr),
+    Check(construction.check_pickle),
+    Check(construction.check_docstring),
     Check(construction.check_clone),
     Check(construction.check_memory),
     Check(contract.check_final_states),
     Check(contract.check_legal_places),
     Check(contract.check_budget),
-    Check(contract.check_all_hosts_off, lambda t: _serial(t) and not t.powers_hosts),
+    Check(contract.check_all_hosts_off, lambda t: not t.powers_hosts),
     Check(contract.check_state_untouched),
+    Check(future.check_sees_no_future),
     Check(repetition.check_same_seed),
-    Check(repetition.check_seed_irrelevant, lambda t: _serial(t) and not t.uses_rng),
+    Check(repetition.check_seed_irrelevant, lambda t: not t.uses_rng),
     Check(repetition.check_reuse),
-    Check(repetition.check_host_order, lambda t: _serial(t) and not t.platform_order_matters),
+    Check(repetition.check_host_order, lambda t: not t.platform_order_matters),
     Check(bounds.check_lower_bounds),
     Check(construction.check_without_simgrid),
     Check(agreement.check_drivers_agree),

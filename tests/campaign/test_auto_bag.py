@@ -17,7 +17,7 @@ from gridsched.model.platform import Host, Platform, PState, plain_platform
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Scheduler, Traits
-from gridsched.policy.decisions import Delegate
+from gridsched.policy.delegate import Delegate
 from gridsched.policy.registry import entries, make_scheduler
 from gridsched.schedulers.auto_bag import OBJECTIVES, AutoBag
 from gridsched.schedulers.bag.baselines import MCT

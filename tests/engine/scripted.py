@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from gridsched.engine import Controller, State, reference
+from gridsched.engine import Controller, reference
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.rules import Rules
@@ -15,6 +15,7 @@ from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Decision, Plan
+from gridsched.policy.state import State
 
 ANYTHING = Traits(asked="event", replicates=True, may_cancel=True, may_drop=True, powers_hosts=True)
 

@@ -129,13 +129,6 @@ def test_decisions_may_come_from_a_generator():
     assert queue_lengths == [0, 0, 0]
 
 
-def test_a_scheduler_of_node_sets_is_refused():
-    """Serial tasks only: the error comes before the run."""
-    policy = Scripted(lambda state: [], Traits(asked="event", parallel=True))
-    with pytest.raises(InputError, match="takes node sets; this version runs serial tasks only"):
-        controller_of(hosts(10), [1.0], policy)
-
-
 def test_a_pstate_that_a_host_lacks_is_refused_before_the_run():
     """The scenario's P-state must exist on every host."""
     policy = Scripted(lambda state: [])

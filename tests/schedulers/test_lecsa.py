@@ -16,6 +16,7 @@ from bag_cases import (
     system_of,
 )
 
+from gridsched import Scenario, run
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.platform import plain_platform
@@ -153,6 +154,16 @@ def test_switching_off_over_time():
         assert tuple(switched_off(policy.schedule(state)) for state in (start, done)) == expected
     waiting_for_more = state_of(system, tasks, tasks_to_arrive=1)
     assert switched_off(prepared(LECSA(), system).schedule(waiting_for_more)) == []
+
+
+def test_a_later_bag_changes_no_choice():
+    """Ten equal tasks on three hosts go to the best one (p = 20 %), whatever comes at 10,000 s."""
+    platform = platform_of([1.0, 1.0, 1.0], [0.09, 0.07, 0.04])
+    for later in ([], [3.0], [500.0, 1.0]):
+        tasks = make_tasks([10.0] * 10 + later, [0.0] * 10 + [1e4] * len(later))
+        trace = run(Scenario(platform, tasks, LECSA(), driver="reference")).trace
+        assert trace.executions["host"][trace.executions["task"] < 10].tolist() == [0] * 10
+        assert trace.finish_time_s[9] == 100.0
 
 
 def test_a_host_with_a_queue_or_a_busy_core_stays_on():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Decision
-
-if TYPE_CHECKING:
-    from gridsched.engine.state import State
+from gridsched.policy.state import State
 
 
 class RoundRobin(Scheduler):

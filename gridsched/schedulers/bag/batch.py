@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Decision, Plan
+from gridsched.policy.state import State
 from gridsched.schedulers.kernels.tables import FileTable, host_table, needed_files, no_files
-
-if TYPE_CHECKING:
-    from gridsched.engine.state import State
 
 Mapping = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -37,7 +36,7 @@ class BatchScheduler(Scheduler):
         hosts = np.arange(system.n_hosts)
         self.system_ = system
         self.files_ = system.files if self._reads_files and system.files else None
-        self.needs_: Mapping | None = None
+        self.tasks_: Tasks | None = None
         self.table_ = host_table(
             system.estimates.host_groups(hosts, system.pstate),
             system.platform.cluster_of,
@@ -70,7 +69,8 @@ class BatchScheduler(Scheduler):
     def _file_table(self, state: State) -> FileTable:
         if self.files_ is None:
             return no_files()
-        if self.needs_ is None:
+        if self.tasks_ is not state.tasks:  # the first event, or further tasks have arrived
+            self.tasks_ = state.tasks
             self.needs_ = needed_files(state.tasks)
         clusters = self.system_.platform.clusters
         return FileTable(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.policy.state import State
 from gridsched.schedulers.bag.batch import BatchScheduler, Mapping
 from gridsched.schedulers.kernels.batch import map_in_order
-
-if TYPE_CHECKING:
-    from gridsched.engine.state import State
 
 
 class DynamicFPLTF(BatchScheduler):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,7 @@ from gridsched.errors import InputError
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Assign, Decision, PowerOff
-
-if TYPE_CHECKING:
-    from gridsched.engine.state import State
+from gridsched.policy.state import State
 
 #: Upper end of each step of heterogeneity and the share of hosts it selects (algorithms A6.3).
 SHARE_STEPS = ((1e-9, 0.20), (0.25, 0.40), (0.50, 0.60), (0.75, 0.80), (math.inf, 1.00))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.model.system import System
 from gridsched.policy.base import check_choice
+from gridsched.policy.state import State
 from gridsched.schedulers.bag.batch import BatchScheduler, Mapping
 from gridsched.schedulers.kernels.batch import SUFFERAGE, map_greedily, map_in_passes
-
-if TYPE_CHECKING:
-    from gridsched.engine.state import State
 
 
 class Sufferage(BatchScheduler):

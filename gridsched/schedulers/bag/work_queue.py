@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_whole_number
 from gridsched.policy.decisions import Assign, Decision
-
-if TYPE_CHECKING:
-    from gridsched.engine.state import State
-
+from gridsched.policy.state import State
 
 #: Waiting tasks that are looked at together.
 _CHUNK = 1024

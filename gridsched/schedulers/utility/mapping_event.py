@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedPowerEstimates
 from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Decision, Drop, Plan, Postpone
+from gridsched.policy.state import State
 from gridsched.schedulers.filters import energy_filter
 from gridsched.schedulers.kernels.dropping import falls_short, worth_postponing
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE
 from gridsched.schedulers.kernels.two_stage_options import UPE, type_tables
 from gridsched.schedulers.kernels.utility_value import UtilityTables, utility_tables
-
-if TYPE_CHECKING:
-    from gridsched.engine.state import State
-    from gridsched.model.tasks import Tasks
 
 #: Tasks, hosts and P-states in the order of assignment, and what becomes of each mappable task.
 Mapping = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
@@ -74,13 +72,13 @@ class UtilityScheduler(Scheduler):
         self.tables_ = type_tables(
             estimates.etc_matrix, estimates.eec_matrix, estimates.host_type, self._objective
         )
-        self.task_type_ = np.array(estimates.task_type, dtype=np.int64)
         self.rng_ = rng
         self.tasks_: Tasks | None = None
 
     def _read_tasks(self, tasks: Tasks) -> None:
-        """Take what the kernels need of the tasks, at the first event."""
+        """Take what the kernels need of the tasks that have arrived."""
         self.tasks_ = tasks
+        self.task_type_ = np.array(tasks.task_type, dtype=np.int64)
         self.functions_: UtilityTables = utility_tables(tasks.utility)
         self.arrival_s_ = np.array(tasks.submit_time_s, dtype=np.float64)
 

@@ -1,4 +1,4 @@
-"""What a scheduler sees: a read-only view of the ledger, valid during one call."""
+"""The ledger as a policy sees it: read-only, made valid anew for each call."""
 
 from __future__ import annotations
 
@@ -8,35 +8,30 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.energy_account import EnergyAccount, EnergyState
+from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.staging import Staging
-from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-
-#: Fields of `State.running`.
-RUNNING_COPY = np.dtype([
-    ("task", np.int64), ("host", np.int64), ("pstate", np.int64),
-    ("start", np.float64), ("estimated_end", np.float64),
-])  # fmt: skip
-
+from gridsched.policy.state import RUNNING_COPY, EnergyState, State
 
 _NO_BUDGET = EnergyState(math.inf, 0.0, 0.0, math.inf, 0.0, 0.0, math.inf)
 
 
-class State:
-    """Present situation of a run. Arrays are fresh copies that cannot be written to.
+class LiveState(State):
+    """The `State` that a controller shows to its policy.
 
-    Attributes
+    Parameters
     ----------
-    now : float
-        Simulated time [s].
+    system : System
+        Its estimates are concealed; tasks are revealed as they arrive.
     tasks : Tasks
-    estimates : Estimates
-    tasks_to_arrive : int
-        Tasks that are not yet submitted.
+        All of the run.
+    ledger : Ledger
+    ready_times : ReadyTimes
+    staging : Staging or None
+    account : EnergyAccount or None
     """
 
     def __init__(
@@ -48,11 +43,12 @@ class State:
         staging: Staging | None,
         account: EnergyAccount | None = None,
     ) -> None:
-        self.tasks = tasks
-        self.estimates: Estimates = system.estimates
+        self.estimates = system.estimates
         self.now = 0.0
         self.tasks_to_arrive = len(tasks)
-        self._system = system
+        self._all_tasks = tasks
+        self._submitted = 0
+        self._tasks = tasks.first(0)
         self._ledger = ledger
         self._staging = staging
         self._account = account
@@ -60,16 +56,26 @@ class State:
         self._only: int | None = None
         self._views: dict[str, NDArray] = {}
 
-    def renew(self, now: float, tasks_to_arrive: int, only: int | None = None) -> State:
+    def renew(self, now: float, submitted: int, only: int | None = None) -> LiveState:
         """Return this view, made valid for the instant `now`; for the controller only."""
         self.now = now
-        self.tasks_to_arrive = tasks_to_arrive
         self._only = only
+        if submitted != self._submitted:
+            self._submitted = submitted
+            self.tasks_to_arrive = len(self._all_tasks) - submitted
+            self.estimates.reveal(submitted)
         if self._views:
             self._views = {}
         if self._account is not None:
             self._account.forget_state()
         return self
+
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks submitted so far; the same object until further tasks are submitted."""
+        if len(self._tasks) != self._submitted:
+            self._tasks = self._all_tasks.first(self._submitted)
+        return self._tasks
 
     def _view(self, name: str, make: Callable[[], NDArray]) -> NDArray:
         if name not in self._views:

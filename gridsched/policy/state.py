@@ -1,0 +1,171 @@
+"""What a policy sees of a run: a read-only view, valid during one call."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.model.estimates import Estimates
+from gridsched.model.tasks import Tasks
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+#: Fields of `State.running`.
+RUNNING_COPY = np.dtype([
+    ("task", np.int64), ("host", np.int64), ("pstate", np.int64),
+    ("start", np.float64), ("estimated_end", np.float64),
+])  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyState:
+    """The energy budget as a policy sees it; without a budget all limits are infinite.
+
+    Attributes
+    ----------
+    budget_j : float
+        Budget of the present period [J].
+    consumed_j : float
+        Drawn in the present period until now [J].
+    committed_j : float
+        What running tasks and fixed queues will draw until the period's end [J].
+    remaining_j : float
+        ``budget_j - consumed_j - committed_j`` (paper 000, eq. 1) [J].
+    assigned_j : float
+        Estimated energy of all tasks that were ever started or fixed [J] (paper 002's zeta).
+    period_start, period_end : float
+        The present period [s].
+    """
+
+    budget_j: float
+    consumed_j: float
+    committed_j: float
+    remaining_j: float
+    assigned_j: float
+    period_start: float
+    period_end: float
+
+
+class State(ABC):
+    """Present situation of a run. Arrays are fresh copies that cannot be written to.
+
+    Nothing of it tells of tasks that are not yet submitted, but for their number.
+
+    Attributes
+    ----------
+    now : float
+        Simulated time [s].
+    estimates : Estimates
+        Of the tasks submitted so far; the same object during the whole run.
+    tasks_to_arrive : int
+        Tasks that are not yet submitted. Their number is all that is known of them.
+    """
+
+    now: float
+    estimates: Estimates
+    tasks_to_arrive: int
+
+    @property
+    @abstractmethod
+    def tasks(self) -> Tasks:
+        """The tasks submitted so far; the same object until further tasks are submitted."""
+
+    @abstractmethod
+    def waiting(self) -> Iterator[int]:
+        """Iterate over the ids of `mappable`; cheap where only the first few are wanted."""
+
+    @abstractmethod
+    def next_waiting(self, count: int) -> list[int]:
+        """Return the first `count` ids of `mappable`, or as many as there are."""
+
+    @property
+    @abstractmethod
+    def mappable(self) -> Ids:
+        """Ids of tasks that may be mapped (waiting or virtually queued), ascending."""
+
+    @abstractmethod
+    def idle_cores(self) -> list[int]:
+        """Return the hosts that could start a task now, ascending, once for each free core."""
+
+    @property
+    @abstractmethod
+    def running(self) -> NDArray[np.void]:
+        """All running copies in order of start: task, host, pstate, start, estimated_end [s].
+
+        A copy runs from the moment it takes its core; one that waits for its input files, too.
+        """
+
+    @property
+    @abstractmethod
+    def core_ready_time(self) -> Floats:
+        """When each core could take a newly appended task [s], shape (hosts, most cores).
+
+        Running work and fixed queues count, virtual queues do not. Rows ascend; they are padded
+        with infinity, and a host that is off has nothing else.
+        """
+
+    @property
+    @abstractmethod
+    def ready_time(self) -> Floats:
+        """When each host could take a newly appended task [s], shape (hosts,)."""
+
+    @property
+    @abstractmethod
+    def energy(self) -> EnergyState:
+        """The energy budget of the present period and what is left of it."""
+
+    @property
+    @abstractmethod
+    def free_cores(self) -> Ids:
+        """Cores of each host that run nothing, shape (hosts,)."""
+
+    @property
+    @abstractmethod
+    def pstate(self) -> Ids:
+        """P-state of each host, shape (hosts,)."""
+
+    @property
+    @abstractmethod
+    def is_on(self) -> NDArray[np.bool_]:
+        """Whether each host is switched on (booting included), shape (hosts,)."""
+
+    @property
+    @abstractmethod
+    def queue_length(self) -> Ids:
+        """Tasks in each host's fixed queue, shape (hosts,)."""
+
+    @property
+    @abstractmethod
+    def queue_offsets(self) -> Ids:
+        """Start of each host's part of `queue_tasks`, shape (hosts + 1,)."""
+
+    @property
+    @abstractmethod
+    def queue_tasks(self) -> Ids:
+        """Tasks of all fixed queues, host after host, in their order."""
+
+    @property
+    @abstractmethod
+    def background_load(self) -> Floats:
+        """Share of each host that others use, in [0, 1), shape (hosts,).
+
+        Both drivers simulate dedicated hosts: it is 0. Dynamic FPLTF's formula knows it.
+        """
+
+    @property
+    @abstractmethod
+    def file_available(self) -> Floats:
+        """When each input file is in each cluster [s], shape (files, clusters); inf: missing.
+
+        Only transfers that have begun (or belong to a fixed assignment) count.
+        """
+
+    @property
+    @abstractmethod
+    def uplink_free(self) -> Floats:
+        """When the transfers into each cluster that count above end [s], shape (clusters,)."""
