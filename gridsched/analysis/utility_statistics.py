@@ -41,7 +41,7 @@ def workload_statistics(whole: SystemWorkload) -> dict[str, Any]:
     """
     tasks, types = whole.tasks, whole.types
     end = float(tasks.submit_time_s[-1]) if len(tasks) else 0.0
-    horizon_s = end if whole.horizon_s is None else whole.horizon_s
+    horizon_s = end if whole.rules.horizon_s is None else whole.rules.horizon_s
     functions = tasks.utility
     return {
         "tasks": len(tasks),
@@ -57,7 +57,7 @@ def workload_statistics(whole: SystemWorkload) -> dict[str, Any]:
         "mean_priority": float(functions.priority.mean()) if len(tasks) else None,
         "mean_urgency": float(functions.urgency.mean()) if len(tasks) else None,
         "urgency_unit_s": functions.urgency_unit_s,
-        "energy_budget_j": None if whole.budget is None else whole.budget.energy_j,
+        "energy_budget_j": None if whole.rules.budget is None else whole.rules.budget.energy_j,
         "arrivals": arrival_rows(tasks, types, horizon_s),
         "matrices": matrix_rows(types),
     }

@@ -1,16 +1,26 @@
-"""Options that belong together, declared as the fields of a dataclass."""
+"""Options that belong together, declared as the fields of a dataclass or the keys of a record."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import itertools
+import typing
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from gridsched.model.records import Key, keys_of
+
+#: What stands for a value in the help, by the end of a key's name.
+_METAVARS = {"_s": "S", "_j": "X"}
 
 
 def with_options(
-    group: type, *, before: int = 0
+    group: type, *, before: int = 0, records: dict[str, type] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the fields of a dataclass as options.
 
@@ -20,15 +30,21 @@ def with_options(
         The command's first parameter receives an instance.
     before : int
         So many of its options stand in the help before the command's own; the rest after them.
+    records : dict of str to type, optional
+        Field of `group` -> record (see `gridsched.model.records`) each key of which is an option.
+        The field receives those that are given, by key.
     """
+    records = records or {}
     hints = get_type_hints(group, include_extras=True)
     shared = [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
-            annotation=hints[field.name],
-        )
+        _parameter(field.name, hints[field.name], field.default)
         for field in fields(group)
-    ]  # fmt: skip
+        if field.name not in records
+    ]
+    of_records = {
+        name: [_key_option(key) for key in keys_of(record).values()]
+        for name, record in records.items()
+    }
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
@@ -39,12 +55,74 @@ def with_options(
 
         @functools.wraps(command)
         def wrapped(**values: Any) -> None:
-            options = group(**{each.name: values.pop(each.name) for each in shared})
-            command(options, **values)
+            told: dict[str, Any] = {each.name: values.pop(each.name) for each in shared}
+            for name, options in of_records.items():
+                given = {each.name: values.pop(each.name) for each in options}
+                told[name] = {
+                    key: tuple(value) if isinstance(value, list) else value
+                    for key, value in given.items()
+                    if value not in (None, [])
+                }
+            command(group(**told), **values)
 
-        parameters = [*shared[:before], *own, *shared[before:]]
+        parameters = [
+            *shared[:before],
+            *own,
+            *shared[before:],
+            *itertools.chain(*of_records.values()),
+        ]
         wrapped.__signature__ = signature.replace(parameters=parameters)
         wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
         return wrapped
 
     return decorated
+
+
+def option_name(key: str) -> str:
+    """Return how a key is written on the command line."""
+    return f"--{key.replace('_', '-')}"
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+def _key_option(key: Key) -> inspect.Parameter:
+    """Return a key of a record as an option.
+
+    Its default is None, which is: not given; a word stands in the help as the default.
+    """
+    alternatives = [each for each in _alternatives(key.annotation) if each is not type(None)]
+    names = [option_name(key.name)]
+    if key.group == "SimGrid" and str in typing.get_args(key.annotation):
+        names.append(f"--sg-{key.name}")  # as SimGrid's own programs call it
+    is_flag = bool in alternatives
+    option = typer.Option(
+        *names,
+        metavar="" if is_flag else _metavar(key, alternatives),
+        help=key.info.description,
+        rich_help_panel=key.group,
+    )
+    default = key.info.default if isinstance(key.info.default, str) else None
+    return _parameter(key.name, Annotated[_option_type(alternatives) | None, option], default)
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    is_union = typing.get_origin(annotation) not in (tuple, typing.Literal, None)
+    return typing.get_args(annotation) if is_union else (annotation,)
+
+
+def _option_type(alternatives: list[Any]) -> Any:
+    """Return the type that the command line reads; a record checks the values itself."""
+    if Path in alternatives:
+        return Path
+    origin = typing.get_origin(alternatives[0])
+    return list[str] if origin is tuple else str if origin is typing.Literal else alternatives[0]
+
+
+def _metavar(key: Key, alternatives: list[Any]) -> str:
+    if key.info.examples:
+        return str(key.info.examples[0])
+    return _METAVARS.get(key.name[-2:], "N" if int in alternatives else "NAME")

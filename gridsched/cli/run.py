@@ -112,7 +112,7 @@ def run_command(
         export_run(result, export, force=force)
     if output is not None:
         write_rows(output, [summary], whole, force=force)
-    if options.log and result.log:
+    if result.scenario.log and result.log:
         typer.echo(result.log, err=True)
     if json:
         print(json_text(whole), end="")

@@ -113,7 +113,7 @@ def _rows_of_export(folder: Path) -> list[dict[str, Any]]:
 def _rows_of_runs(
     options: ScenarioOptions, ids: list[str], *, quiet: bool
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    if options.driver == "reference":
+    if options.settings.get("driver") == "reference":
         raise InputError("The reference driver has no energy plugin; use --driver simgrid.")
     rows: list[dict[str, Any]] = []
     failures: list[str] = []

@@ -65,7 +65,7 @@ def utility_workload(
     with style():
         figure = new_figure(9.6, 6.4)
         (arrivals, classes), (times, energies) = figure.subplots(2, 2)
-        points += _draw_arrivals(arrivals, whole.tasks, whole.types, whole.horizon_s)
+        points += _draw_arrivals(arrivals, whole.tasks, whole.types, whole.rules.horizon_s)
         points += _draw_classes(classes, whole.tasks.utility)
         points += _draw_entries(times, whole.types, whole.types.etc, "ETC", "s")
         points += _draw_entries(energies, whole.types, whole.types.eec, "EEC", "J")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from gridsched.errors import InputError
+from gridsched.model.limits import SMALLEST
+from gridsched.model.records import KeyName, check_record
 
 #: Seconds of a day, the usual period.
 DAY_S = 86_400.0
@@ -40,31 +43,54 @@ class EnergyBudget:
         Where a value is out of range.
     """
 
-    energy_j: float
-    period_s: float = DAY_S
-    first_period_start_s: float = 0.0
-    on_exhaustion: Literal["refuse", "stop"] = "refuse"
-    carry_over: bool = False
-    periods: int | None = None
+    energy_j: Annotated[
+        float,
+        KeyName("energy_budget_j"),
+        Field(
+            ge=SMALLEST, allow_inf_nan=True, description="Joules each period may draw; inf: any."
+        ),
+    ]
+    period_s: Annotated[
+        float,
+        KeyName("budget_period_s"),
+        Field(gt=0, allow_inf_nan=False, description="Length of a period; default a day."),
+    ] = DAY_S
+    first_period_start_s: Annotated[
+        float,
+        KeyName("first_period_start_s"),
+        Field(
+            ge=0,
+            allow_inf_nan=False,
+            description="Before it nothing is limited or counted; default 0.",
+        ),
+    ] = 0.0
+    on_exhaustion: Annotated[
+        Literal["refuse", "stop"],
+        KeyName("on_exhaustion"),
+        Field(
+            description="refuse: nothing may exceed the budget (default); stop: the run ends "
+            "with it."
+        ),
+    ] = "refuse"
+    carry_over: Annotated[
+        bool,
+        KeyName("budget_carry_over"),
+        Field(description="What a period leaves is shared by the later ones."),
+    ] = False
+    periods: Annotated[
+        int | None,
+        KeyName("budget_periods"),
+        Field(
+            ge=1, description="Number of periods that share the whole budget, for the carry-over."
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        if not self.energy_j > 0:
-            self._refuse("energy_j", self.energy_j, "it must be greater than 0 J")
-        if not 0 < self.period_s < math.inf:
-            self._refuse("period_s", self.period_s, "it must be greater than 0 s and finite")
-        if not 0 <= self.first_period_start_s < math.inf:
-            self._refuse(
-                "first_period_start_s", self.first_period_start_s, "it must be at least 0 s"
-            )
-        if self.on_exhaustion not in ("refuse", "stop"):
-            self._refuse("on_exhaustion", self.on_exhaustion, "legal are 'refuse' and 'stop'")
-        if self.periods is not None and self.periods < 1:
-            self._refuse("periods", self.periods, "it must be at least 1")
+        check_record(self, EnergyBudget, "Energy budget: ")
         if self.carry_over and self.periods is None:
-            self._refuse("periods", None, "carry_over needs the number of periods")
-
-    def _refuse(self, name: str, value: object, legal: str) -> None:
-        raise InputError(f"Energy budget: {name} is {value!r}; {legal}.")
+            raise InputError(
+                "Energy budget: budget_periods is missing; budget_carry_over needs it."
+            )
 
     def period_at(self, time: float) -> int:
         """Return the number of the period that holds `time` [s]; -1 before the first."""

@@ -6,13 +6,18 @@ study files, provenance and documents read the fields of `Rules`.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from dataclasses import dataclass, fields
+from typing import Annotated
+
+from pydantic import Field
 
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.records import check_record
 
 
-class Rules(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Rules:
     """What the controller holds a run to.
 
     Attributes
@@ -28,24 +33,49 @@ class Rules(BaseModel):
     charge_mapping_time : bool
         A mapping event begins only when the last one's computation has ended, by the wall clock
         (paper 000, III-A); such runs do not repeat exactly.
+
+    Raises
+    ------
+    InputError
+        Where a value is out of range.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    mapping_interval_s: Annotated[
+        float | None,
+        Field(
+            ge=SMALLEST,
+            le=LARGEST,
+            description="Ask schedulers every S seconds only, not at each event.",
+        ),
+    ] = None
+    pending_slots: Annotated[
+        int, Field(ge=0, description="Tasks that a host fixes behind the executing one.")
+    ] = 0
+    budget: Annotated[
+        EnergyBudget | None,
+        Field(
+            description="Joules that each period may draw.",
+            json_schema_extra={
+                "group": "Energy budget (each option goes before what a generator's file says)"
+            },
+        ),
+    ] = None
+    horizon_s: Annotated[
+        float | None,
+        Field(gt=0, le=LARGEST, description="No task starts at or after this time."),
+    ] = None
+    charge_mapping_time: Annotated[
+        bool,
+        Field(
+            description="Mapping events wait for the computation of the last one, by the wall "
+            "clock."
+        ),
+    ] = False
 
-    mapping_interval_s: float | None = Field(
-        default=None, ge=SMALLEST, le=LARGEST, allow_inf_nan=False,
-        description="Ask schedulers every S seconds only, not at each event.",
-    )  # fmt: skip
-    pending_slots: int = Field(
-        default=0, ge=0, description="Tasks that a host fixes behind the executing one.",
-    )  # fmt: skip
-    budget: EnergyBudget | None = Field(
-        default=None, description="Joules that each period may draw.",
-    )  # fmt: skip
-    horizon_s: float | None = Field(
-        default=None, gt=0, le=LARGEST, description="No task starts at or after this time.",
-    )  # fmt: skip
-    charge_mapping_time: bool = Field(
-        default=False,
-        description="Mapping events wait for the computation of the last one, by the wall clock.",
-    )
+    def __post_init__(self) -> None:
+        check_record(self, Rules)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules alone, of whatever else says how a run is done."""
+        return Rules(**{field.name: getattr(self, field.name) for field in fields(Rules)})

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import TypedPowerEstimates
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.rules import Rules
 from gridsched.model.tasks import Tasks
 
 #: Work of every task of a type [flop]: the type's time alone decides how long it runs.
@@ -74,26 +74,17 @@ class SystemWorkload:
     platform : Platform
     tasks : Tasks
     types : TaskTypes
-    mapping_interval_s : float or None
-    pending_slots : int
-    budget : EnergyBudget or None
-    horizon_s : float or None
-        No task starts at or after it [s].
+    rules : Rules
+        The rules that the generator's parameters say.
     window_s : tuple of float, or None
         Begin and end of the time that the results are taken from [s].
-    charge_mapping_time : bool
-        See `System.charge_mapping_time`.
     """
 
     platform: Platform
     tasks: Tasks
     types: TaskTypes
-    mapping_interval_s: float | None = None
-    pending_slots: int = 0
-    budget: EnergyBudget | None = None
-    horizon_s: float | None = None
+    rules: Rules = field(default_factory=Rules)
     window_s: tuple[float, float] | None = None
-    charge_mapping_time: bool = False
 
 
 def typed_platform(

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from gridsched.platform_io.xml_writer import write_platform
 from gridsched.sim.request import SimulationOutcome, SimulationRequest
 from gridsched.spec.checks import check_loaded, network_is_used
 from gridsched.spec.scenario import Scenario, check_scenario, make_system
+from gridsched.spec.settings import RunSettings
 
 #: Largest relative difference between plugin and model joules of a host that passes.
 ENERGY_TOLERANCE = 1e-9
@@ -99,24 +100,23 @@ def provenance_of(scenario: Scenario) -> dict[str, Any]:
         "parameters": scheduler.parameters,
         "seed": scenario.seed,
         "replicate": scenario.replicate,
-        "driver": scenario.driver,
-        "network": "platform" if network_is_used(scenario) else "none",
-        "deployment": None if scenario.deployment is None else str(scenario.deployment),
         "files": None if scenario.files is None else str(scenario.files),
-        "pstate": scenario.pstate,
-        "mapping_interval_s": scenario.mapping_interval_s,
-        "pending_slots": scenario.pending_slots,
-        "budget": None if scenario.budget is None else asdict(scenario.budget),
-        "horizon_s": scenario.horizon_s,
-        "charge_mapping_time": scenario.charge_mapping_time,
-        "hosts_off": list(scenario.hosts_off),
-        "cfg": list(scenario.cfg),
-        "log": list(scenario.log),
+        **{field.name: _plain(getattr(scenario, field.name)) for field in fields(RunSettings)},
+        "network": "platform" if network_is_used(scenario) else "none",
         "heterogeneity": scenario.tasks.heterogeneity,
         "heterogeneity_is_nominal": scenario.tasks.nominal_heterogeneity is not None,
         "warnings": list(scenario.platform.warnings),
         "command": " ".join(sys.argv),
     }
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as JSON has it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Path):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def run(scenario: Scenario) -> RunResult:

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
+from gridsched.model.records import as_keys, keys_of, with_keys
+from gridsched.model.rules import Rules
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.platform_io.from_table import platform_from_table
@@ -19,6 +21,7 @@ from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 from gridsched.spec.canonical import canonical_text
 from gridsched.spec.scenario import Scenario
+from gridsched.spec.settings import RunSettings
 from gridsched.spec.study_document import with_tuples
 from gridsched.spec.study_schedulers import load_policies
 from gridsched.spec.study_sections import MEASURE_SETTINGS, SYSTEM_GENERATORS
@@ -29,11 +32,6 @@ from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 T = TypeVar("T")
 _LINKS = tuple(field.name for field in fields(NetworkLinks))
 _TABLE_KEYS = ("generator", "table", "join", "year", "seed")
-#: Keys of a workload that change nothing that is drawn.
-_BUDGET_KEYS = (
-    "energy_budget_j", "budget_period_s", "first_period_start_s", "on_exhaustion",
-    "budget_carry_over", "budget_periods",
-)  # fmt: skip
 
 
 class ScenarioMaker:
@@ -83,20 +81,20 @@ class ScenarioMaker:
         needs_file = settings["driver"] == "simgrid"
         if scenario["workload"].get("generator") in SYSTEM_GENERATORS:
             values = self._system(scenario["workload"], seed, replicate, needs_file)
-            del settings["mapping_interval_s"]  # the workload's; a study refuses another
         else:
             platform, file = self._platform(scenario["platform"], seed, replicate, needs_file)
             tasks = self._workload(scenario["workload"], seed, replicate)
             values = {"platform": platform, "platform_file": file, "tasks": tasks}
-        return Scenario(
+        made = Scenario(
             **values,
             scheduler=scheduler["id"],
             parameters=with_tuples(scheduler["parameters"]),
             seed=seed,
             replicate=replicate,
             timeout_s=timeout_s,
-            **settings,
         )
+        usual = as_keys(RunSettings())
+        return with_keys(made, {key: each for key, each in settings.items() if each != usual[key]})
 
     def _path(self, reference: Mapping[str, str]) -> Path:
         path = self._inputs.get(reference["sha256"])
@@ -157,7 +155,7 @@ class ScenarioMaker:
     ) -> dict[str, Any]:
         """Return the fields of a scenario whose workload comes with its platform.
 
-        Runs that differ in the budget alone share what is drawn.
+        Runs that differ in rules alone share what is drawn.
         """
         if section.get("seed") is not None:
             seed, replicate = section["seed"], 0
@@ -167,7 +165,7 @@ class ScenarioMaker:
             if key not in ("generator", "seed")
         }
         spec = UtilityDay(**values, seed=seed, replicate=replicate)
-        drawn = {key: each for key, each in values.items() if key not in _BUDGET_KEYS}
+        drawn = {key: each for key, each in values.items() if key not in keys_of(Rules)}
         key = f"{sorted(drawn.items())} {seed} {replicate}"
 
         def generate() -> SystemWorkload:
@@ -182,12 +180,8 @@ class ScenarioMaker:
             "platform_file": file,
             "tasks": system.tasks,
             "types": system.types,
-            "mapping_interval_s": system.mapping_interval_s,
-            "pending_slots": system.pending_slots,
-            "budget": spec.budget,
-            "horizon_s": system.horizon_s,
             "window_s": system.window_s,
-            "charge_mapping_time": system.charge_mapping_time,
+            **vars(spec.rules),
         }
 
     def _workload(self, section: Mapping[str, Any], seed: int, replicate: int) -> Tasks:

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.model.records import keys_of, with_keys
+from gridsched.model.rules import Rules
 from gridsched.spec.canonical import canonical_text, file_digest, run_id_of
 from gridsched.spec.run_filter import run_filter
+from gridsched.spec.settings import RunSettings
 from gridsched.spec.study_axes import (
     SECTIONS,
     Axis,
@@ -29,7 +32,12 @@ from gridsched.spec.study_axes import (
 from gridsched.spec.study_checks import check_results
 from gridsched.spec.study_document import StudyDocument, parse_document, read_document
 from gridsched.spec.study_schedulers import StudyScheduler, load_policies, read_schedulers
-from gridsched.spec.study_sections import LATER_SETTINGS, SYSTEM_GENERATORS
+from gridsched.spec.study_sections import (
+    ALWAYS_WRITTEN,
+    MEASURE_SETTINGS,
+    SYSTEM_GENERATORS,
+    Settings,
+)
 
 #: Keys of the sections that name files.
 _FILE_KEYS = ("file", "files", "table", "join", "deployment")
@@ -346,14 +354,21 @@ class _SectionTexts:
             self._study.document.refuse((self._section,), f"contradicts itself: {error}")
 
     def _check_settings(self, resolved: dict[str, Any], paths: Mapping[str, tuple]) -> None:
-        for name in LATER_SETTINGS:
-            if resolved[name] is None:
-                del resolved[name]  # stored runs of earlier versions keep their ids
-        document = self._study.document
-        if resolved["mapping_interval_s"] is not None and makes_system(document):
-            document.refuse(
-                paths["mapping_interval_s"], "belongs into [workload], whose generator sets it."
-            )
+        document, fields = self._study.document, Settings.model_fields
+        for name, value in list(resolved.items()):
+            if value != fields[name].default:
+                if makes_system(document) and name in keys_of(Rules):
+                    complaint = "belongs into [workload], whose generator sets it."
+                    document.refuse(paths[name], complaint)
+            elif name not in ALWAYS_WRITTEN:
+                del resolved[name]
+        told = {name: each for name, each in resolved.items() if name not in MEASURE_SETTINGS}
+        try:
+            with_keys(RunSettings(), told)
+        except InputError as error:
+            given = [name for name in paths if name in resolved]
+            key = next((name for name in given if name in str(error)), given[0])
+            document.refuse(paths[key], f"is wrong: {error}")
 
 
 def studies_folder() -> Path:

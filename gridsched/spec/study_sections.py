@@ -12,8 +12,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from gridsched.model.records import keys_of
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.xml_writer import NetworkLinks
+from gridsched.spec.settings import RunSettings
 from gridsched.workloads.bag import BagOfTasks
 from gridsched.workloads.utility_day import UtilityDay
 
@@ -41,24 +43,27 @@ class NoPlatform(Section):
     """The platform section where the workload's generator makes the platform, too."""
 
 
-class Settings(Section):
-    """How a run is done; the fields are those of `Scenario`, besides `MEASURE_SETTINGS`."""
-
-    driver: Literal["simgrid", "reference"] = "simgrid"
-    network: Literal["platform", "none"] | None = None
-    deployment: str | None = None
-    pstate: int = Field(default=0, ge=0)
-    mapping_interval_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    hosts_off: tuple[str, ...] = ()
-    way: Literal["auto", "maestro", "actors"] = "auto"
-    cfg: tuple[str, ...] = ()
-    series_step_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-
-
+#: Settings of a run that a study says elsewhere (time-out), or whose effect it would not keep.
+_NOT_IN_STUDIES = ("timeout_s", "log")
 #: Settings that say what is kept of a run, and not how it is done.
 MEASURE_SETTINGS = ("series_step_s",)
-#: Settings that a scenario's text lacks where they are not set: they are newer than stored runs.
-LATER_SETTINGS = ("series_step_s",)
+#: Settings that every scenario's text has. The others are newer than the first stored runs, and a
+#: text lacks them where they have their default, so that these runs keep their ids.
+ALWAYS_WRITTEN = (
+    "driver", "network", "deployment", "pstate", "mapping_interval_s", "hosts_off", "way", "cfg",
+)  # fmt: skip
+
+#: How a run is done: the keys of `RunSettings`, and `MEASURE_SETTINGS`.
+Settings = create_model(
+    "Settings",
+    __base__=Section,
+    **{
+        name: (key.annotation, key.info)
+        for name, key in keys_of(RunSettings).items()
+        if name not in _NOT_IN_STUDIES
+    },
+    series_step_s=(float | None, Field(default=None, gt=0, allow_inf_nan=False)),
+)
 
 
 def _dataclass_fields(cls: type) -> dict[str, Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
 from gridsched.errors import InputError
-from gridsched.model.budget import DAY_S, EnergyBudget
+from gridsched.model.budget import DAY_S
 from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.records import keys_of, with_keys
+from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import (
     TYPED_TASK_FLOPS,
@@ -63,7 +65,14 @@ CountRange = Annotated[
 ]
 
 
-class UtilityDay(BaseModel):
+#: The rules of a run are keys of the generator; how long a run lasts follows from `days`.
+_RULE_KEYS: dict[str, Any] = {
+    name: (key.annotation, key.info) for name, key in keys_of(Rules).items() if name != "horizon_s"
+}
+_RuleKeys: type[BaseModel] = create_model("_RuleKeys", **_RULE_KEYS)
+
+
+class UtilityDay(_RuleKeys):
     """Parameters of a generated system, its workload and its budget; the defaults are the paper's.
 
     ``docs/utility_workloads.md`` tells of every key. Times are in seconds, except those of
@@ -124,16 +133,9 @@ class UtilityDay(BaseModel):
     class_duration: PositiveRange = (5.0, 60.0)
     class_fraction: FractionRange = (0.1, 0.9)
     class_modifier: PositiveRange = (0.25, 2.0)
-    # mapping, budget, and the time that results are taken from
+    # rules that differ from their usual defaults, and the time that results are taken from
     mapping_interval_s: Positive = 60.0
     pending_slots: int = Field(default=1, ge=0, le=1)
-    charge_mapping_time: bool = False
-    energy_budget_j: float | None = Field(default=None, ge=SMALLEST, allow_inf_nan=True)
-    budget_period_s: Positive = DAY_S
-    first_period_start_s: AtLeastZero = 0.0
-    on_exhaustion: Literal["refuse", "stop"] = "refuse"
-    budget_carry_over: bool = False
-    budget_periods: int | None = Field(default=None, ge=1)
     measured_from_s: AtLeastZero | None = None
     measured_until_s: Positive | None = None
     # measured values instead of drawn ones
@@ -162,21 +164,17 @@ class UtilityDay(BaseModel):
         return (max(0.0, end - DAY_S) if start is None else start), end
 
     @property
-    def budget(self) -> EnergyBudget | None:
-        """The energy budget, None where there is none."""
-        if self.energy_budget_j is None:
-            return None
-        return EnergyBudget(
-            self.energy_budget_j, self.budget_period_s, self.first_period_start_s,
-            self.on_exhaustion, self.budget_carry_over, self.budget_periods,
-        )  # fmt: skip
+    def rules(self) -> Rules:
+        """The rules of the run."""
+        given = {name: getattr(self, name) for name in _RULE_KEYS}
+        return with_keys(Rules(horizon_s=self.horizon_s), given)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         """Refuse keys that contradict each other."""
         self._check_files()
         self._check_types()
-        self._check_budget()
+        self.rules  # noqa: B018 - says where rules contradict each other
         rows, columns = len(self.priorities), len(self.urgencies)
         if [len(row) for row in self.joint_percent] != [columns] * rows or not rows * columns:
             raise InputError(
@@ -246,14 +244,6 @@ class UtilityDay(BaseModel):
                 f"{MAX_TASKS:,} fit into memory."
             )
 
-    def _check_budget(self) -> None:
-        if self.energy_budget_j is None:
-            useless = self._changed(_BUDGET)
-            if useless:
-                raise InputError(f"{useless[0]} has no effect without energy_budget_j.")
-        elif self.budget_carry_over and self.budget_periods is None:
-            raise InputError("budget_periods is missing; budget_carry_over needs it.")
-
     def settings_beside_files(self) -> dict[str, object]:
         """Return the keys that still have an effect where all else is read from files."""
         gone = {"kind", "seed", "replicate"}.union(*_REPLACED.values())
@@ -266,10 +256,6 @@ class UtilityDay(BaseModel):
         return self.arrival_factor * self.tasks_per_type / self.tasks_per_type_in_s
 
 
-_BUDGET = {
-    "budget_period_s", "first_period_start_s", "on_exhaustion", "budget_carry_over",
-    "budget_periods",
-}  # fmt: skip
 _CLASS_KEYS = {name for name in UtilityDay.model_fields if name.startswith("class_")} | {
     "n_classes", "utility_classes", "utility_classes_seed",
 }  # fmt: skip
@@ -324,8 +310,7 @@ def generate_utility_day(spec: UtilityDay) -> SystemWorkload:
         )
     return SystemWorkload(
         typed_platform(types, host_names(types), name="machines of the utility workload"),
-        tasks, types, spec.mapping_interval_s, spec.pending_slots, spec.budget, spec.horizon_s,
-        spec.window_s, spec.charge_mapping_time,
+        tasks, types, spec.rules, spec.window_s,
     )  # fmt: skip
 
 

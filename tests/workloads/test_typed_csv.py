@@ -103,7 +103,7 @@ def test_what_is_written_is_read_back_exactly(tmp_path: Path, example: str):
     for name in ("first", "start_time", "start_fraction", "end_fraction", "kind"):
         assert np.array_equal(*(getattr(each, name) for each in classes))
     assert np.array_equal(*(each.urgency_modifier for each in classes))
-    for name in ("budget", "horizon_s", "window_s", "mapping_interval_s", "pending_slots"):
+    for name in ("rules", "window_s"):
         assert getattr(back, name) == getattr(whole, name)
     assert [host.name for host in back.platform.hosts] == [h.name for h in whole.platform.hosts]
 

@@ -58,8 +58,12 @@ def test_the_papers_system():
     assert counts == [2, 2, 3, 3, 5, 5, 5, 10, 10, 10, 10, 15, 20]
     assert len(whole.platform) == 100
     assert len({host.name for host in whole.platform.hosts}) == 100
-    assert (whole.horizon_s, whole.window_s) == (2 * DAY_S, (DAY_S, 2 * DAY_S))
-    assert (whole.mapping_interval_s, whole.pending_slots, whole.budget) == (60.0, 1, None)
+    assert (whole.rules.horizon_s, whole.window_s) == (2 * DAY_S, (DAY_S, 2 * DAY_S))
+    assert (whole.rules.mapping_interval_s, whole.rules.pending_slots, whole.rules.budget) == (
+        60.0,
+        1,
+        None,
+    )
     assert set(whole.tasks.flops) == {TYPED_TASK_FLOPS}
     assert 0 <= whole.tasks.submit_time_s[0] <= whole.tasks.submit_time_s[-1] < 2 * DAY_S
 
@@ -307,10 +311,10 @@ def test_the_budget_is_handed_on():
     """Keys of the budget become an EnergyBudget; an infinite one only counts."""
     spec = UtilityDay(**SMALL, energy_budget_j=1e9, budget_period_s=3600.0, budget_carry_over=True,
                       budget_periods=6, on_exhaustion="stop")  # fmt: skip
-    budget = generate_utility_day(spec).budget
+    budget = generate_utility_day(spec).rules.budget
     assert (budget.energy_j, budget.period_s, budget.periods) == (1e9, 3600.0, 6)
     assert (budget.carry_over, budget.on_exhaustion) == (True, "stop")
-    assert UtilityDay(energy_budget_j=math.inf).budget.energy_j == math.inf
+    assert UtilityDay(energy_budget_j=math.inf).rules.budget.energy_j == math.inf
 
 
 @pytest.mark.parametrize(

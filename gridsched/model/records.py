@@ -1,0 +1,228 @@
+"""Records whose fields are options, study keys and entries of provenance at once.
+
+A record is a frozen dataclass whose fields carry pydantic's ``Field`` (limits, description). Its
+keys are its fields, and where a field is a record itself (an energy budget), the fields of that
+one: flat names that a command line or a TOML file can use.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from functools import cache
+from typing import Any, TypeVar
+
+from annotated_types import Ge, Gt, Le
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic.fields import FieldInfo
+
+from gridsched.errors import InputError
+from gridsched.model.limits import SMALLEST
+
+Record = TypeVar("Record")
+#: Units by the end of a name.
+_UNITS = {"_s": " s", "_j": " J"}
+
+
+@dataclass(frozen=True)
+class KeyName:
+    """How a field of an inner record is called where it stands alone (``energy_budget_j``)."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of a record.
+
+    Attributes
+    ----------
+    name : str
+    path : tuple of str
+        The field of the record, and for an inner record the field of that.
+    annotation : object
+        Its type.
+    info : FieldInfo
+        Default, limits, description. A key of an inner record has the default None: not given.
+    group : str or None
+        Heading under which it stands with others.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    annotation: Any
+    info: FieldInfo
+    group: str | None
+
+
+@cache
+def keys_of(record: type) -> dict[str, Key]:
+    """Return the keys of a record by name.
+
+    Parameters
+    ----------
+    record : type
+        A dataclass; of its fields those with a pydantic ``Field`` count.
+    """
+    keys: dict[str, Key] = {}
+    for field, info in _described(record):
+        inner = _inner_record(info.annotation)
+        if inner is None:
+            keys[field.name] = Key(field.name, (field.name,), info.annotation, info, _group(info))
+            continue
+        for part, part_info in _described(inner):
+            name = next(each.name for each in part_info.metadata if isinstance(each, KeyName))
+            given = FieldInfo.merge_field_infos(part_info, default=None)
+            given.annotation = part_info.annotation | None
+            keys[name] = Key(name, (field.name, part.name), given.annotation, given, _group(info))
+    return keys
+
+
+def _group(info: FieldInfo) -> str | None:
+    extra = info.json_schema_extra
+    return str(extra["group"]) if isinstance(extra, dict) and "group" in extra else None
+
+
+def as_keys(record: Any, of: type | None = None) -> dict[str, Any]:
+    """Return the value of each key of a record; None where an inner record is missing.
+
+    Parameters
+    ----------
+    record : object
+    of : type, optional
+        The record type whose keys are meant, if not all of the record's own.
+    """
+    values = {}
+    for key in keys_of(of or type(record)).values():
+        value = record
+        for part in key.path:
+            value = None if value is None else getattr(value, part)
+        values[key.name] = value
+    return values
+
+
+def with_keys(
+    record: Record, values: Mapping[str, Any], spelled: Callable[[str], str] = str
+) -> Record:
+    """Return a record with other values of some keys.
+
+    Parameters
+    ----------
+    record : object
+    values : mapping
+        Key -> value. A key of an inner record that is None changes nothing.
+    spelled : callable
+        Says how a key is written where the values come from, for messages.
+
+    Raises
+    ------
+    InputError
+        If a value is out of range, or a key needs another one.
+    """
+    keys = keys_of(type(record))
+    changes: dict[str, Any] = {}
+    inner: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        outer, *rest = keys[name].path
+        if not rest:
+            changes[outer] = value
+        elif value is not None:
+            inner.setdefault(outer, {})[rest[0]] = value
+    for outer, parts in inner.items():
+        told = getattr(record, outer)
+        if told is None:
+            _check_needed(type(record), outer, parts, spelled)
+            made = typing.cast(type, _inner_record(_hint(type(record), outer)))(**parts)
+        else:
+            made = replace(told, **parts)
+        changes[outer] = made
+    return replace(record, **changes)  # type: ignore[type-var]
+
+
+def check_record(record: Any, of: type, owner: str = "") -> None:
+    """Raise `InputError` where a field of a record has no legal value.
+
+    Parameters
+    ----------
+    record : object
+    of : type
+        The dataclass whose fields are checked.
+    owner : str
+        What the message begins with.
+    """
+    model = _model(of)
+    try:
+        model.model_validate({name: getattr(record, name) for name in model.model_fields})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name, value = str(first["loc"][0]), first["input"]
+        shown = f"{value:g}" if isinstance(value, float) else repr(value)
+        legal = _legal(model.model_fields[name], _UNITS.get(name[-2:], ""), first["msg"])
+        raise InputError(f"{owner}{name} is {shown}; {legal}.") from None
+
+
+def _legal(info: FieldInfo, unit: str, complaint: str) -> str:
+    """Return what is legal, all limits at once, as the end of a sentence."""
+    limits = []
+    for each in info.metadata:
+        if isinstance(each, Gt) or each == Ge(SMALLEST):
+            limits.append(f"greater than {getattr(each, 'gt', 0)}{unit}")
+        elif isinstance(each, Ge):
+            limits.append(f"at least {each.ge}{unit}")
+        elif isinstance(each, Le):
+            limits.append(f"at most {each.le:g}{unit}")
+        elif getattr(each, "allow_inf_nan", True) is False:
+            limits.append("finite")
+    if limits:
+        return f"it must be {' and '.join(limits)}"
+    return complaint.replace("Input should", "it must")
+
+
+def _described(record: type) -> list[tuple[Field[Any], FieldInfo]]:
+    """Return the fields of a dataclass that carry a pydantic ``Field``, in order."""
+    hints = typing.get_type_hints(record, include_extras=True)
+    found = []
+    for field in fields(record):
+        if any(
+            isinstance(each, FieldInfo) for each in getattr(hints[field.name], "__metadata__", ())
+        ):
+            default = ... if field.default is MISSING else field.default
+            info = FieldInfo.from_annotated_attribute(hints[field.name], default)
+            found.append((field, info))
+    return found
+
+
+def _inner_record(annotation: Any) -> type | None:
+    """Return the record type among the alternatives of a type."""
+    alternatives = typing.get_args(annotation) or (annotation,)
+    return next((each for each in alternatives if is_dataclass(each)), None)  # type: ignore[return-value]
+
+
+def _hint(record: type, name: str) -> Any:
+    return next(info.annotation for field, info in _described(record) if field.name == name)
+
+
+def _check_needed(
+    record: type, outer: str, parts: Mapping[str, Any], spelled: Callable[[str], str]
+) -> None:
+    """Refuse keys of an inner record that cannot be made of them."""
+    keys = {key.path[1]: key.name for key in keys_of(record).values() if key.path[0] == outer}
+    inner = typing.cast(type, _inner_record(_hint(record, outer)))
+    for field in fields(inner):
+        if field.default is MISSING and field.name not in parts:
+            first = next(iter(parts))
+            raise InputError(
+                f"{spelled(keys[first])} has no effect without {spelled(keys[field.name])}; "
+                "give it, too."
+            )
+
+
+@cache
+def _model(record: type) -> type[BaseModel]:
+    """Return the pydantic model of a record's own fields."""
+    return create_model(
+        record.__name__,
+        __config__=ConfigDict(arbitrary_types_allowed=True),
+        **{field.name: (info.annotation, info) for field, info in _described(record)},
+    )

@@ -1,0 +1,99 @@
+"""How a run is done, declared once: the rules and what the driver is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gridsched.model.records import check_record
+from gridsched.model.rules import Rules
+
+#: Longest wall time of a run that can be asked for [s]: three years.
+MAX_TIMEOUT_S = 1e8
+#: Heading of the options that only SimGrid's driver knows.
+_SIMGRID = {"group": "SimGrid"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings(Rules):
+    """Rules and driver of a run; options, study keys and provenance follow from the fields.
+
+    Attributes
+    ----------
+    driver : {"simgrid", "reference"}
+    network : {"platform", "none"} or None
+        Whether inputs and results cross the platform's network; None: if any task has bytes.
+    deployment : path, optional
+        SimGrid deployment file: which actor runs on which host (SimGrid driver).
+    pstate : int
+        P-state of all hosts, unless the scheduler chooses.
+    hosts_off : tuple of str
+        Hosts switched off at the start.
+    way : {"auto", "maestro", "actors"}
+        How the SimGrid driver runs a scenario without network (see docs, "which way runs when").
+    cfg, log : tuple of str
+        SimGrid's ``--cfg`` and ``--log`` items.
+    timeout_s : float, optional
+        Wall time after which a run is ended with an error [s].
+
+    Raises
+    ------
+    InputError
+        Where a value is out of range.
+    """
+
+    driver: Annotated[
+        Literal["simgrid", "reference"],
+        Field(description="simgrid, or reference: no SimGrid, no network."),
+    ] = "simgrid"
+    network: Annotated[
+        Literal["platform", "none"] | None,
+        Field(
+            description="platform: bytes cross its links; or none. Default: platform if a task "
+            "has bytes.",
+            json_schema_extra=_SIMGRID,
+        ),
+    ] = None
+    deployment: Annotated[
+        str | Path | None,
+        Field(description="SimGrid deployment (.xml): which actor runs where.", examples=["FILE"]),
+    ] = None
+    pstate: Annotated[
+        int, Field(description="P-state of all hosts; default 0.", examples=["K"])
+    ] = 0
+    hosts_off: Annotated[
+        tuple[str, ...],
+        Field(description="Host that is switched off at the start; repeatable.", examples=["HOST"]),
+    ] = ()
+    way: Annotated[
+        Literal["auto", "maestro", "actors"],
+        Field(
+            description="maestro (fast, no messages), actors, or auto.", json_schema_extra=_SIMGRID
+        ),
+    ] = "auto"
+    cfg: Annotated[
+        tuple[str, ...],
+        Field(
+            description="SimGrid's --cfg; repeatable.",
+            examples=["KEY:VALUE"],
+            json_schema_extra=_SIMGRID,
+        ),
+    ] = ()
+    log: Annotated[
+        tuple[str, ...],
+        Field(
+            description="SimGrid's --log; repeatable. What it says goes to stderr.",
+            examples=["CATEGORY.KEY:VALUE"],
+            json_schema_extra=_SIMGRID,
+        ),
+    ] = ()
+    timeout_s: Annotated[
+        float | None,
+        Field(gt=0, le=MAX_TIMEOUT_S, description="End a run after this wall time."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_record(self, RunSettings)
