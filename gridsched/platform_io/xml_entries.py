@@ -16,10 +16,14 @@ MAX_HOSTS = 1_000_000
 
 _REMOVED = {"include", "storage", "storage_type", "mount"}
 _WITHOUT_HOSTS = {
-    "config", "random", "prop", "model_prop", "trace", "trace_connect", "disk", "host_link",
-    "route", "zoneRoute", "ASroute", "bypassRoute", "bypassZoneRoute", "bypassASroute",
-    "link_ctn", "process", "actor", "argument",
+    "config", "random", "prop", "model_prop", "disk", "host_link", "route", "zoneRoute", "ASroute",
+    "bypassRoute", "bypassZoneRoute", "bypassASroute", "link_ctn", "process", "actor", "argument",
 }  # fmt: skip
+#: Attributes that name a file, and elements, by which speeds, links and hosts change with time.
+_PROFILE_FILES = (
+    "speed_file", "availability_file", "state_file", "bandwidth_file", "latency_file",
+)  # fmt: skip
+_PROFILES = {"trace", "trace_connect"}
 _CLUSTER_RATES = ("bw", "bb_bw", "limiter_link", "loopback_bw")
 _CLUSTER_TIMES = ("lat", "bb_lat", "loopback_lat")
 
@@ -74,6 +78,9 @@ class _Reader:
 
     def visit(self, element: Element, zone: str) -> None:
         tag = element.tag
+        for name in _PROFILE_FILES:
+            if element.attributes.get(name):
+                self.profile(element, f"<{tag}> {element.attributes.get('id')!r} has a {name}")
         if tag in ("zone", "AS"):
             self.zone(element)
         elif tag in ("host", "peer"):
@@ -88,12 +95,21 @@ class _Reader:
             self.link(element)
         elif tag == "router":
             self.name(element)
+        elif tag in _PROFILES:
+            self.profile(element, f"the file has a <{tag}>")
         elif tag in _REMOVED:
             self.findings.problem(
                 f"<{tag}> was removed from SimGrid; take it out of the file.", element.line
             )
         elif tag not in _WITHOUT_HOSTS:
             self.findings.problem(f"<{tag}> is no element of a SimGrid platform.", element.line)
+
+    def profile(self, element: Element, what: str) -> None:
+        self.findings.problem(
+            f"{what}: hosts and links that change with time are not supported yet, plugin and "
+            "model would differ. Take it out of the file.",
+            element.line,
+        )
 
     def attribute(self, element: Element, name: str) -> str | None:
         value = element.attributes.get(name)

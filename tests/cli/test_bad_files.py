@@ -71,6 +71,29 @@ PLATFORMS = {
     "off power negative": (
         zone_xml(host_xml(properties='<prop id="wattage_off" value="-1"/>')), ["'h1'", "'-1'"],
     ),
+    **{
+        name: (zone_xml(host_xml(extra=f' {name}="p.txt"')), ["line 5", "'h1'", name, "not supp"])
+        for name in ("speed_file", "availability_file", "state_file")
+    },
+    **{
+        name: (
+            zone_xml(f'{host_xml()}\n<link id="l" bandwidth="1Bps" {name}="p.txt"/>'),
+            ["line 6", "'l'", name, "not supported yet"],
+        )
+        for name in ("bandwidth_file", "latency_file")
+    },
+    "peer with a profile": (
+        zone_xml('<peer id="p" speed="1f" bw_in="1Bps" bw_out="1Bps" lat="1s" speed_file="s"/>'),
+        ["line 5", "<peer> 'p'", "speed_file"],
+    ),
+    "trace": (
+        zone_xml('<trace id="t" periodicity="1.0">0.0 0.5</trace>\n' + host_xml()),
+        ["line 5", "<trace>", "not supported yet"],
+    ),
+    "trace_connect": (
+        zone_xml(host_xml() + '\n<trace_connect kind="SPEED" trace="t" element="h1"/>'),
+        ["line 6", "<trace_connect>", "not supported yet"],
+    ),
     "two masters": (
         zone_xml(
             "\n".join(host_xml(n, properties='<prop id="role" value="master"/>') for n in "abc")
@@ -193,6 +216,15 @@ def test_bad_platform(refused, write, ex_a, content, words):
     """`run` refuses the platform."""
     path = write("p.xml", content)
     check_words(refused("run", "--platform", path, *ex_a[2:]), "p.xml", words)
+
+
+@pytest.mark.parametrize("command", ["run", "compare", "validate"])
+def test_profiles_are_refused(refused, write, ex_a, command):
+    """Plugin and model would differ by percents: no command runs on a host with a profile."""
+    write("state.txt", "0 0\n1 1\n")
+    path = write("p.xml", zone_xml(host_xml(extra=' state_file="state.txt"')))
+    line = refused(command, "--platform", path, *ex_a[2:])
+    check_words(line, "p.xml", ["line 5", "<host> 'h1'", "state_file", "not supported yet"])
 
 
 @of(WORKLOADS)
