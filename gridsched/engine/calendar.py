@@ -7,9 +7,9 @@ is then checked against it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 
 from gridsched.engine.execution import UNENDED, Execution
+from gridsched.model.run_times import RunTimes
 
 
 def instant_width(time: float) -> float:
@@ -22,20 +22,19 @@ class Calendar:
 
     Parameters
     ----------
-    run_time : callable, optional
-        ``run_time(task, host, pstate)`` gives the true duration [s]; without it the end that the
-        controller estimated is the true one.
+    run_times : RunTimes, optional
+        True durations; without them the end that the controller estimated is the true one.
     """
 
-    def __init__(self, run_time: Callable[[int, int, int], float] | None = None) -> None:
-        self._run_time = run_time
+    def __init__(self, run_times: RunTimes | None = None) -> None:
+        self._run_times = run_times
         self._heap: list[tuple[float, int, Execution]] = []
         self._started = 0
 
     def start(self, execution: Execution) -> None:
         """Fix the end of an execution, ``start + duration``, and note it."""
-        if self._run_time is not None:
-            duration = self._run_time(execution.task, execution.host, execution.pstate)
+        if self._run_times is not None:
+            duration = self._run_times.run_time(execution.task, execution.host, execution.pstate)
             execution.end = execution.start + duration
         self._started += 1
         heapq.heappush(self._heap, (execution.end, self._started, execution))

@@ -353,8 +353,11 @@ class Controller(DecisionChecks, QueueService, RunEnd):
 
     # ------------------------------------------------------------------ result
 
-    def trace(self, horizon_s: float | None = None) -> Trace:
-        """Return the records of the run up to `horizon_s` [s] (default: the last instant)."""
+    def trace(self, horizon_s: float | None = None, *, as_estimated: bool = True) -> Trace:
+        """Return the records of the run up to `horizon_s` [s] (default: the last instant).
+
+        A driver that had true run times other than the estimates says so.
+        """
         return Trace(
             platform=self.system.platform,
             tasks=self.tasks,
@@ -367,6 +370,7 @@ class Controller(DecisionChecks, QueueService, RunEnd):
             delegated_to=self.delegated_to,
             periods=self._period_records(),
             times_postponed=self._times_postponed,
+            as_estimated=as_estimated,
         )
 
     def _period_records(self) -> NDArray[np.void]:

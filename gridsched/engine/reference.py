@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from gridsched.engine import Calendar, Controller, Execution
 from gridsched.errors import IncompleteRun
+from gridsched.model.run_times import RunTimes
 from gridsched.model.trace import Trace
 
 
-def simulate(
-    controller: Controller, run_time: Callable[[int, int, int], float] | None = None
-) -> Trace:
+def simulate(controller: Controller, run_times: RunTimes | None = None) -> Trace:
     """Run a prepared controller to its end.
 
     Parameters
     ----------
     controller : Controller
         Fresh; it is used up.
-    run_time : callable, optional
-        ``run_time(task, host, pstate)``: true durations [s]; default the estimates.
+    run_times : RunTimes, optional
+        True durations; default the estimates.
 
     Returns
     -------
@@ -30,7 +27,7 @@ def simulate(
     InvalidDecision, IncompleteRun
         As the controller does.
     """
-    calendar = Calendar(run_time)
+    calendar = Calendar(run_times)
     while not controller.done:
         now, finished = calendar.next_instant(controller.next_timer)
         if now == float("inf"):
@@ -38,4 +35,4 @@ def simulate(
         for command in controller.step(now, finished):
             if command.__class__ is Execution:
                 calendar.start(command)
-    return controller.trace()
+    return controller.trace(as_estimated=run_times is None)

@@ -83,6 +83,8 @@ class Trace:
         The periods of the energy budget in order of time; empty without a budget.
     times_postponed : ndarray of int64, shape (tasks,)
         How often each task was postponed to the next period; by default never.
+    as_estimated : bool
+        Tasks took the time that was estimated; False where the run had `RunTimes` of its own.
     """
 
     platform: Platform
@@ -96,6 +98,7 @@ class Trace:
     delegated_to: str = ""
     periods: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, dtype=PERIOD))
     times_postponed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    as_estimated: bool = True
 
     def __post_init__(self) -> None:
         if not len(self.times_postponed):
@@ -124,10 +127,11 @@ class Trace:
     def executed_flops(self) -> NDArray[np.float64]:
         """Work each execution really did [flop], shape (executions,).
 
-        A finished execution did all of its task; a cancelled one its run time times the speed.
+        An execution did its run time times the speed. Where all took as long as estimated, a
+        finished one did just its task.
         """
         runs = self.executions
         speed = self.platform.speed[runs["host"], runs["pstate"]]
-        partial = (runs["end"] - runs["start"]) * speed
+        done = (runs["end"] - runs["start"]) * speed
         whole = runs["outcome"] == ExecutionEnd.FINISHED
-        return np.where(whole, self.tasks.flops[runs["task"]], partial)
+        return np.where(whole & self.as_estimated, self.tasks.flops[runs["task"]], done)

@@ -25,7 +25,7 @@ class ActorSession(Session, Crew):
     """
 
     def __init__(self, world: World, controller: Controller, work: Work) -> None:
-        Session.__init__(self, controller, Calendar(work.run_time))
+        Session.__init__(self, controller, Calendar(work.run_times))
         Crew.__init__(self, world, controller, work)
         self._cancels = controller.scheduler.traits.replicates
         self._worker_of: dict[Execution, Worker] = {}

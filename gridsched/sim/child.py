@@ -93,7 +93,7 @@ def simulate(request: SimulationRequest) -> Records:
         log=request.log,
         meters_links=request.uses_network,
     )
-    work = Work(request.system, request.tasks)
+    work = Work(request.system, request.tasks, request.run_times)
     links_j = None
     if controller.done:
         plugin_j, links_j = world.metered_energy(), world.metered_link_energy()
@@ -109,7 +109,7 @@ def simulate(request: SimulationRequest) -> Records:
             session = ActorSession(world, controller, work)
         session.run(request.deployment_file)
         plugin_j, links_j, horizon = session.energy_j, session.links_j, None
-    trace = controller.trace(horizon)
+    trace = controller.trace(horizon, as_estimated=request.run_times is None)
     trace.timing["simulate_s"] = time.perf_counter() - began
     fields = {name: value for name, value in vars(trace).items() if name not in _SHARED}
     return Records(fields, plugin_j, links_j)

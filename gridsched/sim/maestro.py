@@ -42,7 +42,7 @@ class MaestroSession(Session):
     """
 
     def __init__(self, world: World, controller: Controller, work: Work) -> None:
-        super().__init__(controller, Calendar(work.run_time))
+        super().__init__(controller, Calendar(work.run_times))
         self.world = world
         self.energy_j: dict[str, float] = {}
         self._flops = work.flops

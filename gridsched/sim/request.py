@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gridsched.model.run_times import RunTimes
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
@@ -29,6 +30,7 @@ class SimulationRequest:
     cfg: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
     timeout_s: float | None = None
+    run_times: RunTimes | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gridsched.engine.execution import Execution
 from gridsched.model.estimates import FlopsEstimates
+from gridsched.model.run_times import RunTimes
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 
@@ -17,18 +18,18 @@ class Work:
     ----------
     system : System
     tasks : Tasks
-    run_time : callable, optional
-        ``run_time(task, host, pstate)``: true durations [s]; default the estimates.
+    run_times : RunTimes, optional
+        True durations; default the estimates.
     """
 
     def __init__(
         self,
         system: System,
         tasks: Tasks,
-        run_time: Callable[[int, int, int], float] | None = None,
+        run_times: RunTimes | None = None,
     ) -> None:
-        self.run_time = run_time
-        if run_time is None and isinstance(system.estimates, FlopsEstimates):
+        self.run_times = run_times
+        if run_times is None and isinstance(system.estimates, FlopsEstimates):
             flops: list[float] = tasks.flops.tolist()
             self.flops: Callable[[Execution], float] = lambda execution: flops[execution.task]
         else:

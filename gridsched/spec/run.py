@@ -205,7 +205,7 @@ def _run_reference(scenario: Scenario, hosts_off: tuple[int, ...]) -> Trace:
         stopwatch=time.perf_counter,
     )
     with _no_garbage_collection():
-        return reference.simulate(controller)
+        return reference.simulate(controller, scenario.run_times)
 
 
 @contextlib.contextmanager
@@ -240,6 +240,7 @@ def _run_simgrid(scenario: Scenario, hosts_off: tuple[int, ...]) -> SimulationOu
             cfg=scenario.cfg,
             log=scenario.log,
             timeout_s=scenario.timeout_s,
+            run_times=scenario.run_times,
         )
         return simulate(request)
 

@@ -12,6 +12,7 @@ from gridsched.errors import InputError
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
+from gridsched.model.run_times import RunTimes
 from gridsched.model.system import System
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
@@ -51,6 +52,8 @@ class Scenario(RunSettings):
     platform_file : path, optional
         The SimGrid file that a `platform` object was read from: SimGrid then loads that file,
         network and all. Without it, SimGrid loads one written from the object.
+    run_times : RunTimes, optional
+        How long executions really take, hidden from the scheduler; default the estimates.
     """
 
     platform: Platform | str | Path | None
@@ -63,6 +66,7 @@ class Scenario(RunSettings):
     types: TaskTypes | None = None
     window_s: tuple[float, float] | None = None
     platform_file: str | Path | None = None
+    run_times: RunTimes | None = None
 
     def loaded(self) -> Scenario:
         """Return the scenario with its files read; it can be run as often as needed.

@@ -10,6 +10,7 @@ from gridsched.engine import Controller, reference
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.rules import Rules
+from gridsched.model.run_times import RunTimes
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import Trace
@@ -92,13 +93,24 @@ def controller_of(
     return Controller(system, tasks, policy, rng=np.random.default_rng(0), hosts_off=hosts_off)
 
 
+class Truth(RunTimes):
+    """True run times [s] by a function of (task, host, P-state)."""
+
+    def __init__(self, function: Callable[[int, int, int], float]) -> None:
+        self.function = function
+
+    def run_time(self, task: int, host: int, pstate: int) -> float:
+        return self.function(task, host, pstate)
+
+
 def play(
     platform: Platform, tasks: Tasks | list[float], answer, traits: Traits = ANYTHING, *,
     run_time=None, **rules,
 ) -> tuple[Trace, Scripted]:  # fmt: skip
     """Run a scripted policy to the end; return the trace and the policy."""
     policy = Scripted(answer, traits)
-    return reference.simulate(controller_of(platform, tasks, policy, **rules), run_time), policy
+    truth = None if run_time is None else Truth(run_time)
+    return reference.simulate(controller_of(platform, tasks, policy, **rules), truth), policy
 
 
 def rows(trace: Trace) -> list[tuple]:
