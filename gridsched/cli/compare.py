@@ -198,6 +198,6 @@ def _write(
         flat = [{k: v for k, v in row.items() if k not in nested} for row in rows]
         write_rows(output, flat, whole, force=force)
     if plot is not None and rows:
-        from gridsched.figures.figures import comparison_bars  # matplotlib is slow to load
+        from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
-        comparison_bars(rows, plot, force=force)
+        draw_figure("bars", "comparison", rows, plot, force=force)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,24 +18,14 @@ plot_app = typer.Typer(
     epilog="Each figure is saved with its data: `gantt.png` and `gantt.csv`.",
 )
 
-_GANTT_EPILOG = """Examples:
+_EPILOG = """Examples:
 
-gridsched run --platform p.xml --workload bag.csv --export out
+gridsched run {run} --export out
 
-gridsched plot gantt out -o gantt.svg
+gridsched plot {plot}
 """
-_POWER_EPILOG = """Examples:
-
-gridsched run --platform p.xml --workload bag.csv --export out
-
-gridsched plot power out -o power.png --force
-"""
-_TRACE_EPILOG = """Examples:
-
-gridsched run --workload day.toml --scheduler max_max_upe --export out
-
-gridsched plot trace out -o trace.png --step-s 600
-"""
+_BAG = "--platform p.xml --workload bag.csv"
+_DAY = "--workload day.toml --scheduler max_max_upe"
 ExportArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.")
 ]
@@ -47,7 +35,7 @@ FigureOption = Annotated[
 ]
 
 
-@plot_app.command(epilog=_GANTT_EPILOG)
+@plot_app.command(epilog=_EPILOG.format(run=_BAG, plot="gantt out -o gantt.svg"))
 def gantt(
     export: ExportArgument,
     output: FigureOption,
@@ -59,12 +47,10 @@ def gantt(
     Cancelled and killed executions are hatched, times in which a host is off are grey; each core
     of a host has a lane.
     """
-    from gridsched.figures import figures  # matplotlib takes longer to load than the rest
-
-    _draw(figures.gantt, export, output, force=force, quiet=quiet)
+    _draw("gantt", export, output, force=force, quiet=quiet)
 
 
-@plot_app.command(epilog=_POWER_EPILOG)
+@plot_app.command(epilog=_EPILOG.format(run=_BAG, plot="power out -o power.png --force"))
 def power(
     export: ExportArgument,
     output: FigureOption,
@@ -72,12 +58,10 @@ def power(
     quiet: QuietOption = False,
 ) -> None:
     """Draw the power of all computing hosts over time, by what they do, and its energy."""
-    from gridsched.figures import figures
-
-    _draw(figures.power, export, output, force=force, quiet=quiet)
+    _draw("power", export, output, force=force, quiet=quiet)
 
 
-@plot_app.command(epilog=_TRACE_EPILOG)
+@plot_app.command(epilog=_EPILOG.format(run=_DAY, plot="trace out -o trace.png --step-s 600"))
 def trace(
     export: ExportArgument,
     output: FigureOption,
@@ -94,20 +78,20 @@ def trace(
 
     With an energy budget, energy and utility begin anew in each of its periods.
     """
-    from gridsched.figures import figures
-
-    draw = partial(figures.run_trace, step_s=step_s)
-    _draw(draw, export, output, force=force, quiet=quiet)
+    _draw("trace", export, output, force=force, quiet=quiet, step_s=step_s)
 
 
 def _draw(
-    draw: Callable[..., None], folder: Path, output: Path, *, force: bool, quiet: bool
+    kind: str, folder: Path, output: Path, *, force: bool, quiet: bool, **options: Any
 ) -> None:
+    from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
+
     files = figure_files(output)
     inputs = sorted(folder.iterdir()) if folder.is_dir() else []
     check_targets({"-o": files}, inputs, force=force)
     export = read_export(folder)
-    draw(export.trace, output, title=title_of(export), force=force)
+    title = title_of(export)
+    draw_figure(kind, "run", export.trace, output, title=title, force=force, **options)
     if not quiet:
         print(f"Figure: {files[0]}, its data: {files[1]}")
 

@@ -100,9 +100,9 @@ def describe_system(
     whole = generate_utility_day(spec)
     found = workload_statistics(whole)
     if plot is not None:
-        from gridsched.figures.utility_figures import utility_workload  # matplotlib is slow to load
+        from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
-        utility_workload(whole, plot, title=whole.tasks.name, force=force)
+        draw_figure("overview", "system", whole, plot, title=whole.tasks.name, force=force)
     if json:
         print(json_text(found), end="")
     elif not quiet:

@@ -182,9 +182,9 @@ def describe(
     tasks = read_workload(workload, files=files)
     numbers = statistics(tasks)
     if plot is not None:
-        from gridsched.figures.figures import workload_overview  # matplotlib is slow to load
+        from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
-        workload_overview(tasks, plot, title=tasks.name, force=force)
+        draw_figure("sizes", "tasks", tasks, plot, title=tasks.name, force=force)
     if json:
         print(json_text(numbers), end="")
     elif not quiet:

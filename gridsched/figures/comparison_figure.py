@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,11 @@ from gridsched.figures.figure_file import (
     IDLE,
     OFF,
     WASTED,
-    check_target,
     new_figure,
     plain_numbers,
     prefixed,
-    save,
-    style,
 )
+from gridsched.figures.table import Drawn, register_figure
 
 #: (column of the data, look) of the stacked parts of the energy.
 PARTS = (
@@ -65,9 +62,8 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
     return columns
 
 
-def comparison_bars(
-    rows: Sequence[Mapping[str, Any]], path: str | Path, *, title: str = "", force: bool = False
-) -> None:
+@register_figure("bars", "comparison", "Energy and makespan or utility of several schedulers.")
+def comparison_bars(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Drawn:
     """Draw energy [J], divided into its parts, and makespan [s] or utility of each scheduler.
 
     Where the rows have a utility it takes the makespan's place; where they have those of a window
@@ -80,43 +76,37 @@ def comparison_bars(
         ``energy_model_j`` and its parts ``energy_wasted_j``, ``energy_idle_j``,
         ``energy_boot_j``, ``energy_off_j``, as `metrics.summary` names them. A run without
         makespan or energy is shown as failed.
-    path : str or Path
-        ``.png``, ``.svg`` or ``.pdf``; the data are saved beside it as ``.csv``.
     title : str
         What was compared.
-    force : bool
-        Replace existing files.
 
     Raises
     ------
     InputError
-        If there are no rows, or the files cannot be written.
+        If there are no rows.
     """
-    check_target(path, force=force)
     if not rows:
-        raise InputError(f"{path}: there is nothing to compare; give at least one scheduler.")
+        raise InputError("There is nothing to compare; give at least one scheduler.")
     columns = _columns(rows)
-    with style():
-        figure = new_figure(9.0, 1.5 + 0.34 * len(rows))
-        energy, other = figure.subplots(1, 2, sharey=True)
-        if "window_energy_j" in columns:
-            _draw_bars(energy, columns["window_energy_j"], "Energy in the window", "J")
-        else:
-            _draw_energy(energy, columns)
-        if "utility" in columns:
-            name = "window_utility" if "window_utility" in columns else "utility"
-            where = " in the window" if name == "window_utility" else ""
-            _draw_bars(other, columns[name], f"Utility earned{where}", best=max)
-        else:
-            _draw_bars(other, columns["makespan_s"], "Makespan [s]")
-        energy.set_yticks(range(len(rows)), columns["scheduler"])
-        energy.invert_yaxis()
-        handles, labels = energy.get_legend_handles_labels()
-        if len(handles) > 1:
-            figure.legend(handles, labels, loc="outside lower center", ncols=len(handles))
-        if title:
-            figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
-        save(figure, columns, path, force=force)
+    figure = new_figure(9.0, 1.5 + 0.34 * len(rows))
+    energy, other = figure.subplots(1, 2, sharey=True)
+    if "window_energy_j" in columns:
+        _draw_bars(energy, columns["window_energy_j"], "Energy in the window", "J")
+    else:
+        _draw_energy(energy, columns)
+    if "utility" in columns:
+        name = "window_utility" if "window_utility" in columns else "utility"
+        where = " in the window" if name == "window_utility" else ""
+        _draw_bars(other, columns[name], f"Utility earned{where}", best=max)
+    else:
+        _draw_bars(other, columns["makespan_s"], "Makespan [s]")
+    energy.set_yticks(range(len(rows)), columns["scheduler"])
+    energy.invert_yaxis()
+    handles, labels = energy.get_legend_handles_labels()
+    if len(handles) > 1:
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(handles))
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
+    return Drawn(figure, columns)
 
 
 def _draw_energy(axes: Axes, columns: dict[str, list]) -> None:

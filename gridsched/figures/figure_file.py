@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.figures.table import Drawn, Subject, figures
 from gridsched.files.csv_files import csv_text
 from gridsched.files.output_files import check_writable, write_whole
 
@@ -104,26 +107,67 @@ def check_target(path: str | Path, *, force: bool = False) -> tuple[Path, Path]:
     return image, data
 
 
-def save(
-    figure: Figure, data: Mapping[str, Iterable], path: str | Path, *, force: bool = False
-) -> None:
-    """Write a figure and, as CSV beside it, its data; both or neither.
+def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | bytes]:
+    """Return the files of a figure by their suffixes: the images, and ``.csv`` for the data.
 
     Parameters
     ----------
-    figure : Figure
-    data : mapping of str to columns
-        What is drawn, units in the names.
+    drawn : Drawn
+    suffixes : iterable of str
+        Some of `FORMATS`.
+    """
+    wanted, columns = list(suffixes), drawn.data
+    if len(wanted) > 1:  # laid out once, for all formats
+        drawn.figure.draw_without_rendering()
+        drawn.figure.set_layout_engine("none")
+    if isinstance(columns, pd.DataFrame):
+        columns = {str(name): columns[name].to_numpy() for name in columns}
+    contents: dict[str, str | bytes] = {".csv": csv_text(columns)}
+    for suffix in wanted:
+        stream = io.BytesIO()
+        drawn.figure.savefig(stream, format=suffix[1:], metadata=FORMATS[suffix])
+        contents[suffix] = stream.getvalue()
+    return contents
+
+
+def draw_figure(
+    kind: str, of: Subject, subject: Any, path: str | Path, *, force: bool = False, **options: Any
+) -> None:
+    """Draw a figure of the table and save it with its data beside it; both or neither.
+
+    Parameters
+    ----------
+    kind : str
+        Its name in the table, for example ``gantt``.
+    of : str
+        What is drawn, for example ``run``.
+    subject : object
+        What is drawn, for example a `Trace`.
     path : str or Path
-        Its suffix chooses the format.
+        ``.png``, ``.svg`` or ``.pdf``; the data are saved beside it as ``.csv``.
     force : bool
         Replace existing files.
+    **options
+        For the figure's function, for example ``title``.
+
+    Raises
+    ------
+    InputError
+        If there is no such figure, the function refuses what it is given, or the files cannot be
+        written.
     """
     image, table = check_target(path, force=force)
-    suffix, stream = image.suffix.lower(), io.BytesIO()
-    figure.savefig(stream, format=suffix[1:], metadata=FORMATS[suffix])
-    write_whole(table, csv_text(data), force=force)
-    write_whole(image, stream.getvalue(), force=force)
+    known = figures(of)
+    if kind not in known:
+        raise InputError(
+            f"There is no figure {kind!r} of a {of}. {did_you_mean(kind, known)}Legal: "
+            f"{', '.join(known)}."
+        )
+    suffix = image.suffix.lower()
+    with style():
+        contents = file_contents(known[kind].draw(subject, **options), [suffix])
+    write_whole(table, contents[".csv"], force=force)
+    write_whole(image, contents[suffix], force=force)
 
 
 def prefixed(unit: str, largest: float) -> tuple[float, str]:

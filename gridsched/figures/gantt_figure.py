@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
@@ -14,12 +12,10 @@ from gridsched.figures.figure_file import (
     BOOT,
     OFF,
     Look,
-    check_target,
     new_figure,
-    save,
-    style,
     time_axis,
 )
+from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.timeline import host_timeline
 from gridsched.model.trace import ExecutionEnd, Trace
 
@@ -79,7 +75,8 @@ def _rectangles(
     return np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
 
 
-def gantt(trace: Trace, path: str | Path, *, title: str = "", force: bool = False) -> None:
+@register_figure("gantt", "run", "Who computed what when: hosts as rows, executions as bars.")
+def gantt(trace: Trace, *, title: str = "") -> Drawn:
     """Draw a Gantt chart.
 
     Neighbouring executions alternate between two shades; cancelled, killed and failed ones are
@@ -88,41 +85,30 @@ def gantt(trace: Trace, path: str | Path, *, title: str = "", force: bool = Fals
     Parameters
     ----------
     trace : Trace
-    path : str or Path
-        ``.png``, ``.svg`` or ``.pdf``; the executions are saved beside it as ``.csv``.
     title : str
-    force : bool
-        Replace existing files.
-
-    Raises
-    ------
-    InputError
-        If the files cannot be written.
     """
-    check_target(path, force=force)
     runs, lanes = trace.executions, core_lanes(trace)
     n_hosts = len(trace.platform)
-    with style():
-        n_lanes = int(trace.platform.cores.sum())
-        height = float(np.clip(0.26 * min(n_lanes, 4 * n_hosts), 1.2, 11.0))
-        figure = new_figure(10.0, height + 1.2)
-        axes = figure.subplots()
-        legend = _draw_switching(axes, trace) + _draw_executions(axes, trace, lanes)
-        _label_hosts(axes, trace)
-        time_axis(axes, trace.horizon_s)
-        if title:
-            axes.set_title(title, loc="left")
-        if legend:
-            figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
-        data = {
-            "job_id": trace.tasks.labels[runs["task"]],
-            "host": [trace.platform.hosts[host].name for host in runs["host"].tolist()],
-            "core": lanes,
-            "start_s": runs["start"],
-            "end_s": runs["end"],
-            "outcome": [ExecutionEnd(end).name.lower() for end in runs["outcome"].tolist()],
-        }
-        save(figure, data, path, force=force)
+    n_lanes = int(trace.platform.cores.sum())
+    height = float(np.clip(0.26 * min(n_lanes, 4 * n_hosts), 1.2, 11.0))
+    figure = new_figure(10.0, height + 1.2)
+    axes = figure.subplots()
+    legend = _draw_switching(axes, trace) + _draw_executions(axes, trace, lanes)
+    _label_hosts(axes, trace)
+    time_axis(axes, trace.horizon_s)
+    if title:
+        axes.set_title(title, loc="left")
+    if legend:
+        figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
+    data = {
+        "job_id": trace.tasks.labels[runs["task"]],
+        "host": [trace.platform.hosts[host].name for host in runs["host"].tolist()],
+        "core": lanes,
+        "start_s": runs["start"],
+        "end_s": runs["end"],
+        "outcome": [ExecutionEnd(end).name.lower() for end in runs["outcome"].tolist()],
+    }
+    return Drawn(figure, data)
 
 
 def _draw_switching(axes: Axes, trace: Trace) -> list[Patch]:

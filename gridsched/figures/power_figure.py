@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
@@ -13,14 +11,12 @@ from gridsched.figures.figure_file import (
     BUSY,
     IDLE,
     OFF,
-    check_target,
     new_figure,
     plain_numbers,
     prefixed,
-    save,
-    style,
     time_axis,
 )
+from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.trace import Trace
 from gridsched.power import GridPower, grid_power
 
@@ -29,7 +25,8 @@ MANY_STEPS = 4000
 PARTS = (("busy_w", BUSY), ("idle_w", IDLE), ("boot_w", BOOT), ("off_w", OFF))
 
 
-def power(trace: Trace, path: str | Path, *, title: str = "", force: bool = False) -> None:
+@register_figure("power", "run", "Power of all computing hosts over time, and its energy.")
+def power(trace: Trace, *, title: str = "") -> Drawn:
     """Draw the power of all computing hosts [W] by what they do, and their energy so far [J].
 
     Power is exact: it is drawn as the steps in which it changes.
@@ -37,36 +34,25 @@ def power(trace: Trace, path: str | Path, *, title: str = "", force: bool = Fals
     Parameters
     ----------
     trace : Trace
-    path : str or Path
-        ``.png``, ``.svg`` or ``.pdf``; the steps are saved beside it as ``.csv``.
     title : str
-    force : bool
-        Replace existing files.
-
-    Raises
-    ------
-    InputError
-        If the files cannot be written.
     """
-    check_target(path, force=force)
     series = grid_power(trace)
     shown = _with_length(series)
-    with style():
-        figure = new_figure(9.0, 5.0)
-        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        legend = _draw_power(upper, shown)
-        _draw_energy(lower, shown)
-        time_axis(lower, trace.horizon_s)
-        if title:
-            upper.set_title(title, loc="left")
-        if legend:
-            figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
-        data = {
-            "time_s": series.time, "busy_w": series.busy_w, "idle_w": series.idle_w,
-            "boot_w": series.boot_w, "off_w": series.off_w, "total_w": series.total_w,
-            "energy_j": series.energy_j,
-        }  # fmt: skip
-        save(figure, data, path, force=force)
+    figure = new_figure(9.0, 5.0)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    legend = _draw_power(upper, shown)
+    _draw_energy(lower, shown)
+    time_axis(lower, trace.horizon_s)
+    if title:
+        upper.set_title(title, loc="left")
+    if legend:
+        figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
+    data = {
+        "time_s": series.time, "busy_w": series.busy_w, "idle_w": series.idle_w,
+        "boot_w": series.boot_w, "off_w": series.off_w, "total_w": series.total_w,
+        "energy_j": series.energy_j,
+    }  # fmt: skip
+    return Drawn(figure, data)
 
 
 def _with_length(series: GridPower) -> GridPower:

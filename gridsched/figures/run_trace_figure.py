@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,14 +11,12 @@ from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError
 from gridsched.figures.figure_file import (
     BUSY,
-    check_target,
     hours_axis,
     new_figure,
     plain_numbers,
     prefixed,
-    save,
-    style,
 )
+from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import MOST_STEPS, utility_between
 from gridsched.model.trace import ExecutionEnd, Trace
 
@@ -36,14 +32,8 @@ TASK_CURVES = (
 )
 
 
-def run_trace(
-    trace: Trace,
-    path: str | Path,
-    *,
-    step_s: float | None = None,
-    title: str = "",
-    force: bool = False,
-) -> None:
+@register_figure("trace", "run", "Energy, utility, power and tasks of a run, step by step.")
+def run_trace(trace: Trace, *, step_s: float | None = None, title: str = "") -> Drawn:
     """Draw energy and utility so far, mean power, and tasks over time.
 
     Where there is an energy budget, energy and utility begin anew in each of its periods and
@@ -52,38 +42,32 @@ def run_trace(
     Parameters
     ----------
     trace : Trace
-    path : str or Path
-        ``.png``, ``.svg`` or ``.pdf``; the steps (`trace_steps`) are saved beside it as ``.csv``.
     step_s : float, optional
         Length of a step [s]; default 20 min, or a 72nd of a run of less than a day.
     title : str
-    force : bool
-        Replace existing files.
 
     Raises
     ------
     InputError
-        If the steps are no steps or too many, or the files cannot be written.
+        If the steps are no steps or too many.
     """
-    check_target(path, force=force)
     steps = trace_steps(trace, step_s)
     panels = [_draw_energy, _draw_power, _draw_tasks]
     if "utility" in steps:
         panels.insert(1, _draw_utility)
-    with style():
-        figure = new_figure(9.0, 1.0 + 1.7 * len(panels))
-        rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-        for axes, draw in zip(rows, panels, strict=True):
-            draw(axes, steps)
-            axes.grid()
-            plain_numbers(axes.yaxis)
-            axes.set_ylim(bottom=0.0)
-            _mark_boundaries(axes, trace)
-        hours_axis(rows[-1], 0.0, float(steps["until_s"].iloc[-1]))
-        if title:
-            rows[0].set_title(title, loc="left")
-        figure.align_ylabels(rows)
-        save(figure, {name: steps[name].to_numpy() for name in steps}, path, force=force)
+    figure = new_figure(9.0, 1.0 + 1.7 * len(panels))
+    rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, draw in zip(rows, panels, strict=True):
+        draw(axes, steps)
+        axes.grid()
+        plain_numbers(axes.yaxis)
+        axes.set_ylim(bottom=0.0)
+        _mark_boundaries(axes, trace)
+    hours_axis(rows[-1], 0.0, float(steps["until_s"].iloc[-1]))
+    if title:
+        rows[0].set_title(title, loc="left")
+    figure.align_ylabels(rows)
+    return Drawn(figure, {name: steps[name].to_numpy() for name in steps})
 
 
 def trace_steps(trace: Trace, step_s: float | None = None) -> pd.DataFrame:

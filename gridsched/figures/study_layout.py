@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
+from gridsched.analysis.statistics import group_intervals
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_text
 
 #: More panels than this would be unreadable; further combinations stand in the tables only.
-MAX_COLUMNS, MAX_ROWS, MAX_PAGES = 4, 4, 2
+MAX_COLUMNS, MAX_ROWS, MAX_PAGES, MAX_METRICS = 4, 4, 2, 4
 
 #: Fill, hatching, marker and line of each series: they differ in brightness and shape as well.
 _LOOKS = (
@@ -86,6 +88,7 @@ class Layout:
         The schedulers.
     values : dict
         Values of the varying axes, in order.
+    results : StudyResults
     """
 
     x: str | None
@@ -94,6 +97,23 @@ class Layout:
     pages: tuple[str, ...]
     looks: tuple[SeriesLook, ...]
     values: dict[str, tuple[Any, ...]]
+    results: StudyResults
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics that are drawn."""
+        return list(self.results.distinct_metrics)[:MAX_METRICS]
+
+    def means(self, metric: str) -> pd.DataFrame:
+        """Return mean and interval of a metric for each cell and scheduler."""
+        if metric not in self._means:
+            group = [*self.results.cell_axes, "scheduler"]
+            self._means[metric] = group_intervals(self.results.shown, group, metric)
+        return self._means[metric]
+
+    @cached_property
+    def _means(self) -> dict[str, pd.DataFrame]:
+        return {}
 
     @property
     def x_values(self) -> tuple[Any, ...]:
@@ -110,11 +130,12 @@ class Layout:
         """Number of figures that would hold everything."""
         return len(list(itertools.product(*(self.values[axis] for axis in self.pages))))
 
-    def page_values(self) -> Iterator[dict[str, Any]]:
-        """Yield the axis values of each page that is drawn."""
+    def numbered_pages(self) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield the axis values of each page that is drawn, and the end of its figures' names."""
         combinations = itertools.product(*(self.values[axis] for axis in self.pages))
-        for values in itertools.islice(combinations, MAX_PAGES):
-            yield dict(zip(self.pages, values, strict=True))
+        for number, values in enumerate(itertools.islice(combinations, MAX_PAGES), start=1):
+            suffix = f"-{number}" if self.n_pages > 1 else ""
+            yield dict(zip(self.pages, values, strict=True)), suffix
 
     def panels(self, page: dict[str, Any]) -> list[Panel]:
         """Return the panels of a page."""
@@ -141,7 +162,7 @@ def layout_of(results: StudyResults) -> Layout:
     x = next(iter(numeric or by_length), None)
     others = [axis for axis in by_length if axis != x]
     columns, rows = [*others, None, None][:2]
-    return Layout(x, rows, columns, tuple(others[2:]), _looks(results), values)
+    return Layout(x, rows, columns, tuple(others[2:]), _looks(results), values, results)
 
 
 def _looks(results: StudyResults) -> tuple[SeriesLook, ...]:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from gridsched.figures.figure_file import (
-    check_target,
     new_figure,
     plain_numbers,
     prefixed,
-    save,
-    style,
     time_axis,
 )
+from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.tasks import Tasks
 
 #: Sizes that span more than this factor are counted in bins of equal ratio, on a log axis.
@@ -26,38 +22,26 @@ MAX_BINS = 60
 MANY_STEPS = 4000
 
 
-def workload_overview(
-    tasks: Tasks, path: str | Path, *, title: str = "", force: bool = False
-) -> None:
+@register_figure("sizes", "tasks", "Sizes of tasks, and when they are submitted.")
+def workload_overview(tasks: Tasks, *, title: str = "") -> Drawn:
     """Draw how large the tasks are [flop] and, where times differ, when they come [s].
 
     Parameters
     ----------
     tasks : Tasks
-    path : str or Path
-        ``.png``, ``.svg`` or ``.pdf``; the tasks are saved beside it as ``.csv``.
     title : str
-    force : bool
-        Replace existing files.
-
-    Raises
-    ------
-    InputError
-        If the files cannot be written.
     """
-    check_target(path, force=force)
     times = tasks.submit_time_s
     arrive_over_time = len(tasks) > 0 and times[-1] > times[0]
-    with style():
-        figure = new_figure(9.0 if arrive_over_time else 5.6, 3.6)
-        axes = np.atleast_1d(figure.subplots(1, 2 if arrive_over_time else 1))
-        _draw_sizes(axes[0], tasks.flops)
-        if arrive_over_time:
-            _draw_submissions(axes[1], times)
-        if title:
-            figure.suptitle(title)
-        data = {"job_id": tasks.labels, "flops": tasks.flops, "submit_time_s": times}
-        save(figure, data, path, force=force)
+    figure = new_figure(9.0 if arrive_over_time else 5.6, 3.6)
+    axes = np.atleast_1d(figure.subplots(1, 2 if arrive_over_time else 1))
+    _draw_sizes(axes[0], tasks.flops)
+    if arrive_over_time:
+        _draw_submissions(axes[1], times)
+    if title:
+        figure.suptitle(title)
+    data = {"job_id": tasks.labels, "flops": tasks.flops, "submit_time_s": times}
+    return Drawn(figure, data)
 
 
 def size_bins(flops: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from html import escape
-from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -21,14 +20,13 @@ from gridsched.analysis.claims_tables import (
 )
 from gridsched.analysis.readings import Reading, readings_frame, readings_table
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import TextTable
+from gridsched.analysis.texts import TextTable, is_share
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
-from gridsched.figures.declared_figures import declared_figures
-from gridsched.figures.figure_file import FORMATS, style
-from gridsched.figures.study_figures import StudyFigure, figures_of, is_share
+from gridsched.figures.figure_file import FORMATS, file_contents, style
+from gridsched.figures.study_figures import study_figures
 from gridsched.figures.study_layout import MAX_PAGES, layout_of
-from gridsched.figures.traces_figure import traces_figures
+from gridsched.figures.table import Drawn
 from gridsched.files.csv_files import csv_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.files.output_folder import FolderKind
@@ -54,11 +52,6 @@ from gridsched.page.study_tables import (
 _PAGE_PIXELS, _PAGE_COLOURS = 1400, 64
 #: The folder beside the page; it lists its files, so that nothing else is ever removed.
 REPORT_FILES = FolderKind("a report", "files.txt")
-_HEADINGS = {
-    "declared": "The study's figures", "bars": "Means", "sweep": "Sweeps",
-    "boxes": "Paired differences", "pareto": "Energy against makespan",
-    "trace": "Finished tasks over time",
-}  # fmt: skip
 
 
 def write_report(
@@ -198,10 +191,8 @@ def _figures(results: StudyResults, files: dict[str, str | bytes], shown_folder:
     layout = layout_of(results)
     parts: dict[str, list[str]] = {}
     with style():
-        usual = figures_of(results, layout)
-        drawn = declared_figures(results) if results.study.figures else usual
-        for figure in chain(drawn, traces_figures(results, layout)):
-            parts.setdefault(figure.kind, []).append(_save(figure, files, shown_folder))
+        for heading, drawn in study_figures(results, layout):
+            parts.setdefault(heading, []).append(_save(drawn, files, shown_folder))
     notes = []
     for name, same in results.distinct_metrics.items():
         if same:
@@ -212,25 +203,18 @@ def _figures(results: StudyResults, files: dict[str, str | bytes], shown_folder:
             f"{', '.join(layout.pages)} are drawn; the tables hold all."
         )
     text = "".join(f'<p class="note">{each}</p>\n' for each in _escaped(notes))
-    for kind, figures in parts.items():
-        text += f"<h3>{_HEADINGS[kind]}</h3>\n" + "\n".join(figures)
+    for heading, figures in parts.items():
+        text += f"<h3>{escape(heading)}</h3>\n" + "\n".join(figures)
     return text
 
 
-def _save(drawn: StudyFigure, files: dict[str, str | bytes], shown_folder: str) -> str:
+def _save(drawn: Drawn, files: dict[str, str | bytes], shown_folder: str) -> str:
     """Save a figure in every format with its data; return it as HTML."""
-    files[f"{drawn.name}.csv"] = _csv(drawn.data)
-    drawn.figure.draw_without_rendering()  # lays it out once, for all formats
-    drawn.figure.set_layout_engine("none")
-    images = {}
-    for suffix, metadata in FORMATS.items():
-        stream = io.BytesIO()
-        drawn.figure.savefig(stream, format=suffix[1:], metadata=metadata)
-        images[suffix] = stream.getvalue()
-        files[f"{drawn.name}{suffix}"] = images[suffix]
+    contents = file_contents(drawn, FORMATS)
+    files |= {f"{drawn.name}{suffix}": content for suffix, content in contents.items()}
     where = f"Files: {shown_folder}/{drawn.name}.png, .svg, .pdf; data: .csv."
     is_narrow = drawn.figure.get_figwidth() < 8
-    image = _small_png(images[".png"])
+    image = _small_png(contents[".png"])
     return figure_html(image, "image/png", drawn.caption, where, is_narrow=is_narrow)
 
 

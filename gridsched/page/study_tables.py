@@ -7,8 +7,15 @@ import pandas as pd
 from gridsched.analysis import statistics
 from gridsched.analysis.bounds import BOUND_METRICS
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import TextTable, axis_name, number_text, value_text
-from gridsched.figures.study_figures import is_share, metric_name, metric_unit
+from gridsched.analysis.texts import (
+    TextTable,
+    axis_name,
+    is_share,
+    metric_name,
+    metric_unit,
+    number_text,
+    value_text,
+)
 from gridsched.spec.study_schedulers import scheduler_texts
 
 

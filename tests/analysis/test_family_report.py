@@ -11,8 +11,9 @@ from family_study import make_store, study_in
 from gridsched.analysis.agreement import agreement_frame
 from gridsched.analysis.study_results import read_results
 from gridsched.errors import InputError
-from gridsched.figures.declared_figures import declared_figures
 from gridsched.figures.figure_file import style
+from gridsched.figures.study_figures import study_figures
+from gridsched.figures.study_layout import layout_of
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.page.study_tables import mean_frame, mean_table
 
@@ -105,7 +106,8 @@ def test_panels_show_all_of_their_data(store: Path, tmp_path: Path):
     )
     results = read_results(str(store), study_in(tmp_path / "y", extra))
     with style():
-        drawn = [each for each in declared_figures(results) if each.name.startswith("y-")]
+        figures = [each for _, each in study_figures(results, layout_of(results))]
+        drawn = [each for each in figures if each.name.startswith("y-")]
         assert len(drawn) == 3
         for each in drawn:
             each.figure.draw_without_rendering()

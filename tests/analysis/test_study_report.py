@@ -17,9 +17,9 @@ from gridsched.analysis.study_results import read_results
 from gridsched.analysis.texts import TextTable, number_text
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.figures.study_figures import efficient
+from gridsched.figures.finished_tasks_figure import finished_over_time
+from gridsched.figures.pareto_figure import efficient
 from gridsched.figures.study_layout import layout_of
-from gridsched.figures.traces_figure import finished_over_time
 from gridsched.page.study_page import MAX_ROWS, table_html
 from gridsched.page.study_report import check_report_target, files_folder, write_report
 

@@ -12,7 +12,8 @@ import traces_by_hand as by_hand
 
 from gridsched.errors import InputError
 from gridsched.export.export import FILES, read_export, write_export
-from gridsched.figures.run_trace_figure import run_trace, trace_steps
+from gridsched.figures.figure_file import draw_figure
+from gridsched.figures.run_trace_figure import trace_steps
 from gridsched.metrics import summary
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
@@ -224,7 +225,7 @@ TRACES = {
 def test_every_trace_can_be_drawn(tmp_path, name):
     """The figure and its data are written; the default has 72 steps in a short run."""
     path = tmp_path / "t.png"
-    run_trace(TRACES[name](), path, title="a run")
+    draw_figure("trace", "run", TRACES[name](), path, title="a run")
     assert path.read_bytes()[:4] == b"\x89PNG"
     rows = rows_of(path.with_suffix(".csv"))
     assert len(rows) in (72, 73)
@@ -241,5 +242,5 @@ def test_two_days_are_drawn_in_steps_of_20_minutes(tmp_path):
     days["start"], days["end"] = np.arange(365) * 600.0, np.arange(1, 366) * 600.0
     days["budget_j"] = 1e4
     object.__setattr__(trace, "periods", days)
-    run_trace(trace, tmp_path / "year.svg")
+    draw_figure("trace", "run", trace, tmp_path / "year.svg")
     assert len(rows_of(tmp_path / "year.csv")) == 288

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
@@ -16,13 +14,11 @@ from gridsched.analysis.utility_statistics import (
     is_special_task_type,
 )
 from gridsched.figures.figure_file import (
-    check_target,
     new_figure,
     plain_numbers,
     prefixed,
-    save,
-    style,
 )
+from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.model.utility import UtilityFunctions
@@ -40,40 +36,31 @@ CURVE_POINTS = 301
 Points = list[tuple[str, str, float, float]]
 
 
-def utility_workload(
-    whole: SystemWorkload, path: str | Path, *, title: str = "", force: bool = False
-) -> None:
+@register_figure(
+    "overview",
+    "system",
+    "Arrivals, times, energies and utility classes.",
+)
+def utility_workload(whole: SystemWorkload, *, title: str = "") -> Drawn:
     """Draw arrivals over time, distributions of ETC and EEC, and the utility classes.
 
     Parameters
     ----------
     whole : SystemWorkload
-    path : str or Path
-        ``.png``, ``.svg`` or ``.pdf``; what is drawn is saved beside it as ``.csv`` with the
-        columns ``panel,series,x,y``.
     title : str
-    force : bool
-        Replace existing files.
-
-    Raises
-    ------
-    InputError
-        If the files cannot be written.
     """
-    check_target(path, force=force)
     points: Points = []
-    with style():
-        figure = new_figure(9.6, 6.4)
-        (arrivals, classes), (times, energies) = figure.subplots(2, 2)
-        points += _draw_arrivals(arrivals, whole.tasks, whole.types, whole.rules.horizon_s)
-        points += _draw_classes(classes, whole.tasks.utility)
-        points += _draw_entries(times, whole.types, whole.types.etc, "ETC", "s")
-        points += _draw_entries(energies, whole.types, whole.types.eec, "EEC", "J")
-        if title:
-            figure.suptitle(title)
-        columns = zip(*points, strict=True) if points else [[]] * 4
-        data = dict(zip(("panel", "series", "x", "y"), map(list, columns), strict=True))
-        save(figure, data, path, force=force)
+    figure = new_figure(9.6, 6.4)
+    (arrivals, classes), (times, energies) = figure.subplots(2, 2)
+    points += _draw_arrivals(arrivals, whole.tasks, whole.types, whole.rules.horizon_s)
+    points += _draw_classes(classes, whole.tasks.utility)
+    points += _draw_entries(times, whole.types, whole.types.etc, "ETC", "s")
+    points += _draw_entries(energies, whole.types, whole.types.eec, "EEC", "J")
+    if title:
+        figure.suptitle(title)
+    columns = zip(*points, strict=True) if points else [[]] * 4
+    data = dict(zip(("panel", "series", "x", "y"), map(list, columns), strict=True))
+    return Drawn(figure, data)
 
 
 def arrival_interval_s(horizon_s: float) -> float:

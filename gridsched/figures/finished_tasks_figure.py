@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,26 +14,27 @@ from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_text
 from gridsched.campaign.run_records import read_records, records_file
 from gridsched.figures.figure_file import new_figure, plain_numbers
-from gridsched.figures.study_figures import StudyFigure
 from gridsched.figures.study_layout import Layout
+from gridsched.figures.table import Drawn, register_figure
 
 #: So many combinations of axes get a figure.
 MAX_FIGURES = 4
 
 
-def traces_figures(results: StudyResults, layout: Layout) -> Iterator[StudyFigure]:
+@register_figure(
+    "trace", "study", "Finished tasks over time, of the runs whose records are kept.",
+    heading="Finished tasks over time", place=50,
+)  # fmt: skip
+def finished_tasks(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     """Yield a figure for each of the first combinations of which records are stored."""
     store = Path(results.place)
     runs = results.shown
-    is_kept = [records_file(store, run_id).exists() for run_id in runs["run_id"]]
-    kept = runs[is_kept]
+    kept = runs[[records_file(store, run_id).exists() for run_id in runs["run_id"]]]
     if not len(kept):
         return
-    axes = results.varying_axes
-    keys = [*axes, "replicate"]
-    for number, (key, group) in enumerate(kept.groupby(keys, sort=False), start=1):
-        if number > MAX_FIGURES:
-            return
+    keys = [*results.varying_axes, "replicate"]
+    groups = itertools.islice(kept.groupby(keys, sort=False), MAX_FIGURES)
+    for number, (key, group) in enumerate(groups, start=1):
         values = dict(zip(keys, key, strict=True))
         ids = dict(zip(group["scheduler"], group["run_id"], strict=True))
         yield _trace(store, layout, values, ids, f"trace-{number}")
@@ -40,7 +42,7 @@ def traces_figures(results: StudyResults, layout: Layout) -> Iterator[StudyFigur
 
 def _trace(
     store: Path, layout: Layout, values: dict[str, Any], ids: dict[str, str], name: str
-) -> StudyFigure:
+) -> Drawn:
     figure = new_figure(7.0, 4.0)
     axes = figure.subplots()
     tables = []
@@ -60,7 +62,7 @@ def _trace(
     plain_numbers(axes.yaxis)
     axes.legend(loc="lower right")
     caption = f"Finished tasks over time: {axis_text(values)}."
-    return StudyFigure(name, "trace", caption, figure, pd.concat(tables, ignore_index=True))
+    return Drawn(figure, pd.concat(tables, ignore_index=True), name, caption)
 
 
 def finished_over_time(records: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,74 @@
+"""Paired differences from the baseline, as boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+
+from gridsched.analysis import statistics
+from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.texts import is_share, metric_name
+from gridsched.figures.study_layout import Layout, SeriesLook
+from gridsched.figures.study_panels import draw_panels, label_x, panels_drawn, places_along_x
+from gridsched.figures.table import Drawn, register_figure
+
+
+@register_figure(
+    "boxes", "study", "Paired differences from the baseline.", heading="Paired differences",
+    place=30, is_usual=True,
+)  # fmt: skip
+def boxes(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
+    """Yield a figure for each page and metric: a box for each scheduler but the baseline."""
+    if len(results.labels) < 2:
+        return
+    looks = [look for look in layout.looks if not look.is_baseline]
+    handles = [Patch(label=look.label, **look.patch) for look in looks]
+    draw = partial(_draw, layout=layout, looks=looks)
+    for page, suffix in layout.numbered_pages():
+        for metric in (name for name in layout.metrics if not is_share(name)):
+            pairs = statistics.paired_differences(
+                results.shown, results.cell_axes, metric, results.baseline
+            )
+            label = f"{metric_name(metric)}:\nmore than {results.baseline} [%]"
+            figure, shown = draw_panels(layout, page, pairs, draw, handles, label)
+            caption = (
+                f"{metric_name(metric)} above that of {results.baseline}, paired over replicates "
+                "[%]: median, quartiles, whiskers to 1.5 interquartile ranges, and what lies "
+                "outside."
+            )
+            data = _quantiles(results, shown)
+            yield panels_drawn(layout, f"boxes-{metric}{suffix}", caption, figure, data)
+
+
+def _draw(axes: Axes, table: pd.DataFrame, layout: Layout, looks: list[SeriesLook]) -> None:
+    width = 0.84 / len(looks)
+    for k, look in enumerate(looks):
+        part = table[(table["scheduler"] == look.label) & table["difference_percent"].notna()]
+        places, values = places_along_x(layout, part), part["difference_percent"].to_numpy()
+        known = np.unique(places)
+        if len(known):
+            axes.boxplot(
+                [values[places == place] for place in known],
+                positions=known + (k - (len(looks) - 1) / 2) * width, widths=0.86 * width,
+                patch_artist=True, manage_ticks=False,
+                boxprops={**look.patch, "linewidth": 0.5}, medianprops={"color": "#000000"},
+                whiskerprops={"linewidth": 0.7}, capprops={"linewidth": 0.7},
+                flierprops={"marker": ".", "markersize": 2, "markeredgecolor": "#303030"},
+            )  # fmt: skip
+    axes.axhline(0, color="#1b3a5c", linewidth=1.2)
+    axes.grid(axis="y")
+    axes.set_xlim(-0.5, len(layout.x_values) - 0.5)
+    label_x(axes, layout)
+
+
+def _quantiles(results: StudyResults, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the five numbers of each box."""
+    groups = pairs.groupby([*results.cell_axes, "scheduler"], sort=False)["difference_percent"]
+    table = groups.quantile([0.0, 0.25, 0.5, 0.75, 1.0]).unstack()
+    table.columns = ["minimum", "quartile_1", "median", "quartile_3", "maximum"]
+    return table.assign(count=groups.count()).reset_index()

@@ -1,0 +1,135 @@
+"""What the figures that a study declares share: families, levels, bars, the limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from gridsched.analysis.claim_values import Level, levels_of, replicate_values, where_of
+from gridsched.analysis.statistics import t_interval
+from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.texts import metric_name, value_text
+from gridsched.errors import InputError
+from gridsched.figures.figure_file import new_figure, plain_numbers
+from gridsched.figures.table import Drawn
+from gridsched.spec.study_document import DeclaredFigure
+
+BEST = {"facecolor": "#2f6396", "edgecolor": "#303030"}
+
+
+def declared_drawn(declared: DeclaredFigure, figure: Figure, data: pd.DataFrame) -> Drawn:
+    """Return a declared figure with its caption as a sentence."""
+    caption = " ".join((declared.caption or metric_name(declared.metric)).split())
+    return Drawn(figure, data, declared.name, caption if caption.endswith(".") else f"{caption}.")
+
+
+def families_of(results: StudyResults, declared: DeclaredFigure, *, single: bool) -> list[str]:
+    """Return the families that are drawn; `single`: also those that do not vary."""
+    if declared.schedulers:
+        return list(declared.schedulers)
+    names = dict.fromkeys(each.family for each in results.study.schedulers)
+    return [name for name in names if single or is_varied(results, name, declared.along)]
+
+
+def is_varied(results: StudyResults, family: str, along: str) -> bool:
+    """Whether a family has several levels of what varies."""
+    variants = [each for each in results.study.schedulers if each.family == family]
+    return any(along in each.varied for each in variants) or along in results.varying_axes
+
+
+def drawn_levels(results: StudyResults, declared: DeclaredFigure, family: str) -> list[Level]:
+    """Return the levels of a family that are drawn; `InputError` where there is none such."""
+    found = levels_of(results, family, declared.along)
+    if not declared.levels:
+        return found
+    known = {level.value: level for level in found}
+    for value in declared.levels:
+        if value not in known:
+            raise InputError(
+                f"Figure {declared.name!r}: {family} has no {declared.along} {value_text(value)}. "
+                f"Legal: {', '.join(map(value_text, known))}."
+            )
+    return [known[value] for value in declared.levels]
+
+
+def level_text(declared: DeclaredFigure, value: Any) -> str:
+    """Return a level for people."""
+    is_infinite = isinstance(value, float) and math.isinf(value)
+    return declared.infinite if is_infinite else value_text(value)
+
+
+def level_means(results: StudyResults, declared: DeclaredFigure, family: str) -> pd.DataFrame:
+    """Return mean and interval of the metric at each level of a family."""
+    where = where_of(results)
+    rows = []
+    for level in drawn_levels(results, declared, family):
+        values = replicate_values(results, level.label, {**where, **level.where}, declared.metric)
+        interval = t_interval(values)
+        rows.append({"scheduler": family, declared.along: level.value, **vars(interval)})
+    return pd.DataFrame(rows)
+
+
+def draw_bars(
+    axes: Axes, x: Any, data: pd.DataFrame, factor: float, width: float, look: dict
+) -> None:
+    """Draw bars with their intervals."""
+    heights = data["mean"].to_numpy(dtype=np.float64) / factor
+    half = ((data["high"] - data["low"]) / 2 / factor).fillna(0.0).to_numpy()
+    axes.bar(x, np.nan_to_num(heights), width, linewidth=0.6, **look)
+    axes.errorbar(x, heights, half, fmt="none", ecolor="#000000", elinewidth=0.9, capsize=2.5)
+
+
+def finish_bars(axes: Axes, labels: Sequence[str], label: str | None) -> None:
+    """Label the axes of bars."""
+    axes.set_xticks(range(len(labels)), labels)
+    axes.tick_params(axis="x", length=0)
+    axes.grid(axis="y")
+    plain_numbers(axes.yaxis)
+    if label:
+        axes.set_ylabel(label)
+
+
+def family_panels(families: list[str], width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a panel for each family."""
+    columns = min(2, len(families))
+    rows = math.ceil(len(families) / columns)
+    figure = new_figure(width * columns, 0.6 + height * rows)
+    panels = list(figure.subplots(rows, columns, squeeze=False, sharey=True).flat)
+    for k, axes in enumerate(panels):
+        if k >= len(families):
+            axes.set_axis_off()
+        elif len(families) > 1:
+            axes.set_title(f"({chr(ord('a') + k)}) {families[k]}", loc="left")
+        else:
+            axes.set_title(families[k], loc="left")
+    return figure, panels[: len(families)]
+
+
+def limit_of(results: StudyResults, declared: DeclaredFigure, family: str) -> float:
+    """Return the mean of the limit's metric, nan without a limit."""
+    if declared.limit is None:
+        return math.nan
+    level = drawn_levels(results, declared, family)[0]
+    where = {**where_of(results), **level.where}
+    return float(replicate_values(results, level.label, where, declared.limit).mean())
+
+
+def finish_y(panels: Sequence[Axes], declared: DeclaredFigure, limit: float) -> None:
+    """Draw the limit and set the y axis that all panels share, once all have their data."""
+    top = panels[0].get_ylim()[1]
+    if math.isfinite(limit):
+        top = max(top, 1.08 * limit)
+        for axes in panels:
+            axes.axhline(limit, color="#a5371b", linestyle="--", linewidth=1.4)
+            axes.annotate(
+                metric_name(declared.limit or ""), (1.0, limit), (-2, 3), ha="right",
+                xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8,
+                color="#a5371b",
+            )  # fmt: skip
+    panels[0].set_ylim(0, top)

@@ -1,0 +1,111 @@
+"""What the usual figures of a study share: panels for two axes, series, labels, legends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from gridsched.analysis.texts import axis_name, is_share, metric_name, metric_unit, value_text
+from gridsched.figures.figure_file import new_figure, prefixed
+from gridsched.figures.study_layout import Layout, SeriesLook
+from gridsched.figures.table import Drawn
+
+
+def draw_panels(
+    layout: Layout,
+    page: dict[str, Any],
+    table: pd.DataFrame,
+    draw: Callable[[Axes, pd.DataFrame], None],
+    handles: Sequence[Any],
+    label: str,
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw a panel for each combination of two axes; return the figure and the rows it shows.
+
+    Parameters
+    ----------
+    layout : Layout
+    page : dict
+        Values of the axes of which each combination has a figure of its own.
+    table : DataFrame
+        Rows of all panels.
+    draw : callable
+        ``draw(axes, rows)`` draws the rows of one panel.
+    handles : sequence
+        Of the legend.
+    label : str
+        Of the y axes.
+    """
+    panels = layout.panels(page)
+    rows = max(panel.row for panel in panels) + 1
+    columns = max(panel.column for panel in panels) + 1
+    width = max(6.4, 4.1 * columns) if layout.x else 6.4
+    figure = new_figure(width, 1.0 + 2.5 * rows)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    shown = []
+    for panel in panels:
+        axes, part = grid[panel.row, panel.column], panel.chosen(table)
+        shown.append(part)
+        axes.set_title(panel.title, loc="left")
+        draw(axes, part)
+        if panel.column == 0:
+            axes.set_ylabel(label)
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=min(len(handles), 6), handlelength=2.4
+    )
+    return figure, pd.concat(shown)
+
+
+def panels_drawn(
+    layout: Layout, name: str, caption: str, figure: Figure, data: pd.DataFrame
+) -> Drawn:
+    """Return a figure of panels; its caption says what they are."""
+    axes = [axis for axis in (layout.rows, layout.columns) if axis]
+    by = f" One panel for each combination of {' and '.join(map(axis_name, axes))}." if axes else ""
+    return Drawn(figure, data, name, caption + by)
+
+
+def label_x(axes: Axes, layout: Layout) -> None:
+    """Name the levels along x."""
+    axes.set_xticks(range(len(layout.x_values)), [value_text(each) for each in layout.x_values])
+    axes.tick_params(axis="x", length=0)
+    if layout.x:
+        axes.set_xlabel(axis_name(layout.x).capitalize())
+
+
+def places_along_x(layout: Layout, table: pd.DataFrame) -> np.ndarray:
+    """Return the index along x of each row."""
+    if layout.x is None:
+        return np.zeros(len(table))
+    index = {value: k for k, value in enumerate(layout.x_values)}
+    return table[layout.x].map(index).to_numpy(dtype=np.float64)
+
+
+def scale_of(metric: str, largest: float) -> tuple[float, str]:
+    """Return the divisor and the label under which a metric of such values is drawn."""
+    unit = metric_unit(metric)
+    factor = 0.01 if is_share(metric) else 1.0
+    if unit in ("J", "J s"):
+        factor, unit = prefixed(unit, largest)
+    return factor, f"{metric_name(metric)} [{unit}]" if unit else metric_name(metric)
+
+
+def draw_line(axes: Axes, x: np.ndarray, y: np.ndarray, look: SeriesLook) -> None:
+    """Draw a series as a line with markers."""
+    axes.plot(
+        x, y, color=look.dark, linestyle=look.line, linewidth=1.8 if look.is_baseline else 1.1,
+        marker=look.marker, markersize=7 if look.is_baseline else 4,
+    )  # fmt: skip
+
+
+def line_handle(look: SeriesLook, *, line: str | None = None) -> Line2D:
+    """Return what stands for a series in the legend."""
+    return Line2D(
+        [], [], color=look.dark, linestyle=look.line if line is None else line, label=look.label,
+        marker=look.marker, markersize=7 if look.is_baseline else 4,
+    )  # fmt: skip

@@ -1,0 +1,123 @@
+"""All figures in one table: what each draws, of what, and the function that draws it.
+
+A module of this folder whose name ends in ``_figure`` registers what it draws by
+`register_figure`. A user's own module may do the same: a study's ``policies`` file, say, with a
+figure of its own for the study's report.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from gridsched.errors import InputError
+
+if TYPE_CHECKING:  # matplotlib takes longer to load than the rest
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+#: What is drawn: a `Trace`; rows as of `compare`; `Tasks`; a `SystemWorkload`; a study's results
+#: and their `Layout`; a study's results and one of its ``[[figures]]``.
+Subject = Literal["run", "comparison", "tasks", "system", "study", "declared"]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A drawn figure, and the data that it shows.
+
+    Attributes
+    ----------
+    figure : Figure
+    data : DataFrame or mapping of str to columns
+        What is drawn, units in the names.
+    name : str
+        Of its files in a study's report.
+    caption : str
+        What it shows, in a study's report.
+    """
+
+    figure: Figure
+    data: pd.DataFrame | Mapping[str, Iterable]
+    name: str = ""
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """An entry of the table; see `register_figure`."""
+
+    name: str
+    of: Subject
+    sentence: str
+    draw: Callable[..., Any]
+    heading: str
+    place: int
+    is_usual: bool
+
+
+_TABLE: dict[tuple[Subject, str], FigureKind] = {}
+
+
+def register_figure(
+    name: str,
+    of: Subject,
+    sentence: str,
+    *,
+    heading: str = "",
+    place: int = 100,
+    is_usual: bool = False,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that puts a function into the table of figures.
+
+    Parameters
+    ----------
+    name : str
+        Unique among the figures of the same subject; a study's ``[[figures]]`` name it as `kind`.
+    of : str
+        The `Subject`. The function is called with it, and returns a `Drawn`; one of a study is
+        called with the results and their `Layout`, and yields as many as it likes.
+    sentence : str
+        What it draws.
+    heading : str
+        Of a study's figures: the heading above them in the report; default the sentence.
+    place : int
+        Of a study's figures: the lower, the earlier in the report.
+    is_usual : bool
+        Of a study's figures: left out where the study declares figures.
+
+    Raises
+    ------
+    InputError
+        If another function draws a figure of this name and subject.
+    """
+
+    def register(draw: Callable[..., Any]) -> Callable[..., Any]:
+        known = _TABLE.get((of, name))
+        if known is not None and _where(known.draw) != _where(draw):
+            raise InputError(
+                f"Figure {name!r} of a {of} is drawn by {_where(known.draw)} already; give that of "
+                f"{_where(draw)} another name."
+            )
+        _TABLE[of, name] = FigureKind(
+            name, of, sentence, draw, heading or sentence.rstrip("."), place, is_usual
+        )
+        return draw
+
+    return register
+
+
+def _where(draw: Callable[..., Any]) -> str:
+    return f"{draw.__module__}.{draw.__qualname__}"
+
+
+def figures(of: Subject) -> dict[str, FigureKind]:
+    """Return the figures of a subject by name, in the order of a report."""
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        if module.name.endswith("_figure"):
+            importlib.import_module(f"gridsched.figures.{module.name}")
+    found = sorted(_TABLE.values(), key=lambda kind: (kind.place, kind.name))
+    return {kind.name: kind for kind in found if kind.of == of}
