@@ -47,8 +47,14 @@ CANONICAL = (
 _TEXT = ("name", "computer", "site")
 #: Through this year Rmax without a unit is in GFlop/s, later in TFlop/s.
 LAST_GFLOPS_YEAR = 2016
-#: A listed efficiency further than this from Rmax / power is counted in the notes.
+#: A listed efficiency further than this from Rmax / power is counted in the notes, ...
 _AGREEMENT = 0.01
+#: ... further than this its row is named, ...
+_WARNED = 0.1
+#: ... and beyond this factor it is a slip (another unit, a shifted row): Rmax / power is taken.
+_LARGEST_FACTOR = 2.0
+#: Rows of one kind that a note names.
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -240,13 +246,8 @@ def _complete(path: str | Path, frame: pd.DataFrame, notes: list[str]) -> None:
             notes.append(f"{path}: {int(zero.sum())} rows have {what} 0, taken as unknown.")
             frame.loc[zero, name] = np.nan
     rmax, power = frame["rmax_flops"], frame["power_w"]
+    _settle_efficiency(path, frame, notes)
     efficiency = frame["efficiency_flop_per_j"]
-    off = (efficiency * power / rmax - 1).abs() > _AGREEMENT
-    if off.any():
-        notes.append(
-            f"{path}: {int(off.sum())} rows have an efficiency that is not Rmax / power "
-            f"(more than {_AGREEMENT:.0%} apart); the listed efficiency is kept."
-        )
     fill("rmax_flops", efficiency * power, "Rmax: efficiency x power is taken")
     fill("efficiency_flop_per_j", rmax / power, "efficiency: Rmax / power is taken")
     fill("power_w", rmax / efficiency, "power: Rmax / efficiency is taken")
@@ -261,3 +262,36 @@ def _complete(path: str | Path, frame: pd.DataFrame, notes: list[str]) -> None:
             f"{path}: {int((~usable).sum())} of {len(frame)} rows give no power or no speed and "
             "cannot be used."
         )
+
+
+def _settle_efficiency(path: str | Path, frame: pd.DataFrame, notes: list[str]) -> None:
+    """Replace efficiencies that Rmax / power contradicts by more than a factor; tell the others."""
+    by_power = frame["rmax_flops"] / frame["power_w"]
+    ratio = frame["efficiency_flop_per_j"] / by_power
+    wrong = (ratio > _LARGEST_FACTOR) | (ratio < 1 / _LARGEST_FACTOR)
+    if wrong.any():
+        notes.append(
+            f"{path}: {int(wrong.sum())} rows have an efficiency more than a factor of "
+            f"{_LARGEST_FACTOR:g} off Rmax / power; Rmax / power is taken for "
+            f"{_named(frame, ratio[wrong])}."
+        )
+        frame.loc[wrong, "efficiency_flop_per_j"] = by_power[wrong]
+    off = ((ratio - 1).abs() > _AGREEMENT) & ~wrong
+    if off.any():
+        warned = ratio[off & ((ratio - 1).abs() > _WARNED)]
+        named = f"; over {_WARNED:.0%}: {_named(frame, warned)}" if len(warned) else ""
+        notes.append(
+            f"{path}: {int(off.sum())} rows have an efficiency that is not Rmax / power "
+            f"(more than {_AGREEMENT:.0%} apart{named}); the listed efficiency is kept."
+        )
+
+
+def _named(frame: pd.DataFrame, ratio: pd.Series) -> str:
+    """Name the first rows of `ratio` by rank and machine, with what they are off by."""
+    shown = []
+    for k, times in ratio.iloc[:_NAMED].items():
+        rank = frame["rank"][k]
+        place = f"row {k + 1}" if np.isnan(rank) else f"rank {rank:.0f}"
+        shown.append(f"{place} ({(frame['name'][k] or frame['computer'][k])!r}, {times:.3g} times)")
+    more = len(ratio) - _NAMED
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

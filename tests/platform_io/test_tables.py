@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 from gridsched.errors import InputError
+from gridsched.platform_io.from_table import platform_from_table
 from gridsched.platform_io.own_table import parse_pstates
+from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.table_headers import recognise_headers
 from gridsched.platform_io.tables import CANONICAL, read_machine_table
 
@@ -165,6 +167,49 @@ def test_speed_power_and_efficiency_complete_each_other(written):
         "1 of 6 rows give no power or no speed",
     ):
         assert part in told
+
+
+def test_an_efficiency_a_factor_off_is_not_believed(written):
+    """Camphor 3's row: 1,026.64 kW are listed, its efficiency would make 1.03 GW of them."""
+    text = (
+        "Rank,Name,Computer,Rmax [TFlop/s],Power (kW),Energy Efficiency [GFlops/Watts]\n"
+        "1,fine,a,100,50,2\n"
+        "2,Camphor 3,DELL C6620,3974,1026.64,0.003870880\n"
+        "3,high,b,100,50,4.02\n"
+        "4,just,c,100,50,4\n"
+        "5,,warned,100,50,2.3\n"
+        "6,kept,d,100,50,2.1\n"
+    )
+    table = read_machine_table(written(text))
+    frame = table.frame
+    assert frame["power_w"].tolist() == pytest.approx([5e4, 1026640, 5e4, 5e4, 5e4, 5e4])
+    efficiency = [2e9, 3974e12 / 1026640, 2e9, 4e9, 2.3e9, 2.1e9]
+    assert frame["efficiency_flop_per_j"].tolist() == pytest.approx(efficiency, rel=1e-12)
+    wrong, kept = table.notes
+    assert "2 rows have an efficiency more than a factor of 2 off Rmax / power" in wrong
+    assert "taken for rank 2 ('Camphor 3', 0.001 times), rank 3 ('high', 2.01 times)." in wrong
+    assert "3 rows have an efficiency that is not Rmax / power (more than 1% apart" in kept
+    assert "over 10%: rank 4 ('just', 2 times), rank 5 ('warned', 1.15 times))" in kept
+    hosts = platform_from_table(table, PlatformRecipe()).hosts
+    assert hosts[1].pstates[0].busy_w == pytest.approx(1026640)
+
+
+def test_many_rows_that_disagree_are_named_in_part(written):
+    """Five by name, the others by their number."""
+    rows = "".join(f"{k},m{k},100,50,9\n" for k in range(1, 9))
+    table = read_machine_table(written(f"Rank,Name,Rmax [TFlop/s],Power (kW),GFlops/W\n{rows}"))
+    assert "rank 5 ('m5', 4.5 times) and 3 more." in table.notes[0]
+    assert (table.frame["efficiency_flop_per_j"] == 2e9).all()
+
+
+def test_a_real_row_that_is_off(shared_data):
+    """In November 2016 rank 344 lists 2,100 kW, but 0.67 GFlop/J and 0.5 PFlop/s make 750 kW."""
+    table = read_machine_table(shared_data("green500/green500_top_201611.csv"))
+    frame = table.frame.set_index("rank")
+    assert frame.loc[344, "efficiency_flop_per_j"] == pytest.approx(
+        frame.loc[344, "rmax_flops"] / 2.1e6
+    )
+    assert any("taken for rank 344 (" in note for note in table.notes)
 
 
 @pytest.mark.parametrize(
