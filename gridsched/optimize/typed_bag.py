@@ -1,0 +1,190 @@
+"""A bag of tasks by type on machines by type, as arrays: what the linear programmes look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST, SMALLEST
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Most tasks of one type, and most machines of one type: every count is then exact as a float.
+MOST_TASKS = 10**12
+MOST_MACHINES = 10**6
+
+
+@dataclass(frozen=True, eq=False)
+class TypedBag:
+    """Task types with their numbers of tasks, on machine types with their numbers of machines.
+
+    Attributes
+    ----------
+    etc : ndarray of float64, shape (task types, machine types)
+        Estimated time to compute a task [s]; infinite where a type cannot run.
+    apc : ndarray of float64, same shape
+        Average power consumption meanwhile [W]; not looked at where a type cannot run.
+    tasks : ndarray of int64, shape (task types,)
+        Tasks of each type.
+    machines : ndarray of int64, shape (machine types,)
+        Machines of each type; each executes one task at a time.
+    idle_w : ndarray of float64, shape (machine types,)
+        Power of a machine that executes nothing [W].
+
+    Notes
+    -----
+    Sizes follow the numbers of types; tasks and machines are counts only.
+    """
+
+    etc: Floats
+    apc: Floats
+    tasks: Integers
+    machines: Integers
+    idle_w: Floats
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """Pairs of a task type that has tasks and a machine type that has machines to run it."""
+        return np.isfinite(self.etc) & (self.tasks > 0)[:, None] & (self.machines > 0)
+
+    @cached_property
+    def runnable(self) -> Floats:
+        """`etc` where a type can run, else 0, so that 0 tasks take 0 s [s]."""
+        return np.where(np.isfinite(self.etc), self.etc, 0.0)
+
+    @cached_property
+    def extra_w(self) -> Floats:
+        """Power of a task above the idle power of its machine [W]; 0 where a type cannot run."""
+        return np.where(np.isfinite(self.etc), self.apc - self.idle_w, 0.0)
+
+    @property
+    def all_idle_w(self) -> float:
+        """Idle power of all machines together [W]."""
+        return float(self.machines @ self.idle_w)
+
+    def busy_s(self, x: ArrayLike) -> Floats:
+        """Return the machine-seconds of work on each machine type [s].
+
+        Parameters
+        ----------
+        x : array_like, shape (task types, machine types)
+            Tasks, or parts of tasks, of each type on each machine type.
+        """
+        total: Floats = (np.asarray(x) * self.runnable).sum(axis=0)
+        return total
+
+    def finish_s(self, x: ArrayLike) -> Floats:
+        """Return F_j, when machines of each type finish if they share `x` evenly [s] (eq. 2)."""
+        return self.busy_s(x) / np.maximum(self.machines, 1)
+
+    def above_idle_j(self, x: ArrayLike) -> float:
+        """Return the energy of the tasks `x` above their machines' idle power [J]."""
+        return float((np.asarray(x) * self.runnable * self.extra_w).sum())
+
+    def energy_j(self, x: ArrayLike, length_s: float) -> float:
+        """Return the energy of the tasks `x` if all machines are on for `length_s` [J] (eq. 4)."""
+        return self.above_idle_j(x) + self.all_idle_w * length_s
+
+
+def typed_bag(
+    etc: ArrayLike, apc: ArrayLike, tasks: ArrayLike, machines: ArrayLike,
+    idle_w: ArrayLike = 0.0,
+) -> TypedBag:  # fmt: skip
+    """Return a checked bag of tasks by type.
+
+    Parameters
+    ----------
+    etc : array_like, shape (task types, machine types)
+        Times [s]; infinite where a type cannot run.
+    apc : array_like, same shape
+        Powers [W].
+    tasks : array_like of int, shape (task types,)
+    machines : array_like of int, shape (machine types,)
+    idle_w : array_like, shape (machine types,) or ()
+        Idle power of one machine [W].
+
+    Raises
+    ------
+    InputError
+        If shapes differ, a number is out of its range, there are no tasks, or a type that has
+        tasks can run nowhere.
+
+    Examples
+    --------
+    >>> bag = typed_bag([[2, 4]], [[10, 2.5]], tasks=[12], machines=[1, 1])
+    >>> float(bag.finish_s([[8, 4]]).max()), bag.energy_j([[8, 4]], 16.0)
+    (16.0, 200.0)
+    """
+    times = np.array(etc, dtype=np.float64)
+    powers = np.array(apc, dtype=np.float64)
+    if times.ndim != 2 or times.shape != powers.shape:
+        raise InputError(
+            f"ETC has shape {times.shape} and APC {powers.shape}; both need one row for each task "
+            f"type and one column for each machine type."
+        )
+    _check_matrix("ETC", "s", times, np.isfinite(times) | np.isnan(times) | (times < 0), SMALLEST)
+    _check_matrix("APC", "W", powers, np.isfinite(times), 0.0)
+    bag = TypedBag(
+        times,
+        powers,
+        _counts("tasks", tasks, times.shape[0], MOST_TASKS),
+        _counts("machines", machines, times.shape[1], MOST_MACHINES),
+        np.array(np.broadcast_to(_floats("idle power", idle_w), times.shape[1])),
+    )
+    if not bag.tasks.any():
+        raise InputError("The bag has no tasks; give at least one task type a number of tasks.")
+    homeless = np.flatnonzero((bag.tasks > 0) & ~bag.usable.any(axis=1))
+    if len(homeless):
+        i = int(homeless[0])
+        raise InputError(
+            f"Task type {i} has {bag.tasks[i]} tasks and no machine that can run it; give it a "
+            f"finite time in ETC on a machine type that has machines."
+        )
+    return bag
+
+
+def _check_matrix(
+    name: str, unit: str, values: Floats, looked_at: NDArray[np.bool_], least: float
+) -> None:
+    """Refuse the first entry that is out of range."""
+    fine = (values >= least) & (values <= LARGEST)
+    wrong = np.argwhere(looked_at & ~fine)
+    if len(wrong):
+        i, j = (int(k) for k in wrong[0])
+        infinite = "; inf where a type cannot run" if name == "ETC" else ""
+        raise InputError(
+            f"{name} of task type {i} on machine type {j} is {values[i, j]:g} {unit}; it must lie "
+            f"between {least:g} and {LARGEST:g} {unit}{infinite}."
+        )
+
+
+def _floats(name: str, values: ArrayLike) -> Floats:
+    array = np.array(values, dtype=np.float64)
+    wrong = array[~((array >= 0) & (array <= LARGEST))]
+    if array.ndim > 1 or wrong.size:
+        found = f"{wrong.flat[0]:g}" if wrong.size else f"shape {array.shape}"
+        raise InputError(
+            f"The {name} must be one number, or one for each machine type, from 0 to {LARGEST:g}; "
+            f"found {found}."
+        )
+    return array
+
+
+def _counts(name: str, values: ArrayLike, length: int, most: int) -> Integers:
+    array: NDArray[Any] = np.asarray(values)
+    if array.shape != (length,):
+        raise InputError(f"The numbers of {name} have shape {array.shape}; ETC needs {length}.")
+    whole = np.asarray(array, dtype=np.float64)
+    wrong = np.flatnonzero(~((whole >= 0) & (whole <= most) & (whole == np.floor(whole))))
+    if len(wrong):
+        k = int(wrong[0])
+        raise InputError(
+            f"Type {k} has {whole[k]:g} {name}; the number must be whole, from 0 to {most:,}."
+        )
+    return array.astype(np.int64)
