@@ -10,10 +10,11 @@ import numpy as np
 from gridsched.engine import Controller
 from gridsched.errors import InputError
 from gridsched.model.seeds import random_stream
-from gridsched.sim.actors import ActorSession
+from gridsched.sim.lead import LeadSession
 from gridsched.sim.maestro import MaestroSession
 from gridsched.sim.network import NetworkSession
 from gridsched.sim.request import Records, SimulationRequest
+from gridsched.sim.session import Session
 from gridsched.sim.work import Work
 from gridsched.sim.world import World
 
@@ -21,29 +22,32 @@ from gridsched.sim.world import World
 SIMGRID_PRECISION_S = 1e-9
 
 
-def takes_maestro_way(request: SimulationRequest) -> bool:
-    """Whether the run needs no actors.
+def choose_way(request: SimulationRequest) -> str:
+    """Choose how to run: ``"network"``, ``"lead"`` or ``"maestro"``.
 
-    Messages, deployment files, cancellation, switched hosts and SimGrid's tracing (whose file is
-    complete only if the simulation ends by itself) need them; ``way`` can ask for them.
+    Messages need worker actors. Cancellation, switched hosts, deployment files and SimGrid's
+    tracing (whose file is complete only if the simulation ends by itself) need a leading actor;
+    ``request.way`` can ask for it. The rest runs in the maestro.
 
     Raises
     ------
     InputError
-        If `request.way` is ``"maestro"`` although they are needed.
+        If `request.way` is ``"maestro"`` although actors are needed.
     """
     traits = request.scheduler.traits
-    needs_actors = (
-        request.uses_network or request.deployment_file is not None or request.hosts_off
+    needs_lead = (
+        request.deployment_file is not None or bool(request.hosts_off)
         or traits.replicates or traits.may_cancel or traits.powers_hosts
         or any(item.startswith("tracing") for item in request.cfg)
     )  # fmt: skip
-    if needs_actors and request.way == "maestro":
+    if request.way == "maestro" and (needs_lead or request.uses_network):
         raise InputError(
             "way='maestro' has no messages, deployment, cancellation, switched hosts or tracing, "
             "which this scenario needs; use way='auto'."
         )
-    return request.way != "actors" and not needs_actors
+    if request.uses_network:
+        return "network"
+    return "lead" if needs_lead or request.way == "actors" else "maestro"
 
 
 def check_precision(request: SimulationRequest) -> None:
@@ -74,7 +78,7 @@ def simulate(request: SimulationRequest) -> Records:
     """
     began = time.perf_counter()
     check_precision(request)
-    in_maestro = takes_maestro_way(request)
+    way = choose_way(request)
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
     controller = Controller(
         request.system,
@@ -94,19 +98,16 @@ def simulate(request: SimulationRequest) -> Records:
         meters_links=request.uses_network,
     )
     work = Work(request.system, request.tasks, request.run_times)
-    links_j = None
     if controller.done:
-        plugin_j, links_j = world.metered_energy(), world.metered_link_energy()
-        horizon = 0.0
-    elif in_maestro:
-        session = MaestroSession(world, controller, work)
-        session.run()
-        plugin_j, horizon = session.energy_j, None
+        plugin_j, links_j, horizon = world.metered_energy(), world.metered_link_energy(), 0.0
     else:
-        if request.uses_network:
+        session: Session
+        if way == "network":
             session = NetworkSession(world, controller, work, request.tasks)
+        elif way == "lead":
+            session = LeadSession(world, controller, work)
         else:
-            session = ActorSession(world, controller, work)
+            session = MaestroSession(world, controller, work)
         session.run(request.deployment_file)
         plugin_j, links_j, horizon = session.energy_j, session.links_j, None
     trace = controller.trace(horizon, as_estimated=request.run_times is None)

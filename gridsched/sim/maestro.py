@@ -7,13 +7,14 @@ cancelled and does not survive its host, so runs that cancel or switch hosts use
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
-from gridsched.engine import Calendar, Controller, Execution, Stop, TurnOff, TurnOn
-from gridsched.errors import SimulationError
+from gridsched.engine import Calendar, Controller, Execution
+from gridsched.engine.calendar import instant_width
 from gridsched.sim.session import Session
 from gridsched.sim.work import Work
-from gridsched.sim.world import World
+from gridsched.sim.world import World, check_clocks
 
 
 class _Ended(Exception):
@@ -33,29 +34,49 @@ class _Core:
 class MaestroSession(Session):
     """A run on ExecTasks.
 
+    The calendar says which executions make up the next instant; the session waits until SimGrid
+    has reported all of them, compares the clocks, and only then lets the controller decide.
+
     Parameters
     ----------
     world : World
     controller : Controller
     work : Work
-        How many flops each execution is.
     """
 
     def __init__(self, world: World, controller: Controller, work: Work) -> None:
-        super().__init__(controller, Calendar(work.run_times))
-        self.world = world
-        self.energy_j: dict[str, float] = {}
-        self._flops = work.flops
+        super().__init__(world, controller, work)
+        self._calendar = Calendar(work.run_times)
+        self._time = 0.0
+        self._finished: list[Execution] = []
+        self._n_awaited = 0
+        self._is_deciding = False
         # plain assignment to Task.amount raises in SimGrid 4.1: its setter is bound wrongly
         self._set_amount = world.simgrid.Task.__dict__["amount"].fset
-        self._pstate = list(controller.pstates)
         self._free: list[list[_Core]] = [
             [self._make_core(h, c) for c in range(host.cores)]
             for h, host in enumerate(world.platform.hosts)
         ]
         self._cores = [core for cores in self._free for core in cores]  # keeps them alive
+        self._alarms: set[float] = set()
         self._idle_alarms: list[Any] = []
         self._all_alarms: list[Any] = []
+
+    def run(self, deployment_file: Path | None = None) -> None:
+        """Simulate to the end.
+
+        Raises
+        ------
+        SimulationError
+            If SimGrid stops before all is done.
+        """
+        try:
+            self._look_ahead()
+            self._proceed()
+            self.world.engine.run()
+        except _Ended:
+            return
+        raise self.stuck()
 
     def _make_core(self, host: int, core: int) -> _Core:
         task = self.world.simgrid.ExecTask.init(f"{host}/{core}", 1.0, self.world.hosts[host])
@@ -63,34 +84,66 @@ class MaestroSession(Session):
         task.on_this_completion_cb(functools.partial(self._completed, made))
         return made
 
+    # ------------------------------------------------------------------ told by SimGrid
+
     def _completed(self, core: _Core, _task: Any) -> None:
+        """The execution on a core has ended."""
         execution = core.execution
+        assert execution is not None
         core.execution = None
         self._free[execution.host].append(core)
-        self.report(execution)
+        execution.is_reported = True
+        if execution.is_awaited:
+            self._n_awaited -= 1
+            if not self._n_awaited and not self._is_deciding:
+                self._proceed()
 
-    # ------------------------------------------------------------------ Session
+    def _rung(self, alarm: Any, _task: Any) -> None:
+        """A time the controller asked for has come."""
+        self._idle_alarms.append(alarm)
+        if not self._n_awaited and not self._is_deciding:
+            self._proceed()
 
-    def clock(self) -> float:
-        """Return SimGrid's clock [s]."""
-        return self.world.engine.clock
+    # ------------------------------------------------------------------ deciding
 
-    def start(self, execution: Execution) -> None:
+    def _look_ahead(self) -> None:
+        """Find the next instant, and see to it that SimGrid wakes us for it."""
+        timer = self.controller.next_timer
+        self._time, self._finished = self._calendar.next_instant(timer)
+        for execution in self._finished:
+            if not execution.is_reported:
+                execution.is_awaited = True
+                self._n_awaited += 1
+        if timer <= self._time and timer not in self._alarms and timer > self.world.clock():
+            self._alarms.add(timer)
+            self._set_alarm(timer)
+
+    def _proceed(self) -> None:
+        """Let the controller decide for every instant that SimGrid has fully reached."""
+        self._is_deciding = True
+        while not self._n_awaited:
+            clock, time = self.world.clock(), self._time
+            if not clock >= time - instant_width(time):  # true for an infinite time, too
+                break
+            check_clocks(clock, time)
+            for command in self.controller.step(time, self._finished):
+                self._start(command)
+            if self.controller.done:
+                self.energy_j = self.world.metered_energy()
+                raise _Ended
+            self._look_ahead()
+        self._is_deciding = False
+
+    def _start(self, execution: Execution) -> None:
         """Fire the ExecTask of a free core."""
-        host = execution.host
-        if self._pstate[host] != execution.pstate:
-            self._pstate[host] = execution.pstate
-            self.world.hosts[host].pstate = execution.pstate
-        core = self._free[host].pop()
+        self._calendar.start(execution)
+        self.set_pstate(execution)
+        core = self._free[execution.host].pop()
         core.execution = execution
         self._set_amount(core.task, self._flops(execution), "instance_0")
         core.task.enqueue_firings(1)
 
-    def carry_out(self, command: Stop | TurnOff | TurnOn) -> None:
-        """Refuse: the actor way is chosen for policies that do this."""
-        raise SimulationError(f"{command!r} needs the actor way of running.")
-
-    def set_alarm(self, time: float) -> None:
+    def _set_alarm(self, time: float) -> None:
         """Let an ExecTask on the clock host (1 flop/s) run until `time` [s]."""
         if self._idle_alarms:
             alarm = self._idle_alarms.pop()
@@ -100,32 +153,5 @@ class MaestroSession(Session):
             )
             alarm.on_this_completion_cb(functools.partial(self._rung, alarm))
             self._all_alarms.append(alarm)
-        self._set_amount(alarm, time - self.clock(), "instance_0")
+        self._set_amount(alarm, time - self.world.clock(), "instance_0")
         alarm.enqueue_firings(1)
-
-    def _rung(self, alarm: Any, _task: Any) -> None:
-        self._idle_alarms.append(alarm)
-        self.alarm()
-
-    def end(self) -> None:
-        """Meter the hosts and leave the simulation, alarms that are still set or not."""
-        self.energy_j = self.world.metered_energy()
-        raise _Ended
-
-    def run(self) -> None:
-        """Simulate to the end.
-
-        Raises
-        ------
-        SimulationError
-            If SimGrid stops before all is done.
-        """
-        try:
-            self.begin()
-            self.world.engine.run()
-        except _Ended:
-            return
-        raise SimulationError(
-            f"SimGrid stopped at t = {self.clock():g} s although "
-            f"{self.controller.open_tasks} tasks are not done."
-        )

@@ -6,18 +6,53 @@ without bytes is handed over without a network activity.
 
 from __future__ import annotations
 
+from collections import deque
+from pathlib import Path
 from typing import Any
 
 from gridsched.engine import Controller, Execution, Stop, TurnOff, TurnOn
 from gridsched.engine.calendar import instant_width
 from gridsched.errors import IncompleteRun, InputError, SimulationError
 from gridsched.model.tasks import Tasks
-from gridsched.sim.crew import Crew, Worker
+from gridsched.sim.session import ActorSession
 from gridsched.sim.work import Work
 from gridsched.sim.world import World
 
 
-class NetworkSession(Crew):
+class Worker:
+    """One core: its actor takes executions one after the other.
+
+    Attributes
+    ----------
+    host, core : int
+    box : Mailbox
+        Where its tasks arrive.
+    is_deployed : bool
+        It has an actor.
+    execution : Execution or None
+        What the actor executes so that it can be cancelled.
+    activity : Exec or None
+        SimGrid's activity for it.
+    inbox : deque of Execution
+        What was handed over or is under way; a unit of `wake` for each.
+    """
+
+    def __init__(self, host: int, core: int, simgrid: Any) -> None:
+        self.host = host
+        self.core = core
+        self.box = simgrid.Mailbox.by_name(f"gridsched-{host}-{core}")
+        self.renew(simgrid)
+
+    def renew(self, simgrid: Any) -> None:
+        """Forget everything: the actor has gone, or never was."""
+        self.is_deployed = False
+        self.wake = simgrid.Semaphore(0)
+        self.execution: Execution | None = None
+        self.activity: Any = None
+        self.inbox: deque[Execution] = deque()
+
+
+class NetworkSession(ActorSession):
     """A run with messages.
 
     Parameters
@@ -37,20 +72,43 @@ class NetworkSession(Crew):
         # plugin then asks a message without sender for its links, and the process dies.
         self._only_mail = bool(len(tasks)) and tasks.input_bytes.all() and not world.meters_links
         self._cancels = controller.scheduler.traits.replicates
+        self._workers = [
+            [Worker(h, c, self._simgrid) for c in range(host.cores)]
+            for h, host in enumerate(world.platform.hosts)
+        ]
+        self._free = [list(reversed(workers)) for workers in self._workers]
         self._results: list[Execution] = []
         self._news = self._simgrid.Semaphore(0)
         self._alarms: set[float] = set()
+        #: the worker of each execution whose result the master does not have
         self._worker_of: dict[Execution, Worker] = {}
         self._ended: dict[Execution, float] = {}
         self._master_box = self._simgrid.Mailbox.by_name("gridsched-master")
-        self._boxes = [
-            [self._simgrid.Mailbox.by_name(f"gridsched-{w.host}-{w.core}") for w in workers]
-            for workers in self._workers
-        ]
+
+    def deploy(self, deployment_file: Path | None) -> None:
+        """Make the actors that a deployment file names, or the master alone."""
+        if deployment_file is None:
+            master = self.world.platform.master
+            assert master is not None  # `network="platform"` is refused without
+            self.add_actor(self.world.host_named[master.name], "master", self._lead)
+            return
+        for workers, is_on in zip(self._workers, self.controller.is_on, strict=True):
+            workers[0].is_deployed = is_on
+        self.load_deployment(deployment_file, master=self._master, worker=self._worker)
+
+    def _master(self, *_arguments: str) -> None:
+        """The actor function ``master``."""
+        self.guarded(self._lead)
+
+    def _worker(self, *_arguments: str) -> None:
+        """The actor function ``worker``: the first core of the host it runs on."""
+        name = self._simgrid.this_actor.get_host().name
+        host = next(h for h, host in enumerate(self.world.platform.hosts) if host.name == name)
+        self.guarded(self._serve, self._workers[host][0])
 
     # ------------------------------------------------------------------ the master's host
 
-    def lead(self) -> None:
+    def _lead(self) -> None:
         """The master: decide at time 0, then whenever there is news.
 
         As the receiver of its mailbox it need not call `get`: results cross the network when they
@@ -66,7 +124,7 @@ class NetworkSession(Crew):
                 self._decide()
 
     def _timer_is_due(self) -> bool:
-        now = self.world.engine.clock
+        now = self.world.clock()
         return self.controller.next_timer <= now + instant_width(now)
 
     def _decide(self) -> None:
@@ -74,7 +132,9 @@ class NetworkSession(Crew):
         while True:
             finished = [e for e in self._results if e.outcome < 0]
             self._results = []
-            now = self.world.engine.clock
+            for execution in finished:
+                del self._worker_of[execution]
+            now = self.world.clock()
             if self._timer_is_due():
                 now = max(now, self.controller.next_timer)
             for command in self.controller.step(now, finished):
@@ -87,43 +147,56 @@ class NetworkSession(Crew):
         timer = self.controller.next_timer
         if timer < float("inf") and timer not in self._alarms:
             self._alarms.add(timer)
-            self.call_at(timer, self._news.release, self._lead_on)
+            self.add_actor(self._lead_on, "alarm", self._ring, timer)
+
+    def _ring(self, time: float) -> None:
+        """An actor that wakes the master at `time` [s]."""
+        self._simgrid.this_actor.sleep_until(time)
+        self._news.release()
 
     def _carry_out(self, command: Execution | Stop | TurnOff | TurnOn) -> None:
-        if command.__class__ is Execution:
+        if isinstance(command, Execution):
             self._send(command)
         elif isinstance(command, Stop):
             self._stop(command.execution)
         else:
-            self._check_switch(command)
-            self.switch(command)
-            self.switch_hosts()  # at once: no message can be sent to a host that is off
+            if isinstance(command, TurnOff):
+                self._check_switch(command)
+                for worker in self._workers[command.host]:
+                    worker.renew(self._simgrid)
+            self.switch(command)  # at once: no message can be sent to a host that is off
 
-    def _check_switch(self, command: TurnOff | TurnOn) -> None:
+    def _check_switch(self, command: TurnOff) -> None:
         name = self._lead_on.name
-        if isinstance(command, TurnOff) and self.world.hosts[command.host].name == name:
+        if self.world.hosts[command.host].name == name:
             raise InputError(
                 f"{self.controller.scheduler!r} switches off host {name!r}, on which the master "
                 "runs; give the master a host without a worker in the deployment file."
             )
 
     def _send(self, execution: Execution) -> None:
-        """Send the task to a free worker of its host."""
+        """Send the task to a free worker of its host; the worker is made when first needed."""
         self.set_pstate(execution)
         worker = self._free[execution.host].pop()
-        if self._cancels:
-            self._worker_of[execution] = worker
+        self._worker_of[execution] = worker
+        if not worker.is_deployed:
+            self._make_actor(worker)
         size = self._input_bytes[execution.task]
         if size:
-            box = self._boxes[worker.host][worker.core]
-            box.put_init(execution, int(size)).detach()
+            worker.box.put_init(execution, int(size)).detach()
         if not self._only_mail:
             worker.inbox.append(execution)
             worker.wake.release()
 
+    def _make_actor(self, worker: Worker) -> None:
+        host = self.world.hosts[worker.host]
+        actor = self.add_actor(host, f"worker {host.name}", self._serve, worker)
+        worker.box.set_receiver(actor)  # before the first message leaves
+        worker.is_deployed = True
+
     def _stop(self, execution: Execution) -> None:
         """Cancel a copy wherever it is: under way, executing, or its result under way."""
-        worker = self._worker_of[execution]
+        worker = self._worker_of.pop(execution)
         if execution in self._ended:
             execution.end = self._ended[execution]
         elif worker.execution is execution:
@@ -136,11 +209,10 @@ class NetworkSession(Crew):
 
     # ------------------------------------------------------------------ the workers' hosts
 
-    def serve(self, worker: Worker) -> None:
+    def _serve(self, worker: Worker) -> None:
         """Receive a task, execute it, send the result."""
-        box = self._boxes[worker.host][worker.core]
+        box, clock, master_box = worker.box, self.world.clock, self._master_box
         box.set_receiver(self._simgrid.Actor.self())
-        engine, master_box = self.world.engine, self._master_box
         while not self._is_over:
             if self._only_mail:
                 execution = box.get()
@@ -151,11 +223,12 @@ class NetworkSession(Crew):
                     execution = box.get()
             if execution.outcome >= 0:  # cancelled on its way
                 continue
-            execution.start = engine.clock
-            self._run(worker, execution)
+            flops = self._flops(execution)
+            execution.start = clock()
+            self._execute(worker, execution, flops)
             if execution.outcome >= 0:
                 continue
-            execution.end = engine.clock
+            execution.end = clock()
             self._free[worker.host].append(worker)
             size = self._output_bytes[execution.task]
             if size:
@@ -165,20 +238,26 @@ class NetworkSession(Crew):
             self._results.append(execution)
             self._news.release()
 
-    def _run(self, worker: Worker, execution: Execution) -> None:
+    def _execute(self, worker: Worker, execution: Execution, flops: float) -> None:
+        """Execute, where the policy cancels so that it can be ended."""
         if not self._cancels:
-            self._simgrid.this_actor.execute(self._flops(execution))
+            self._simgrid.this_actor.execute(flops)
             return
         worker.execution = execution
-        self.execute(worker, execution)
+        worker.activity = self._simgrid.this_actor.exec_async(flops)
+        try:
+            worker.activity.wait()
+        except self._simgrid.CancelException:
+            if execution.outcome < 0:  # nobody asked for it
+                raise
+        worker.activity = None
         worker.execution = None if worker.execution is execution else worker.execution
 
     def stuck(self) -> Exception:
         """Return the error for a simulation that stopped early."""
-        now = self.world.engine.clock
-        if any(self.controller.ledger.running):
+        if self._worker_of:
             return SimulationError(
-                f"SimGrid stopped at t = {now:g} s with tasks or results under way; does every "
-                "worker's host have a route to the master's?"
+                f"SimGrid stopped at t = {self.world.clock():g} s with tasks or results under "
+                "way; does every worker's host have a route to the master's?"
             )
         return IncompleteRun(self.controller.what_is_left())

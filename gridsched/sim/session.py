@@ -1,118 +1,127 @@
-"""Controller and calendar beside SimGrid's clock, for runs without a network.
-
-The calendar says which executions make up the next instant; the session waits until SimGrid has
-reported all of them, compares the clocks, and only then lets the controller decide.
-"""
+"""What every way of running on SimGrid needs, and what those with actors share."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NoReturn
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from gridsched.engine import Calendar, Controller, Execution, Stop, TurnOff, TurnOn
-from gridsched.engine.calendar import instant_width
+from gridsched.engine import Controller, Execution, TurnOff, TurnOn
 from gridsched.errors import SimulationError
+from gridsched.sim.work import Work
+from gridsched.sim.world import World
 
 
 class Session(ABC):
-    """One run in step with SimGrid; subclasses carry out the commands.
+    """One run of a controller on SimGrid.
 
     Parameters
     ----------
+    world : World
     controller : Controller
-    calendar : Calendar
+    work : Work
+        How many flops each execution is.
+
+    Attributes
+    ----------
+    energy_j : dict of str to float
+        Joules of each host by SimGrid's plugin, once the run is over.
+    links_j : dict of str to float, or None
+        Joules of each metered link.
     """
 
-    def __init__(self, controller: Controller, calendar: Calendar) -> None:
+    def __init__(self, world: World, controller: Controller, work: Work) -> None:
+        self.world = world
         self.controller = controller
-        self._calendar = calendar
-        self._time = 0.0
-        self._finished: list[Execution] = []
-        self._n_awaited = 0
-        self._alarms: set[float] = set()
-        self._is_deciding = False
+        self.energy_j: dict[str, float] = {}
+        self.links_j: dict[str, float] | None = None
+        self._flops = work.flops
+        self._pstate = list(controller.pstates)
 
     @abstractmethod
-    def clock(self) -> float:
-        """Return SimGrid's clock [s]."""
+    def run(self, deployment_file: Path | None = None) -> None:
+        """Simulate to the end.
 
-    @abstractmethod
-    def start(self, execution: Execution) -> None:
-        """Start an execution now."""
+        Raises
+        ------
+        GridschedError
+            What the controller or SimGrid objects to.
+        """
 
-    @abstractmethod
-    def carry_out(self, command: Stop | TurnOff | TurnOn) -> None:
-        """Stop an execution or switch a host now."""
+    def set_pstate(self, execution: Execution) -> None:
+        """Bring the host of an execution into its P-state."""
+        host = execution.host
+        if self._pstate[host] != execution.pstate:
+            self._pstate[host] = execution.pstate
+            self.world.hosts[host].pstate = execution.pstate
 
-    def pass_done(self) -> None:  # noqa: B027 - most drivers have nothing left to do
-        """All decisions of the present time are taken and carried out."""
-
-    @abstractmethod
-    def set_alarm(self, time: float) -> None:
-        """Have `alarm` called at `time` [s]."""
-
-    @abstractmethod
-    def end(self) -> None:
-        """Everything is done: meter the hosts and stop the simulation."""
-
-    # ------------------------------------------------------------------ told by SimGrid
-
-    def begin(self) -> None:
-        """Look at time 0; call it when the simulation starts."""
-        self._look_ahead()
-        self._proceed()
-
-    def report(self, execution: Execution) -> None:
-        """SimGrid says that the execution has ended."""
-        execution.is_reported = True
-        if execution.is_awaited:
-            self._n_awaited -= 1
-            if not self._n_awaited and not self._is_deciding:
-                self._proceed()
-
-    def alarm(self) -> None:
-        """A time the controller asked for has come."""
-        if not self._n_awaited and not self._is_deciding:
-            self._proceed()
-
-    # ------------------------------------------------------------------ deciding
-
-    def _look_ahead(self) -> None:
-        """Find the next instant, and see to it that SimGrid wakes us for it."""
-        timer = self.controller.next_timer
-        self._time, self._finished = self._calendar.next_instant(timer)
-        for execution in self._finished:
-            if not execution.is_reported:
-                execution.is_awaited = True
-                self._n_awaited += 1
-        if timer <= self._time and timer not in self._alarms and timer > self.clock():
-            self._alarms.add(timer)
-            self.set_alarm(timer)
-
-    def _proceed(self) -> None:
-        """Let the controller decide for every instant that SimGrid has fully reached."""
-        self._is_deciding = True
-        while not self._n_awaited:
-            clock, time = self.clock(), self._time
-            if not clock >= time - instant_width(time):  # true for an infinite time, too
-                break
-            if abs(clock - time) > 1e-9 * max(1.0, time):
-                self._clocks_differ(clock, time)
-            for command in self.controller.step(time, self._finished):
-                if command.__class__ is Execution:
-                    self._calendar.start(command)
-                    self.start(command)
-                else:
-                    self.carry_out(command)
-            if self.controller.done:
-                self.end()
-                return
-            self._look_ahead()
-        self._is_deciding = False
-        self.pass_done()
-
-    def _clocks_differ(self, clock: float, time: float) -> NoReturn:
-        raise SimulationError(
-            f"SimGrid's clock says {clock!r} s where the model says {time!r} s; they may differ "
-            "by 1e-9 relative. Is another load on the hosts, or a speed profile?"
+    def stuck(self) -> Exception:
+        """Return the error for a simulation that stopped early."""
+        return SimulationError(
+            f"SimGrid stopped at t = {self.world.clock():g} s although "
+            f"{self.controller.open_tasks} tasks are not done."
         )
+
+
+class ActorSession(Session):
+    """A run that an actor leads."""
+
+    def __init__(self, world: World, controller: Controller, work: Work) -> None:
+        super().__init__(world, controller, work)
+        self._simgrid = world.simgrid
+        self._is_over = False
+        self._error: BaseException | None = None
+
+    @abstractmethod
+    def deploy(self, deployment_file: Path | None) -> None:
+        """Make the actors that are there from the start."""
+
+    def run(self, deployment_file: Path | None = None) -> None:
+        """Simulate to the end; raise what an actor raised."""
+        self.deploy(deployment_file)
+        self.world.engine.run()
+        if self._error is not None:
+            raise self._error
+        if not self._is_over:
+            raise self.stuck()
+
+    def load_deployment(self, path: Path, **functions: Callable[..., None]) -> None:
+        """Let SimGrid make the actors that a deployment file names."""
+        for name, function in functions.items():
+            self.world.engine.register_actor(name, function)
+        self.world.engine.load_deployment(str(path))
+
+    def add_actor(
+        self, host: Any, name: str, function: Callable[..., None], *arguments: Any
+    ) -> Any:
+        """Return a new actor on `host` that calls `function`."""
+        return self.world.add_actor(host, name, self.guarded, function, *arguments)
+
+    def guarded(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a function in an actor; keep what it raises, because it would abort the process."""
+        simgrid = self._simgrid
+        try:
+            function(*arguments)
+        except (simgrid.ActorKilled, simgrid.HostFailureException):
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised again after the simulation
+            self._error = self._error or error
+            self._is_over = True
+            simgrid.Actor.kill_all()
+
+    def switch(self, command: TurnOff | TurnOn) -> None:
+        """Switch a host, in an actor that lives on another."""
+        host = self.world.hosts[command.host]
+        if isinstance(command, TurnOff):
+            host.turn_off()
+        else:
+            host.turn_on()
+            host.pstate = self._pstate[command.host]
+
+    def finish(self) -> None:
+        """Meter hosts and links, and end all other actors."""
+        self._is_over = True
+        self.energy_j = self.world.metered_energy()
+        self.links_j = self.world.metered_link_energy()
+        self._simgrid.Actor.kill_all()

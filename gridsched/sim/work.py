@@ -20,6 +20,11 @@ class Work:
     tasks : Tasks
     run_times : RunTimes, optional
         True durations; default the estimates.
+
+    Attributes
+    ----------
+    flops : callable
+        ``flops(execution)`` as the controller has just made it.
     """
 
     def __init__(
@@ -29,11 +34,16 @@ class Work:
         run_times: RunTimes | None = None,
     ) -> None:
         self.run_times = run_times
-        if run_times is None and isinstance(system.estimates, FlopsEstimates):
+        speed: list[list[float]] = system.platform.speed.tolist()
+        if run_times is not None:
+            self.flops: Callable[[Execution], float] = lambda execution: (
+                run_times.run_time(execution.task, execution.host, execution.pstate)
+                * speed[execution.host][execution.pstate]
+            )
+        elif isinstance(system.estimates, FlopsEstimates):
             flops: list[float] = tasks.flops.tolist()
-            self.flops: Callable[[Execution], float] = lambda execution: flops[execution.task]
+            self.flops = lambda execution: flops[execution.task]
         else:
-            speed: list[list[float]] = system.platform.speed.tolist()
             self.flops = lambda execution: (
                 (execution.end - execution.start) * speed[execution.host][execution.pstate]
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,15 @@ def refusal(where: str) -> str:
 def first_line(text: str) -> str:
     """Return the first line of what SimGrid says, which may be followed by all legal values."""
     return next(iter(text.strip().splitlines()), "").rstrip(".")
+
+
+def check_clocks(clock: float, time: float) -> None:
+    """Raise `SimulationError` if SimGrid's clock is not at the model's instant `time` [s]."""
+    if abs(clock - time) > 1e-9 * max(1.0, time):
+        raise SimulationError(
+            f"SimGrid's clock says {clock!r} s where the model says {time!r} s; they may differ "
+            "by 1e-9 relative. Is another load on the hosts, or a speed profile?"
+        )
 
 
 class World:
@@ -96,7 +105,7 @@ class World:
             self.hosts[k].turn_off()
             changed.append(self.hosts[k])
         if changed:
-            self.clock_host.add_actor("P-states", _set_again, changed)
+            self.add_actor(self.clock_host, "P-states", _set_again, changed)
         sys.stderr.write(f"{IS_SET_UP}\n")
         sys.stderr.flush()
 
@@ -105,6 +114,14 @@ class World:
         host.set_property("wattage_per_state", "0:0")
         host.seal()
         return host
+
+    def add_actor(
+        self, host: Any, name: str, function: Callable[..., None], *arguments: Any
+    ) -> Any:
+        """Return a new actor on `host`; SimGrid 4.0 asks the engine for it, 4.1 the host."""
+        if hasattr(host, "add_actor"):
+            return host.add_actor(name, function, *arguments)
+        return self.engine.add_actor(name, host, function, *arguments)
 
     def clock(self) -> float:
         """Return the simulated time [s]."""

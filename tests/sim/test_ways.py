@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from sim_cases import deciding, ex_a, on_simgrid
+from sim_cases import acting, deciding, ex_a, on_simgrid
 from star import write_star
 
 from gridsched.errors import InputError
@@ -180,6 +181,30 @@ def test_the_maestro_way_is_refused_where_it_cannot_serve():
         on_simgrid(ex_a(), SIZES, "wqr", way="maestro")
     with pytest.raises(InputError, match="use way='auto'"):
         on_simgrid(ex_a(), SIZES, "wq", way="maestro", hosts_off=("h1",))
+
+
+@pytest.mark.parametrize(("scheduler", "n_tasks"), [("wqr", 12), ("lecsa", 400)])
+def test_many_cores_need_no_threads(scheduler, n_tasks):
+    """256 hosts of 128 cores: one actor leads, where a thread for each core could not be made."""
+    hosts = [
+        Host(f"h{k}", (PState(100.0 + k, 5.0, 9.0, 30.0),), cores=128, off_w=1.0)
+        for k in range(256)
+    ]
+    sizes = [1000.0 + 7.0 * (k % 41) for k in range(n_tasks)]
+    check_all_ways(Platform(tuple(hosts)), sizes, scheduler, ways=("auto",))
+
+
+def test_only_the_leading_actor_has_a_thread():
+    """Four hosts of two cores compute; the process has two threads, its own and the lead."""
+
+    def look(state):
+        status = Path("/proc/self/status").read_text()
+        n_threads = int(status.split("Threads:")[1].split()[0])
+        if n_threads > 2:
+            raise ValueError(f"{n_threads} threads")
+
+    trace = on_simgrid(grid(cores=2), SIZES, acting(look, replicates=True)).trace
+    assert len(trace.executions) == len(SIZES)
 
 
 def test_an_unknown_host_cannot_be_off():

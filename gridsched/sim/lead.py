@@ -1,0 +1,86 @@
+"""One actor leads: it starts executions on all hosts and waits for the one that ends next.
+
+The way wherever something is cancelled or switched and no message is sent. The calendar knows
+which execution ends next, so the actor waits for that one alone, with no worker actor on any core
+(each would be a thread). It lives on the clock host, so that it can switch all others.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from gridsched.engine import Calendar, Controller, Execution, Stop
+from gridsched.engine.calendar import instant_width
+from gridsched.errors import IncompleteRun, SimulationError
+from gridsched.sim.session import ActorSession
+from gridsched.sim.work import Work
+from gridsched.sim.world import World, check_clocks
+
+
+class LeadSession(ActorSession):
+    """A run on executions that one actor starts, awaits and cancels.
+
+    Parameters
+    ----------
+    world : World
+    controller : Controller
+    work : Work
+    """
+
+    def __init__(self, world: World, controller: Controller, work: Work) -> None:
+        super().__init__(world, controller, work)
+        self._calendar = Calendar(work.run_times)
+        #: SimGrid's activity of each running execution
+        self._activities: dict[Execution, Any] = {}
+
+    def deploy(self, deployment_file: Path | None) -> None:
+        """Make the leading actor; where no message is sent, a deployment's actors have no part."""
+        if deployment_file is not None:
+            self.load_deployment(deployment_file, master=_take_no_part, worker=_take_no_part)
+        self.add_actor(self.world.clock_host, "lead", self._lead)
+
+    def _lead(self) -> None:
+        """Step the controller at each instant, once SimGrid has ended all that ends in it."""
+        controller, calendar = self.controller, self._calendar
+        while not controller.done:
+            time, finished = calendar.next_instant(controller.next_timer)
+            if time == inf:
+                raise IncompleteRun(controller.what_is_left())
+            self._wait(time, finished)
+            for command in controller.step(time, finished):
+                if isinstance(command, Execution):
+                    self._start(command)
+                elif isinstance(command, Stop):
+                    self._activities.pop(command.execution).cancel()
+                else:
+                    self.switch(command)
+        self.finish()
+
+    def _wait(self, time: float, finished: list[Execution]) -> None:
+        """Wait until SimGrid has reached an instant [s] and ended what ends in it."""
+        for execution in finished:
+            try:
+                self._activities.pop(execution).wait()
+            except self._simgrid.HostFailureException:
+                host = self.world.platform.hosts[execution.host].name
+                raise SimulationError(
+                    f"Host {host!r} failed at t = {self.world.clock():g} s while a task ran on it, "
+                    "although nobody switched it off. Has it a state profile?"
+                ) from None
+        if self.world.clock() < time - instant_width(time):
+            self._simgrid.this_actor.sleep_until(time)
+        check_clocks(self.world.clock(), time)
+
+    def _start(self, execution: Execution) -> None:
+        """Start an execution on its host."""
+        self._calendar.start(execution)
+        self.set_pstate(execution)
+        activity = self._simgrid.this_actor.exec_init(self._flops(execution))
+        activity.host = self.world.hosts[execution.host]
+        self._activities[execution] = activity.start()
+
+
+def _take_no_part(*_arguments: str) -> None:
+    """Be an actor of a deployment file in a run without messages."""
