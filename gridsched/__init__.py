@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from gridsched.campaign.store import Store
+    from gridsched.metrics import Metric, RunFacts, register_metric
     from gridsched.model.platform import Cluster, Host, Platform, PState
     from gridsched.model.system import System
     from gridsched.model.tasks import Tasks, make_tasks
@@ -35,6 +36,7 @@ _HOME = {
     "spec.run": ("RunResult", "energy_check", "run"),
     "spec.scenario": ("Scenario",),
     "campaign.store": ("Store",),
+    "metrics": ("Metric", "RunFacts", "register_metric"),
     "spec.study": ("Study",),
     "model.platform": ("Cluster", "Host", "PState", "Platform"),
     "model.system": ("System",),
@@ -57,11 +59,13 @@ __all__ = [
     "Cluster",
     "Drop",
     "Host",
+    "Metric",
     "PState",
     "Plan",
     "Platform",
     "PowerOff",
     "PowerOn",
+    "RunFacts",
     "RunResult",
     "Scenario",
     "Scheduler",
@@ -78,6 +82,7 @@ __all__ = [
     "read_platform",
     "read_workload",
     "register",
+    "register_metric",
     "run",
 ]
 

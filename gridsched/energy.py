@@ -16,7 +16,9 @@ off      what it draws while switched off
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -310,3 +312,42 @@ def grid_energy_between(trace: Trace, edges: Floats) -> Floats:
     timeline = host_timeline(trace)
     joules = timeline_watts(trace, timeline)[0] * timeline.duration_s
     return spread_evenly(timeline.time, timeline.end, joules, edges)
+
+
+def compare_energy(
+    trace: Trace, plugin_j: Mapping[str, float], energy: HostEnergy | None = None
+) -> list[dict[str, Any]]:
+    """Compare the plugin's joules, by host name, with the model's of a trace, host by host.
+
+    Parameters
+    ----------
+    trace : Trace
+    plugin_j : mapping
+        Energy of each metered host by SimGrid's plugin [J].
+    energy : HostEnergy, optional
+        `trace_energy` of the trace, where the caller has it already.
+
+    Returns
+    -------
+    list of dict
+        For each metered host: ``host``, ``role``, ``plugin_j``, ``model_j`` [J] and
+        ``relative_difference``; then a row ``total`` of the computing hosts.
+    """
+    energy = trace_energy(trace) if energy is None else energy
+    metered = [
+        (name, role, plugin_j[name], model)
+        for name, role, model in zip(
+            energy.names, energy.roles, energy.total_j.tolist(), strict=True
+        )
+        if name in plugin_j
+    ]
+    computing = [row for row in metered if row[1] == "computing"]
+    plugin_total = float(sum(row[2] for row in computing))
+    model_total = float(sum(row[3] for row in computing))
+    metered.append(("total", "computing", plugin_total, model_total))
+    names, roles, plugin, model = zip(*metered, strict=True)
+    columns = {
+        "host": names, "role": roles, "plugin_j": plugin, "model_j": model,
+        "relative_difference": relative_difference(plugin, model).tolist(),
+    }  # fmt: skip
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

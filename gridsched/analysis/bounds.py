@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gridsched.optimize.bag_bounds import BagBounds, bag_bounds, share_above
+from gridsched.errors import InputError
+from gridsched.metrics import BOUNDED, METRICS
+from gridsched.optimize.bag_bounds import BagBounds, bag_bounds
 from gridsched.policy.base import Traits
 from gridsched.policy.registry import make_scheduler
 from gridsched.spec.run import RunResult
@@ -17,11 +18,6 @@ from gridsched.spec.scenario_maker import ScenarioMaker
 
 if TYPE_CHECKING:
     from gridsched.spec.study import Study
-
-#: What `bound_fields` adds to a run's metrics, as far as these are numbers.
-BOUND_METRICS = (
-    "makespan_bound_s", "energy_bound_j", "makespan_above_bound", "energy_above_bound",
-)  # fmt: skip
 
 
 def bounds_for(results: Sequence[RunResult]) -> BagBounds:
@@ -81,6 +77,11 @@ def _axes_but_scheduler(run: Any) -> dict[str, Any]:
 
 def _scenario_bounds(scenario: Scenario, traits: Iterable[Traits]) -> BagBounds:
     """Return the bounds common to schedulers of these traits; the scenario must be loaded."""
+    if scenario.types is not None:
+        raise InputError(
+            f"{scenario.tasks.name}: the bounds are those of bags of tasks, and these tasks have "
+            "types. Name no metric of bounds."
+        )
     compared = list(traits)
     off = set(scenario.hosts_off)
     return bag_bounds(
@@ -109,18 +110,6 @@ def bound_fields(bounds: BagBounds, row: dict[str, Any]) -> dict[str, Any]:
         ``makespan_above_bound``, ``energy_above_bound``. The last two are None where the bound is 0
         or the run did not finish all tasks, and 0 where only rounding makes a difference.
     """
-    complete = row["tasks_finished"] == row["tasks"]
-
-    def above(value: float, bound: float) -> float | None:
-        share = share_above(value, bound)
-        if not complete or math.isnan(share):
-            return None
-        return 0.0 if abs(share) < 1e-9 else share
-
-    return {
-        "makespan_bound_s": bounds.makespan_s,
-        "energy_bound_j": bounds.energy_j,
-        "energy_bound_counts_idle": bounds.counts_idle,
-        "makespan_above_bound": above(row["makespan_s"], bounds.makespan_s),
-        "energy_above_bound": above(row["energy_j"], bounds.energy_j),
-    }
+    known = {**row, "bounds": bounds}
+    bounded = (metric for metric in METRICS.values() if metric.condition is BOUNDED)
+    return {metric.id: metric.function(known) for metric in bounded}

@@ -4,56 +4,77 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from gridsched.analysis.bounds import BOUND_METRICS, bound_fields, study_bounds
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
+from gridsched.analysis.bounds import study_bounds
+from gridsched.errors import InputError
+from gridsched.metrics import BOUNDED, METRICS, Metric
+from gridsched.spec.study import Study
 
-    from gridsched.spec.study import Study
 
-#: Names that a study may put among its metrics beside those of `metric_names`.
-DERIVED_METRICS = ("energy_delay_js", *BOUND_METRICS)
-_NEEDED = ["makespan_s", "energy_j", "tasks", "tasks_finished"]
+def named_metrics(study: Study) -> set[str]:
+    """Return the metrics that a study names: for its tables, its claims and its figures."""
+    claimed = {name for each in study.claims for name in (each.metric, each.against_metric)}
+    drawn = {name for each in study.figures for name in (each.metric, each.limit)}
+    chosen = {each.variant.split()[1] for each in study.claims if each.variant}
+    return {name for name in {*study.metrics, *claimed, *drawn, *chosen} if name is not None}
 
 
 def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -> pd.DataFrame:
-    """Return a study's rows with the derived metrics that it names.
+    """Return a study's rows with the metrics of rows that it names.
 
     Parameters
     ----------
     runs : DataFrame
         As `Store.rows` gives it.
     study : Study
-        If it names a metric of bounds, all fields of `bound_fields` are added.
+        If it names a metric of bounds, all of them are added.
     inputs : mapping
         SHA-256 of a file -> where it lies.
 
     Returns
     -------
     DataFrame
-        Further columns: ``energy_delay_js``, energy times makespan [J s], and the bounds.
+        A further column for each of these metrics, empty where a run has not finished.
 
     Raises
     ------
     InputError
-        If an input file is missing.
+        If an input file is missing, or a metric cannot be computed.
     """
-    import pandas as pd
-
-    named = {*study.metrics, *(claim.metric for claim in study.claims)}
-    columns: dict[str, pd.Series] = {}
-    known = runs.reindex(columns=_NEEDED)
-    if "energy_delay_js" in named:
-        columns["energy_delay_js"] = known["energy_j"] * known["makespan_s"]
-    if named.intersection(BOUND_METRICS):
+    named = named_metrics(study)
+    wanted = [metric for metric in METRICS.values() if metric.of == "row" and metric.id in named]
+    if any(metric.condition is BOUNDED for metric in wanted):
+        others = [metric for metric in wanted if metric.condition is not BOUNDED]
+        wanted = [*others, *(m for m in METRICS.values() if m.condition is BOUNDED)]
+    if not wanted:
+        return runs
+    finished = runs[runs["status"] == "finished"]
+    stored = [metric.id for metric in METRICS.values() if metric.of == "run"]
+    rows = finished.reindex(columns=stored).to_dict("records")
+    if any(metric.condition is BOUNDED for metric in wanted):
         bounds = study_bounds(study, inputs)
-        rows = zip(runs["run_id"], known.to_dict("records"), strict=True)
-        fields = pd.DataFrame(
-            [bound_fields(bounds[run_id], row) for run_id, row in rows], index=runs.index
+        rows = [
+            {**row, "bounds": bounds[run_id]}
+            for run_id, row in zip(finished["run_id"], rows, strict=True)
+        ]
+    columns = {
+        metric.id: pd.Series(
+            [_value(metric, row) for row in rows], finished.index,
+            dtype="float64" if metric.is_number else "object",
         )
-        numbers = fields[list(BOUND_METRICS)].astype("float64")
-        columns.update({name: numbers[name] for name in numbers})
-        columns["energy_bound_counts_idle"] = fields["energy_bound_counts_idle"]
+        for metric in wanted
+    }  # fmt: skip
     return runs.assign(**columns)
+
+
+def _value(metric: Metric, row: Mapping[str, Any]) -> Any:
+    try:
+        return metric.function(row)
+    except Exception as error:  # noqa: BLE001 - a user's metric may raise anything
+        raise InputError(
+            f"Metric {metric.id!r} cannot be computed from a stored row: "
+            f"{type(error).__name__}: {error}."
+        ) from None

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-_UNITS = {"_s": "s", "_j": "J", "_js": "J s", "_flops": "flop"}
-
 
 @dataclass(frozen=True)
 class TextTable:
@@ -93,22 +91,3 @@ def axis_text(values: dict[str, Any]) -> str:
         for axis, value in values.items()
     ]
     return ", ".join(parts)
-
-
-def is_share(metric: str) -> bool:
-    """Whether a metric says by which share something else is exceeded; it is shown in percent."""
-    return metric.endswith("_above_bound")
-
-
-def metric_unit(metric: str) -> str:
-    """Return the unit in which a metric is shown; empty if it is a pure number."""
-    if is_share(metric):
-        return "%"
-    return next((unit for end, unit in _UNITS.items() if metric.endswith(end)), "")
-
-
-def metric_name(metric: str) -> str:
-    """Return a metric's name in words, without its unit."""
-    unit_end = next((end for end in _UNITS if metric.endswith(end)), "")
-    words = metric.removesuffix(unit_end).replace("_", " ")
-    return words[:1].upper() + words[1:]

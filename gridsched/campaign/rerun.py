@@ -11,6 +11,7 @@ from gridsched.campaign.local_workers import temporary_folder
 from gridsched.campaign.segments import encoded, with_infinities
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import Job, perform
+from gridsched.metrics import METRICS
 from gridsched.spec.scenario_maker import ScenarioMaker
 
 
@@ -80,7 +81,10 @@ def _differences(stored: dict[str, Any], repeated: dict[str, Any]) -> list[tuple
     ]
     then, now = stored["metrics"], repeated["metrics"]
     for name in dict.fromkeys((*then, *now)):
-        left, right = _exact(then.get(name)), _exact(now.get(name))
+        is_word = name in METRICS and not METRICS[name].is_number
+        left, right = (
+            each.get(name) if is_word else _exact(each.get(name)) for each in (then, now)
+        )
         if left != right:
             found.append((name, then.get(name), now.get(name)))
     then, now = stored.get("series", {}), repeated.get("series", {})

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.campaign.segments import cannot_write
 from gridsched.errors import InputError, MissingDependency
+from gridsched.metrics import METRICS, described
 from gridsched.spec.canonical import canonical_text, file_digest
 
 if TYPE_CHECKING:
@@ -44,13 +45,18 @@ def _arrow() -> Any:
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row with one column for each metric, each timing and each series."""
     columns = {name: row[name] for name in ("run_id", "status", "error")}
-    columns.update({name: _number(value) for name, value in row["metrics"].items()})
+    columns.update({name: _value(name, each) for name, each in row["metrics"].items()})
     for name in ("scenario", "provenance"):
         columns[name] = canonical_text(row[name])
     columns.update({f"timing.{name}": value for name, value in row["timing"].items()})
     for name, values in row.get("series", {}).items():
         columns[SERIES_PREFIX + name] = [_number(value) for value in values]
     return columns
+
+
+def _value(metric: str, value: Any) -> Any:
+    is_word = metric in METRICS and not METRICS[metric].is_number
+    return value if is_word else _number(value)
 
 
 def _number(value: Any) -> Any:
@@ -154,6 +160,12 @@ def is_whole(path: Path) -> bool:
     return digest[:32] == path.stem.removeprefix(_PREFIX)
 
 
+def _described(table: pa.Table) -> pa.Table:
+    """Return the table with unit, meaning and direction of each metric in its column's metadata."""
+    fields = [field.with_metadata(described(field.name) or None) for field in table.schema]
+    return table.cast(_arrow().schema(fields))
+
+
 def write_parquet(table: pa.Table, root: Path) -> Path:
     """Write a table whole or not at all; return the file.
 
@@ -165,7 +177,7 @@ def write_parquet(table: pa.Table, root: Path) -> Path:
     arrow = _arrow()
     temporary = root / f".rows.{os.getpid()}.tmp"
     try:
-        arrow.parquet.write_table(table, temporary, compression="zstd")
+        arrow.parquet.write_table(_described(table), temporary, compression="zstd")
         target = root / f"{_PREFIX}{file_digest(temporary)[:32]}.parquet"
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from gridsched import __version__
-from gridsched.campaign.measure import measure, measure_series
+from gridsched.campaign.measure import measure_series
 from gridsched.campaign.segments import SegmentWriter, cannot_write
 from gridsched.errors import GridschedError, InputError, MissingDependency, ProcessLost
 from gridsched.sim import wire
@@ -124,7 +124,7 @@ def perform(
         scenario = maker.make(job.scenario, timeout_s)
         with _time_limit(timeout_s if scenario.driver == "reference" else None):
             result = _insistently(scenario)
-        metrics = measure(result)
+        metrics = result.metrics()
         step_s = job.scenario["settings"].get("series_step_s")
         series = None if step_s is None else measure_series(result, step_s)
     except MissingDependency:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from gridsched.analysis.bounds import bound_fields, bounds_for
-from gridsched.cli.compare_tables import mapping_event_s, print_comparison, utility_metric
+from gridsched.cli.compare_tables import mapping_event_s, print_comparison
 from gridsched.cli.output import (
     OUTPUT_PANEL,
     ForceOption,
@@ -37,8 +37,9 @@ from gridsched.cli.scenario_options import (
 )
 from gridsched.cli.tables import console
 from gridsched.errors import GridschedError, InputError
+from gridsched.metrics import METRICS
 from gridsched.optimize.bag_bounds import BagBounds
-from gridsched.spec.run import RunResult, check, energy_check, run
+from gridsched.spec.run import RunResult, check, run
 
 SchedulersOption = Annotated[
     str,
@@ -92,27 +93,12 @@ def run_each(
             yield id, result
 
 
-def _above(value: float, best: float) -> float | None:
-    return 0.0 if value == best else (value - best) / best if best > 0 else None
-
-
 def add_comparison(rows: list[dict[str, Any]]) -> None:
-    """Add to each row by which share makespan and energy lie above the best of all.
-
-    Where tasks have utility functions also ``utility_share_of_best``, of the utility in the window
-    if there is one.
-    """
-    for metric, column in (
-        ("makespan_s", "makespan_above_best"), ("energy_j", "energy_above_best"),
-    ):  # fmt: skip
-        best = min(row[metric] for row in rows)
-        for row in rows:
-            row[column] = _above(row[metric], best)
-    utility = utility_metric(rows)
-    if utility is not None:
-        best = max(row[utility] for row in rows)
-        for row in rows:
-            row["utility_share_of_best"] = row[utility] / best if best > 0 else None
+    """Add to each row the metrics that compare it with the best of all."""
+    for metric in METRICS.values():
+        values = metric.function(rows) if metric.of == "comparison" else None
+        for row, value in zip(rows, values or [], strict=False):
+            row[metric.id] = value
 
 
 @with_scenario_options
@@ -176,8 +162,6 @@ def compare(
 
 def _row(id: str, result: RunResult) -> dict[str, Any]:
     row = {**result.summary(), "scheduler": id}
-    if result.plugin_j is not None:
-        row["energy_relative_difference"] = energy_check(result)[-1]["relative_difference"]
     row["provenance"] = result.provenance
     row["timing"] = result.timing
     row["timing"] = {**result.timing, "mapping_event_s": mapping_event_s(row)}

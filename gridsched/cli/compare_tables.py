@@ -9,47 +9,42 @@ from typing import Any
 from rich.console import Console
 
 from gridsched.cli.tables import Column, prefix, print_table
+from gridsched.metrics import METRICS, utility_metric
 from gridsched.model.budget import EnergyBudget
 from gridsched.optimize.bag_bounds import BagBounds
 
+
+def metric_columns(*ids: str) -> tuple[Column, ...]:
+    """Return the columns of metrics as their entries in `METRICS` tell."""
+    return tuple(
+        Column(id, metric.header, metric.form, metric.unit, metric.scale)
+        for id in ids
+        for metric in [METRICS[id]]
+    )
+
+
+_SCHEDULER = Column("scheduler", "scheduler")
 BAG_COLUMNS = (
-    Column("scheduler", "scheduler"),
-    Column("makespan_s", "makespan\n[{unit}]", "number", "s"),
-    Column("makespan_above_best", "above\nbest", "percent"),
-    Column("makespan_above_bound", "above\nbound", "percent"),
-    Column("busy_time_s", "busy\ntime [{unit}]", "number", "s"),
-    Column("energy_j", "energy,\nplugin\n[{unit}]", "number", "J", "total"),
-    Column("energy_model_j", "energy,\nmodel\n[{unit}]", "number", "J", "total"),
-    Column("energy_above_best", "above\nbest", "percent"),
-    Column("energy_above_bound", "above\nbound", "percent"),
-    Column("energy_idle_j", "idle\n[{unit}]", "number", "J"),
-    Column("energy_wasted_j", "wasted\n[{unit}]", "number", "J"),
-    Column("energy_links_j", "links\n[{unit}]", "number", "J"),
-    Column("hosts_used", "hosts\nused", "number"),
-)
+    _SCHEDULER,
+    *metric_columns(
+        "makespan_s", "makespan_above_best", "makespan_above_bound", "busy_time_s",
+        "energy_j", "energy_model_j", "energy_above_best", "energy_above_bound",
+        "energy_idle_j", "energy_wasted_j", "energy_links_j", "hosts_used",
+    ),
+)  # fmt: skip
 UTILITY_COLUMNS = (
-    Column("scheduler", "scheduler"),
-    Column("window_utility", "utility\nin\nwindow", "rounded"),
-    Column("utility", "utility", "rounded"),
-    Column("utility_share_of_best", "share\nof best", "share"),
-    Column("window_energy_j", "energy\nin window\n[{unit}]", "number", "J", "total"),
-    Column("energy_j", "energy,\nplugin\n[{unit}]", "number", "J", "total"),
-    Column("energy_model_j", "energy,\nmodel\n[{unit}]", "number", "J", "total"),
-    Column("tasks_finished", "finished", "number"),
-    Column("tasks_dropped", "dropped", "number"),
-    Column("tasks_postponed", "post-\nponed", "number"),
-    Column("mean_waiting_time_s", "mean\nwait [{unit}]", "rounded", "s"),
+    _SCHEDULER,
+    *metric_columns(
+        "window_utility", "utility", "utility_share_of_best", "window_energy_j",
+        "energy_j", "energy_model_j", "tasks_finished", "tasks_dropped", "tasks_postponed",
+        "mean_waiting_time_s",
+    ),
     Column("mapping_event_ms", "mapping\nevent\n[ms]", "figure"),
-)
+)  # fmt: skip
 #: Keys that a table leaves out where no run has them.
 _OPTIONAL = ("energy_links_j", "window_utility", "window_energy_j")
 #: An excess of less than this share of the budget is rounding.
 ROUNDING = 1e-9
-
-
-def utility_metric(rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return which utility schedulers are compared by; None where tasks have none."""
-    return next((key for key in ("window_utility", "utility") if key in rows[0]), None)
 
 
 def mapping_event_s(row: Mapping[str, Any]) -> float | None:
@@ -85,7 +80,7 @@ def print_comparison(
     plot : Path, optional
         Figure that was drawn.
     """
-    has_utility = utility_metric(rows) is not None
+    has_utility = utility_metric(rows[0]) is not None
     metered = all("energy_relative_difference" in row for row in rows)
     absent = {key for key in _OPTIONAL if key not in rows[0]}
     if not metered:

@@ -24,43 +24,20 @@ from gridsched.cli.output import (
 from gridsched.cli.scenario_options import ScenarioOptions, with_scenario_options
 from gridsched.cli.tables import console, print_values
 from gridsched.export.export import check_export_folder, write_export
+from gridsched.metrics import METRICS
 from gridsched.spec.run import RunResult, check_energy_agreement, run
 
-#: Metric -> its name and unit for people; those that may be left out where they are 0 are below.
-SHOWN = {
-    "utility": ("utility earned", ""),
-    "utility_possible": ("  of at most", ""),
-    "window_utility": ("utility in the window", ""),
-    "window_energy_j": ("energy in the window", "J"),
-    "budget_excess_j": ("energy beyond the budget", "J"),
-    "carried_over_j": ("largest energy carried over", "J"),
-    "makespan_s": ("makespan", "s"),
-    "busy_time_s": ("busy time", "s"),
-    "energy_j": ("energy by plugin", "J"),
-    "energy_model_j": ("energy by model", "J"),
-    "energy_busy_j": ("  of it while busy", "J"),
-    "energy_idle_j": ("  while idle", "J"),
-    "energy_boot_j": ("  while booting", "J"),
-    "energy_off_j": ("  while off", "J"),
-    "energy_wasted_j": ("  wasted on cancelled copies", "J"),
-    "wasted_flops": ("work wasted", "flop"),
-    "waste_ratio": ("share of the work wasted", ""),
-    "hosts_used": ("hosts used", ""),
-    "tasks_finished": ("tasks finished", ""),
-    "tasks_dropped": ("tasks dropped", ""),
-    "tasks_postponed": ("tasks postponed", ""),
-    "tasks_rejected": ("tasks rejected", ""),
-    "tasks_killed": ("tasks killed", ""),
-    "tasks_failed": ("tasks failed", ""),
-    "tasks_unfinished": ("tasks unfinished", ""),
-    "mean_waiting_time_s": ("mean waiting time", "s"),
-    "max_waiting_time_s": ("longest waiting time", "s"),
-    "mean_flow_time_s": ("mean flow time", "s"),
-    "max_flow_time_s": ("longest flow time", "s"),
-    "mean_slowdown": ("mean slowdown", ""),
-    "max_slowdown": ("largest slowdown", ""),
-    "mapping_events": ("mapping events", ""),
-}
+#: What the table of a run shows, in order; what is part of the line above is indented.
+SHOWN = (
+    "utility", "  utility_possible", "window_utility", "window_energy_j", "budget_excess_j",
+    "carried_over_j", "makespan_s", "busy_time_s", "energy_j",
+    "energy_model_j", "  energy_busy_j", "  energy_idle_j", "  energy_boot_j", "  energy_off_j",
+    "  energy_wasted_j", "wasted_flops", "waste_ratio", "hosts_used",
+    "tasks_finished", "tasks_dropped", "tasks_postponed", "tasks_rejected", "tasks_killed",
+    "tasks_failed", "tasks_unfinished", "mean_waiting_time_s", "max_waiting_time_s",
+    "mean_flow_time_s", "max_flow_time_s", "mean_slowdown", "max_slowdown", "mapping_events",
+)  # fmt: skip
+#: What is left out where it is 0.
 ONLY_WHERE_ANY = {
     "energy_boot_j", "energy_off_j", "energy_wasted_j", "wasted_flops", "waste_ratio",
     "tasks_dropped", "tasks_postponed", "tasks_rejected", "tasks_killed", "tasks_failed",
@@ -129,9 +106,9 @@ def _show(result: RunResult, scheduler: str, export: Path | None) -> None:
     if budget is None or summary["budget_excess_j"] <= ROUNDING * budget.energy_j:
         hidden.add("budget_excess_j")
     rows = [
-        (name, summary[key], unit)
-        for key, (name, unit) in SHOWN.items()
-        if key in summary and key not in hidden
+        (line.removesuffix(key) + METRICS[key].row_name, summary[key], METRICS[key].unit)
+        for line in SHOWN
+        if (key := line.strip()) in summary and key not in hidden
     ]
     if "utility" in summary:
         seconds = mapping_event_s({**summary, "timing": result.timing}) or 0.0

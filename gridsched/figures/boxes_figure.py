@@ -12,10 +12,10 @@ from matplotlib.patches import Patch
 
 from gridsched.analysis import statistics
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import is_share, metric_name
 from gridsched.figures.study_layout import Layout, SeriesLook
 from gridsched.figures.study_panels import draw_panels, label_x, panels_drawn, places_along_x
 from gridsched.figures.table import Drawn, register_figure
+from gridsched.metrics import METRICS
 
 
 @register_figure(
@@ -30,14 +30,14 @@ def boxes(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     handles = [Patch(label=look.label, **look.patch) for look in looks]
     draw = partial(_draw, layout=layout, looks=looks)
     for page, suffix in layout.numbered_pages():
-        for metric in (name for name in layout.metrics if not is_share(name)):
+        for metric in (name for name in layout.metrics if not METRICS[name].is_share):
             pairs = statistics.paired_differences(
                 results.shown, results.cell_axes, metric, results.baseline
             )
-            label = f"{metric_name(metric)}:\nmore than {results.baseline} [%]"
+            label = f"{METRICS[metric].name}:\nmore than {results.baseline} [%]"
             figure, shown = draw_panels(layout, page, pairs, draw, handles, label)
             caption = (
-                f"{metric_name(metric)} above that of {results.baseline}, paired over replicates "
+                f"{METRICS[metric].name} above that of {results.baseline}, paired over replicates "
                 "[%]: median, quartiles, whiskers to 1.5 interquartile ranges, and what lies "
                 "outside."
             )

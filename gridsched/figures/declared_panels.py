@@ -14,10 +14,11 @@ from matplotlib.figure import Figure
 from gridsched.analysis.claim_values import Level, levels_of, replicate_values, where_of
 from gridsched.analysis.statistics import t_interval
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import metric_name, value_text
+from gridsched.analysis.texts import value_text
 from gridsched.errors import InputError
 from gridsched.figures.figure_file import new_figure, plain_numbers
 from gridsched.figures.table import Drawn
+from gridsched.metrics import METRICS
 from gridsched.spec.study_document import DeclaredFigure
 
 BEST = {"facecolor": "#2f6396", "edgecolor": "#303030"}
@@ -25,7 +26,7 @@ BEST = {"facecolor": "#2f6396", "edgecolor": "#303030"}
 
 def declared_drawn(declared: DeclaredFigure, figure: Figure, data: pd.DataFrame) -> Drawn:
     """Return a declared figure with its caption as a sentence."""
-    caption = " ".join((declared.caption or metric_name(declared.metric)).split())
+    caption = " ".join((declared.caption or METRICS[declared.metric].name).split())
     return Drawn(figure, data, declared.name, caption if caption.endswith(".") else f"{caption}.")
 
 
@@ -128,7 +129,7 @@ def finish_y(panels: Sequence[Axes], declared: DeclaredFigure, limit: float) -> 
         for axes in panels:
             axes.axhline(limit, color="#a5371b", linestyle="--", linewidth=1.4)
             axes.annotate(
-                metric_name(declared.limit or ""), (1.0, limit), (-2, 3), ha="right",
+                METRICS[declared.limit].name, (1.0, limit), (-2, 3), ha="right",
                 xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8,
                 color="#a5371b",
             )  # fmt: skip

@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from gridsched.analysis.texts import axis_name, is_share, metric_name, metric_unit, value_text
+from gridsched.analysis.texts import axis_name, value_text
 from gridsched.figures.figure_file import new_figure, prefixed
 from gridsched.figures.study_layout import Layout, SeriesLook
 from gridsched.figures.table import Drawn
+from gridsched.metrics import METRICS
 
 
 def draw_panels(
@@ -88,11 +89,11 @@ def places_along_x(layout: Layout, table: pd.DataFrame) -> np.ndarray:
 
 def scale_of(metric: str, largest: float) -> tuple[float, str]:
     """Return the divisor and the label under which a metric of such values is drawn."""
-    unit = metric_unit(metric)
-    factor = 0.01 if is_share(metric) else 1.0
-    if unit in ("J", "J s"):
-        factor, unit = prefixed(unit, largest)
-    return factor, f"{metric_name(metric)} [{unit}]" if unit else metric_name(metric)
+    entry = METRICS[metric]
+    if entry.unit in ("J", "J s"):
+        factor, unit = prefixed(entry.unit, largest)
+        return factor, entry.title_in(unit)
+    return 0.01 if entry.is_share else 1.0, entry.title
 
 
 def draw_line(axes: Axes, x: np.ndarray, y: np.ndarray, look: SeriesLook) -> None:

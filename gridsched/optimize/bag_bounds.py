@@ -91,11 +91,6 @@ class BagBounds:
         )
 
 
-def share_above(value: float, bound: float) -> float:
-    """Distance of a result from its bound, relative to the bound; nan where the bound is 0."""
-    return (value - bound) / bound if bound > 0 else float("nan")
-
-
 def bag_bounds(
     platform: Platform,
     tasks: Tasks,

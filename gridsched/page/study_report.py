@@ -20,7 +20,7 @@ from gridsched.analysis.claims_tables import (
 )
 from gridsched.analysis.readings import Reading, readings_frame, readings_table
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import TextTable, is_share
+from gridsched.analysis.texts import TextTable
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
 from gridsched.figures.figure_file import FORMATS, file_contents, style
@@ -30,6 +30,7 @@ from gridsched.figures.table import Drawn
 from gridsched.files.csv_files import csv_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.files.output_folder import FolderKind
+from gridsched.metrics import METRICS
 from gridsched.page.study_page import (
     Part,
     details_html,
@@ -246,7 +247,11 @@ def _numbered(
         means = mean_frame(results, metric)
         files[f"means-{metric}.csv"] = _csv(means)
         yield mean_table(results, metric, means), f"means-{metric}.csv"
-        if len(results.labels) > 1 and metric in results.distinct_metrics and not is_share(metric):
+        if (
+            len(results.labels) > 1
+            and metric in results.distinct_metrics
+            and not METRICS[metric].is_share
+        ):
             differences = difference_frame(results, metric)
             files[f"differences-{metric}.csv"] = _csv(differences)
             table = difference_table(results, metric, differences)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import pandas as pd
 
 from gridsched.analysis import statistics
-from gridsched.analysis.bounds import BOUND_METRICS
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import (
     TextTable,
     axis_name,
-    is_share,
-    metric_name,
-    metric_unit,
     number_text,
     value_text,
 )
+from gridsched.metrics import BOUNDED, METRICS
 from gridsched.spec.study_schedulers import scheduler_texts
 
 
@@ -49,14 +46,13 @@ def difference_frame(results: StudyResults, metric: str) -> pd.DataFrame:
 
 def mean_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextTable:
     """Return `mean_frame` with a column for each scheduler; the least mean of a row is marked."""
-    unit = metric_unit(metric)
-    title = f"{metric_name(metric)} [{unit}]" if unit else metric_name(metric)
     note = f"Mean ± half-width of the 95 % interval of {results.study.replicates} replicates."
-    if metric in BOUND_METRICS:
+    entry = METRICS[metric]
+    if entry.condition is BOUNDED:
         note += f" {_bound_note(results, metric)}"
-    if is_share(metric):
+    if entry.is_share:
         frame = frame.assign(**{name: 100 * frame[name] for name in ("mean", "low", "high")})
-    return _pivoted(results, frame, results.labels, title, note, signed=False)
+    return _pivoted(results, frame, results.labels, entry.title, note, signed=False)
 
 
 def _bound_note(results: StudyResults, metric: str) -> str:
@@ -75,7 +71,7 @@ def _bound_note(results: StudyResults, metric: str) -> str:
 def difference_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextTable:
     """Return `difference_frame` with a column for each scheduler but the baseline."""
     labels = [label for label in results.labels if label != results.baseline]
-    title = f"{metric_name(metric)}: how much more than {results.baseline} [%]"
+    title = f"{METRICS[metric].name}: how much more than {results.baseline} [%]"
     note = (
         f"100 (other - {results.baseline}) / {results.baseline}, paired over replicates; mean ± "
         f"half-width of the 95 % interval. Positive: {results.baseline} needs less."

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from gridsched import __version__
-from gridsched.energy import HostEnergy, relative_difference, trace_energy
+from gridsched.energy import HostEnergy, compare_energy, trace_energy
 from gridsched.engine import Controller, reference
 from gridsched.engine.admission import check_policy
 from gridsched.errors import InputError, SimulationError
-from gridsched.metrics import summary
+from gridsched.metrics import RunFacts, metrics_of
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
 from gridsched.platform_io.xml_writer import write_platform
@@ -76,15 +76,22 @@ class RunResult:
         """Energy of each host by the model, integrated once for all who ask."""
         return trace_energy(self.trace)
 
+    @cached_property
+    def facts(self) -> RunFacts:
+        """What the metrics are computed from."""
+        budget = self.scenario.budget
+        return RunFacts(
+            self.trace, self.energy, self.scenario.window_s, self.scenario.driver,
+            self.plugin_j, self.links_j, None if budget is None else budget.energy_j,
+        )  # fmt: skip
+
+    def metrics(self) -> dict[str, Any]:
+        """Return every metric of the run; they repeat exactly, wall times are not among them."""
+        return metrics_of(self.facts)
+
     def summary(self) -> dict[str, Any]:
-        """Return the metrics of the run, scheduler and plugin energy first."""
-        row = {"scheduler": self.scenario.scheduler_name, "energy_j": self.energy_plugin_j}
-        metrics = summary(self.trace, self.energy, self.scenario.window_s)
-        if self.plugin_j is None:
-            row["energy_j"] = metrics["energy_model_j"]
-        if self.links_j is not None:
-            row["energy_links_j"] = float(sum(self.links_j.values()))
-        return {**row, **metrics}
+        """Return the scheduler and the metrics of the run."""
+        return {"scheduler": self.scenario.scheduler_name, **self.metrics()}
 
 
 def provenance_of(scenario: Scenario) -> dict[str, Any]:
@@ -304,30 +311,3 @@ def check_energy_agreement(result: RunResult) -> None:
         f"({len(hosts)} of {len(rows) - 1} hosts differ). The platform does something the model "
         "does not know of; see 'gridsched platform check'."
     )
-
-
-def compare_energy(
-    trace: Trace, plugin_j: dict[str, float], energy: HostEnergy | None = None
-) -> list[dict[str, Any]]:
-    """Return the rows of `energy_check` for a trace and the plugin's joules by host name.
-
-    `energy` is the `trace_energy` of the trace, where the caller has it already.
-    """
-    energy = trace_energy(trace) if energy is None else energy
-    metered = [
-        (name, role, plugin_j[name], model)
-        for name, role, model in zip(
-            energy.names, energy.roles, energy.total_j.tolist(), strict=True
-        )
-        if name in plugin_j
-    ]
-    computing = [row for row in metered if row[1] == "computing"]
-    plugin_total = float(sum(row[2] for row in computing))
-    model_total = float(sum(row[3] for row in computing))
-    metered.append(("total", "computing", plugin_total, model_total))
-    names, roles, plugin, model = zip(*metered, strict=True)
-    columns = {
-        "host": names, "role": roles, "plugin_j": plugin, "model_j": model,
-        "relative_difference": relative_difference(plugin, model).tolist(),
-    }  # fmt: skip
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

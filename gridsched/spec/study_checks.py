@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gridsched.analysis.derived import DERIVED_METRICS
-from gridsched.campaign.measure import UTILITY_METRICS, metric_names
 from gridsched.errors import did_you_mean
+from gridsched.metrics import METRICS, known_metrics
 from gridsched.spec.study_axes import Axis, axis_values, makes_system
 from gridsched.spec.study_claims import study_claims
 from gridsched.spec.study_document import Claim, DeclaredFigure, StudyDocument
@@ -48,8 +47,12 @@ def check_results(
         Naming the key at fault.
     """
     content = document.content
-    measured = metric_names() + (UTILITY_METRICS if makes_system(document) else ())
-    known = (*measured, *DERIVED_METRICS)
+    numbers = [
+        metric
+        for metric in known_metrics("system" if makes_system(document) else "bag")
+        if metric.is_number
+    ]
+    known = tuple(metric.id for metric in numbers)
     for k, name in enumerate(content.metrics):
         _check_metric(document, ("metrics", k), name, known)
     labels = [scheduler.label for scheduler in schedulers]
@@ -67,7 +70,8 @@ def check_results(
         if name in names[:k]:
             document.refuse(("figures", k, "name"), f"is {name!r}, which another figure has.")
     return ResultKeys(
-        content.metrics or measured,
+        content.metrics
+        or tuple(metric.id for metric in numbers if metric.of == "run" and metric.condition.usual),
         content.baseline,
         tuple(claim for _, claim in claims),
         content.figures,
@@ -109,6 +113,10 @@ def _check_figure(
 
 
 def _check_metric(document: StudyDocument, path: tuple, name: str, known: tuple[str, ...]) -> None:
+    metric = METRICS.get(name)
+    if metric is not None and metric.is_number and name not in known:
+        words = metric.condition.words or "comparisons of schedulers"
+        document.refuse(path, f"is {name!r}, which exists only with {words}.")
     if name not in known:
         document.refuse(
             path, f"is {name!r}. {did_you_mean(name, known)}Metrics: {', '.join(known)}."

@@ -13,12 +13,12 @@ from gridsched.energy import host_power, trace_energy
 from gridsched.engine import Controller
 from gridsched.engine.reference import simulate
 from gridsched.errors import InputError
-from gridsched.metrics import makespan_s
+from gridsched.metrics import makespan_s, share_above
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.seeds import random_stream
 from gridsched.model.system import System
 from gridsched.model.tasks import make_tasks
-from gridsched.optimize.bag_bounds import bag_bounds, host_power_curve, share_above
+from gridsched.optimize.bag_bounds import bag_bounds, host_power_curve
 from gridsched.policy.registry import entries, make_scheduler
 
 BAG_SCHEDULERS = [entry.id for entry in entries() if "bag" in entry.accepts]

@@ -1,0 +1,66 @@
+"""Write the tables of the documents that follow from the code.
+
+Run ``python docs/generated_tables.py`` after a change of what they show; a test compares them. Such
+a table stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from gridsched.metrics import METRICS
+
+DOCS = Path(__file__).resolve().parent
+_TABLE = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
+
+
+def markdown(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table in Markdown."""
+    names = list(header)
+    lines = [names, ["---"] * len(names), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines).replace("  ", " ")
+
+
+def metrics_table() -> str:
+    """Return what each metric means and when it exists."""
+    kinds = {"run": "", "row": "reports of studies", "comparison": "`compare`"}
+    rows = [
+        [f"`{metric.id}`", metric.unit, metric.sentence,
+         ", ".join(filter(None, [kinds[metric.of], metric.condition.words]))]
+        for metric in METRICS.values()
+    ]  # fmt: skip
+    return markdown(["key", "unit", "meaning", "only in or with"], rows)
+
+
+def metric_names_table() -> str:
+    """Return how metrics are called, and which direction is better."""
+    rows = [
+        [metric.name.lower(), f"`{metric.id}`", metric.unit, metric.better or ""]
+        for metric in METRICS.values()
+        if metric.is_number
+    ]
+    return markdown(["word", "in gridsched", "unit", "better"], rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "metrics": metrics_table,
+    "metric_names": metric_names_table,
+}
+
+
+def up_to_date(text: str) -> str:
+    """Return a document with its generated tables as they are now."""
+    return _TABLE.sub(lambda found: found[1] + "\n" + TABLES[found[2]]() + "\n" + found[4], text)
+
+
+def main() -> None:
+    """Rewrite the documents."""
+    for document in DOCS.rglob("*.md"):
+        text = document.read_text(encoding="utf-8")
+        document.write_text(up_to_date(text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

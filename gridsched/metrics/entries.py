@@ -1,0 +1,223 @@
+"""The metrics that gridsched knows, in the order of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gridsched.metrics import of_runs
+from gridsched.metrics.facts import RunFacts
+from gridsched.metrics.of_windows import utility_between, utility_possible
+from gridsched.metrics.table import Condition, Metric, register_metric
+from gridsched.model.trace import TaskState
+
+Row = Mapping[str, Any]
+
+DRIVEN = Condition("", lambda run: run.driver is not None)
+METERED = Condition("SimGrid's driver", lambda run: run.plugin_j is not None)
+LINKS = Condition("links with power", lambda run: run.links_j is not None, usual=False)
+UTILITY = Condition("utility functions", lambda run: run.has_utility, "system")
+WINDOW = Condition("a window", lambda run: run.window_s is not None, "system")
+WINDOW_UTILITY = Condition(
+    "a window and utility functions",
+    lambda run: run.window_s is not None and run.has_utility,
+    "system",
+)
+PERIODS = Condition("an energy budget", lambda run: len(run.trace.periods) > 0)
+POSTPONING = Condition(
+    "utility functions or an energy budget",
+    lambda run: run.has_utility or len(run.trace.periods) > 0,
+)
+BUDGET = Condition("an energy budget", lambda run: run.budget_j is not None)
+#: Told nothing of a run: the bounds follow from its description.
+BOUNDED = Condition("bags of tasks", workload="bag")
+
+
+def _energy(part: str) -> Callable[[RunFacts], float]:
+    return lambda run: run.energy.grid_total(part)
+
+
+def _count(state: TaskState) -> Callable[[RunFacts], int]:
+    return lambda run: of_runs.count_in_state(run.trace, state)
+
+
+def share_above(value: float, bound: float) -> float:
+    """Distance of a result from its bound, relative to the bound; nan where the bound is 0."""
+    return (value - bound) / bound if bound > 0 else float("nan")
+
+
+def _above_bound(metric: str, bound: str) -> Callable[[Row], float | None]:
+    def above(row: Row) -> float | None:
+        """None where the run has not finished all tasks, 0 where only rounding differs."""
+        share = share_above(row[metric], getattr(row["bounds"], bound))
+        if row["tasks_finished"] != row["tasks"] or np.isnan(share):
+            return None
+        return 0.0 if abs(share) < 1e-9 else share
+
+    return above
+
+
+def _above_best(metric: str) -> Callable[[Sequence[Row]], list[float | None]]:
+    def above(rows: Sequence[Row]) -> list[float | None]:
+        best = min(row[metric] for row in rows)
+        return [
+            0.0 if row[metric] == best else share_above(row[metric], best) if best > 0 else None
+            for row in rows
+        ]
+
+    return above
+
+
+def utility_metric(row: Row) -> str | None:
+    """Return which utility schedulers are compared by; None where tasks have none."""
+    return next((key for key in ("window_utility", "utility") if key in row), None)
+
+
+def _share_of_best(rows: Sequence[Row]) -> list[float | None] | None:
+    utility = utility_metric(rows[0])
+    if utility is None:
+        return None
+    best = max(row[utility] for row in rows)
+    return [row[utility] / best if best > 0 else None for row in rows]
+
+
+_ENERGY = (
+    Metric("energy_j", "J", "energy of the computing hosts over the run; `energy_source` says by "
+           "what it was metered", lambda run: run.energy_j, condition=DRIVEN, better="less",
+           words="energy by plugin", header="energy,\nplugin\n[{unit}]", scale="total"),
+    Metric("energy_source", "", "what `energy_j` is by: SimGrid's energy `plugin`, or the `model` "
+           "with the reference driver", lambda run: "model" if run.plugin_j is None else "plugin",
+           condition=DRIVEN, header="energy\nby", form="text"),
+    Metric("energy_links_j", "J", "energy of the links by SimGrid's plugin, not counted in "
+           "`energy_j`", lambda run: float(sum(run.links_j.values())), condition=LINKS,
+           better="less", header="links\n[{unit}]"),
+)  # fmt: skip
+_RUN = (
+    Metric("makespan_s", "s", "last finish minus first submission. Batsim 5 means the same; Batsim "
+           "4 used the last finish", lambda run: of_runs.makespan_s(run.trace), better="less",
+           header="makespan\n[{unit}]"),
+    Metric("busy_time_s", "s", "time cores spent executing, wasted copies too",
+           lambda run: of_runs.busy_time_s(run.trace),
+           header="busy\ntime [{unit}]"),
+    Metric("energy_model_j", "J", "energy of the computing hosts over the run by the model",
+           _energy("total_j"), better="less", words="energy by model",
+           header="energy,\nmodel\n[{unit}]", scale="total"),
+    Metric("energy_busy_j", "J", "part of it drawn by hosts with a busy core",
+           _energy("busy_j"), better="less", words="of it while busy"),
+    Metric("energy_idle_j", "J", "part of it drawn by hosts that are on and have no busy core",
+           _energy("idle_j"), better="less", words="while idle", header="idle\n[{unit}]"),
+    Metric("energy_boot_j", "J", "part of it drawn by hosts that boot", _energy("boot_j"),
+           better="less", words="while booting"),
+    Metric("energy_off_j", "J", "part of it drawn by hosts that are switched off",
+           _energy("off_j"), better="less", words="while off"),
+    Metric("energy_wasted_j", "J", "share of `energy_busy_j` that went into copies which did not "
+           "finish their task", _energy("wasted_j"), better="less",
+           words="wasted on cancelled copies", header="wasted\n[{unit}]"),
+    Metric("wasted_flops", "flop", "work of copies that did not finish their task",
+           lambda run: of_runs.wasted_flops(run.trace), better="less", words="work wasted"),
+    Metric("waste_ratio", "", "wasted work over all executed work",
+           lambda run: of_runs.waste_ratio(run.trace), better="less",
+           words="share of the work wasted"),
+    Metric("hosts_used", "", "hosts that executed anything",
+           lambda run: of_runs.hosts_used(run.trace), header="hosts\nused"),
+    Metric("executions", "", "copies of tasks that were started",
+           lambda run: len(run.trace.executions)),
+    Metric("tasks", "", "tasks that were submitted", lambda run: len(run.trace.tasks)),
+    Metric("tasks_finished", "", "tasks that finished", _count(TaskState.FINISHED),
+           better="more", header="finished"),
+    Metric("tasks_dropped", "", "tasks that the scheduler gave up", _count(TaskState.DROPPED),
+           better="less", header="dropped"),
+    Metric("tasks_rejected", "", "tasks that fit on no host", _count(TaskState.REJECTED),
+           better="less"),
+    Metric("tasks_killed", "", "tasks that the end of the budget killed", _count(TaskState.KILLED),
+           better="less"),
+    Metric("tasks_failed", "", "tasks whose host failed", _count(TaskState.FAILED),
+           better="less"),
+    Metric("tasks_unfinished", "", "tasks that the horizon left undone",
+           _count(TaskState.UNFINISHED), better="less"),
+    Metric("mean_waiting_time_s", "s", "mean time from submission to start of finished tasks",
+           lambda run: of_runs.mean_of_finished(run.waiting_s), better="less",
+           header="mean\nwait [{unit}]", form="rounded"),
+    Metric("mean_flow_time_s", "s", "mean time from submission to finish of finished tasks",
+           lambda run: of_runs.mean_of_finished(run.flow_s), better="less"),
+    Metric("mean_slowdown", "", "mean of flow time over execution time of finished tasks",
+           lambda run: of_runs.mean_of_finished(run.slowdown), better="less"),
+    Metric("max_waiting_time_s", "s", "longest time from submission to start of finished tasks",
+           lambda run: of_runs.max_of_finished(run.waiting_s), better="less",
+           words="longest waiting time"),
+    Metric("max_flow_time_s", "s", "longest time from submission to finish of finished tasks",
+           lambda run: of_runs.max_of_finished(run.flow_s), better="less",
+           words="longest flow time"),
+    Metric("max_slowdown", "", "largest flow time over execution time of finished tasks",
+           lambda run: of_runs.max_of_finished(run.slowdown), better="less",
+           words="largest slowdown"),
+    Metric("horizon_s", "s", "end of the run; energy is counted from 0 to here",
+           lambda run: float(run.trace.horizon_s)),
+    Metric("mapping_events", "", "instants at which the scheduler was asked",
+           lambda run: run.trace.mapping_events),
+)  # fmt: skip
+_PLUGIN = (
+    Metric("energy_relative_difference", "", "difference of plugin and model in total, relative to "
+           "the larger", lambda run: run.differences[-1], condition=METERED, better="less"),
+    Metric("energy_worst_host_difference", "", "the same of the host where it is largest",
+           lambda run: max(run.differences[:-1], default=0.0), condition=METERED, better="less"),
+)  # fmt: skip
+_UTILITY = (
+    Metric("utility", "", "utility earned by finished tasks", lambda run: run.utility,
+           condition=UTILITY, better="more", words="utility earned", header="utility",
+           form="rounded"),
+    Metric("utility_possible", "", "utility if each task finished the moment it arrived: the sum "
+           "of priorities", lambda run: utility_possible(run.trace), condition=UTILITY,
+           words="of at most"),
+    Metric("window_utility", "", "utility earned inside the workload's window; a task counts with "
+           "the share of its run time that lies in it",
+           lambda run: float(utility_between(run.trace, np.array(run.window_s))[0]),
+           condition=WINDOW_UTILITY, better="more", words="utility in the window",
+           header="utility\nin\nwindow", form="rounded"),
+    Metric("window_energy_j", "J", "energy of the computing hosts inside the workload's window, by "
+           "the model", lambda run: float(run.drawn_j[-1]), condition=WINDOW, better="less",
+           words="energy in the window", header="energy\nin window\n[{unit}]", scale="total"),
+    Metric("tasks_postponed", "", "tasks that were postponed to a later period at least once",
+           lambda run: int(np.count_nonzero(run.trace.times_postponed)), condition=POSTPONING,
+           better="less", header="post-\nponed"),
+    Metric("budget_excess_j", "J", "the most that a period drew beyond its budget and beyond what "
+           "was carried over", lambda run: run.budget_excess_j, condition=PERIODS, better="less",
+           words="energy beyond the budget"),
+    Metric("carried_over_j", "J", "the most that executions from before a period drew in it",
+           lambda run: float(run.carried_over_j.max()), condition=PERIODS,
+           words="largest energy carried over"),
+    Metric("energy_budget_j", "J", "energy budget of a period", lambda run: run.budget_j,
+           condition=BUDGET),
+)  # fmt: skip
+_ROWS = (
+    Metric("energy_delay_js", "J s", "`energy_j` times makespan",
+           lambda row: row["energy_j"] * row["makespan_s"], "row", better="less"),
+    Metric("makespan_bound_s", "s", "least makespan that is possible",
+           lambda row: row["bounds"].makespan_s, "row", BOUNDED),
+    Metric("energy_bound_j", "J", "least energy that is possible",
+           lambda row: row["bounds"].energy_j, "row", BOUNDED),
+    Metric("energy_bound_counts_idle", "", "whether `energy_bound_j` counts the idle power of "
+           "every host to the end", lambda row: row["bounds"].counts_idle, "row", BOUNDED,
+           form="text"),
+    Metric("makespan_above_bound", "", "share by which the makespan lies above its bound; none "
+           "where not all tasks finished", _above_bound("makespan_s", "makespan_s"), "row",
+           BOUNDED, "less", header="above\nbound", form="percent"),
+    Metric("energy_above_bound", "", "share by which `energy_j` lies above its bound; none where "
+           "not all tasks finished", _above_bound("energy_j", "energy_j"), "row", BOUNDED, "less",
+           header="above\nbound", form="percent"),
+)  # fmt: skip
+_COMPARISONS = (
+    Metric("makespan_above_best", "", "share by which the makespan lies above the least of all",
+           _above_best("makespan_s"), "comparison", better="less", header="above\nbest",
+           form="percent"),
+    Metric("energy_above_best", "", "share by which `energy_j` lies above the least of all",
+           _above_best("energy_j"), "comparison", better="less", header="above\nbest",
+           form="percent"),
+    Metric("utility_share_of_best", "", "utility (in the window, if there is one) over that of the "
+           "best", _share_of_best, "comparison", Condition("utility functions"), "more",
+           header="share\nof best", form="share"),
+)  # fmt: skip
+for _metric in (*_ENERGY, *_RUN, *_PLUGIN, *_UTILITY, *_ROWS, *_COMPARISONS):
+    register_metric(_metric)

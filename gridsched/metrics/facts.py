@@ -1,0 +1,110 @@
+"""What the metrics of a run are computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.energy import HostEnergy, compare_energy
+from gridsched.metrics.of_runs import flow_time_s, slowdown, waiting_time_s
+from gridsched.metrics.of_windows import (
+    carried_over_energy,
+    energy_in,
+    period_intervals,
+    utility_earned,
+)
+from gridsched.model.trace import Trace
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """The records of one run and what was metered; what several metrics need is computed once.
+
+    Attributes
+    ----------
+    trace : Trace
+    energy : HostEnergy
+        `trace_energy` of the trace.
+    window_s : tuple of float, or None
+        Begin and end of the time that the ``window_`` metrics cover [s].
+    driver : {"simgrid", "reference"} or None
+        What did the run; None where only its records are known.
+    plugin_j : mapping of str to float, or None
+        Energy of each host by SimGrid's plugin [J].
+    links_j : mapping of str to float, or None
+        Energy of each link by SimGrid's plugin [J].
+    budget_j : float or None
+        Energy budget of a period [J]; None without one.
+    """
+
+    trace: Trace
+    energy: HostEnergy
+    window_s: tuple[float, float] | None = None
+    driver: Literal["simgrid", "reference"] | None = None
+    plugin_j: Mapping[str, float] | None = None
+    links_j: Mapping[str, float] | None = None
+    budget_j: float | None = None
+
+    @property
+    def has_utility(self) -> bool:
+        """Whether the tasks have utility functions."""
+        return self.trace.tasks.utility is not None
+
+    @cached_property
+    def flow_s(self) -> Floats:
+        """Flow time of each task [s], nan if it did not finish."""
+        return flow_time_s(self.trace)
+
+    @cached_property
+    def waiting_s(self) -> Floats:
+        """Waiting time of each task [s], nan if it did not finish."""
+        return np.where(np.isnan(self.flow_s), np.nan, waiting_time_s(self.trace))
+
+    @cached_property
+    def slowdown(self) -> Floats:
+        """Slowdown of each task, nan if it did not finish."""
+        return slowdown(self.trace)
+
+    @cached_property
+    def utility(self) -> float:
+        """Utility of all tasks."""
+        return float(utility_earned(self.trace).sum())
+
+    @property
+    def energy_j(self) -> float:
+        """Energy of the computing hosts [J]: the plugin's where it metered, else the model's."""
+        if self.plugin_j is None:
+            return self.energy.grid_total()
+        return float(sum(self.plugin_j.get(h.name, 0.0) for h in self.trace.platform.hosts))
+
+    @cached_property
+    def differences(self) -> list[float]:
+        """Relative difference of plugin and model for each metered host, then in total."""
+        rows = compare_energy(self.trace, self.plugin_j or {}, self.energy)
+        return [row["relative_difference"] for row in rows]
+
+    @cached_property
+    def drawn_j(self) -> Floats:
+        """What each period drew [J], and the window as the last; from the records alone."""
+        intervals = period_intervals(self.trace.periods)
+        intervals += [] if self.window_s is None else [self.window_s]
+        return energy_in(self.trace, intervals)
+
+    @cached_property
+    def carried_over_j(self) -> Floats:
+        """What executions from before each period drew in it [J]."""
+        return carried_over_energy(self.trace, self.energy)
+
+    @property
+    def budget_excess_j(self) -> float:
+        """The most that a period drew beyond its budget and beyond what was carried over [J]."""
+        periods = self.trace.periods
+        excess = self.drawn_j[: len(periods)] - periods["budget_j"] - self.carried_over_j
+        return float(excess.max(initial=0.0))

@@ -1,0 +1,138 @@
+"""Makespan, work and times of a run, from its records.
+
+A mean or maximum over no tasks is nan; counts, times and energies of nothing are 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.model.trace import ExecutionEnd, TaskState, Trace
+
+Floats = NDArray[np.float64]
+
+
+# ---------------------------------------------------------------------- the whole run
+
+
+def makespan_s(trace: Trace) -> float:
+    """Last finish of a task minus first submission [s]; 0 if no task finished.
+
+    The meaning of Batsim 5; Batsim 4 used the last finish alone.
+    """
+    finish = trace.of_outcome(ExecutionEnd.FINISHED)["end"]
+    if not len(finish):
+        return 0.0
+    return float(finish.max() - trace.tasks.submit_time_s.min())
+
+
+def busy_time_s(trace: Trace) -> float:
+    """Time cores spent executing, summed over all executions, cancelled ones too [s]."""
+    return float(np.sum(trace.executions["end"] - trace.executions["start"]))
+
+
+def useful_flops(trace: Trace) -> float:
+    """Work of executions that finished their task [flop]."""
+    useful = trace.executions["outcome"] == ExecutionEnd.FINISHED
+    return float(trace.executed_flops()[useful].sum())
+
+
+def wasted_flops(trace: Trace) -> float:
+    """Work of executions that were cancelled, killed or failed [flop] (algorithm A2, WQR)."""
+    wasted = trace.executions["outcome"] != ExecutionEnd.FINISHED
+    return float(trace.executed_flops()[wasted].sum())
+
+
+def waste_ratio(trace: Trace) -> float:
+    """Wasted work over all executed work, in [0, 1]; 0 if nothing was executed."""
+    wasted, useful = wasted_flops(trace), useful_flops(trace)
+    return wasted / (useful + wasted) if wasted else 0.0
+
+
+def hosts_used(trace: Trace) -> int:
+    """Number of hosts that executed anything."""
+    return len(np.unique(trace.executions["host"]))
+
+
+def count_in_state(trace: Trace, *states: TaskState) -> int:
+    """Number of tasks that ended in one of `states`."""
+    return int(np.isin(trace.final_state, states).sum())
+
+
+# ---------------------------------------------------------------------- each task
+
+
+def deciding_execution(trace: Trace) -> NDArray[np.int64]:
+    """The execution that tells of each task, -1 if it never started, shape (tasks,).
+
+    The copy that finished the task, otherwise the one that started last. A task's start, waiting
+    time and host are this copy's, so that waiting time + execution time = flow time.
+    """
+    runs = trace.executions
+    chosen = np.full(len(trace.tasks), -1, dtype=np.int64)
+    chosen[runs["task"]] = np.arange(len(runs))  # in order of start: the last one stays
+    done = np.flatnonzero(runs["outcome"] == ExecutionEnd.FINISHED)
+    chosen[runs["task"][done]] = done
+    return chosen
+
+
+def _of_deciding(trace: Trace, column: str) -> Floats:
+    """A column of each task's deciding execution, nan where it never started."""
+    chosen = deciding_execution(trace)
+    values = np.full(len(chosen), np.nan)
+    values[chosen >= 0] = trace.executions[column][chosen[chosen >= 0]]
+    return values
+
+
+def waiting_time_s(trace: Trace) -> Floats:
+    """Submission to the start of the deciding execution [s], nan if never started."""
+    return _of_deciding(trace, "start") - trace.tasks.submit_time_s
+
+
+def execution_time_s(trace: Trace) -> Floats:
+    """Length of the deciding execution [s], nan if never started."""
+    return _of_deciding(trace, "end") - _of_deciding(trace, "start")
+
+
+def flow_time_s(trace: Trace) -> Floats:
+    """Submission to finish [s] (turnaround time), nan if the task did not finish."""
+    return trace.finish_time_s - trace.tasks.submit_time_s
+
+
+def stretch(flow_s: Floats, run_s: Floats) -> Floats:
+    """Flow time over execution time, at least 1; infinite if a task of no length waited.
+
+    Parameters
+    ----------
+    flow_s, run_s : ndarray of float64
+        Flow and execution times [s]; nan gives nan.
+    """
+    ratio = np.where(flow_s > 0, np.inf, np.where(np.isnan(flow_s), np.nan, 1.0))
+    np.divide(flow_s, run_s, out=ratio, where=run_s > 0)
+    return np.maximum(ratio, 1.0)
+
+
+def slowdown(trace: Trace, bound_s: float = 0.0) -> Floats:
+    """Stretch of each task, nan if it did not finish.
+
+    Parameters
+    ----------
+    trace : Trace
+    bound_s : float
+        Executions shorter than this count as this long [s] (bounded slowdown; 10 s is common
+        for parallel workloads); 0 bounds nothing.
+    """
+    return stretch(flow_time_s(trace), np.maximum(execution_time_s(trace), bound_s))
+
+
+def mean_of_finished(values: Floats) -> float:
+    """Mean of the values that are not nan; nan if there is none."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def max_of_finished(values: Floats) -> float:
+    """Largest of the values that are not nan; nan if there is none."""
+    known = values[~np.isnan(values)]
+    return float(known.max()) if len(known) else float("nan")

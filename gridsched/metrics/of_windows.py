@@ -1,0 +1,150 @@
+"""Utility and energy of a run: of all of it, of its window, and of the periods of its budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.energy import HostEnergy, grid_energy_between
+from gridsched.errors import InputError
+from gridsched.metrics.of_runs import flow_time_s
+from gridsched.model.timeline import spread_evenly
+from gridsched.model.trace import ExecutionEnd, Trace
+
+Floats = NDArray[np.float64]
+
+#: A series may have so many steps.
+MOST_STEPS = 1_000_000
+
+
+def utility_earned(trace: Trace) -> Floats:
+    """Utility of each task at its finish (paper 000, II-C); 0 if it did not finish.
+
+    Returns
+    -------
+    ndarray of float64, shape (tasks,)
+
+    Raises
+    ------
+    InputError
+        If the tasks have no utility functions.
+    """
+    if trace.tasks.utility is None:
+        raise InputError(f"{trace.tasks.name}: the tasks have no utility functions.")
+    flow = flow_time_s(trace)
+    done, earned = np.flatnonzero(~np.isnan(flow)), np.zeros(len(flow))
+    earned[done] = trace.tasks.utility.value(done, flow[done])
+    return earned
+
+
+def utility_possible(trace: Trace) -> float:
+    """Utility of all tasks if each finished the moment it arrived: the sum of priorities."""
+    return float(trace.tasks.utility.priority.sum())
+
+
+def utility_between(trace: Trace, edges: Floats) -> Floats:
+    """Utility earned between one time and the next, prorated (algorithms B7).
+
+    A task that runs from s to e earns in an interval the share of its utility that the interval
+    has of [s, e]; s and e are those of the copy that finished it.
+
+    Parameters
+    ----------
+    trace : Trace
+    edges : ndarray of float64, shape (intervals + 1,)
+        Ascending times [s].
+
+    Returns
+    -------
+    ndarray of float64, shape (intervals,)
+    """
+    done = trace.of_outcome(ExecutionEnd.FINISHED)
+    return spread_evenly(done["start"], done["end"], utility_earned(trace)[done["task"]], edges)
+
+
+# ---------------------------------------------------------------------- windows and periods
+
+
+def energy_between(trace: Trace, begin_s: float, end_s: float) -> float:
+    """Energy of all computing hosts in an interval [J], by the model, exact.
+
+    Parameters
+    ----------
+    trace : Trace
+    begin_s, end_s : float
+        Begin and end of the interval [s].
+    """
+    return float(energy_in(trace, [(begin_s, end_s)])[0])
+
+
+def energy_in(trace: Trace, intervals: Sequence[tuple[float, float]]) -> Floats:
+    """Energy of all computing hosts in each of the intervals [J], which may overlap."""
+    edges = np.unique(np.array(intervals, dtype=np.float64))
+    parts = np.append(grid_energy_between(trace, edges), 0.0)
+    return np.array([parts[(edges >= begin) & (edges < end)].sum() for begin, end in intervals])
+
+
+def window_series(
+    trace: Trace, window_s: tuple[float, float], step_s: float = 1200.0
+) -> dict[str, Floats]:
+    """Energy and prorated utility from the begin of a window on, step by step.
+
+    Parameters
+    ----------
+    trace : Trace
+    window_s : tuple of float
+        Begin and end [s].
+    step_s : float
+        Length of a step [s]; the last one ends with the window. Paper 000, fig. 7: 20 min.
+
+    Returns
+    -------
+    dict of str to ndarray of float64, shape (steps + 1,)
+        ``time_s``; ``energy_j`` and ``utility``, 0 at the begin and the window's total at its end.
+        Without utility functions no utility is earned.
+
+    Raises
+    ------
+    InputError
+        If the window ends before it begins, or has too many steps.
+    """
+    begin, end = window_s
+    if not (begin < end < np.inf and end - begin <= MOST_STEPS * step_s < np.inf):
+        raise InputError(
+            f"Window [{begin:g}, {end:g}] s in steps of {step_s:g} s: it must end after it begins "
+            f"and have 1 to {MOST_STEPS:,} steps."
+        )
+    steps = max(1, int(np.ceil((end - begin) / step_s * (1 - 1e-12))))
+    time = np.append(begin + step_s * np.arange(steps), end)
+    earned = np.zeros(steps) if trace.tasks.utility is None else utility_between(trace, time)
+    return {
+        "time_s": time,
+        "energy_j": _so_far(grid_energy_between(trace, time)),
+        "utility": _so_far(earned),
+    }
+
+
+def _so_far(parts: Floats) -> Floats:
+    return np.append(0.0, np.cumsum(parts))
+
+
+def carried_over_energy(trace: Trace, energy: HostEnergy) -> Floats:
+    """Energy that executions from before each period drew in it, shape (periods,) [J].
+
+    Each execution's energy is prorated over its time (algorithms B7).
+    """
+    runs = trace.executions
+    carried = np.zeros(len(trace.periods))
+    for k, (begin, end) in enumerate(period_intervals(trace.periods)):
+        over = (runs["start"] < begin) & (runs["end"] > begin)
+        started, ended = runs["start"][over], runs["end"][over]
+        edges = np.array([begin, end])
+        carried[k] = spread_evenly(started, ended, energy.execution_j[over], edges)[0]
+    return carried
+
+
+def period_intervals(periods: NDArray[np.void]) -> list[tuple[float, float]]:
+    """Begin and end of each period of the energy budget [s]."""
+    return list(zip(periods["start"].tolist(), periods["end"].tolist(), strict=True))

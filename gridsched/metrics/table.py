@@ -1,0 +1,219 @@
+"""Every metric as an entry of one table: what it is called, its unit, what it means, how it is got.
+
+Tables on the screen, reports, the columns of stored runs and the tables of the documentation follow
+from the entries. A new metric is one entry and one function; `register_metric` takes one's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gridsched.energy import HostEnergy, trace_energy
+from gridsched.errors import InputError
+from gridsched.metrics.facts import RunFacts
+from gridsched.model.trace import Trace
+
+_SUFFIXES = {"_s": "s", "_j": "J", "_js": "J s", "_flops": "flop"}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """When a metric exists.
+
+    Attributes
+    ----------
+    words : str
+        For the documentation; empty: always.
+    holds : callable
+        Told the `RunFacts`; whether the run has the metric.
+    workload : {"any", "bag", "system"}
+        Which studies may name it: all, those of bags of tasks, those of systems with task types.
+    usual : bool
+        Whether a study that names no metrics has it.
+    """
+
+    words: str = ""
+    holds: Callable[[RunFacts], bool] = lambda run: True
+    workload: Literal["any", "bag", "system"] = "any"
+    usual: bool = True
+
+
+ALWAYS = Condition()
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number that runs are judged by.
+
+    Attributes
+    ----------
+    id : str
+        Its name in files, with the unit.
+    unit : str
+        SI; empty if it is a pure number.
+    sentence : str
+        What it means.
+    function : callable
+        See `of`.
+    of : {"run", "row", "comparison"}
+        What it is computed from. A ``run``: `function` is told its `RunFacts`. A stored ``row``: it
+        is told the row's metrics by id, and under ``bounds`` the bounds of the run, where its
+        condition is `BOUNDED`; no new run is needed. A ``comparison``: it is told the rows of all
+        schedulers and returns one value for each, or None.
+    condition : Condition
+        When it exists.
+    better : {"less", "more"} or None
+        Which is better, if one is.
+    words : str
+        Its name in a table of one run; default the id without its unit.
+    header : str
+        Heading of its column; may hold line breaks; ``{unit}`` stands for the unit with its prefix.
+    form : {"number", "rounded", "percent", "share", "text"}
+        How it is written: see `gridsched.cli.tables.Column`; shares are written in per cent.
+    scale : str
+        Columns with the same word here share their unit's prefix.
+    """
+
+    id: str
+    unit: str
+    sentence: str
+    function: Callable[[Any], Any]
+    of: Literal["run", "row", "comparison"] = "run"
+    condition: Condition = ALWAYS
+    better: Literal["less", "more"] | None = None
+    words: str = ""
+    header: str = ""
+    form: Literal["number", "rounded", "percent", "share", "text"] = "number"
+    scale: str = ""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it can be averaged; the others are words beside a number."""
+        return self.form != "text"
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it says by which share something else is exceeded; shown in per cent."""
+        return self.form in ("percent", "share")
+
+    @property
+    def title(self) -> str:
+        """Name and unit, as people see them."""
+        return self.title_in("%" if self.is_share else self.unit)
+
+    def title_in(self, unit: str) -> str:
+        """Return the name with a unit, if there is one."""
+        return f"{self.name} [{unit}]" if unit else self.name
+
+    @property
+    def name(self) -> str:
+        """The id in words, without its unit."""
+        suffix = next((end for end, unit in _SUFFIXES.items() if self._ends(end, unit)), "")
+        text = self.id.removesuffix(suffix).replace("_", " ")
+        return text[:1].upper() + text[1:]
+
+    @property
+    def row_name(self) -> str:
+        """Its name in a table of one run."""
+        return self.words or self.name.lower()
+
+    def _ends(self, end: str, unit: str) -> bool:
+        return unit == self.unit and self.id.endswith(end)
+
+
+#: Every metric by id, in the order of a report.
+METRICS: dict[str, Metric] = {}
+
+
+def register_metric(metric: Metric) -> None:
+    """Add a metric to the table; a study's ``policies`` file may do so.
+
+    Parameters
+    ----------
+    metric : Metric
+        Its id must be free, or the same metric's: a file may be imported twice.
+
+    Raises
+    ------
+    InputError
+        If the id is no name of a column, or another metric has it.
+
+    Examples
+    --------
+    >>> register_metric(Metric(
+    ...     "energy_per_task_j", "J", "energy over finished tasks",
+    ...     lambda row: row["energy_j"] / row["tasks_finished"], of="row", better="less",
+    ... ))
+    """
+    if not metric.id.isidentifier():
+        raise InputError(
+            f"Metric {metric.id!r}: the id must be a name of letters, digits and underscores, as "
+            "'energy_per_task_j' is."
+        )
+    known = METRICS.get(metric.id)
+    if known is not None and _origin(known) != _origin(metric):
+        raise InputError(
+            f"Metric {metric.id!r} exists already ({known.sentence}). Choose another id."
+        )
+    METRICS[metric.id] = metric
+
+
+def _origin(metric: Metric) -> tuple[str, str]:
+    return metric.function.__module__, metric.sentence
+
+
+def metrics_of(facts: RunFacts) -> dict[str, Any]:
+    """Return every metric that a run has, by id, in the order of the table."""
+    return {
+        metric.id: metric.function(facts)
+        for metric in METRICS.values()
+        if metric.of == "run" and metric.condition.holds(facts)
+    }
+
+
+def known_metrics(workload: Literal["bag", "system"]) -> list[Metric]:
+    """Return the metrics that a study of such a workload may name."""
+    return [
+        metric
+        for metric in METRICS.values()
+        if metric.of != "comparison" and metric.condition.workload in ("any", workload)
+    ]
+
+
+def summary(
+    trace: Trace,
+    energy: HostEnergy | None = None,
+    window_s: tuple[float, float] | None = None,
+) -> dict[str, float | int]:
+    """Return every metric that follows from the records of a run alone.
+
+    Parameters
+    ----------
+    trace : Trace
+    energy : HostEnergy, optional
+        `trace_energy` of the same trace, where the caller has it already.
+    window_s : tuple of float, optional
+        Begin and end of the time that the ``window_`` metrics cover [s].
+
+    Returns
+    -------
+    dict
+        Name with unit -> value, in the order of a report; those whose condition holds.
+
+    Notes
+    -----
+    Energies are the model's and count the computing hosts over [0, horizon]; waiting time, flow
+    time and slowdown count finished tasks. Wall times are not in it: it repeats exactly.
+    """
+    energy = trace_energy(trace) if energy is None else energy
+    return metrics_of(RunFacts(trace, energy, window_s))
+
+
+def described(id: str) -> Mapping[str, str]:
+    """Return unit, meaning and direction of a metric as texts; empty if there is no such metric."""
+    metric = METRICS.get(id)
+    if metric is None:
+        return {}
+    return {"unit": metric.unit, "description": metric.sentence, "better": metric.better or ""}
