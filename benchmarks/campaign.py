@@ -23,8 +23,9 @@ from pathlib import Path
 
 from gridsched import __version__
 from gridsched.campaign.campaign import Ended, Options, Progress, run_campaign
+from gridsched.campaign.messages import Job
 from gridsched.campaign.store import Store
-from gridsched.campaign.worker import Job, perform
+from gridsched.campaign.worker import perform
 from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.study import Study
 
@@ -58,13 +59,13 @@ RUNS_EACH = 20
 #: Each is done in a process of its own; the last line printed is a JSON object.
 DECISION = """
 import sys, time
-from gridsched.campaign.campaign import Options, Plan
+from gridsched.campaign.plan import Plan
 from gridsched.campaign.store import Store
 store = Store.open(sys.argv[1])
 study = store.study("large")
 began = time.perf_counter()
-plan = Plan(study, store, Options(), is_first=True)
-left = len(plan.next_series())
+plan = Plan(study, store)
+left = len(plan.next_packet(1))
 seconds = time.perf_counter() - began
 assert left == 0 and plan.found == plan.total == int(sys.argv[2]), (left, plan.found)
 """

@@ -38,6 +38,10 @@ class ProcessLost(SimulationError):
     """The simulating process was killed from outside; the run itself may be fine."""
 
 
+class EnvironmentFault(GridschedError):
+    """The machine, not the run, is at fault: a process or thread cannot be made, say."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``"Did you mean 'x'? "`` for the known word nearest to `word`, or an empty string."""
     near = difflib.get_close_matches(word, list(known), n=1)

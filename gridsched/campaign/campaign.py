@@ -1,40 +1,30 @@
-"""Run what a store lacks of a study, on this machine or on a Dask cluster."""
+"""Run what a store lacks of a study, on this machine or wherever a pool of workers is."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
-import random
-import selectors
+import queue
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import chain, groupby, islice
-from pathlib import Path
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from gridsched.campaign.local_workers import (
-    LocalWorker,
-    Workers,
-    temporary_folder,
-    usable_cpus,
-)
-from gridsched.campaign.row_table import FAILED, FINISHED
-from gridsched.campaign.segments import Line, SegmentWriter, read_segment
+from gridsched.campaign.local_pool import LocalPool, temporary_folder, usable_cpus
+from gridsched.campaign.messages import ATTEMPTS, Answer, Orders, Said
+from gridsched.campaign.plan import Plan, lead
+from gridsched.campaign.row_table import FAILED
+from gridsched.campaign.segments import SegmentWriter
 from gridsched.campaign.store import Store
-from gridsched.campaign.worker import ATTEMPTS, Job, Orders, failed_row
 from gridsched.errors import InputError
 from gridsched.spec.study import Study, StudyRun
 
-#: Each worker has one run at work and one waiting, so that it never waits for us.
-_PER_WORKER = 2
-#: Longest series of runs that is kept on one worker, for the platform and tasks they share.
-_SERIES = 64
 #: How often a listener is told of the progress, and other campaigns' rows are looked at [s].
 TICK_S = 0.5
-_GRACE_S = 3.0
+#: A machine that cannot do a run is given so long to recover [s].
+_PAUSE_S = 0.2
+_CONTINUES = "Runs stored so far are safe; the same command continues once this is mended."
 
 
 @dataclass(frozen=True)
@@ -123,75 +113,28 @@ class Ended:
 Listener = Callable[[Progress, Ended | None], None]
 
 
-class Plan:
-    """The runs that are still to be done, handed out in series that share a platform.
+class Pool(Protocol):
+    """Workers that do runs: on this machine (`LocalPool`) or on a Dask cluster (`DaskPool`).
 
-    Parameters
+    Attributes
     ----------
-    study : Study
-    store : Store
-    options : Options
-    is_first : bool
-        Whether no other campaign leads on this store; the others begin elsewhere, so that
-        campaigns that run side by side meet rarely.
+    size : int
+        Runs that are done at the same time.
+    together : int
+        Largest number of runs that one worker is given at once.
     """
 
-    def __init__(self, study: Study, store: Store, options: Options, *, is_first: bool) -> None:
-        self._store = store
-        stored = store.stored()
-        self.damage = list(store.damage)
-        done = {FINISHED} if options.retry_failed else {FINISHED, FAILED}
-        self._known = {run_id for run_id, status in stored.items() if status in done}
-        self._offsets = {path: path.stat().st_size for path in store.segments() if path.exists()}
-        self._planned = {run.run_id for run in study.scenarios(options.is_meant)}
-        self.total = len(self._planned)
-        self.found = len(self._planned & self._known)
-        begin = 0 if is_first else random.randrange(max(1, self.total))
-        runs = study.scenarios(options.is_meant)
-        if begin:
-            runs = chain(
-                islice(study.scenarios(options.is_meant), begin, None), islice(runs, begin)
-            )
-        self._series = _series(runs)
-        self._again: deque[StudyRun] = deque()
+    size: int
+    together: int
 
-    def next_series(self) -> deque[StudyRun]:
-        """Return the next runs, empty at the end."""
-        if self._again:
-            return deque([self._again.popleft()])
-        for runs in self._series:
-            todo = deque(run for run in runs if run.run_id not in self._known)
-            if todo:
-                self._known.update(run.run_id for run in todo)
-                return todo
-        return deque()
+    def is_hungry(self) -> bool:
+        """Whether another packet of runs should wait for the workers."""
 
-    def again(self, run: StudyRun) -> None:
-        """Put a run back."""
-        self._again.append(run)
+    def send(self, packet: Sequence[StudyRun]) -> None:
+        """Have runs done that share a platform and tasks."""
 
-    def look_at_others(self) -> int:
-        """Take note of what others have stored since; return how many runs less that leaves us."""
-        number = 0
-        for path in self._store.segments():
-            for line, end in read_segment(path, self._offsets.get(path, 0)):
-                if isinstance(line, Line):
-                    self._offsets[path] = end
-                    if line.run_id not in self._known:  # our own were noted when handed out
-                        self._known.add(line.run_id)
-                        number += line.run_id in self._planned
-        return number
-
-
-def _series(runs: Iterator[StudyRun]) -> Iterator[list[StudyRun]]:
-    """Cut runs into series of one platform and replicate, none longer than `_SERIES`."""
-
-    def shared(run: StudyRun) -> str:
-        return run.canonical[: run.canonical.index(',"scheduler":')]
-
-    for _, group in groupby(runs, key=shared):
-        while part := list(islice(group, _SERIES)):
-            yield part
+    def next(self, timeout_s: float) -> tuple[StudyRun, Answer]:
+        """Return a run that has ended; raise `queue.Empty` if there is none in time."""
 
 
 def run_campaign(
@@ -215,157 +158,129 @@ def run_campaign(
     Raises
     ------
     InputError
-        If a row cannot be kept, or SimGrid is needed and not installed.
+        If a row cannot be kept, SimGrid is needed and not installed, or the machine has no room
+        for workers.
     KeyboardInterrupt
         Passed on; runs that have ended are stored.
     """
     options = options or Options()
-    if options.timeout_s is None:
-        options = replace(options, timeout_s=study.timeout_s)
+    timeout_s = study.timeout_s if options.timeout_s is None else options.timeout_s
+
+    @contextlib.contextmanager
+    def pool(number: int) -> Iterator[Pool]:
+        inputs = {digest: path.resolve() for digest, path in store.inputs().items()}
+        with temporary_folder() as folder:
+            orders = Orders(store.root.resolve(), inputs, folder, timeout_s, options.records)
+            with LocalPool(min(options.workers or usable_cpus(), number), orders) as found:
+                yield found
+
+    return lead_campaign(study, store, options, pool, listen)
+
+
+def lead_campaign(
+    study: Study,
+    store: Store,
+    options: Options,
+    pool: Callable[[int], AbstractContextManager[Pool]],
+    listen: Listener | None,
+) -> Progress:
+    """Do all runs of a study that are not in the store yet, in a pool made for their number."""
     with lead(store) as is_first:
         store.add(study)
-        plan = Plan(study, store, options, is_first=is_first)
-        progress = _LocalCampaign(plan, store, options, listen or silent).run()
+        plan = Plan(
+            study, store, options.is_meant, retry_failed=options.retry_failed, is_first=is_first
+        )
+        campaign = _Campaign(plan, store, listen or _silent)
+        if campaign.progress.left:
+            with pool(campaign.progress.left) as workers:
+                campaign.run(workers)
     store.compact()
-    return progress
+    campaign.check_all_done()
+    return campaign.progress
 
 
-def silent(_progress: Progress, _ended: Ended | None) -> None:
+def _silent(_progress: Progress, _ended: Ended | None) -> None:
     """Listen without a word."""
 
 
-@contextlib.contextmanager
-def lead(store: Store) -> Iterator[bool]:
-    """Say whether this is the first campaign on the store; it stays so within the context.
+class _Campaign:
+    """Hands runs to a pool and takes note of what it answers."""
 
-    Raises
-    ------
-    InputError
-        If the store cannot be written.
-    """
-    path = store.root / "campaign.lock"
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_first = True
-    except OSError:
-        is_first = False
-    try:
-        yield is_first
-    finally:
-        os.close(file)
+    def __init__(self, plan: Plan, store: Store, listen: Listener) -> None:
+        self._plan, self._store, self._listen = plan, store, listen
+        self.progress = Progress(plan.total, plan.found, damage=plan.damage)
+        self._at_work: dict[str, StudyRun] = {}
+        self._segment: SegmentWriter | None = None
+        self._faults: Counter[str] = Counter()
+        self._faulty_in_a_row: set[str] = set()
+        self._not_done: list[str] = []
+        listen(self.progress, None)
 
-
-class _LocalCampaign:
-    """Hands runs to worker processes and takes note of what they answer."""
-
-    def __init__(self, plan: Plan, store: Store, options: Options, listen: Listener) -> None:
-        self._plan, self._store, self._options = plan, store, options
-        self._listen = listen
-        self._progress = Progress(plan.total, plan.found, damage=plan.damage)
-        self._queues: dict[LocalWorker, deque[StudyRun]] = {}
-        self._losses: Counter[str] = Counter()
-        self._own: SegmentWriter | None = None
-        self._selector = selectors.DefaultSelector()
-
-    def run(self) -> Progress:
+    def run(self, pool: Pool) -> None:
         """Run to the end."""
-        progress = self._progress
-        self._listen(progress, None)
-        if not progress.left:
-            return progress
-        number = min(self._options.workers or usable_cpus(), progress.left)
-        with temporary_folder() as folder:
-            orders = Orders(
-                self._store.root.resolve(), _absolute(self._store.inputs()), Path(folder),
-                self._options.timeout_s, self._options.records,
-            )  # fmt: skip
-            workers = Workers(number, orders)
-            grace_s: float | None = _GRACE_S
-            try:
-                for worker in workers.all:
-                    self._welcome(worker)
-                self._loop(workers)
-                grace_s = None
-            finally:
-                workers.end(grace_s)
-                self._selector.close()
-                if self._own is not None:
-                    self._own.close()
-        return progress
+        try:
+            self._loop(pool)
+        finally:
+            if self._segment is not None:
+                self._segment.close()
 
-    def _welcome(self, worker: LocalWorker) -> None:
-        self._selector.register(worker.fileno(), selectors.EVENT_READ, worker)
-        self._queues[worker] = deque()
-        self._feed(worker)
-
-    def _loop(self, workers: Workers) -> None:
+    def _loop(self, pool: Pool) -> None:
         next_tick = time.monotonic() + TICK_S
-        while any(worker.pending for worker in workers.all):
-            for key, _ in self._selector.select(max(0.0, next_tick - time.monotonic())):
-                self._hear(workers, key.data)
-            self._progress.running = sum(bool(worker.pending) for worker in workers.all)
+        self._feed(pool)
+        while self._at_work:
+            with contextlib.suppress(queue.Empty):
+                self._hear(*pool.next(max(0.0, next_tick - time.monotonic())), pool)
             if time.monotonic() >= next_tick:
-                self._progress.found += self._plan.look_at_others()
-                self._listen(self._progress, None)
+                self.progress.found += self._plan.look_at_others()
+                self.progress.running = min(pool.size, len(self._at_work))
+                self._listen(self.progress, None)
                 next_tick = time.monotonic() + TICK_S
-        self._progress.running = 0
-        self._listen(self._progress, None)
+            self._feed(pool)
+        self.progress.running = 0
+        self._listen(self.progress, None)
 
-    def _hear(self, workers: Workers, worker: LocalWorker) -> None:
-        answer = worker.answer()
-        if answer is None:
-            self._lost(workers, worker)
-        elif answer.fatal is not None:
-            raise InputError(answer.fatal)
-        elif answer.run_id:
-            run = worker.pending.popleft()
-            self._ended(Ended(run, answer.status, answer.error))
-            self._feed(worker)
+    def _feed(self, pool: Pool) -> None:
+        """Keep the workers busy, towards the end with small packets: none waits for another."""
+        while pool.is_hungry():
+            left = self.progress.left - len(self._at_work)
+            packet = self._plan.next_packet(max(1, min(pool.together, left // (4 * pool.size))))
+            if not packet:
+                return
+            self._at_work.update((run.run_id, run) for run in packet)
+            pool.send(packet)
 
-    def _feed(self, worker: LocalWorker) -> None:
-        """See to it that a worker has enough to do; at the end it helps the others."""
-        queue = self._queues[worker]
-        while len(worker.pending) < _PER_WORKER:
-            if not queue:
-                queue.extend(self._plan.next_series())
-            if not queue:
-                longest = max(self._queues.values(), key=len)
-                if not longest:
-                    return
-                queue.append(longest.pop())
-            worker.give(queue.popleft())
+    def _hear(self, run: StudyRun, answer: Answer, pool: Pool) -> None:
+        del self._at_work[run.run_id]
+        if answer.said is Said.FATAL:
+            raise InputError(answer.error)
+        if answer.said is Said.FAULT:
+            self._leave_undone(run, answer.error or "", pool)
+            return
+        self._faulty_in_a_row.clear()
+        if answer.row is not None:
+            if self._segment is None:
+                self._segment = self._store.writer()
+            self._segment.write(answer.row)
+        self.progress.done += 1
+        self.progress.failed += answer.status == FAILED
+        self._listen(self.progress, Ended(run, answer.status, answer.error))
 
-    def _ended(self, ended: Ended) -> None:
-        self._progress.done += 1
-        if ended.status == FAILED:
-            self._progress.failed += 1
-        self._listen(self._progress, ended)
-
-    def _lost(self, workers: Workers, worker: LocalWorker) -> None:
-        """Replace a worker that has died; its runs are done again, unless one kills them all."""
-        self._selector.unregister(worker.fileno())
-        left = [*worker.pending, *self._queues.pop(worker)]
-        was_ready = worker.is_ready
-        other, how = workers.replace(worker)
-        if was_ready and left:
-            self._losses[left[0].run_id] += 1
-            if self._losses[left[0].run_id] >= ATTEMPTS:
-                self._give_up(left.pop(0), how)
-        for run in left:
+    def _leave_undone(self, run: StudyRun, fault: str, pool: Pool) -> None:
+        """Try a run again that the machine could not do; end where it can do none."""
+        self._faulty_in_a_row.add(run.run_id)
+        if len(self._faulty_in_a_row) >= ATTEMPTS * pool.size:
+            raise InputError(f"No run can be done: {fault} {_CONTINUES}")
+        self._faults[run.run_id] += 1
+        if self._faults[run.run_id] < ATTEMPTS:
             self._plan.again(run)
-        self._welcome(other)
+        else:
+            self._not_done.append(fault)
+        time.sleep(_PAUSE_S)
 
-    def _give_up(self, run: StudyRun, how: str) -> None:
-        error = f"its worker process died {ATTEMPTS} times, the last time by {how}."
-        if self._own is None:
-            self._own = self._store.writer()
-        self._own.write(failed_row(Job(run.run_id, run.scenario), error))
-        self._ended(Ended(run, FAILED, error))
-
-
-def _absolute(files: Mapping[str, Path]) -> dict[str, Path]:
-    return {digest: path.resolve() for digest, path in files.items()}
+    def check_all_done(self) -> None:
+        """Raise `InputError` if the machine could not do some runs."""
+        if self._not_done:
+            raise InputError(
+                f"{len(self._not_done)} runs could not be done, the last one for: "
+                f"{self._not_done[-1]} {_CONTINUES}"
+            )

@@ -6,11 +6,9 @@ import math
 import time
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
-from gridsched.campaign.local_workers import temporary_folder
-from gridsched.campaign.worker import Job, perform
-from gridsched.spec.scenario_maker import ScenarioMaker
+from gridsched.campaign.local_pool import Performer, temporary_folder
+from gridsched.campaign.messages import Job, Orders
 from gridsched.spec.study import Study, StudyRun
 
 #: No further run is timed after so much wall time [s].
@@ -79,19 +77,20 @@ def estimate(study: Study, number: int, timeout_s: float | None = None) -> Estim
     timeout_s : float, optional
         Wall time after which each is ended [s].
     """
-    inputs = {file.sha256: file.path for file in study.inputs.values()}
+    inputs = {file.sha256: file.path.resolve() for file in study.inputs.values()}
     timed: list[float] = []
     failures: list[tuple[StudyRun, str]] = []
     with temporary_folder() as folder:
-        maker = ScenarioMaker(inputs, Path(folder))
+        performer = Performer(Orders(None, inputs, folder, timeout_s))
         runs = sample(study, number)
-        perform(maker, Job(runs[0].run_id, runs[0].scenario), timeout_s)  # starts the server
+        performer.row(Job(runs[0].run_id, runs[0].scenario))  # starts all that is needed once
         began = time.perf_counter()
         for run in runs:
-            row, _ = perform(maker, Job(run.run_id, run.scenario), timeout_s)
+            row = performer.row(Job(run.run_id, run.scenario))
             timed.append(row["timing"]["total_s"])
             if row["error"] is not None:
                 failures.append((run, row["error"]))
             if time.perf_counter() - began > _ENOUGH_S:
                 break
+        performer.end()
     return Estimate(timed, failures)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from gridsched.campaign.local_workers import temporary_folder
+from gridsched.campaign.local_pool import Performer, temporary_folder
+from gridsched.campaign.messages import Job, Orders
 from gridsched.campaign.segments import encoded, with_infinities
 from gridsched.campaign.store import Store
-from gridsched.campaign.worker import Job, perform
 from gridsched.metrics import METRICS
-from gridsched.spec.scenario_maker import ScenarioMaker
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,9 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
     inputs = {digest: path.resolve() for digest, path in store.inputs().items()}
     job = Job(stored["run_id"], with_infinities(stored["scenario"]))
     with temporary_folder() as folder:
-        row, _ = perform(ScenarioMaker(inputs, Path(folder)), job, timeout_s)
+        performer = Performer(Orders(None, inputs, folder, timeout_s))
+        row = performer.row(job)
+        performer.end()
     repeated = json.loads(encoded(row))["row"]  # as a stored row has been written and read
     then, now = stored["provenance"], repeated["provenance"]
     versions = [

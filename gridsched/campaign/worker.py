@@ -8,104 +8,62 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import pickle
 import signal
-import socket
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cache
-from importlib import metadata
-from pathlib import Path
-from platform import python_version
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from gridsched import __version__
 from gridsched.campaign.measure import measure_series
+from gridsched.campaign.messages import (
+    ATTEMPTS,
+    Answer,
+    Job,
+    Orders,
+    Said,
+    failed_row,
+    finished_row,
+)
 from gridsched.campaign.segments import SegmentWriter, cannot_write
-from gridsched.errors import GridschedError, InputError, MissingDependency, ProcessLost
+from gridsched.errors import (
+    EnvironmentFault,
+    GridschedError,
+    InputError,
+    MissingDependency,
+    ProcessLost,
+)
 from gridsched.sim import wire
-from gridsched.spec.canonical import RESULTS_VERSION
-from gridsched.spec.run import RunResult, run
+from gridsched.spec.run import RunResult, check_energy_agreement, run
 from gridsched.spec.scenario_maker import ScenarioMaker
 
 _PR_SET_PDEATHSIG = 1
-#: A run whose simulating process is killed from outside is begun so often in all.
-ATTEMPTS = 3
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a worker is told about a run."""
-
-    run_id: str
-    scenario: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Orders:
-    """What a worker is told at its start.
-
-    Attributes
-    ----------
-    store : Path or None
-        Where it keeps rows; None: they are sent back.
-    inputs : dict
-        SHA-256 -> file.
-    folder : Path
-        For temporary files.
-    timeout_s : float or None
-    records : bool
-        Whether task and host records are kept as well.
-    """
-
-    store: Path | None
-    inputs: dict[str, Path]
-    folder: Path
-    timeout_s: float | None = None
-    records: bool = False
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a worker says after a run; `fatal` ends the campaign."""
-
-    run_id: str = ""
-    status: str = ""
-    error: str | None = None
-    row: dict[str, Any] | None = None
-    fatal: str | None = None
-
-
-@cache
-def versions() -> dict[str, Any]:
-    """Return the versions of all that takes part in a run."""
-    simgrid = None
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        simgrid = metadata.version("simgrid")
-    return {
-        "results_version": RESULTS_VERSION,
-        "gridsched": __version__,
-        "simgrid": simgrid,
-        "numpy": np.__version__,
-        "python": python_version(),
-    }
-
-
-class RunTimeout(Exception):
-    """A run in this process has taken too long."""
+#: Beside the time-out of a run, a worker may take so long for its platform and tasks [s].
+_PREPARING_S = 60.0
+#: What a system call answers where the machine has no room for a further process or file.
+_NO_ROOM = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def perform(
-    maker: ScenarioMaker, job: Job, timeout_s: float | None
+    maker: ScenarioMaker,
+    job: Job,
+    timeout_s: float | None,
+    begin: Callable[[float | None], None] = lambda limit_s: None,
 ) -> tuple[dict[str, Any], RunResult | None]:
     """Do one run; whatever goes wrong in it becomes a failed row.
+
+    Parameters
+    ----------
+    maker : ScenarioMaker
+    job : Job
+    timeout_s : float or None
+        Wall time after which SimGrid is ended [s].
+    begin : callable, optional
+        Told after how much more wall time [s] the caller has to end this process: a policy that
+        decides in this process may not give in otherwise.
 
     Returns
     -------
@@ -117,31 +75,33 @@ def perform(
     ------
     MissingDependency
         If SimGrid is needed and not installed.
+    EnvironmentFault
+        If the machine is at fault, not the run.
     """
     began = time.perf_counter()
-    result, error = None, None
     try:
-        scenario = maker.make(job.scenario, timeout_s)
-        with _time_limit(timeout_s if scenario.driver == "reference" else None):
-            result = _insistently(scenario)
+        begin(None if timeout_s is None else timeout_s + _PREPARING_S)
+        is_simulated = job.scenario["settings"]["driver"] == "simgrid"
+        scenario = maker.make(job.scenario, timeout_s if is_simulated else None)
+        if timeout_s is not None:
+            begin(ATTEMPTS * timeout_s + _PREPARING_S if is_simulated else timeout_s)
+        result = _insistently(scenario)
+        check_energy_agreement(result)
         metrics = result.metrics()
         step_s = job.scenario["settings"].get("series_step_s")
-        series = None if step_s is None else measure_series(result, step_s)
-    except MissingDependency:
+        series = {} if step_s is None else {"series": measure_series(result, step_s)}
+    except (MissingDependency, EnvironmentFault):
         raise
-    except RunTimeout:
-        error = f"ended after the time-out of {timeout_s:g} s."
     except GridschedError as raised:
-        error = " ".join(str(raised).split())
-    except Exception as raised:  # noqa: BLE001 - a user's policy may raise anything
+        return failed_row(job, str(raised), time.perf_counter() - began), None
+    except Exception as raised:
+        if _has_no_room(raised):
+            raise EnvironmentFault(f"{type(raised).__name__}: {raised}.") from raised
         frame = traceback.extract_tb(raised.__traceback__)[-1]
         place = f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
-        error = " ".join(f"{type(raised).__name__}: {raised} ({place}).".split())
-    if error is not None:
+        error = f"{type(raised).__name__}: {raised} ({place})."
         return failed_row(job, error, time.perf_counter() - began), None
-    timing = {**result.timing, **_where_and_when(time.perf_counter() - began)}
-    row = _row(job, None, metrics, timing, result)
-    return row if series is None else {**row, "series": series}, result
+    return {**finished_row(job, metrics, result, time.perf_counter() - began), **series}, result
 
 
 def _insistently(scenario: Any) -> RunResult:
@@ -152,53 +112,11 @@ def _insistently(scenario: Any) -> RunResult:
     return run(scenario)
 
 
-@contextlib.contextmanager
-def _time_limit(seconds: float | None) -> Iterator[None]:
-    """Raise `RunTimeout` after so many seconds."""
-    if seconds is None:
-        yield
-        return
-
-    def end(*_: object) -> None:
-        raise RunTimeout
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def failed_row(job: Job, error: str, total_s: float = 0.0) -> dict[str, Any]:
-    """Return the row of a run that failed."""
-    return _row(job, error, {}, _where_and_when(total_s), None)
-
-
-def _where_and_when(total_s: float) -> dict[str, Any]:
-    ended = datetime.now(UTC).isoformat()
-    return {"total_s": total_s, "host": socket.gethostname(), "ended_at": ended}
-
-
-def _row(
-    job: Job, error: str | None, metrics: Mapping[str, Any], timing: Mapping[str, Any],
-    result: RunResult | None,
-) -> dict[str, Any]:  # fmt: skip
-    provenance = {**versions(), "warnings": []}
-    if result is not None:
-        provenance["warnings"] = list(result.trace.platform.warnings)
-        if result.trace.delegated_to:
-            provenance["delegated_to"] = result.trace.delegated_to
-    return {
-        "run_id": job.run_id,
-        "status": "finished" if error is None else "failed",
-        "error": error,
-        "metrics": metrics,
-        "scenario": job.scenario,
-        "provenance": provenance,
-        "timing": timing,
-    }
+def _has_no_room(error: Exception) -> bool:
+    """Whether a process, a thread or a file could not be made for want of room."""
+    return (isinstance(error, OSError) and error.errno in _NO_ROOM) or (
+        isinstance(error, RuntimeError) and str(error) == "can't start new thread"
+    )
 
 
 class Worker:
@@ -211,19 +129,28 @@ class Worker:
 
     def serve(self) -> None:
         """Do jobs until there are no more."""
+        self._say(Answer(Said.READY))
         while (message := wire.receive(self._jobs)) is not None:
             try:
                 answer = self._do(pickle.loads(message))
+            except EnvironmentFault as fault:
+                answer = Answer(Said.FAULT, error=str(fault))
             except InputError as error:  # no run is at fault: nothing can be kept, or no SimGrid
-                answer = Answer(fatal=str(error))
-            wire.send(self._answers, pickle.dumps(answer))
+                answer = Answer(Said.FATAL, error=str(error))
+            self._say(answer)
         if self._segment is not None:
             self._segment.close()
 
+    def _say(self, answer: Answer) -> None:
+        wire.send(self._answers, pickle.dumps(answer))
+
     def _do(self, job: Job) -> Answer:
-        row, result = perform(self._maker, job, self._orders.timeout_s)
+        def begin(limit_s: float | None) -> None:
+            self._say(Answer(Said.BEGUN, limit_s=limit_s))
+
+        row, result = perform(self._maker, job, self._orders.timeout_s, begin)
         if self._orders.store is None:
-            return Answer(job.run_id, row["status"], row["error"], row)
+            return Answer.of(row)
         if self._orders.records and result is not None:
             from gridsched.campaign.run_records import write_records
 
@@ -231,7 +158,7 @@ class Worker:
         if self._segment is None:
             self._segment = SegmentWriter(self._orders.store / "segments")
         self._segment.write(row)
-        return Answer(job.run_id, row["status"], row["error"])
+        return Answer.of(row, with_row=False)
 
 
 def main() -> None:
@@ -245,12 +172,12 @@ def main() -> None:
     if message is None:
         return
     orders: Orders = pickle.loads(message)
-    try:
-        orders.folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        wire.send(answers, pickle.dumps(Answer(fatal=str(cannot_write(orders.folder, error)))))
-        return
     with contextlib.suppress(BrokenPipeError):  # the leading process has gone
-        wire.send(answers, b"ready")
+        try:
+            orders.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            fault = str(cannot_write(orders.folder, error))
+            wire.send(answers, pickle.dumps(Answer(Said.FATAL, error=fault)))
+            return
         Worker(orders, jobs, answers).serve()
     sys.stderr.flush()

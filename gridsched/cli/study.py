@@ -59,7 +59,7 @@ def check(
     Exit status: 0 fine, 1 a timed run failed, 2 the file is wrong.
     """
     from gridsched.campaign.estimate import estimate
-    from gridsched.campaign.local_workers import usable_cpus
+    from gridsched.campaign.local_pool import usable_cpus
 
     _check_timeout(timeout_s)
     found = Study.find(study)
@@ -196,7 +196,7 @@ def _do_runs(
 
             run_campaign(study, store, options, display.tell)
         else:
-            from gridsched.campaign.dask_campaign import run_dask_campaign
+            from gridsched.campaign.dask_pool import run_dask_campaign
 
             run_dask_campaign(study, store, dask, options, display.tell)
 

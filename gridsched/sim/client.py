@@ -17,7 +17,13 @@ from typing import Any
 import cloudpickle
 
 from gridsched import errors
-from gridsched.errors import InputError, MissingDependency, ProcessLost, SimulationError
+from gridsched.errors import (
+    EnvironmentFault,
+    InputError,
+    MissingDependency,
+    ProcessLost,
+    SimulationError,
+)
 from gridsched.model.trace import Trace
 from gridsched.sim import child, wire
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
@@ -53,8 +59,7 @@ class SimulationServer:
         self.owner = os.getpid()
         if wire.receive(self._process.stdout.fileno()) != b"ready":
             status = self._process.wait()
-            kind = ProcessLost if status == -signal.SIGKILL else SimulationError
-            raise kind(f"The simulation server did not start (exit status {status}).")
+            raise EnvironmentFault(f"The simulation server did not start (exit status {status}).")
 
     def __enter__(self) -> SimulationServer:
         return self

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from gridsched.analysis.study_results import read_results
+from gridsched.campaign.messages import Job
 from gridsched.campaign.store import Store
-from gridsched.campaign.worker import Job, perform
+from gridsched.campaign.worker import perform
 from gridsched.errors import InputError
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.spec.scenario_maker import ScenarioMaker

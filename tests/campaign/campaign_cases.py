@@ -42,7 +42,7 @@ heterogeneity = [0.5, 1]
 """
 #: A policy that takes its time, fails or dies, for the tests of what then happens.
 POLICY = '''
-import os, signal, time
+import errno, os, signal, time
 from gridsched.errors import IncompleteRun
 from gridsched.schedulers.bag.work_queue import WorkQueue
 from gridsched.policy.registry import register
@@ -61,6 +61,17 @@ class Troubled(WorkQueue):
                 raise ValueError("no\\nluck")
             if self.ending == "die":
                 os.kill(os.getpid(), signal.SIGKILL)
+            while self.ending == "hang":
+                try:
+                    time.sleep(60)
+                except BaseException:  # gives in to nobody
+                    continue
+            if self.ending == "hang in C":
+                sum(range(10**15))
+            if self.ending == "no thread":
+                raise RuntimeError("can't start new thread")
+            if self.ending == "no process" and not os.path.exists(self.flag):
+                raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
             if self.ending == "unless flag" and not os.path.exists(self.flag):
                 raise IncompleteRun("not yet")
         return super().schedule(state)
@@ -87,9 +98,11 @@ def write_troubled(folder: Path, schedulers: str, *, replicates: int = 1) -> Pat
     return path
 
 
-def command(*arguments: object, **options: object) -> subprocess.Popen:
+def command(
+    *arguments: object, environment: dict[str, str] | None = None, **options: object
+) -> subprocess.Popen:
     """Start ``gridsched study ...`` in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
     return subprocess.Popen(
         [sys.executable, "-m", "gridsched", "study", *map(str, arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options,

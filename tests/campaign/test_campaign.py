@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,10 +26,12 @@ from campaign_cases import (
 )
 
 from gridsched.campaign.campaign import Options, Progress, run_campaign
+from gridsched.campaign.local_pool import temporary_folder
+from gridsched.campaign.messages import Job
 from gridsched.campaign.rerun import rerun
 from gridsched.campaign.run_records import read_records
 from gridsched.campaign.store import Store
-from gridsched.campaign.worker import Job, perform
+from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
 from gridsched.spec.canonical import RESULTS_VERSION
 from gridsched.spec.run_filter import run_filter
@@ -102,6 +105,114 @@ def test_troubles_become_rows(tmp_path: Path):
     assert errors["slow"] == "ended after the time-out of 1 s."
     assert rows.loc["slow", "energy_j"].isna().all()
     assert campaign(path, store.root).done == 0
+
+
+def test_a_time_out_needs_no_good_will(tmp_path: Path):
+    """Policies that catch every exception, or loop in C, are ended by the leading process."""
+    path = write_troubled(
+        tmp_path, '["wq", {id = "troubled", label = "t", ending = ["hang", "hang in C"]}]'
+    )
+    progress = campaign(path, tmp_path / "store", timeout_s=1.0)
+    assert (progress.done, progress.failed) == (6, 4)
+    store = Store.open(tmp_path / "store")
+    rows = store.rows(Study.from_file(path)).set_index("scheduler")
+    assert set(rows.loc["wq", "status"]) == {"finished"}
+    hanging = rows[rows.index != "wq"]
+    assert set(hanging["error"]) == {"ended after the time-out of 1 s."}
+    assert hanging["timing.total_s"].between(1.0, 30.0).all()
+    repeated = rerun(store, hanging["run_id"].iloc[0], timeout_s=0.5)
+    assert repeated.repeated["error"] == "ended after the time-out of 0.5 s."
+
+
+def test_faults_of_the_machine_are_no_results(tmp_path: Path, capsys: pytest.CaptureFixture):
+    """Runs for which no process or thread can be made are not stored; exit 2 while it lasts."""
+    flag = tmp_path / "flag"
+    path = write_troubled(
+        tmp_path, f'["wq", {{id = "troubled", ending = "no process", flag = "{flag}"}}]'
+    )
+    store = tmp_path / "store"
+    arguments = ["study", "run", str(path), "--store", str(store), "--workers", "2", "--quiet"]
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert "2 runs could not be done" in err
+    assert "Resource temporarily unavailable" in err
+    assert err.count("\n") == 1
+    assert set(Store.open(store).rows()["status"]) == {"finished"}
+    flag.touch()
+    assert main(arguments) == 0
+    rows = Store.open(store).rows()
+    assert rows["status"].tolist() == ["finished"] * 4
+
+
+def test_a_machine_that_can_do_nothing_ends_the_campaign(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    """Where no run can be done the campaign does not try them all."""
+    path = write_troubled(tmp_path, '[{id = "troubled", ending = "no thread"}]', replicates=40)
+    store = tmp_path / "store"
+    words = ["study", "run", str(path), "--store", str(store), "--workers", "1", "--quiet"]
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert "No run can be done: RuntimeError: can't start new thread." in err
+    assert len(Store.open(store).stored()) == 0
+
+
+def test_workers_that_do_not_start_end_the_campaign(tmp_path: Path):
+    """An interpreter that cannot start: one line, exit status 2, and no run is a failed one."""
+    path, store = write_study(tmp_path), tmp_path / "store"
+    words = (
+        "import sys; from gridsched.cli.app import main; sys.executable = '/bin/false'; "
+        f"sys.exit(main(['study', 'run', {str(path)!r}, '--store', {str(store)!r}, '--quiet']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", words], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "A worker process did not start: exit status 1" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert Store.open(store).stored() == {}
+
+
+def test_a_server_that_does_not_start_gives_no_results(tmp_path: Path):
+    """SimGrid runs whose server cannot start are not stored as failed: exit status 2."""
+    path, store = write_study(tmp_path, driver="simgrid"), tmp_path / "store"
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(
+        "import sys\nif 'gridsched.sim.server' in sys.orig_argv[-1]:\n    sys.exit()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "gridsched", "study", "run", str(path), "--store", str(store),
+         "--quiet", "--workers", "1"],
+        capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path / 'site'}"},
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "The simulation server did not start (exit status 1)" in done.stderr
+    assert Store.open(store).stored() == {}
+
+
+def test_scratch_folders_of_killed_campaigns_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The next campaign removes the folder of one that was killed, and no other's."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    (scratch / "gridsched-campaign-thesis").mkdir()
+    path = write_troubled(tmp_path, '[{id = "troubled", wait_s = 60}]')
+    words = ("run", path, "--store", tmp_path / "other")
+    first = command(*words, environment={"TMPDIR": str(scratch)})
+    deadline = time.monotonic() + 60
+    while len(list(scratch.iterdir())) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    with temporary_folder() as own:
+        assert len(list(scratch.iterdir())) == 3
+        first.kill()
+        outcome(first)
+        with temporary_folder() as other:
+            left = {own.name, other.name, "gridsched-campaign-thesis"}
+            assert {each.name for each in scratch.iterdir()} == left
+    assert [each.name for each in scratch.iterdir()] == ["gridsched-campaign-thesis"]
 
 
 def test_failed_runs_are_done_again_on_request(tmp_path: Path):

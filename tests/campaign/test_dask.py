@@ -88,11 +88,36 @@ def test_a_cluster_gives_the_same_rows(tmp_path: Path, cluster: tuple[str, list[
     assert "its worker process died 3 times" in err
 
 
+def test_a_scheduler_that_restarts_loses_no_run(
+    tmp_path: Path, cluster: tuple[str, list[subprocess.Popen]]
+):
+    """Killed and started again in mid-campaign: what it was asked for is done, not failed."""
+    address, parts = cluster
+    path, store = write_study(tmp_path, replicates=40), tmp_path / "store"
+    process = command("run", path, "--store", store, "--dask", address)
+    deadline = time.monotonic() + 60
+    while sum(each.stat().st_size for each in store.glob("segments/*")) < 20_000:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    for part in parts:
+        part.kill()
+        part.wait()
+    port = address.rpartition(":")[2]
+    parts[:] = [
+        start(tmp_path, "dask_scheduler", "--port", port, "--no-dashboard", "--host", "127.0.0.1"),
+        start(tmp_path, "dask_worker", address, "--no-dashboard", "--no-nanny", "--nthreads", "1"),
+    ]
+    status, _, err = outcome(process)
+    assert status == 0, err
+    assert len(Store.open(store).stored()) == 160
+    assert set(Store.open(store).stored().values()) == {"finished"}
+
+
 def test_a_cluster_that_does_not_answer_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     """No scheduler at the address: one line, exit status 2."""
-    monkeypatch.setattr("gridsched.campaign.dask_campaign._CONNECT_S", 1)
+    monkeypatch.setattr("gridsched.campaign.dask_pool._CONNECT_S", 1)
     path = write_study(tmp_path)
     words = ["study", "run", str(path), "--store", str(tmp_path / "s"), "--quiet"]
     for address in ("tcp://127.0.0.1:1", "nonsense://x"):

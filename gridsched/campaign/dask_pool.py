@@ -1,0 +1,266 @@
+"""The same campaign on an existing Dask cluster.
+
+The cluster's workers do the runs, each in worker processes of its own as on this machine; this
+process writes every row. A worker may die at any time: Dask gives its runs to another. Where the
+scheduler is started again, all that it was asked for is sent again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gridsched import __version__
+from gridsched.campaign.campaign import Listener, Options, Progress, lead_campaign
+from gridsched.campaign.local_pool import Performer, temporary_folder
+from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, failed_row, versions
+from gridsched.campaign.store import Store
+from gridsched.errors import InputError, MissingDependency
+from gridsched.spec.canonical import RESULTS_VERSION
+from gridsched.spec.study import Study, StudyRun
+
+#: So many packets wait for each thread of the cluster.
+_PER_THREAD = 3
+_CONNECT_S = 15
+#: A scheduler that is started again has so long to answer [s].
+_RESTART_S = 60.0
+#: The number of threads is asked for at most so often [s].
+_ASK_S = 0.5
+
+
+def run_dask_campaign(
+    study: Study,
+    store: Store,
+    address: str,
+    options: Options | None = None,
+    listen: Listener | None = None,
+) -> Progress:
+    """Do all runs of a study that are not in the store yet, on a Dask cluster.
+
+    Parameters
+    ----------
+    study : Study
+    store : Store
+    address : str
+        Of the Dask scheduler, as ``tcp://host:8786``.
+    options : Options, optional
+        `Options.records` is not possible here.
+    listen : callable, optional
+        As for `run_campaign`.
+
+    Raises
+    ------
+    InputError
+        If the cluster cannot be reached, again and again loses its scheduler, or has another
+        gridsched, or a row cannot be kept.
+    """
+    options = options or Options()
+    if options.records:
+        raise InputError("--records keeps files on this machine; it does not go with --dask.")
+    timeout_s = study.timeout_s if options.timeout_s is None else options.timeout_s
+
+    def pool(_number: int) -> DaskPool:
+        return DaskPool(address, store.inputs(), timeout_s)
+
+    return lead_campaign(study, store, options, pool, listen)
+
+
+def _connect(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingDependency(
+            "--dask needs Dask; install it: pip install 'gridsched[cluster]'."
+        ) from None
+    try:
+        return Client(address, timeout=_CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise InputError(
+            f"--dask {address}: no Dask scheduler answers: {' '.join(str(error).split())}."
+        ) from None
+
+
+def _reconnected(address: str) -> Any:
+    """Return a client of a scheduler that may be about to start again."""
+    deadline = time.monotonic() + _RESTART_S
+    while True:
+        try:
+            return _connect(address)
+        except InputError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(1.0)
+
+
+def _check_versions(client: Any) -> None:
+    """Refuse a cluster whose workers would give other results."""
+    mine = (__version__, RESULTS_VERSION)
+    try:
+        theirs = client.run(versions, on_error="return")
+    except ImportError as error:
+        theirs = {"a worker": error}
+    for name, found in theirs.items():
+        if isinstance(found, BaseException):
+            raise InputError(
+                f"Dask worker {name}: gridsched {__version__} cannot be used there: {found}."
+            )
+        if (found["gridsched"], found["results_version"]) != mine:
+            raise InputError(
+                f"Dask worker {name}: has gridsched {found['gridsched']}, this is {__version__}; "
+                "install the same version everywhere."
+            )
+
+
+class DaskPool:
+    """A Dask cluster; see `gridsched.campaign.campaign.Pool`.
+
+    Parameters
+    ----------
+    address : str
+    inputs : mapping
+        SHA-256 -> file.
+    timeout_s : float or None
+
+    Raises
+    ------
+    InputError
+        If the cluster cannot be reached or has another gridsched.
+    """
+
+    together = 8
+
+    def __init__(self, address: str, inputs: Mapping[str, Path], timeout_s: float | None) -> None:
+        self._address, self._timeout_s = address, timeout_s
+        self._contents = {digest: (path.name, path.read_bytes()) for digest, path in inputs.items()}
+        self._ended: deque[tuple[StudyRun, Answer]] = deque()
+        self._restarts = 0
+        self._begin(_connect(address))
+
+    def _begin(self, client: Any) -> None:
+        self._client = client
+        _check_versions(client)
+        self._futures: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._sent: dict[str, tuple[Any, Sequence[StudyRun]]] = {}
+        self._asked_at = -_ASK_S
+        self._inputs = client.submit(_unchanged, self._contents, pure=False)
+        # a computed value survives the loss of the worker that held it
+
+    def __enter__(self) -> DaskPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.cancel([future for future, _ in self._sent.values()], force=True)
+        self._client.close(timeout=5)
+
+    @property
+    def size(self) -> int:
+        """Threads of the cluster."""
+        if time.monotonic() - self._asked_at >= _ASK_S:
+            try:
+                self._threads = max(1, sum(self._client.nthreads().values()))
+            except (OSError, TimeoutError):
+                self._begin_again()
+                return self.size
+            self._asked_at = time.monotonic()
+        return self._threads
+
+    def is_hungry(self) -> bool:
+        """Whether another packet of runs should wait for the workers."""
+        return len(self._sent) < _PER_THREAD * self.size
+
+    def send(self, packet: Sequence[StudyRun]) -> None:
+        """Have runs done by one worker."""
+        jobs = [Job(run.run_id, run.scenario) for run in packet]
+        future = self._client.submit(
+            do_runs, jobs, self._inputs, self._timeout_s, pure=False, retries=0
+        )
+        self._sent[future.key] = future, packet
+        future.add_done_callback(self._futures.put)
+
+    def next(self, timeout_s: float) -> tuple[StudyRun, Answer]:
+        """Return a run that has ended; raise `queue.Empty` if there is none in time."""
+        if not self._ended:
+            self._take(self._futures.get(timeout=timeout_s))
+        if not self._ended:
+            raise queue.Empty
+        return self._ended.popleft()
+
+    def _take(self, future: Any) -> None:
+        if future.status in ("cancelled", "lost"):
+            self._begin_again()
+            return
+        _, packet = self._sent.pop(future.key)
+        if future.status == "finished":
+            self._restarts = 0
+            self._ended.extend(zip(packet, future.result(), strict=True))
+        elif len(packet) > 1:  # one of them may kill its worker: find out which
+            for run in packet:
+                self.send([run])
+        else:
+            error = f"its Dask workers died again and again: {future.exception()}"
+            row = failed_row(Job(packet[0].run_id, packet[0].scenario), error)
+            self._ended.append((packet[0], Answer.of(row)))
+
+    def _begin_again(self) -> None:
+        """Ask the scheduler, which was started again, for all that it has not answered."""
+        self._restarts += 1
+        if self._restarts > ATTEMPTS:
+            raise InputError(
+                f"--dask {self._address}: the scheduler was lost {self._restarts} times and no "
+                "run came to its end. Runs stored so far are safe; the same command continues."
+            )
+        packets = [packet for _, packet in self._sent.values()]
+        self._client.close(timeout=5)
+        self._begin(_reconnected(self._address))
+        for packet in packets:
+            self.send(packet)
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+# ---------------------------------------------------------------------- on the cluster
+
+_of_thread = threading.local()
+
+
+def do_runs(
+    jobs: Sequence[Job], inputs: Mapping[str, tuple[str, bytes]], timeout_s: float | None
+) -> list[Answer]:
+    """Do runs on a worker of the cluster; return what is said of each.
+
+    Each thread of the worker has a process of its own for them, which outlives the call.
+    """
+    performer = _performer(inputs, timeout_s)
+    return [performer.do(job) for job in jobs]
+
+
+def _performer(inputs: Mapping[str, tuple[str, bytes]], timeout_s: float | None) -> Performer:
+    """Return this thread's performer, made where there is none that fits."""
+    wanted = (frozenset(inputs), timeout_s)
+    performer = getattr(_of_thread, "performer", None)
+    if performer is not None and _of_thread.fits == wanted:
+        return performer
+    if performer is not None:
+        performer.end()
+        _of_thread.folder.close()
+    _of_thread.folder = contextlib.ExitStack()
+    folder = _of_thread.folder.enter_context(temporary_folder())
+    paths = {}
+    for digest, (name, content) in inputs.items():
+        path = folder / "inputs" / digest / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+        paths[digest] = path
+    performer = Performer(Orders(None, paths, folder, timeout_s))
+    atexit.register(performer.end, 1.0)
+    _of_thread.performer, _of_thread.fits = performer, wanted
+    return performer

@@ -1,0 +1,300 @@
+"""Worker processes on this machine, seen from the process that starts them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pickle
+import queue
+import re
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, failed_row
+from gridsched.campaign.segments import is_alive
+from gridsched.errors import EnvironmentFault, InputError
+from gridsched.sim import wire
+from gridsched.spec.study import StudyRun
+
+_START = "import sys; sys.path[:] = {path!r}; from gridsched.campaign.worker import main; main()"
+_SCRATCH = "gridsched-campaign-"
+
+
+class WorkerProcess:
+    """A process that does one job after the other.
+
+    Raises
+    ------
+    EnvironmentFault
+        If it cannot be made, or ends before it has said a word.
+    """
+
+    def __init__(self, orders: Orders) -> None:
+        self._timeout_s = orders.timeout_s
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the worker
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START.format(path=sys.path)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
+                process_group=0,  # Ctrl-C is the leading process's to handle
+            )  # fmt: skip
+        except OSError as error:
+            raise EnvironmentFault(f"A worker process cannot be made: {error.strerror}.") from None
+        self._send(orders)
+        self.first = self._receive(None)
+        if self.first is None:
+            raise EnvironmentFault(f"A worker process did not start: {self.end()}.")
+
+    def _send(self, message: object) -> None:
+        with contextlib.suppress(BrokenPipeError):  # its end is noticed where it is read
+            wire.send(self._process.stdin.fileno(), pickle.dumps(message))
+
+    def _receive(self, deadline: float | None) -> Answer | None:
+        """Return what it says next, None at its end.
+
+        Raises
+        ------
+        TimeoutError
+            If it says nothing until the deadline.
+        """
+        answers = self._process.stdout.fileno()
+        rest_ms = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1e3
+        poll = select.poll()
+        poll.register(answers, select.POLLIN)
+        if not poll.poll(rest_ms):
+            raise TimeoutError
+        message = wire.receive(answers)
+        return None if message is None else pickle.loads(message)
+
+    def do(self, job: Job) -> Answer | None:
+        """Have a job done; None if the process ends over it.
+
+        A run that exceeds its time-out is ended with this process.
+        """
+        began, deadline = time.monotonic(), None
+        self._send(job)
+        try:
+            while (answer := self._receive(deadline)) is not None and answer.said is Said.BEGUN:
+                limit_s = answer.limit_s
+                deadline = None if limit_s is None else time.monotonic() + limit_s
+        except TimeoutError:
+            self.kill()
+            error = f"ended after the time-out of {self._timeout_s:g} s."
+            return Answer.of(failed_row(job, error, time.monotonic() - began))
+        return answer
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can take a job."""
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        self._process.wait()
+
+    def end(self, timeout_s: float | None = None) -> str:
+        """Wait for its end, kill it after `timeout_s`; say how it ended."""
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            status = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            status = self._process.wait()
+        self._process.stdout.close()
+        self._log.seek(max(0, os.fstat(self._log.fileno()).st_size - 4096))
+        said = self._log.read().decode(errors="replace").strip().splitlines()
+        self._log.close()
+        how = f"signal {-status}" if status < 0 else f"exit status {status}"
+        return f"{how}{f': {said[-1]}' if said and status > 0 else ''}"
+
+
+class Performer:
+    """Does jobs in a worker process, which is made when needed and replaced when it dies."""
+
+    def __init__(self, orders: Orders) -> None:
+        self._orders = orders
+        self._worker: WorkerProcess | None = None
+        self._is_stopped = False
+
+    def do(self, job: Job) -> Answer:
+        """Do a run, again where its worker dies; nothing that goes wrong is raised."""
+        how = ""
+        for _ in range(ATTEMPTS):
+            try:
+                worker = self._living_worker()
+            except EnvironmentFault as fault:
+                return Answer(Said.FAULT, error=str(fault))
+            if worker.first.said is Said.FATAL:
+                return worker.first
+            answer = worker.do(job)
+            if answer is not None:
+                return answer
+            how = worker.end()
+            self._worker = None
+            if self._is_stopped:
+                return Answer(Said.FAULT, error="stopped.")
+        error = f"its worker process died {ATTEMPTS} times, the last time by {how}."
+        return Answer.of(failed_row(job, error))
+
+    def row(self, job: Job) -> dict[str, Any]:
+        """Return the row of a run.
+
+        Raises
+        ------
+        EnvironmentFault
+            If the machine is at fault, not the run.
+        InputError
+            If SimGrid is needed and not installed.
+        """
+        answer = self.do(job)
+        if answer.row is None:
+            raise (EnvironmentFault if answer.said is Said.FAULT else InputError)(answer.error)
+        return answer.row
+
+    def _living_worker(self) -> WorkerProcess:
+        if self._worker is not None and not self._worker.is_alive:
+            self._worker.end()
+            self._worker = None
+        if self._worker is None:
+            self._worker = WorkerProcess(self._orders)
+        if self._is_stopped:
+            self._worker.kill()
+        return self._worker
+
+    def stop(self) -> None:
+        """End the run at work, from another thread."""
+        self._is_stopped = True
+        if self._worker is not None:
+            self._worker.kill()
+
+    def end(self, timeout_s: float | None = None) -> None:
+        """Let the worker process end, or kill it after `timeout_s`."""
+        if self._worker is not None:
+            self._worker.end(timeout_s)
+            self._worker = None
+
+
+class LocalPool:
+    """Worker processes on this machine, each led by a thread.
+
+    Parameters
+    ----------
+    number : int
+    orders : Orders
+
+    Attributes
+    ----------
+    size : int
+        Runs that are done at the same time.
+    together : int
+        Largest number of runs that one worker is given at once.
+    """
+
+    together = 64
+    _GRACE_S = 3.0
+
+    def __init__(self, number: int, orders: Orders) -> None:
+        self.size = number
+        self._packets: queue.SimpleQueue[Sequence[StudyRun] | None] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[StudyRun, Answer]] = queue.SimpleQueue()
+        self._is_ending = False
+        self._performers = [
+            Performer(replace(orders, folder=orders.folder / f"worker{k}")) for k in range(number)
+        ]
+        self._threads = [
+            threading.Thread(target=self._lead, args=(each,), daemon=True)
+            for each in self._performers
+        ]
+
+    def __enter__(self) -> LocalPool:
+        try:
+            for thread in self._threads:
+                thread.start()
+        except RuntimeError as error:
+            raise InputError(f"{self.size} workers: {error}. Use fewer: --workers.") from None
+        return self
+
+    def __exit__(self, kind: type | None, *_: object) -> None:
+        self._is_ending = True
+        for _thread in self._threads:
+            self._packets.put(None)
+        deadline = time.monotonic() + self._GRACE_S
+        for thread, performer in zip(self._threads, self._performers, strict=True):
+            if thread.ident is not None:
+                thread.join(None if kind is None else max(0.0, deadline - time.monotonic()))
+                performer.stop()
+                thread.join()
+
+    def _lead(self, performer: Performer) -> None:
+        while (packet := self._packets.get()) is not None:
+            for run in packet:
+                if not self._is_ending:
+                    self._ended.put((run, performer.do(Job(run.run_id, run.scenario))))
+        performer.end()  # here, not elsewhere: a worker ends with the thread that started it
+
+    def is_hungry(self) -> bool:
+        """Whether another packet of runs should wait for the workers."""
+        return self._packets.qsize() < self.size
+
+    def send(self, packet: Sequence[StudyRun]) -> None:
+        """Have runs done by one worker, which keeps what they share."""
+        self._packets.put(packet)
+
+    def next(self, timeout_s: float) -> tuple[StudyRun, Answer]:
+        """Return a run that has ended; raise `queue.Empty` if there is none in time."""
+        return self._ended.get(timeout=timeout_s)
+
+
+def usable_cpus() -> int:
+    """Return the number of CPUs this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Give a folder for the workers' temporary files; it goes with the campaign.
+
+    Folders of campaigns that were killed go, too.
+    """
+    base = Path(tempfile.gettempdir())
+    for old in base.glob(f"{_SCRATCH}*"):
+        if _is_abandoned(old):
+            shutil.rmtree(old, ignore_errors=True)
+    prefix = f"{_SCRATCH}{os.getpid()}-"
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
+        lock = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            yield Path(name)
+        finally:
+            os.close(lock)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Whether the process has gone that made a folder; its lock tells where ids do not."""
+    made_by = re.match(rf"{_SCRATCH}(\d+)-", folder.name)
+    if made_by is None or is_alive(int(made_by[1])):
+        return False
+    try:
+        lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return True

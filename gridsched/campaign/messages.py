@@ -1,0 +1,155 @@
+"""What the leading process of a campaign and its workers say to each other, here or on a cluster.
+
+A worker gets `Orders` once and then one `Job` after the other. It says that it is ready, that it
+begins a job, and once for each job how that ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum, auto
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from platform import python_version
+from typing import Any
+
+import numpy as np
+
+from gridsched import __version__
+from gridsched.campaign.row_table import FAILED, FINISHED
+from gridsched.spec.canonical import RESULTS_VERSION
+from gridsched.spec.run import RunResult
+
+#: A run whose process is killed from outside is begun so often in all.
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What a worker is told at its start.
+
+    Attributes
+    ----------
+    store : Path or None
+        Where it keeps rows; None: they are sent back.
+    inputs : dict
+        SHA-256 -> file.
+    folder : Path
+        For temporary files.
+    timeout_s : float or None
+        Wall time after which a run is ended [s].
+    records : bool
+        Whether task and host records are kept as well.
+    """
+
+    store: Path | None
+    inputs: dict[str, Path]
+    folder: Path
+    timeout_s: float | None = None
+    records: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker is told about a run."""
+
+    run_id: str
+    scenario: Mapping[str, Any]
+
+
+class Said(Enum):
+    """What an answer is about."""
+
+    READY = auto()
+    BEGUN = auto()
+    ENDED = auto()
+    #: The machine is at fault, not the run, which is not done.
+    FAULT = auto()
+    #: No run can be done or kept: the campaign ends.
+    FATAL = auto()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a worker says.
+
+    Attributes
+    ----------
+    said : Said
+    status : str
+        Of the run's row.
+    error : str or None
+        Of the run's row, or what is at fault.
+    row : dict or None
+        None where the worker has stored it itself.
+    limit_s : float or None
+        Wall time from now on after which the worker is to be ended [s].
+    """
+
+    said: Said
+    status: str = ""
+    error: str | None = None
+    row: dict[str, Any] | None = None
+    limit_s: float | None = None
+
+    @classmethod
+    def of(cls, row: dict[str, Any], *, with_row: bool = True) -> Answer:
+        """Return what is said of a run that has ended with a row."""
+        return cls(Said.ENDED, row["status"], row["error"], row if with_row else None)
+
+
+@cache
+def versions() -> dict[str, Any]:
+    """Return the versions of all that takes part in a run."""
+    simgrid = None
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        simgrid = metadata.version("simgrid")
+    return {
+        "results_version": RESULTS_VERSION,
+        "gridsched": __version__,
+        "simgrid": simgrid,
+        "numpy": np.__version__,
+        "python": python_version(),
+    }
+
+
+def failed_row(job: Job, error: str, total_s: float = 0.0) -> dict[str, Any]:
+    """Return the row of a run that failed after so much wall time [s]."""
+    return _row(job, error, {}, {}, total_s)
+
+
+def finished_row(
+    job: Job, metrics: Mapping[str, Any], result: RunResult, total_s: float
+) -> dict[str, Any]:
+    """Return the row of a run that came to its end."""
+    row = _row(job, None, metrics, result.timing, total_s)
+    row["provenance"]["warnings"] = list(result.trace.platform.warnings)
+    if result.trace.delegated_to:
+        row["provenance"]["delegated_to"] = result.trace.delegated_to
+    return row
+
+
+def _row(
+    job: Job, error: str | None, metrics: Mapping[str, Any], timing: Mapping[str, Any],
+    total_s: float,
+) -> dict[str, Any]:  # fmt: skip
+    ended = datetime.now(UTC).isoformat()
+    return {
+        "run_id": job.run_id,
+        "status": FINISHED if error is None else FAILED,
+        "error": None if error is None else " ".join(error.split()),
+        "metrics": metrics,
+        "scenario": job.scenario,
+        "provenance": {**versions(), "warnings": []},
+        "timing": {
+            **timing,
+            "total_s": total_s,
+            "host": socket.gethostname(),
+            "ended_at": ended,
+        },
+    }
