@@ -5,20 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import read_text
-from gridsched.model.limits import LARGEST_RESULT
+from gridsched.model.limits import LARGEST, LARGEST_RESULT, SMALLEST
 
 #: Larger files are refused: the longest one of ten million tasks has about a gigabyte.
 MAX_BYTES = 4 << 30
 
+_INT64 = 2**63 - 1
+T = TypeVar("T")
 Kind = Literal["integer", "number", "number or empty", "text"]
 
 
@@ -126,3 +129,227 @@ def _first_fault(path: Path, name: str, kind: Kind, fields: Iterable[str]) -> st
             need = "a whole number" if kind == "integer" else "a finite number"
             return f"{path}: line {line}: column {name!r} is {field!r}; it must be {need}."
     return f"{path}: column {name!r} holds a value that is not {kind}."
+
+
+# ---------------------------------------------------------------------- files that people write
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of finite numbers.
+
+    Attributes
+    ----------
+    least, most : float
+        Limits of a value.
+    above : bool
+        Whether it must be greater than `least`.
+    default : float or None
+        Value of an empty cell, and of all cells where the column is missing; None: it is needed.
+    """
+
+    least: float = 0.0
+    most: float = LARGEST
+    above: bool = False
+    default: float | None = None
+
+    def read(self, text: str) -> float:
+        """Return the value of a cell; `ValueError` says what is legal."""
+        if not text and self.default is not None:
+            return self.default
+        value = _parsed(float, text)
+        if value is None or not self.least <= value <= self.most or (
+            self.above and value < self.least + SMALLEST
+        ):  # fmt: skip
+            sign = ">" if self.above else ">="
+            raise ValueError(
+                f"it must be a finite number {sign} {self.least:g}, at most {self.most:g}"
+            )
+        return value
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A column of whole numbers from `least` to `most`."""
+
+    least: int = -(2**63)
+    most: int = _INT64
+    default: ClassVar[None] = None
+
+    def read(self, text: str) -> int:
+        """Return the value of a cell; `ValueError` says what is legal."""
+        value = _parsed(int, text)
+        if value is None:
+            raise ValueError("it must be a whole number")
+        if not self.least <= value <= self.most:
+            raise ValueError(
+                f"it must lie from {self.least} to {self.most}" if self.most < _INT64
+                else f"it must be at least {self.least} and fit 64 bits"
+            )  # fmt: skip
+        return value
+
+
+@dataclass(frozen=True)
+class Text:
+    """A column of texts.
+
+    Attributes
+    ----------
+    is_name : bool
+        Whether a cell must not be empty, nor look like a comment.
+    default : str or None
+        Text of all cells where the column is missing; None: it is needed.
+    """
+
+    is_name: bool = False
+    default: str | None = None
+
+    def read(self, text: str) -> str:
+        """Return a cell; `ValueError` says what is legal."""
+        if self.is_name and (not text or text.startswith("#")):
+            raise ValueError("a name that does not begin with '#' is needed")
+        return text
+
+
+Column = Number | Whole | Text
+
+
+def _parsed(kind: Callable[[str], T], text: str) -> T | None:
+    try:
+        return kind(text)
+    except ValueError:
+        return None
+
+
+class Table:
+    """Checked columns of a CSV file, which know their lines.
+
+    Parameters
+    ----------
+    path : Path
+    columns : mapping of str to Number, Whole or Text
+        The columns that the file may have.
+
+    Attributes
+    ----------
+    lines : list of int
+        Line of each row.
+    """
+
+    def __init__(self, path: Path, columns: Mapping[str, Column]) -> None:
+        self.path = path
+        self.lines: list[int] = []
+        self._columns: dict[str, list] = {name: [] for name in columns}
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, name: str) -> list:
+        return self._columns[name]
+
+    def fail(self, row: int, column: str, legal: str) -> InputError:
+        """Return the error that says what a cell holds and what is legal."""
+        return _fault(self.path, self.lines[row], column, str(self[column][row]), legal)
+
+    def refuse_repeats(self, *columns: str, legal: str) -> None:
+        """Raise `InputError` where rows have equal values in all of `columns`.
+
+        In `legal`, ``{line}`` stands for the line of the first of them.
+        """
+        first: dict[tuple, int] = {}
+        for row, key in enumerate(zip(*(self[name] for name in columns), strict=True)):
+            before = first.setdefault(key, row)
+            if before != row:
+                raise self.fail(row, columns[-1], legal.format(line=self.lines[before]))
+
+    def places(self, column: str, names: Iterable[str], owner: object) -> list[int]:
+        """Return where each text of a column stands among `names`, which `owner` has.
+
+        Raises
+        ------
+        InputError
+            Naming the first text that is not among them.
+        """
+        place = {name: k for k, name in enumerate(names)}
+        for row, text in enumerate(self[column]):
+            if text not in place:
+                legal = f"{owner} does not have it. {did_you_mean(text, place)}"
+                raise self.fail(row, column, legal.rstrip(" ."))
+        return [place[text] for text in self[column]]
+
+
+def read_csv(path: str | Path, columns: Mapping[str, Column], text: str | None = None) -> Table:
+    """Read a CSV file whose header names its columns, in any order.
+
+    Lines that start with ``#`` and blank lines are passed over, and so are blanks around cells.
+
+    Parameters
+    ----------
+    path : path
+    columns : mapping of str to Number, Whole or Text
+        What the cells of each column may hold.
+    text : str, optional
+        Content of the file, where it has been read already.
+
+    Raises
+    ------
+    InputError
+        Naming the line: if the header lacks a column or has an unknown or repeated one, a row has
+        too many or too few cells, or a cell is not legal.
+    """
+    table = Table(Path(path), columns)
+    rows = _numbered_rows(table.path, read_text(path) if text is None else text)
+    line, header = next(rows, (1, []))
+    header = [name.strip() for name in header]
+    _check_header(table.path, line, header, columns)
+    plan = [(name, columns[name].read, table[name].append) for name in header]
+    for line, cells in rows:
+        if len(cells) != len(header):
+            raise InputError(
+                f"{path}, line {line}: {len(cells)} cells where the header has {len(header)}."
+            )
+        for (name, read, append), cell in zip(plan, cells, strict=True):
+            try:
+                append(read(cell.strip()))
+            except ValueError as error:
+                raise _fault(table.path, line, name, cell.strip(), str(error)) from None
+        table.lines.append(line)
+    for name, column in columns.items():
+        if name not in header:
+            table[name].extend([column.default] * len(table))
+    return table
+
+
+def _fault(path: Path, line: int, column: str, found: str, legal: str) -> InputError:
+    return InputError(f"{path}, line {line}: {column} is {found!r}; {legal}.")
+
+
+def _numbered_rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the last line of each row and its cells."""
+    line = 1
+
+    def lines() -> Iterator[str]:
+        nonlocal line
+        for number, content in enumerate(text.splitlines(), start=1):
+            if content.strip() and not content.startswith("#"):
+                line = number
+                yield content
+
+    try:
+        for cells in csv.reader(lines(), strict=True):
+            yield line, cells
+    except csv.Error as error:
+        raise InputError(f"{path}, line {line}: no readable CSV: {error}.") from None
+
+
+def _check_header(path: Path, line: int, header: list[str], columns: Mapping[str, Column]) -> None:
+    shown = ",".join(columns)
+    for name, column in columns.items():
+        if name not in header and column.default is None:
+            raise InputError(f"{path}, line {line}: no column {name!r}; the header is {shown}.")
+    for k, name in enumerate(header):
+        if name not in columns:
+            hint = did_you_mean(name, columns)
+            raise InputError(f"{path}, line {line}: unknown column {name!r}. {hint}Legal: {shown}.")
+        if name in header[:k]:
+            raise InputError(f"{path}, line {line}: column {name!r} stands twice.")

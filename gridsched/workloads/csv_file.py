@@ -7,15 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gridsched.errors import InputError
-from gridsched.files.csv_files import csv_text
+from gridsched.files.csv_files import Number, Table, Text, Whole, csv_text, read_csv
 from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
 from gridsched.workloads.files import read_data_files
-from gridsched.workloads.table import Row, read_rows
 
-REQUIRED = ("id", "flops")
-OPTIONAL = ("input_bytes", "output_bytes", "submit_time_s", "input_files")
+COLUMNS = {
+    "id": Whole(), "flops": Number(above=True), "input_bytes": Number(default=0.0),
+    "output_bytes": Number(default=0.0), "submit_time_s": Number(default=0.0),
+    "input_files": Text(default=""),
+}  # fmt: skip
 _NOMINAL = re.compile(r"#\s*nominal_heterogeneity\s*=\s*(\S+)\s*\Z")
 
 
@@ -43,29 +45,15 @@ def read_bag(path: str | Path, *, files: str | Path | None = None) -> Tasks:
     text = read_text(path)
     nominal = _read_nominal(path, text)
     data = None if files is None else read_data_files(files)
-    ids: dict[int, int] = {}
-    columns: dict[str, list[float]] = {name: [] for name in ("flops", *OPTIONAL[:3])}
-    needs: list[list[int]] = []
-    for row in read_rows(path, text, REQUIRED, OPTIONAL):
-        label = row.whole_number("id")
-        if label in ids:
-            raise row.fail("id", f"line {ids[label]} has the same id")
-        ids[label] = row.line
-        columns["flops"].append(row.number("flops", above=True))
-        for name in OPTIONAL[:3]:
-            columns[name].append(row.number(name, default=0.0))
-        needs.append(_read_needs(row, data))
+    table = read_csv(path, COLUMNS, text)
+    table.refuse_repeats("id", legal="line {line} has the same id")
+    needs = [_read_needs(table, row, data) for row in range(len(table))]
     return make_tasks(
-        columns["flops"],
-        columns["submit_time_s"] or 0.0,
-        input_bytes=columns["input_bytes"] or 0.0,
-        output_bytes=columns["output_bytes"] or 0.0,
-        labels=list(ids),
-        input_files=None if data is None else needs,
-        files=data,
-        nominal_heterogeneity=nominal,
+        table["flops"], table["submit_time_s"] or 0.0, input_bytes=table["input_bytes"] or 0.0,
+        output_bytes=table["output_bytes"] or 0.0, labels=table["id"],
+        input_files=None if data is None else needs, files=data, nominal_heterogeneity=nominal,
         name=str(path),
-    )
+    )  # fmt: skip
 
 
 def _read_nominal(path: str | Path, text: str) -> float | None:
@@ -84,15 +72,13 @@ def _read_nominal(path: str | Path, text: str) -> float | None:
     return value
 
 
-def _read_needs(row: Row, data: DataFiles | None) -> list[int]:
-    names = [name.strip() for name in row.cells.get("input_files", "").split(";") if name.strip()]
-    if not names:
-        return []
-    if data is None:
-        raise row.fail("input_files", "give their sizes and places with --files")
+def _read_needs(table: Table, row: int, data: DataFiles | None) -> list[int]:
+    names = [name.strip() for name in table["input_files"][row].split(";") if name.strip()]
+    if names and data is None:
+        raise table.fail(row, "input_files", "give their sizes and places with --files")
     for name in names:
         if name not in data.names:
-            raise row.fail("input_files", f"the --files table has no file {name!r}")
+            raise table.fail(row, "input_files", f"the --files table has no file {name!r}")
     return [data.names.index(name) for name in dict.fromkeys(names)]
 
 
@@ -106,7 +92,7 @@ def write_bag(tasks: Tasks, path: str | Path, *, force: bool = False) -> None:
         name that would not read back.
     """
     columns: dict[str, Iterable] = {"id": tasks.labels, "flops": tasks.flops}
-    for name in OPTIONAL[:3]:
+    for name in ("input_bytes", "output_bytes", "submit_time_s"):
         if getattr(tasks, name).any():
             columns[name] = getattr(tasks, name)
     if tasks.input_files:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from gridsched.files.input_files import read_text
+from gridsched.files.csv_files import Number, Text, read_csv
 from gridsched.model.tasks import DataFiles
-from gridsched.workloads.table import read_rows
+
+COLUMNS = {"file": Text(), "size_bytes": Number(), "location": Text()}
 
 
 def read_data_files(path: str | Path) -> DataFiles:
@@ -31,15 +32,16 @@ def read_data_files(path: str | Path) -> DataFiles:
     """
     sizes: dict[str, float] = {}
     places: dict[str, list[str]] = {}
-    for row in read_rows(path, read_text(path), ("file", "size_bytes", "location")):
-        name, location = row.cells["file"], row.cells["location"]
+    table = read_csv(path, COLUMNS)
+    columns = (table[name] for name in COLUMNS)
+    for row, (name, size, location) in enumerate(zip(*columns, strict=True)):
         if not name or ";" in name:
-            raise row.fail("file", "a name without ';' is needed")
+            raise table.fail(row, "file", "a name without ';' is needed")
         if not location:
-            raise row.fail("location", "the name of a cluster or host is needed")
-        size = row.number("size_bytes")
+            raise table.fail(row, "location", "the name of a cluster or host is needed")
         if sizes.setdefault(name, size) != size:
-            raise row.fail("size_bytes", f"an earlier row gives {sizes[name]:g} for {name!r}")
+            legal = f"an earlier row gives {sizes[name]:g} for {name!r}"
+            raise table.fail(row, "size_bytes", legal)
         places.setdefault(name, []).append(location)
     names = tuple(sizes)
     return DataFiles(

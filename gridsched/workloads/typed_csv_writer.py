@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import tomli_w
 from numpy.typing import NDArray
 
+from gridsched.files.csv_files import csv_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.model.task_types import TaskTypes
 from gridsched.model.tasks import Tasks
@@ -58,61 +59,41 @@ def write_workload_files(
     for file in files.values():
         check_writable(file, force=force)
     counts = np.bincount(types.host_type, minlength=types.etc.shape[1]).tolist()
+    machines = dict(zip(MACHINES, (types.host_type_names, counts), strict=True))
     texts = {
-        "machines_csv": _csv(MACHINES, zip(types.host_type_names, counts, strict=True)),
-        "etc_csv": _csv(ETC, _matrix_lines(types, types.etc)),
-        "apc_csv": _csv(APC, _matrix_lines(types, types.apc)),
-        "classes_csv": _csv((*CLASSES, "kind"), _class_lines(tasks.utility.classes)),
-        "tasks_csv": _csv(TASKS, _task_lines(tasks, types.task_type_names)),
+        "machines_csv": csv_text(machines),
+        "etc_csv": csv_text(_matrix_columns(types, ETC, types.etc)),
+        "apc_csv": csv_text(_matrix_columns(types, APC, types.apc)),
+        "classes_csv": csv_text(_class_columns(tasks.utility.classes)),
+        "tasks_csv": csv_text(_task_columns(tasks, types.task_type_names)),
     }
     keys = {"kind": "utility", **settings, **{name: files[name].name for name in texts}}
-    texts["toml"] = "".join(f"{key} = {toml_value(value)}\n" for key, value in keys.items())
+    texts["toml"] = tomli_w.dumps(keys)
     for name, text in texts.items():
         write_whole(files[name], text, force=force)
     return list(files.values())
 
 
-def toml_value(value: object) -> str:
-    """Return a string, number, bool, or list of them as TOML."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml_value, value))}]"
-    return repr(value)
+def _matrix_columns(types: TaskTypes, header: Iterable[str], matrix: NDArray) -> dict[str, Any]:
+    i, j, k = np.nonzero(np.isfinite(types.etc))
+    names = (np.array(types.task_type_names)[i], np.array(types.host_type_names)[j])
+    return dict(zip(header, (*names, k, matrix[i, j, k]), strict=True))
 
 
-def _csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """Return a table; numbers are written so that reading gives them back exactly."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(lines)
-    return out.getvalue()
-
-
-def _matrix_lines(types: TaskTypes, matrix: NDArray[np.float64]) -> Iterator[Sequence[object]]:
-    values = matrix.tolist()
-    for i, j, k in np.argwhere(np.isfinite(types.etc)).tolist():
-        yield types.task_type_names[i], types.host_type_names[j], k, values[i][j][k]
-
-
-def _class_lines(classes: UtilityClasses) -> Iterator[Sequence[object]]:
+def _class_columns(classes: UtilityClasses) -> dict[str, Any]:
     names = {number: name for name, number in KINDS.items()}
-    columns = (classes.start_time, classes.start_fraction, classes.urgency_modifier)
-    for c, kind in enumerate(classes.kind.tolist()):
-        rows = slice(classes.first[c], classes.first[c + 1])
-        for values in zip(*(column[rows].tolist() for column in columns), strict=True):
-            yield c, *values, names[kind]
-
-
-def _task_lines(tasks: Tasks, type_names: Sequence[str]) -> Iterator[Sequence[object]]:
-    utility = tasks.utility
-    names = np.array(type_names, dtype=object)[tasks.task_type]
+    of_row = np.repeat(np.arange(len(classes)), np.diff(classes.first))
     columns = (
-        tasks.labels, tasks.submit_time_s, names, utility.priority, utility.urgency,
-        utility.utility_class,
+        of_row, classes.start_time, classes.start_fraction, classes.urgency_modifier,
+        [names[kind] for kind in classes.kind[of_row].tolist()],
     )  # fmt: skip
-    return zip(*(column.tolist() for column in columns), strict=True)
+    return dict(zip(CLASSES, columns, strict=True))
+
+
+def _task_columns(tasks: Tasks, type_names: Sequence[str]) -> dict[str, Any]:
+    utility = tasks.utility
+    columns = (
+        tasks.labels, tasks.submit_time_s, np.array(type_names, dtype=object)[tasks.task_type],
+        utility.priority, utility.urgency, utility.utility_class,
+    )  # fmt: skip
+    return dict(zip(TASKS, columns, strict=True))
