@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 import pandas as pd
@@ -21,7 +20,6 @@ from gridsched.analysis.claims import (
 from gridsched.analysis.texts import TextTable, axis_text
 
 HEADER = ["claim", "what", "paper", "ours", "tolerance", "set", "verdict"]
-_CLASS = {REPRODUCED: "reproduced", DIRECTION: "direction", MISSED: "missed", NO_DATA: "missed"}
 
 
 def finding_cells(finding: Finding) -> list[str]:
@@ -116,7 +114,7 @@ def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
 def claims_markdown(findings: Sequence[Finding], title: str) -> str:
     """Return the findings as Markdown: the table, then explanations with their run ids."""
     lines = [f"# {title}", "", f"{counts_text(findings)}.", ""]
-    lines += [_HOW, "", "| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
+    lines += [HOW, "", "| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
     for finding in findings:
         cells = [text.replace("|", "\\|") for text in finding_cells(finding)]
         if finding.verdict != REPRODUCED:
@@ -136,52 +134,12 @@ def claims_markdown(findings: Sequence[Finding], title: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-_HOW = (
+#: What the columns mean.
+HOW = (
     "*Ours*: mean and 95 % interval over the replicates. *Set*: whether the tolerance was fixed "
     "before or after own runs had been seen; where it was after, *reproduced* shows that the code "
     "does what was decided, and is no independent confirmation."
 )
-
-
-def claims_html(findings: Sequence[Finding]) -> str:
-    """Return the findings as HTML."""
-    head = "".join(f'<th class="label">{escape(text)}</th>' for text in HEADER)
-    rows = []
-    for finding in findings:
-        *cells, verdict = finding_cells(finding)
-        tds = "".join(
-            f'<td class="label{" wide" if k == 1 else ""}"{_card_label(k)}>{escape(text)}</td>'
-            for k, text in enumerate(cells)
-        )
-        kind = _CLASS[finding.verdict]
-        rows.append(f'<tr>{tds}<td class="label verdict {kind}">{escape(verdict)}</td></tr>')
-    reasons = "\n".join(
-        f"<p><strong>{escape(', '.join(f.claim.id for f in group))}.</strong> {escape(text)} "
-        f'<span class="note">Runs: {escape(", ".join(each[:12] for each in run_ids_of(group)))}'
-        "</span></p>"
-        for text, group in explained(findings).items()
-    )
-    complaints: dict[str, list[str]] = {}
-    for finding in findings:
-        if finding.complaint:
-            complaints.setdefault(finding.complaint, []).append(finding.claim.id)
-    unsettled = "\n".join(
-        f'<p class="warn">{escape(text[:1].upper() + text[1:])}: {escape(", ".join(ids))}.</p>'
-        for text, ids in complaints.items()
-    )
-    body = "\n".join(rows)
-    return (
-        f"<p>{escape(counts_text(findings))}.</p>\n<p>{escape(_HOW.replace('*', ''))}</p>\n"
-        f'{unsettled}\n<div class="scroll cards" tabindex="0"><table>\n'
-        f"<thead><tr>{head}</tr></thead>\n"
-        f"<tbody>\n{body}\n</tbody></table></div>\n"
-        + (f"<h3>Why the others are missed</h3>\n{reasons}" if reasons else "")
-    )
-
-
-def _card_label(column: int) -> str:
-    """Return what names a cell on a narrow screen, where each row is a card without header."""
-    return f' data-label="{HEADER[column]}"' if column >= 2 else ""
 
 
 def claims_table(findings: Sequence[Finding]) -> TextTable:

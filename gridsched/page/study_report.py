@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Iterator, Sequence
-from html import escape
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from PIL import Image  # matplotlib needs it, too
 
 from gridsched.analysis.agreement import agreement_frame, agreement_table
-from gridsched.analysis.claims import Finding
+from gridsched.analysis.claims import DIRECTION, MISSED, NO_DATA, REPRODUCED, Finding
 from gridsched.analysis.claims_tables import (
-    claims_html,
+    HEADER,
+    HOW,
     claims_markdown,
     counts_text,
+    explained,
+    finding_cells,
     findings_frame,
+    run_ids_of,
 )
 from gridsched.analysis.readings import Reading, readings_frame, readings_table
 from gridsched.analysis.study_results import StudyResults
@@ -25,20 +31,12 @@ from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
 from gridsched.figures.figure_file import FORMATS, file_contents, style
 from gridsched.figures.study_figures import study_figures
-from gridsched.figures.study_layout import MAX_PAGES, layout_of
-from gridsched.figures.table import Drawn
+from gridsched.figures.study_layout import MAX_PAGES, Layout, layout_of
 from gridsched.files.csv_files import csv_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.files.output_folder import FolderKind
 from gridsched.metrics import METRICS
-from gridsched.page.study_page import (
-    Part,
-    details_html,
-    facts_html,
-    figure_html,
-    page_html,
-    table_html,
-)
+from gridsched.page.html_pages import page_html
 from gridsched.page.study_tables import (
     axes_table,
     difference_frame,
@@ -51,6 +49,14 @@ from gridsched.page.study_tables import (
 
 #: Width and number of colours of the figures on the page; the files beside it have more.
 _PAGE_PIXELS, _PAGE_COLOURS = 1400, 64
+#: The page's sections: anchor -> heading.
+HEADINGS = {
+    "run": "What was run", "readings": "Readings", "figures": "Figures", "claims": "Claims",
+    "tables": "Tables", "agreement": "Both drivers", "failed": "Failed runs",
+    "provenance": "Provenance",
+}  # fmt: skip
+#: How each verdict is shown.
+_VERDICTS = {REPRODUCED: "reproduced", DIRECTION: "direction", MISSED: "missed", NO_DATA: "missed"}
 #: The folder beside the page; it lists its files, so that nothing else is ever removed.
 REPORT_FILES = FolderKind("a report", "files.txt")
 
@@ -119,104 +125,127 @@ def _page(
     findings: Sequence[Finding],
     readings: Sequence[Reading],
 ) -> str:
-    study = results.study
+    """Return the page; put what stands beside it into `files`."""
+    study, has_runs = results.study, len(results.shown) > 0
     left_out = [name for name in results.runs if name.startswith(SERIES_PREFIX)]
-    runs = results.runs.drop(columns=["scenario", "provenance", *left_out])
-    files["runs.csv"] = _csv(runs)
-    parts = [Part("run", "What was run", _what_was_run(results, findings))]
+    files["runs.csv"] = _csv(results.runs.drop(columns=["scenario", "provenance", *left_out]))
+    agreement = agreement_frame(results)
+    layout = layout_of(results)
     if readings:
         files["readings.csv"] = _csv(readings_frame(readings))
-        tables = [table_html(table) for table in readings_table(results, readings)]
-        parts.append(Part("readings", "Readings", "\n".join(tables)))
-    if len(results.shown):
-        parts.append(Part("figures", "Figures", _figures(results, files, shown_folder)))
     if findings:
         files["claims.csv"] = _csv(findings_frame(findings))
         title = f"{study.name}: the paper's claims beside our runs"
         files["claims.md"] = claims_markdown(findings, title)
-        parts.append(Part("claims", "Claims", claims_html(findings)))
-    if len(results.shown):
-        parts.append(Part("tables", "Tables", _tables(results, files, shown_folder)))
-    agreement = agreement_frame(results)
     if len(agreement):
         files["agreement.csv"] = _csv(agreement)
-        table = table_html(agreement_table(agreement), heading=False)
-        parts.append(Part("agreement", "Both drivers", table))
-    if len(results.failed):
-        failures = failure_table(results)
-        parts.append(Part("failed", "Failed runs", table_html(failures, heading=False)))
-    parts.append(Part("provenance", "Provenance", _provenance(results)))
-    return page_html(study.title or study.name, study.source or f"Study {study.name}", parts)
+    is_shown = {
+        "run": True, "readings": bool(readings), "figures": has_runs, "claims": bool(findings),
+        "tables": has_runs, "agreement": len(agreement) > 0, "failed": len(results.failed) > 0,
+        "provenance": True,
+    }  # fmt: skip
+    return page_html(
+        "report.html",
+        title=study.title or study.name,
+        subtitle=study.source or f"Study {study.name}",
+        headings={anchor: HEADINGS[anchor] for anchor, is_there in is_shown.items() if is_there},
+        facts=_facts(results),
+        is_incomplete=len(results.finished) < len(results.runs),
+        damage=results.damage,
+        axes=axes_table(results),
+        readings=readings_table(results, readings) if readings else [],
+        notes=_notes(results, layout) if has_runs else [],
+        figures=_figures(results, layout, files, shown_folder) if has_runs else {},
+        claims=_claims(findings) if findings else None,
+        tables=list(_tables(results, files, shown_folder)) if has_runs else [],
+        agreement=agreement_table(agreement) if len(agreement) else None,
+        failures=failure_table(results) if len(results.failed) else None,
+        provenance=provenance_table(results),
+        study_text=study.document.text,
+    )
 
 
-def _what_was_run(results: StudyResults, findings: Sequence[Finding]) -> str:
-    study = results.study
+def _facts(results: StudyResults) -> list[tuple[str, str, bool]]:
+    """Return figures for boxes: what, value, and whether it is bad news."""
     failed, finished = len(results.failed), len(results.finished)
     missing = len(results.runs) - failed - finished
-    facts = [
+    return [
         ("runs of the study", f"{len(results.runs):,}", False),
         ("finished", f"{finished:,}", finished == 0),
         ("failed", f"{failed:,}", failed > 0),
         ("missing", f"{missing:,}", missing > 0),
-        ("replicates", str(study.replicates), False),
+        ("replicates", str(results.study.replicates), False),
         ("baseline", results.baseline, False),
     ]
-    text = facts_html(facts)
-    if missing or failed:
-        text += (
-            '<p class="warn">Means and intervals below are of the finished runs alone; where '
-            "some of a combination are not finished, their number stands in brackets.</p>\n"
-        )
-    text += "".join(f'<p class="warn">{each}</p>\n' for each in _escaped(results.damage))
-    if findings:
-        text += f"<p>{_escaped([counts_text(findings)])[0]}.</p>\n"
-    return text + table_html(axes_table(results), heading=False)
 
 
-def _escaped(texts: Sequence[str]) -> list[str]:
-    return [escape(text) for text in texts]
-
-
-def _provenance(results: StudyResults) -> str:
-    parts = [
-        table_html(provenance_table(results), heading=False),
-        details_html("The study file", f"<pre>{_escaped([results.study.document.text])[0]}</pre>"),
-    ]
-    return "\n".join(parts)
+def _claims(findings: Sequence[Finding]) -> dict[str, Any]:
+    complaints: dict[str, list[str]] = {}
+    for finding in findings:
+        if text := finding.complaint:
+            complaints.setdefault(text[:1].upper() + text[1:], []).append(finding.claim.id)
+    return {
+        "counts": counts_text(findings),
+        "how": HOW.replace("*", ""),
+        "complaints": complaints,
+        "header": HEADER,
+        "rows": [(_VERDICTS[each.verdict], finding_cells(each)) for each in findings],
+        "reasons": [
+            ([each.claim.id for each in group], text, [each[:12] for each in run_ids_of(group)])
+            for text, group in explained(findings).items()
+        ],
+    }
 
 
 # ---------------------------------------------------------------------- figures
 
 
-def _figures(results: StudyResults, files: dict[str, str | bytes], shown_folder: str) -> str:
-    layout = layout_of(results)
-    parts: dict[str, list[str]] = {}
-    with style():
-        for heading, drawn in study_figures(results, layout):
-            parts.setdefault(heading, []).append(_save(drawn, files, shown_folder))
-    notes = []
-    for name, same in results.distinct_metrics.items():
-        if same:
-            notes.append(f"{', '.join(same)}: not drawn, equal to {name} within 1e-6.")
+@dataclass(frozen=True)
+class _Shown:
+    """A figure as the page shows it: its image in base64, and the beginning of its files' names."""
+
+    caption: str
+    image: str
+    files: str
+    is_narrow: bool
+
+
+def _notes(results: StudyResults, layout: Layout) -> list[str]:
+    """Return what is not drawn, and why."""
+    notes = [
+        f"{', '.join(same)}: not drawn, equal to {name} within 1e-6."
+        for name, same in results.distinct_metrics.items()
+        if same
+    ]
     if layout.n_pages > MAX_PAGES and not results.study.figures:
         notes.append(
             f"The first {MAX_PAGES} of {layout.n_pages} combinations of "
             f"{', '.join(layout.pages)} are drawn; the tables hold all."
         )
-    text = "".join(f'<p class="note">{each}</p>\n' for each in _escaped(notes))
-    for heading, figures in parts.items():
-        text += f"<h3>{escape(heading)}</h3>\n" + "\n".join(figures)
-    return text
+    return notes
 
 
-def _save(drawn: Drawn, files: dict[str, str | bytes], shown_folder: str) -> str:
-    """Save a figure in every format with its data; return it as HTML."""
-    contents = file_contents(drawn, FORMATS)
-    files |= {f"{drawn.name}{suffix}": content for suffix, content in contents.items()}
-    where = f"Files: {shown_folder}/{drawn.name}.png, .svg, .pdf; data: .csv."
-    is_narrow = drawn.figure.get_figwidth() < 8
-    image = _small_png(contents[".png"])
-    return figure_html(image, "image/png", drawn.caption, where, is_narrow=is_narrow)
+def _figures(
+    results: StudyResults, layout: Layout, files: dict[str, str | bytes], shown_folder: str
+) -> dict[str, list[_Shown]]:
+    """Save the figures in every format with their data; return them by their headings."""
+    groups: dict[str, list[_Shown]] = {}
+    with style():
+        for heading, drawn in study_figures(results, layout):
+            contents = file_contents(drawn, FORMATS)
+            for suffix, content in contents.items():
+                _put(files, f"{drawn.name}{suffix}", content)
+            image = base64.b64encode(_small_png(contents[".png"])).decode("ascii")
+            is_narrow = drawn.figure.get_figwidth() < 8
+            shown = _Shown(drawn.caption, image, f"{shown_folder}/{drawn.name}", is_narrow)
+            groups.setdefault(heading, []).append(shown)
+    return groups
+
+
+def _put(files: dict[str, str | bytes], name: str, content: str | bytes) -> None:
+    if name in files:
+        raise InputError(f"The report has two files {name!r}; give the figure another name.")
+    files[name] = content
 
 
 def _small_png(image: bytes) -> bytes:
@@ -233,30 +262,21 @@ def _small_png(image: bytes) -> bytes:
 # ---------------------------------------------------------------------- tables
 
 
-def _tables(results: StudyResults, files: dict[str, str | bytes], shown_folder: str) -> str:
-    return "\n".join(
-        details_html(table.title, table_html(table, heading=False, csv=f"{shown_folder}/{name}"))
-        for table, name in _numbered(results, files)
-    )
-
-
-def _numbered(
-    results: StudyResults, files: dict[str, str | bytes]
+def _tables(
+    results: StudyResults, files: dict[str, str | bytes], shown_folder: str
 ) -> Iterator[tuple[TextTable, str]]:
+    """Yield each table and where its numbers are; put these into `files`."""
     for metric in results.metrics:
-        means = mean_frame(results, metric)
-        files[f"means-{metric}.csv"] = _csv(means)
-        yield mean_table(results, metric, means), f"means-{metric}.csv"
-        if (
-            len(results.labels) > 1
-            and metric in results.distinct_metrics
-            and not METRICS[metric].is_share
-        ):
-            differences = difference_frame(results, metric)
-            files[f"differences-{metric}.csv"] = _csv(differences)
+        means, name = mean_frame(results, metric), f"means-{metric}.csv"
+        _put(files, name, _csv(means))
+        yield mean_table(results, metric, means), f"{shown_folder}/{name}"
+        is_compared = len(results.labels) > 1 and metric in results.distinct_metrics
+        if is_compared and not METRICS[metric].is_share:
+            differences, name = difference_frame(results, metric), f"differences-{metric}.csv"
+            _put(files, name, _csv(differences))
             table = difference_table(results, metric, differences)
             if differences["mean"].notna().any():  # nothing is above a baseline of 0 by a share
-                yield table, f"differences-{metric}.csv"
+                yield table, f"{shown_folder}/{name}"
 
 
 def _csv(frame: pd.DataFrame) -> str:

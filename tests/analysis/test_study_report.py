@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from small_study import study_in
 
+from gridsched.analysis.claims import judge
 from gridsched.analysis.study_results import read_results
 from gridsched.analysis.texts import TextTable, number_text
 from gridsched.cli.app import main
@@ -20,7 +21,7 @@ from gridsched.errors import InputError
 from gridsched.figures.finished_tasks_figure import finished_over_time
 from gridsched.figures.pareto_figure import efficient
 from gridsched.figures.study_layout import layout_of
-from gridsched.page.study_page import MAX_ROWS, table_html
+from gridsched.page.html_pages import MAX_ROWS, TEMPLATES
 from gridsched.page.study_report import check_report_target, files_folder, write_report
 
 _VOID = {"meta", "link", "img", "br", "hr"}
@@ -246,7 +247,8 @@ def test_numbers_have_the_digits_of_their_interval(value: float, half: float, te
 def test_long_tables_are_cut_and_say_so():
     """The page shows the first rows of a very long table and names the file that has all."""
     rows = [[str(k), "x"] for k in range(MAX_ROWS + 5)]
-    html = table_html(TextTable("t", ["a", "b"], rows), csv="f/t.csv")
+    parts = TEMPLATES.get_template("parts.html").module
+    html = parts.table(TextTable("t", ["a", "b"], rows), csv="f/t.csv")
     assert html.count("<tr>") == MAX_ROWS + 1
     assert f"The first {MAX_ROWS} of {MAX_ROWS + 5} rows. All numbers: f/t.csv." in html
 
@@ -260,3 +262,55 @@ def test_finished_tasks_over_time():
     })  # fmt: skip
     curve = finished_over_time(records)
     assert curve.values.tolist() == [[0.0, 0.0], [2.0, 2.0], [5.0, 3.0]]
+
+
+CLAIMS = """
+[[claims]]
+id = "a1"
+text = "saves <much> & more"
+source = "table 1"
+metric = "energy_j"
+statistic = "percent_more"
+scheduler = "lecsa"
+against = "wq"
+paper = 100.0
+tolerance = 20.0
+tolerance_set = "before"
+unit = "%"
+where = { environment = "low" }
+[[claims]]
+id = "a2"
+source = "table 1"
+metric = "makespan_s"
+scheduler = "wq"
+paper = 50.0
+tolerance = 1.0
+tolerance_set = "after"
+explanation = "Because of 'h' & more."
+run_ids = ["scheduler == 'wq' and replicate == 0"]
+[[claims]]
+id = "a3"
+source = "table 1"
+metric = "makespan_s"
+scheduler = "mct"
+paper = 50.0
+tolerance = 1.0
+tolerance_set = "after"
+"""
+
+
+def test_claims_on_the_page(small_store: Path, tmp_path: Path):
+    """Each claim with its verdict, why it is missed, and which one does not say why."""
+    results = read_results(str(small_store), study_in(tmp_path / "claims", CLAIMS))
+    write_report(results, tmp_path / "claims.html", findings=judge(results))
+    html = (tmp_path / "claims.html").read_text()
+    page = Page(html)
+    words = " ".join(" ".join(page.words).split())
+    assert "claims" in page.ids
+    assert "3 claims: 1 reproduced, 2 not reproduced." in words
+    assert "a1 saves <much> & more; low (against wq) +100.00 % +100.00 [+100.00" in words
+    assert '<td class="label verdict reproduced">reproduced</td>' in html
+    assert html.count('<td class="label verdict missed">not reproduced</td>') == 2
+    assert "Why the others are missed a2. Because of 'h' & more. Runs: " in words
+    assert re.search(r'<p class="warn">[A-Z][^<]*: a3\.</p>', html)
+    assert '<td class="label" data-label="tolerance">±20</td>' in html
