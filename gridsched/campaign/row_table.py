@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.campaign.segments import cannot_write
 from gridsched.errors import InputError, MissingDependency
+from gridsched.files.json_files import canonical_text
 from gridsched.metrics import METRICS, described
-from gridsched.spec.canonical import canonical_text, file_digest
+from gridsched.spec.canonical import file_digest
 
 if TYPE_CHECKING:
     import pandas as pd

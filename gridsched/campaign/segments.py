@@ -13,7 +13,6 @@ import contextlib
 import errno
 import fcntl
 import json
-import math
 import os
 import re
 import secrets
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import InputError
+from gridsched.files.json_files import stored_text
 
 _HEAD = b'{"crc32":"'
 _MIDDLE = b'","row":'
@@ -83,18 +83,8 @@ def encoded(row: Mapping[str, Any]) -> bytes:
 
     Numbers that JSON lacks are written as null (nan) and as the texts ``inf`` and ``-inf``.
     """
-    text = json.dumps(_plain(row), separators=(",", ":"), ensure_ascii=False).encode()
+    text = stored_text(row).encode()
     return b"%s%08x%s%s}\n" % (_HEAD, zlib.crc32(text), _MIDDLE, text)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
 
 
 def with_infinities(value: Any) -> Any:

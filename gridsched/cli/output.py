@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,6 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from gridsched.errors import InputError
+from gridsched.files.csv_files import csv_text
+from gridsched.files.json_files import json_text
 from gridsched.files.output_files import check_writable, write_whole
 
 #: Headings under which ``--help`` lists the options.
@@ -63,21 +63,6 @@ def warn(lines: Sequence[str]) -> None:
     """Write warnings to stderr, one line each."""
     for line in lines:
         say(f"warning: {line}")
-
-
-def json_text(value: Any) -> str:
-    """Return JSON in which nan and infinities are null."""
-    return json.dumps(_jsonable(value), indent=2, ensure_ascii=False) + "\n"
-
-
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {str(key): _jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_jsonable(item) for item in value]
-    return value
 
 
 def table_file(path: Path | None) -> tuple[Path, ...]:
@@ -139,8 +124,6 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], whole: Any, *, for
     if path.suffix.lower() == ".json":
         write_whole(path, json_text(whole), force=force)
         return
-    from gridsched.files.csv_files import csv_text
-
     names = dict.fromkeys(key for row in rows for key in row)
     columns = {name: [row.get(name) for row in rows] for name in names}
     write_whole(path, csv_text(columns), force=force)

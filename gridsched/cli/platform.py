@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gridsched.cli.option_groups import with_options
-from gridsched.cli.output import check_targets
+from gridsched.cli.output import check_targets, json_text
 from gridsched.cli.platform_options import PlatformOptions
 from gridsched.cli.platform_tables import print_platform, print_report, report_as_dict
 from gridsched.cli.tables import console
@@ -79,7 +78,7 @@ def from_table(
     write_platform(platform, output, command=command_line(ctx), network=network, force=force)
     notes = (*machines.notes, *platform.warnings)
     if as_json:
-        typer.echo(json.dumps(_summary(platform, output, notes), indent=2))
+        typer.echo(json_text(_summary(platform, output, notes)), nl=False)
     elif not quiet:
         print_platform(console(), platform, output, notes)
 
@@ -95,7 +94,7 @@ def check(
 
     report = with_inspection(check_platform_file(platform), inspect_platform(platform))
     if as_json:
-        typer.echo(json.dumps(report_as_dict(report), indent=2))
+        typer.echo(json_text(report_as_dict(report)), nl=False)
     elif not quiet:
         print_report(console(), report)
     if not report.is_fine:

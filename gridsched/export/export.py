@@ -134,16 +134,16 @@ def write_export(
         tables[PERIODS_FILE] = batsim_files.periods_table(trace)
     contents = {name: csv_text(columns) for name, columns in tables.items()}
     contents |= {
-        "schedule.json": json_text(batsim_files.schedule_values(trace, energy)),
+        "schedule.json": json_text(batsim_files.schedule_values(trace, energy), exact=True),
         "executions.csv": records.executions_table(
             trace, task_energy_j(trace), busy_energy_j(trace)
         ),
         "host_changes.csv": records.host_changes_table(trace),
         "tasks.csv": records.tasks_table(trace),
-        "platform.json": json_text(platform_values(trace.platform)),
-        "provenance.json": json_text(provenance),
-        "timing.json": json_text(trace.timing),
-        MARKER: json_text(records.trace_values(trace, workload_name)),
+        "platform.json": json_text(platform_values(trace.platform), exact=True),
+        "provenance.json": json_text(provenance, exact=True),
+        "timing.json": json_text(trace.timing, exact=True),
+        MARKER: json_text(records.trace_values(trace, workload_name), exact=True),
     }
     EXPORT.write(directory, contents, force=force)
 

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
-from typing import Any
 
 from gridsched.errors import InputError
 
 #: Version of everything that decides a run's metrics. Raise it with every change that alters any
 #: number a run gives; stored runs of another version are kept, but not taken for this one's.
 RESULTS_VERSION = 1
-
-
-def canonical_text(value: Any) -> str:
-    """Return JSON with sorted keys and no blanks: equal values give equal texts.
-
-    Parameters
-    ----------
-    value : object
-        Dicts, lists, tuples, texts, numbers, booleans and None; infinities are written as
-        Python's ``Infinity``.
-    """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def run_id_of(canonical: str) -> str:

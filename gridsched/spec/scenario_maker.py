@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gridsched.errors import InputError
+from gridsched.files.json_files import canonical_text
 from gridsched.model.platform import Platform
 from gridsched.model.records import as_keys, keys_of, with_keys
 from gridsched.model.rules import Rules
@@ -19,7 +20,6 @@ from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.tables import MachineTable, read_machine_table
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
-from gridsched.spec.canonical import canonical_text
 from gridsched.spec.scenario import Scenario
 from gridsched.spec.settings import RunSettings
 from gridsched.spec.study_document import with_tuples

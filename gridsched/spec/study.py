@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.files.json_files import canonical_text
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
-from gridsched.spec.canonical import canonical_text, file_digest, run_id_of
+from gridsched.spec.canonical import file_digest, run_id_of
 from gridsched.spec.run_filter import run_filter
 from gridsched.spec.settings import RunSettings
 from gridsched.spec.study_axes import (
