@@ -30,6 +30,7 @@ SERIES_PREFIX = "series."
 #: So many rows are held as Python objects at a time.
 _CHUNK = 2000
 _PREFIX = "rows-"
+_SOURCE = "energy_source"
 
 
 def _arrow() -> Any:
@@ -141,6 +142,20 @@ def row_of(table: pa.Table, k: int) -> dict[str, Any]:
         "timing": {n[7:]: each for n, each in values.items() if n.startswith("timing.")},
     }
     return row | ({"series": series} if series else {})
+
+
+def with_energy_source(table: pa.Table) -> pa.Table:
+    """Return rows of format 1 with the column that says what their ``energy_j`` is by."""
+    source = {"simgrid": "plugin", "reference": "model"}
+    is_there = _SOURCE in table.column_names
+    found = table.column(_SOURCE).to_pylist() if is_there else [None] * len(table)
+    texts = (table.column(name).to_pylist() for name in ("scenario", "status"))
+    for k, (scenario, status) in enumerate(zip(*texts, strict=True)):
+        if status == FINISHED and found[k] is None:
+            found[k] = source[json.loads(scenario)["settings"]["driver"]]
+    column = _arrow().array(found, type=_arrow().string())
+    others = table.drop_columns([_SOURCE]) if is_there else table
+    return others.append_column(_SOURCE, column)
 
 
 # ---------------------------------------------------------------------- files

@@ -44,8 +44,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
+_MARKER = "store.json"
 FORMAT = "gridsched store"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+#: (from, to) -> what turns the rows of the one format into those of the other; rows that are in
+#: the later format already stay as they are.
+MIGRATIONS: dict[tuple[int, int], Callable[[pa.Table], pa.Table]] = {
+    (1, 2): row_table.with_energy_source,
+}
 
 
 class Store:
@@ -54,12 +60,16 @@ class Store:
     Attributes
     ----------
     root : Path
+    version : int
+        Of the format that the store was written in; older rows are migrated as they are read,
+        and for good by the next compaction.
     damage : list of str
         What the last reading found damaged or contradictory, in words.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, version: int = FORMAT_VERSION) -> None:
         self.root = root
+        self.version = version
         self.damage: list[str] = []
 
     @classmethod
@@ -72,7 +82,7 @@ class Store:
             If there is none, or a later version has written it.
         """
         root = Path(path)
-        marker = root / "store.json"
+        marker = root / _MARKER
         try:
             content = json.loads(marker.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
@@ -93,7 +103,7 @@ class Store:
                 f"{content.get('gridsched')}; this gridsched ({__version__}) reads versions up to "
                 f"{FORMAT_VERSION}. Use a newer gridsched, or another folder."
             )
-        return cls(root)
+        return cls(root, version)
 
     @classmethod
     def create(cls, path: str | Path) -> Store:
@@ -105,7 +115,7 @@ class Store:
             If the folder holds other things, cannot be written, or `open` refuses it.
         """
         root = Path(path)
-        marker = root / "store.json"
+        marker = root / _MARKER
         try:
             if not marker.exists():
                 if root.exists() and not root.is_dir():
@@ -115,7 +125,10 @@ class Store:
                         f"{path}: is no store, and not empty. Give a new or an empty folder."
                     )
                 root.mkdir(parents=True, exist_ok=True)
-                _write_marker(marker)
+                temporary = _new_marker(root)
+                with contextlib.suppress(FileExistsError):  # of two processes at once, one wins
+                    os.link(temporary, marker)
+                temporary.unlink(missing_ok=True)
             store = cls.open(root)
             for name in ("segments", "inputs", "studies"):
                 (root / name).mkdir(exist_ok=True)
@@ -220,9 +233,11 @@ class Store:
         """
         with self._lock(fcntl.LOCK_EX):
             now = self._clock()
+            is_current = self.version == FORMAT_VERSION
             sizes = {path: _size(path) for path in self.segments() if not is_growing(path, now)}
             old = row_table.parquet_files(self.root)
-            if not sizes and len(old) <= 1 and len(self._of_parquet(Path)) == len(old):
+            is_tidy = not sizes and len(old) <= 1 and len(self._of_parquet(Path)) == len(old)
+            if is_tidy and is_current:
                 return
             table, old = self._table_of(list(sizes))
             try:
@@ -231,14 +246,17 @@ class Store:
                     for path in old:
                         path.unlink(missing_ok=True)
                 for path, size in sizes.items():
-                    if _size(path) == size:  # its writer lives after all
+                    if _size(path) == size:  # else its writer lives after all
                         path.unlink(missing_ok=True)
+                if not is_current and not self.segments():
+                    os.replace(_new_marker(self.root), self.root / _MARKER)
+                    self.version = FORMAT_VERSION
             except OSError as error:
                 raise cannot_write(self.root, error) from None
 
     def _clock(self) -> float:
         """Return the time by the clock that dates the store's files [s]."""
-        marker = self.root / "store.json"
+        marker = self.root / _MARKER
         try:
             os.utime(marker)
             return marker.stat().st_mtime
@@ -259,6 +277,8 @@ class Store:
         from_segments = row_table.table_of(line.row() for line in self._segment_lines(segments))
         tables = self._of_parquet(row_table.read_parquet)
         whole = row_table.joined([*tables.values(), from_segments])
+        for version in range(self.version, FORMAT_VERSION):
+            whole = MIGRATIONS[version, version + 1](whole)
         table, conflicts = row_table.one_row_each(whole)
         self.damage += [f"{self.root}: {conflict}" for conflict in conflicts]
         return table, list(tables)
@@ -304,7 +324,7 @@ class Store:
     def _lock(self, kind: int) -> Iterator[None]:
         """Keep compaction and reading apart; where there are no locks, go on without."""
         access = os.O_RDWR if kind == fcntl.LOCK_EX else os.O_RDONLY  # NFS insists on it
-        marker = self.root / "store.json"
+        marker = self.root / _MARKER
         try:
             file = os.open(marker, access | os.O_CLOEXEC)
         except OSError as error:
@@ -412,16 +432,12 @@ def _size(path: Path) -> int:
 
 def _is_ours(name: str) -> bool:
     """Whether a creation that was interrupted may have left a file of this name."""
-    return name.startswith(".store.json.")
+    return name.startswith(f".{_MARKER}.")
 
 
-def _write_marker(marker: Path) -> None:
-    """Write store.json whole; of two processes that do it at once, one wins."""
+def _new_marker(root: Path) -> Path:
+    """Write what goes into a store's marker beside it; return the file."""
     content = {"format": FORMAT, "format_version": FORMAT_VERSION, "gridsched": __version__}
-    temporary = marker.with_name(f".store.json.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, marker)
-    finally:
-        temporary.unlink(missing_ok=True)
+    temporary = root / f".{_MARKER}.{os.getpid()}.tmp"
+    temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    return temporary
