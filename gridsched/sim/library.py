@@ -50,17 +50,18 @@ def _load() -> tuple[ModuleType, ctypes.CDLL]:
     if spec is None:
         raise MissingDependency(HOW_TO_INSTALL)
     # The wheel's extension has no RUNPATH: load the library that lies beside it first. A SimGrid
-    # of the system, or one with a mended RUNPATH, finds its library by itself.
+    # of a distribution, or one with a mended RUNPATH, finds its library by itself.
     folder = Path(spec.origin).parent if spec.origin else Path()
     if spec.submodule_search_locations:
         folder = folder.parent
     beside = sorted(folder.glob("libsimgrid.so.*"), key=lambda path: len(path.name))
-    library = None
     try:
         with _stderr_held_back() as lines:
             if beside:
-                library = ctypes.CDLL(str(beside[0]), mode=ctypes.RTLD_GLOBAL)
+                ctypes.CDLL(str(beside[0]), mode=ctypes.RTLD_GLOBAL)
             import simgrid
+
+            library = ctypes.CDLL(_loaded_library(), mode=ctypes.RTLD_GLOBAL)
     except (ImportError, OSError) as error:
         raise MissingDependency(
             f"SimGrid is installed but does not load: {error}. {HOW_TO_INSTALL}"
@@ -68,9 +69,27 @@ def _load() -> tuple[ModuleType, ctypes.CDLL]:
     for line in lines:
         if "Configuration change" not in line:
             sys.stderr.write(f"{line}\n")
-    if library is None:
-        library = ctypes.CDLL("libsimgrid.so", mode=ctypes.RTLD_GLOBAL)
     return simgrid, library
+
+
+def _loaded_library() -> str:
+    """Return the path of the library that the module has loaded.
+
+    It may be anywhere, and a distribution's package holds it under its full name only.
+    """
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        path = line[line.find("/") :]
+        if "/" in line and Path(path).name.startswith("libsimgrid.so"):
+            return path
+    raise OSError("the module has not loaded libsimgrid.so")
+
+
+def version() -> str | None:
+    """Return SimGrid's version as the module says it; None where it is not installed.
+
+    The package of a distribution may have no metadata that could be asked.
+    """
+    return str(load_simgrid().simgrid_version) if is_installed() else None
 
 
 def load_simgrid() -> ModuleType:
