@@ -7,6 +7,8 @@ prints them as one line; :class:`InputError` ends it with status 2, all others w
 from __future__ import annotations
 
 import difflib
+import errno
+import os
 from collections.abc import Iterable
 
 
@@ -40,6 +42,20 @@ class ProcessLost(SimulationError):
 
 class EnvironmentFault(GridschedError):
     """The machine, not the run, is at fault: a process or thread cannot be made, say."""
+
+
+#: What the system says when processes, threads, memory, open files or disk space run out.
+_EXHAUSTED = {
+    errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT,
+}  # fmt: skip
+
+
+def blames_environment(error: BaseException) -> bool:
+    """Whether an exception tells of the machine's limits rather than of what was run on it."""
+    if isinstance(error, OSError):
+        return error.errno in _EXHAUSTED
+    no_thread = ("can't start new thread", os.strerror(errno.EAGAIN))
+    return isinstance(error, RuntimeError) and str(error).startswith(no_thread)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import os
 import pickle
 import signal
@@ -35,6 +34,7 @@ from gridsched.errors import (
     InputError,
     MissingDependency,
     ProcessLost,
+    blames_environment,
 )
 from gridsched.sim import wire
 from gridsched.spec.run import RunResult, check_energy_agreement, run
@@ -43,8 +43,6 @@ from gridsched.spec.scenario_maker import ScenarioMaker
 _PR_SET_PDEATHSIG = 1
 #: Beside the time-out of a run, a worker may take so long for its platform and tasks [s].
 _PREPARING_S = 60.0
-#: What a system call answers where the machine has no room for a further process or file.
-_NO_ROOM = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def perform(
@@ -95,7 +93,7 @@ def perform(
     except GridschedError as raised:
         return failed_row(job, str(raised), time.perf_counter() - began), None
     except Exception as raised:
-        if _has_no_room(raised):
+        if blames_environment(raised):
             raise EnvironmentFault(f"{type(raised).__name__}: {raised}.") from raised
         frame = traceback.extract_tb(raised.__traceback__)[-1]
         place = f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
@@ -110,13 +108,6 @@ def _insistently(scenario: Any) -> RunResult:
         with contextlib.suppress(ProcessLost):
             return run(scenario)
     return run(scenario)
-
-
-def _has_no_room(error: Exception) -> bool:
-    """Whether a process, a thread or a file could not be made for want of room."""
-    return (isinstance(error, OSError) and error.errno in _NO_ROOM) or (
-        isinstance(error, RuntimeError) and str(error) == "can't start new thread"
-    )
 
 
 class Worker:

@@ -7,9 +7,10 @@ import time
 
 import numpy as np
 
-from gridsched.engine import Controller
+from gridsched.engine import Controller, reference
 from gridsched.errors import InputError
 from gridsched.model.seeds import random_stream
+from gridsched.model.trace import Trace
 from gridsched.sim.lead import LeadSession
 from gridsched.sim.maestro import MaestroSession
 from gridsched.sim.network import NetworkSession
@@ -64,6 +65,30 @@ def check_precision(request: SimulationRequest) -> None:
         )
 
 
+def make_controller(request: SimulationRequest) -> Controller:
+    """Return the controller of a run; its policy is timed."""
+    return Controller(
+        request.system,
+        request.tasks,
+        request.scheduler,
+        rng=random_stream(request.seed, "scheduler", request.replicate),
+        hosts_off=request.hosts_off,
+        stopwatch=time.perf_counter,
+    )
+
+
+def simulate_reference(request: SimulationRequest) -> Trace:
+    """Run a request with the reference driver, in this process."""
+    controller = make_controller(request)
+    was_enabled = gc.isenabled()
+    gc.disable()  # it would scan 100,000 live records again and again
+    try:
+        return reference.simulate(controller, request.run_times)
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def simulate(request: SimulationRequest) -> Records:
     """Run a request on SimGrid; the process is spent afterwards.
 
@@ -77,17 +102,11 @@ def simulate(request: SimulationRequest) -> Records:
         Whatever the controller, SimGrid or the scheduler object to.
     """
     began = time.perf_counter()
+    assert request.platform_file is not None
     check_precision(request)
     way = choose_way(request)
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
-    controller = Controller(
-        request.system,
-        request.tasks,
-        request.scheduler,
-        rng=random_stream(request.seed, "scheduler", request.replicate),
-        hosts_off=request.hosts_off,
-        stopwatch=time.perf_counter,
-    )
+    controller = make_controller(request)
     world = World(
         request.system.platform,
         request.platform_file,

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -46,20 +47,28 @@ class SimulationServer:
     """A running fork server; use it as a context manager, or through `simulate`."""
 
     def __init__(self) -> None:
-        if not is_installed():
-            raise MissingDependency(HOW_TO_INSTALL)
         start = f"import sys; sys.path[:] = {sys.path!r}; from gridsched.sim.server import main"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", f"{start}; main()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, **_SINGLE_THREADED},
-            process_group=0,  # Ctrl-C is for the asking process alone, which then closes the pipe
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", f"{start}; main()"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, **_SINGLE_THREADED},
+                process_group=0,  # Ctrl-C is for the asking process, which then closes the pipe
+            )
+        except OSError as error:
+            raise EnvironmentFault(f"The simulation server cannot be started: {error}.") from None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._questions, self._answers = self._process.stdin, self._process.stdout
         self.owner = os.getpid()
-        if wire.receive(self._process.stdout.fileno()) != b"ready":
+        if wire.receive(self._answers.fileno()) != b"ready":
             status = self._process.wait()
-            raise EnvironmentFault(f"The simulation server did not start (exit status {status}).")
+            self.close()
+            raise EnvironmentFault(
+                f"The simulation server did not start (exit status {status}); what it said stands "
+                "on standard error."
+            )
 
     def __enter__(self) -> SimulationServer:
         return self
@@ -74,7 +83,7 @@ class SimulationServer:
 
     def close(self) -> None:
         """End the server."""
-        for stream in (self._process.stdin, self._process.stdout):
+        for stream in (self._questions, self._answers):
             with contextlib.suppress(OSError):
                 stream.close()
         try:
@@ -91,6 +100,9 @@ class SimulationServer:
         GridschedError
             What the run raised, or a `SimulationError` for a crash, dead-lock or time-out.
         """
+        if not is_installed():
+            raise MissingDependency(HOW_TO_INSTALL)
+        assert request.platform_file is not None
         where = f"SimGrid on {request.platform_file.name}"
         run = partial(child.simulate, request)
         records, log = self.call(run, request.timeout_s, where, set_up_line=IS_SET_UP)
@@ -137,8 +149,8 @@ class SimulationServer:
                 f"process: {error}. Keep only what can be pickled in it."
             ) from None
         try:
-            wire.send(self._process.stdin.fileno(), message)
-            answer = wire.receive(self._process.stdout.fileno())
+            wire.send(self._questions.fileno(), message)
+            answer = wire.receive(self._answers.fileno())
         except BaseException as error:  # whatever is on its way no longer belongs to a question
             self._end_at_once()
             if not isinstance(error, OSError):
@@ -155,7 +167,7 @@ class SimulationServer:
 
 
 def _understand(
-    answer: dict, timeout_s: float | None, where: str, set_up_line: str | None
+    answer: dict[str, Any], timeout_s: float | None, where: str, set_up_line: str | None
 ) -> tuple[Any, str]:
     """Return (result, log), or raise the error that an answer means."""
     logged = answer["log"].splitlines()
@@ -203,3 +215,20 @@ def server() -> SimulationServer:
 def simulate(request: SimulationRequest) -> SimulationOutcome:
     """Run a request on this process's own server."""
     return server().simulate(request)
+
+
+def simulate_reference(request: SimulationRequest) -> Trace:
+    """Run a request with the reference driver, under a time-out in a process that can be ended.
+
+    A policy that loops in C or catches every exception cannot be ended otherwise.
+
+    Raises
+    ------
+    GridschedError
+        What the run raised, or a `SimulationError` for a crash or time-out.
+    """
+    if request.timeout_s is None:
+        return child.simulate_reference(request)
+    run = partial(child.simulate_reference, request)
+    trace, _ = server().call(run, request.timeout_s, "The reference driver")
+    return replace(trace, platform=request.system.platform, tasks=request.tasks)

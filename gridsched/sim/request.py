@@ -15,12 +15,15 @@ from gridsched.policy.base import Scheduler
 
 @dataclass(frozen=True)
 class SimulationRequest:
-    """One run for SimGrid; the fields are those of `Scenario`, with everything loaded."""
+    """One run of either driver; the fields are those of `Scenario`, with everything loaded.
+
+    The reference driver needs no `platform_file`, and no other file.
+    """
 
     system: System
     tasks: Tasks
     scheduler: Scheduler
-    platform_file: Path
+    platform_file: Path | None = None
     seed: int = 0
     replicate: int = 0
     deployment_file: Path | None = None

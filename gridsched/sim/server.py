@@ -17,11 +17,12 @@ import sys
 import tempfile
 import time
 import traceback
+from typing import Any
 
 import cloudpickle
 
 from gridsched import errors
-from gridsched.errors import GridschedError
+from gridsched.errors import GridschedError, blames_environment
 from gridsched.sim import wire
 from gridsched.sim.pinning import pin_to_free_cpu
 
@@ -40,18 +41,21 @@ def serve(requests: int, answers: int) -> None:
     """
     while (message := wire.receive(requests)) is not None:
         timeout_s, folder, function = pickle.loads(message)
-        os.chdir(folder)  # the child inherits it: relative paths in --cfg are the asker's
-        answer = _run_child(function, timeout_s, requests)
+        try:
+            os.chdir(folder)  # the child inherits it: relative paths in --cfg are the asker's
+            answer = _run_child(function, timeout_s, requests)
+        except OSError as error:
+            fault = ("error", "EnvironmentFault", f"No process can be made: {error}.")
+            answer = _answer(pickle.dumps(fault))
         if answer is None:  # the asking process has gone
             return
         wire.send(answers, pickle.dumps(answer))
 
 
-def _run_child(function: bytes, timeout_s: float | None, requests: int) -> dict | None:
+def _run_child(function: bytes, timeout_s: float | None, requests: int) -> dict[str, Any] | None:
     """Fork, wait for the child's result; return what became of it.
 
-    The answer holds ``payload`` (what the child sent, or None), ``log`` (its stderr), ``signal``
-    and ``status`` (how it ended) and ``timed_out``.
+    An answer is what `_answer` returns; None says that the asking process has gone.
     """
     with tempfile.TemporaryFile() as log:
         reader, writer = os.pipe()
@@ -71,13 +75,24 @@ def _run_child(function: bytes, timeout_s: float | None, requests: int) -> dict 
         if abandoned:
             return None
         log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_LIMIT))
-        return {
-            "payload": payload,
-            "log": log.read().decode(errors="replace"),
-            "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
-            "status": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0,
-            "timed_out": timed_out,
-        }
+        return _answer(payload, log.read().decode(errors="replace"), status, timed_out)
+
+
+def _answer(
+    payload: bytes | None, log: str = "", status: int = 0, timed_out: bool = False
+) -> dict[str, Any]:
+    """Return what became of a child.
+
+    ``payload`` is what it sent, or None, ``log`` its stderr; ``signal`` and ``status`` tell how it
+    ended.
+    """
+    return {
+        "payload": payload,
+        "log": log,
+        "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
+        "status": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0,
+        "timed_out": timed_out,
+    }
 
 
 def _collect(
@@ -122,7 +137,7 @@ def _write(writer: int, message: bytes) -> None:
         view = view[os.write(writer, view) :]
 
 
-def _outcome(function: bytes) -> tuple:
+def _outcome(function: bytes) -> tuple[Any, ...]:
     """Return ("result", what it returned), ("error", class name, line) or ("raised", line)."""
     try:
         return "result", cloudpickle.loads(function)()
@@ -134,7 +149,10 @@ def _outcome(function: bytes) -> tuple:
         place = f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
         traceback.print_exc()
         said = next(iter(str(error).strip().splitlines()), "")
-        return "raised", f"{type(error).__name__}: {said} ({place})."
+        line = f"{type(error).__name__}: {said} ({place})."
+        if blames_environment(error):
+            return "error", "EnvironmentFault", f"The machine is at its limit. {line}"
+        return "raised", line
 
 
 def main() -> None:
@@ -145,9 +163,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the asking process's to handle
     from gridsched.schedulers.kernels import warm_up
     from gridsched.sim import child  # noqa: F401
-    from gridsched.sim.library import load_simgrid
+    from gridsched.sim.library import is_installed, load_simgrid
 
-    load_simgrid()
+    if is_installed():  # runs of the reference driver do without
+        load_simgrid()
     warm_up()
     with contextlib.suppress(BrokenPipeError):  # the asking process has gone
         wire.send(answers, b"ready")

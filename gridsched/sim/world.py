@@ -118,10 +118,10 @@ class World:
     def add_actor(
         self, host: Any, name: str, function: Callable[..., None], *arguments: Any
     ) -> Any:
-        """Return a new actor on `host`; SimGrid 4.0 asks the engine for it, 4.1 the host."""
+        """Return a new actor on `host`."""
         if hasattr(host, "add_actor"):
             return host.add_actor(name, function, *arguments)
-        return self.engine.add_actor(name, host, function, *arguments)
+        return self.simgrid.Actor.create(name, host, function, *arguments)  # SimGrid 4.0
 
     def clock(self) -> float:
         """Return the simulated time [s]."""

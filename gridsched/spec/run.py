@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import platform as machine
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,14 @@ import numpy as np
 
 from gridsched import __version__
 from gridsched.energy import HostEnergy, compare_energy, trace_energy
-from gridsched.engine import Controller, reference
 from gridsched.engine.admission import check_policy
 from gridsched.errors import InputError, SimulationError
 from gridsched.metrics import RunFacts, metrics_of
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
 from gridsched.platform_io.xml_writer import write_platform
-from gridsched.sim.request import SimulationOutcome, SimulationRequest
+from gridsched.sim.client import simulate, simulate_reference
+from gridsched.sim.request import SimulationRequest
 from gridsched.spec.checks import check_loaded, network_is_used
 from gridsched.spec.scenario import Scenario, check_scenario, make_system
 from gridsched.spec.settings import RunSettings
@@ -155,12 +154,13 @@ def run(scenario: Scenario) -> RunResult:
     """
     began = time.perf_counter()
     prepared = _prepared(scenario)
-    off = _host_ids(prepared)
+    request = _request(prepared, _host_ids(prepared))
     provenance = provenance_of(prepared)
     if prepared.driver == "reference":
-        trace, plugin_j, log, links_j = _run_reference(prepared, off), None, "", None
+        trace, plugin_j, log, links_j = simulate_reference(request), None, "", None
     else:
-        outcome = _run_simgrid(prepared, off)
+        with _platform_file(prepared) as platform_file:
+            outcome = simulate(replace(request, platform_file=platform_file.resolve()))
         trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log
         links_j = outcome.links_j
     if trace.delegated_to:
@@ -202,54 +202,24 @@ def _host_ids(scenario: Scenario) -> tuple[int, ...]:
     return tuple(ids[name] for name in scenario.hosts_off)
 
 
-def _run_reference(scenario: Scenario, hosts_off: tuple[int, ...]) -> Trace:
-    controller = Controller(
-        make_system(scenario),
-        scenario.tasks,
-        scenario.make_scheduler(),
-        rng=random_stream(scenario.seed, "scheduler", scenario.replicate),
+def _request(scenario: Scenario, hosts_off: tuple[int, ...]) -> SimulationRequest:
+    return SimulationRequest(
+        system=make_system(scenario),
+        tasks=scenario.tasks,
+        scheduler=scenario.make_scheduler(),
+        seed=scenario.seed,
+        replicate=scenario.replicate,
+        deployment_file=(
+            None if scenario.deployment is None else Path(scenario.deployment).resolve()
+        ),
+        uses_network=network_is_used(scenario),
         hosts_off=hosts_off,
-        stopwatch=time.perf_counter,
+        way=scenario.way,
+        cfg=scenario.cfg,
+        log=scenario.log,
+        timeout_s=scenario.timeout_s,
+        run_times=scenario.run_times,
     )
-    with _no_garbage_collection():
-        return reference.simulate(controller, scenario.run_times)
-
-
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Keep the collector from scanning 100,000 live records again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _run_simgrid(scenario: Scenario, hosts_off: tuple[int, ...]) -> SimulationOutcome:
-    from gridsched.sim.client import simulate
-
-    with _platform_file(scenario) as platform_file:
-        request = SimulationRequest(
-            system=make_system(scenario),
-            tasks=scenario.tasks,
-            scheduler=scenario.make_scheduler(),
-            seed=scenario.seed,
-            replicate=scenario.replicate,
-            platform_file=platform_file.resolve(),
-            deployment_file=(
-                None if scenario.deployment is None else Path(scenario.deployment).resolve()
-            ),
-            uses_network=network_is_used(scenario),
-            hosts_off=hosts_off,
-            way=scenario.way,
-            cfg=scenario.cfg,
-            log=scenario.log,
-            timeout_s=scenario.timeout_s,
-            run_times=scenario.run_times,
-        )
-        return simulate(request)
 
 
 @contextlib.contextmanager

@@ -65,6 +65,30 @@ def test_a_disaster_is_one_clear_error(act, kind, message, way):
     assert on_simgrid(ex_a(), SIZES).trace.horizon_s == 80.0
 
 
+def catch_all_and_go_on(state) -> None:
+    """Never come back, whatever is raised."""
+    while True:
+        try:
+            time.sleep(10)
+        except BaseException:  # noqa: BLE001 - the test is about this
+            continue
+
+
+def loop_in_c(state) -> None:
+    """Stay in C, where Python's signal handlers do not run."""
+    pow(3, 10**9)
+
+
+@pytest.mark.parametrize("act", [loop, catch_all_and_go_on, loop_in_c])
+def test_the_reference_driver_heeds_a_time_out(act):
+    """It does not hang on the policy's good will: the process is ended."""
+    began = time.monotonic()
+    with pytest.raises(SimulationError, match=r"reference driver: .*time-out of 0\.4 s"):
+        on_simgrid(ex_a(), SIZES, acting(act), driver="reference", timeout_s=0.4)
+    assert time.monotonic() - began < 20.0
+    assert on_simgrid(ex_a(), SIZES, driver="reference", timeout_s=30.0).trace.horizon_s == 80.0
+
+
 @pytest.mark.parametrize("way", ["maestro", "actors"])
 def test_what_the_controller_refuses_is_the_same_error_as_without_simgrid(way):
     """InvalidDecision and IncompleteRun come out of the child word for word."""
