@@ -1,6 +1,10 @@
-"""Numbers that a simulation can still calculate with."""
+"""Numbers that a simulation can still calculate with, and types of parameters that are such."""
 
 from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 #: Works, speeds, powers, times and sizes beyond these are refused [SI units]: with them every
 #: duration, energy and sum over ten million tasks stays far from the ends of a float.
@@ -8,3 +12,24 @@ LARGEST = 1e30
 SMALLEST = 1e-30
 #: Results beyond this are refused where they are read back; no run within the limits gives them.
 LARGEST_RESULT = 1e100
+
+
+def rising(pair: tuple[float, float]) -> tuple[float, float]:
+    """Return the smallest and largest of a uniform draw; `ValueError` if they are not."""
+    if pair[0] > pair[1]:
+        raise ValueError(f"the first, {pair[0]:g}, must not exceed the second, {pair[1]:g}")
+    return pair
+
+
+Positive = Annotated[float, Field(ge=SMALLEST, le=LARGEST)]
+AtLeastZero = Annotated[float, Field(ge=0, le=LARGEST)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+#: Standard deviation over mean.
+Cov = Annotated[float, Field(ge=0, le=1)]
+#: Machines, cores or tasks of one kind.
+Count = Annotated[int, Field(ge=1, le=100_000)]
+Seed = Annotated[int, Field(ge=0)]
+PositiveRange = Annotated[tuple[Positive, Positive], AfterValidator(rising)]
+AtLeastZeroRange = Annotated[tuple[AtLeastZero, AtLeastZero], AfterValidator(rising)]
+FractionRange = Annotated[tuple[Fraction, Fraction], AfterValidator(rising)]
+CountRange = Annotated[tuple[Count, Count], AfterValidator(rising)]

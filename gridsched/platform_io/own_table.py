@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,11 @@ from gridsched.platform_io.table_files import RawTable
 from gridsched.platform_io.table_headers import OWN_COLUMNS, Column
 from gridsched.platform_io.table_numbers import number_column, text_column
 
+_TEXT = ("name", "computer", "site", "cluster", "pstates")
+_NUMBERS = (
+    "speed", "efficiency", "busy_power_w", "idle_power_w", "off_power_w", "count", "cores", "rank",
+    "top500_rank", "year",
+)  # fmt: skip
 _ALSO = ("rank", "top500_rank", "computer", "site", "year")
 PStates = tuple[tuple[float, float], ...]
 
@@ -58,52 +62,23 @@ def read_own_format(path: str | Path, raw: RawTable) -> pd.DataFrame:
     if not raw.rows:
         raise InputError(f"{path}: the table has a header and no rows.")
 
-    def numbers(name: str) -> Any:
-        return number_column(path, raw, places.get(name))
-
-    names = text_column(raw, places["name"])
-    speed, busy, efficiency = numbers("speed"), numbers("busy_power_w"), numbers("efficiency")
-    count, rank = numbers("count"), numbers("rank")
-    by_power = speed / np.where(busy > 0, busy, np.nan)
-    efficiency = np.where(np.isnan(efficiency), by_power, efficiency)
-    texts = text_column(raw, places.get("pstates"))
-    given = pd.DataFrame(
-        {
-            "name": names,
-            "speed": speed,
-            "busy": busy,
-            "efficiency": efficiency,
-            "count": count,
-            "cores": numbers("cores"),
-            "pstates": texts,
-        }
+    frame = pd.DataFrame(
+        {name: text_column(raw, places.get(name)) for name in _TEXT}
+        | {name: number_column(path, raw, places.get(name)) for name in _NUMBERS}
     )
-    _check_rows(path, raw.lines, given)
-    return pd.DataFrame(
-        {
-            "rank": np.where(np.isnan(rank), np.arange(1, len(names) + 1), rank),
-            "top500_rank": numbers("top500_rank"),
-            "name": names,
-            "computer": text_column(raw, places.get("computer")),
-            "site": text_column(raw, places.get("site")),
-            "year": numbers("year"),
-            "cores": given["cores"],
-            "rmax_flops": speed,
-            "rpeak_flops": np.full(len(names), np.nan),
-            "power_w": speed / efficiency,
-            "efficiency_flop_per_j": efficiency,
-            "idle_power_w": numbers("idle_power_w"),
-            "off_power_w": numbers("off_power_w"),
-            "count": np.where(np.isnan(count), 1, count).astype(int),
-            "pstates": texts,
-            "cluster": text_column(raw, places.get("cluster")),
-        }
-    )
+    busy = frame["busy_power_w"]
+    frame["efficiency"] = frame["efficiency"].fillna(frame["speed"] / busy.where(busy > 0))
+    _check_rows(path, raw.lines, frame)
+    frame["rank"] = frame["rank"].fillna(pd.Series(range(1, len(frame) + 1)))
+    frame["count"] = frame["count"].fillna(1).astype(int)
+    frame["power_w"] = frame["speed"] / frame["efficiency"]
+    frame["rpeak_flops"] = np.nan
+    return frame.rename(columns={"speed": "rmax_flops", "efficiency": "efficiency_flop_per_j"})
 
 
 def _check_rows(path: str | Path, lines: list[int], given: pd.DataFrame) -> None:
     """Refuse the first row with a missing or impossible value."""
-    speed, busy, efficiency = given["speed"], given["busy"], given["efficiency"]
+    speed, busy, efficiency = given["speed"], given["busy_power_w"], given["efficiency"]
 
     def refuse(bad: pd.Series, message: Callable[[int], str]) -> None:
         for k in np.flatnonzero(bad):

@@ -8,21 +8,17 @@ tasks of a bag belong to a replicate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.limits import Cov, Positive, Seed
 from gridsched.model.seeds import random_stream
 from gridsched.workloads.etc_matrices import cvb
 
 Floats = NDArray[np.float64]
-
-Positive = Annotated[float, Field(ge=SMALLEST, le=LARGEST)]
-Cov = Annotated[float, Field(ge=0, le=1)]
-Seed = Annotated[int, Field(ge=0)]
 
 
 class ProfitBag(BaseModel):

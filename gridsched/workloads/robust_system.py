@@ -7,14 +7,14 @@ times belong to a trial.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from gridsched.errors import InputError
-from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.limits import Count, CountRange, Positive, PositiveRange, Seed
 from gridsched.model.seeds import random_stream
 from gridsched.workloads.etc_matrices import gamma
 
@@ -25,19 +25,6 @@ MAX_REDRAWS = 100_000
 #: The paper's equilibrium: cores and mean run time [s] for which its arrival rates are made.
 PAPER_CORES = 48.3
 PAPER_MEAN_TIME_S = 1353.0
-
-
-def _rising(pair: tuple[float, float]) -> tuple[float, float]:
-    if pair[0] > pair[1]:
-        raise ValueError(f"the first, {pair[0]:g}, must not exceed the second, {pair[1]:g}")
-    return pair
-
-
-Positive = Annotated[float, Field(ge=SMALLEST, le=LARGEST)]
-PositiveRange = Annotated[tuple[Positive, Positive], AfterValidator(_rising)]
-Count = Annotated[int, Field(ge=1, le=100_000)]
-CountRange = Annotated[tuple[Count, Count], AfterValidator(_rising)]
-Seed = Annotated[int, Field(ge=0)]
 
 
 class RobustTrial(BaseModel):

@@ -9,7 +9,17 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model,
 
 from gridsched.errors import InputError
 from gridsched.model.budget import DAY_S
-from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.limits import (
+    AtLeastZero,
+    AtLeastZeroRange,
+    Count,
+    Cov,
+    FractionRange,
+    Positive,
+    PositiveRange,
+    Seed,
+    rising,
+)
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
@@ -43,25 +53,10 @@ MAX_TASKS = 10_000_000
 MAX_MACHINES = 100_000
 
 
-def _rising(pair: tuple[float, float]) -> tuple[float, float]:
-    if pair[0] > pair[1]:
-        raise ValueError(f"the first, {pair[0]:g}, must not exceed the second, {pair[1]:g}")
-    return pair
-
-
-Positive = Annotated[float, Field(ge=SMALLEST, le=LARGEST)]
-AtLeastZero = Annotated[float, Field(ge=0, le=LARGEST)]
-Fraction = Annotated[float, Field(ge=0, le=1)]
-Cov = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1, le=MAX_MACHINES)]
-Seed = Annotated[int, Field(ge=0)]
-#: Smallest and largest of a uniform draw.
-PositiveRange = Annotated[tuple[Positive, Positive], AfterValidator(_rising)]
-AtLeastZeroRange = Annotated[tuple[AtLeastZero, AtLeastZero], AfterValidator(_rising)]
-FractionRange = Annotated[tuple[Fraction, Fraction], AfterValidator(_rising)]
-CountRange = Annotated[
+#: Waves of a day, intervals of a class.
+SmallCountRange = Annotated[
     tuple[Annotated[int, Field(ge=1, le=1000)], Annotated[int, Field(ge=1, le=1000)]],
-    AfterValidator(_rising),
+    AfterValidator(rising),
 ]
 
 
@@ -115,7 +110,7 @@ class UtilityDay(_RuleKeys):
     tasks_per_type_deviation: AtLeastZero = 58.0
     tasks_per_type_in_s: Positive = 95_400.0  # 26.5 h
     arrival_factor: AtLeastZero = 1.0
-    waves_per_day: CountRange = (1, 23)
+    waves_per_day: SmallCountRange = (1, 23)
     wave_amplitude: FractionRange = (0.25, 0.9)
     baseline_duration_s: PositiveRange = (10_800.0, 18_000.0)
     burst_duration_s: PositiveRange = (1_800.0, 5_400.0)
@@ -129,7 +124,7 @@ class UtilityDay(_RuleKeys):
     utility_classes: Literal["drawn", "exponential"] = "drawn"
     utility_classes_seed: Seed = 0
     n_classes: int = Field(default=20, ge=1, le=10_000)
-    class_intervals: CountRange = (2, 4)
+    class_intervals: SmallCountRange = (2, 4)
     class_duration: PositiveRange = (5.0, 60.0)
     class_fraction: FractionRange = (0.1, 0.9)
     class_modifier: PositiveRange = (0.25, 2.0)
