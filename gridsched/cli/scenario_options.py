@@ -11,10 +11,11 @@ import typer
 
 from gridsched.cli.option_groups import option_name, with_options
 from gridsched.errors import InputError, did_you_mean
-from gridsched.model.records import keys_of, with_keys
-from gridsched.model.rules import Rules
+from gridsched.model.records import checked, with_keys
 from gridsched.policy.registry import scheduler_class
+from gridsched.spec.run_spec import RunSpec, Settings
 from gridsched.spec.scenario import Scenario
+from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.settings import RunSettings
 
 #: The six schedulers of paper 004.
@@ -65,11 +66,17 @@ class ScenarioOptions:
         if self.workload is None:
             missing = "options '--platform FILE' and" if self.platform is None else "option"
             raise InputError(f"Missing {missing} '--workload FILE'.")
-        scenario = Scenario(self.platform, self.workload, seed=self.seed, files=self.files)
-        # a rule that is given goes before what a generator's file says, so it comes last
-        rules = {key: value for key, value in self.settings.items() if key in keys_of(Rules)}
-        others = {key: value for key, value in self.settings.items() if key not in rules}
-        return with_keys(with_keys(scenario, others, option_name).loaded(), rules, option_name)
+        in_spec = {key: each for key, each in self.settings.items() if key in Settings.model_fields}
+        spec = checked(RunSpec, {
+            "platform": _file_section(self.platform),
+            "workload": _file_section(self.workload, self.files),
+            "scheduler": {"id": "wq"},
+            "seed": self.seed,
+            # the scenario checks them, beside what a generator's file says
+            "settings": Settings.model_construct(**in_spec),
+        })  # fmt: skip
+        others = {key: each for key, each in self.settings.items() if key not in in_spec}
+        return with_keys(ScenarioMaker({}, Path()).make(spec, spelled=option_name), others)
 
     def parameters(self, schedulers: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return the parameters of each scheduler from ``--set``.
@@ -95,6 +102,11 @@ class ScenarioOptions:
                 default = scheduler_class(id).parameter_defaults()[key]
                 chosen[id][key] = _value(text.strip(), default)
         return chosen
+
+
+def _file_section(file: Path | None, files: Path | None = None) -> dict[str, str]:
+    named = {"file": file, "files": files}
+    return {key: str(path) for key, path in named.items() if path is not None}
 
 
 def _takers(item: str, key: str, schedulers: Sequence[str]) -> list[str]:

@@ -8,8 +8,9 @@ from gridsched.analysis.utility_statistics import workload_statistics
 from gridsched.cli.output import check_targets, figure_files, json_text
 from gridsched.cli.tables import Column, console, print_table, print_values
 from gridsched.errors import InputError
+from gridsched.workloads.generators import generator_of
 from gridsched.workloads.typed_csv_writer import file_names, write_workload_files
-from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
+from gridsched.workloads.utility_day import UtilityDay
 
 #: Statistic -> its name and unit for people.
 SHOWN = {
@@ -38,12 +39,6 @@ _ARRIVALS = (
 )
 
 
-def input_files(spec: UtilityDay) -> list[Path]:
-    """Return the CSV files that a workload is read from."""
-    names = [name for name in UtilityDay.model_fields if name.endswith("_csv")]
-    return [Path(value) for name in names if (value := getattr(spec, name)) is not None]
-
-
 def generate_files(
     spec: UtilityDay, output: Path, generator: Path | None, *, force: bool, quiet: bool
 ) -> None:
@@ -69,8 +64,8 @@ def generate_files(
     if output.suffix.lower() != ".csv":
         raise InputError(f"{output}: tasks are written as .csv.")
     targets = list(file_names(output).values())
-    check_targets({"-o": targets}, [generator, *input_files(spec)], force=force)
-    whole = generate_utility_day(spec)
+    check_targets({"-o": targets}, [generator, *generator_of(spec).input_files(spec)], force=force)
+    whole = generator_of(spec).generate(spec)
     settings = spec.settings_beside_files()
     paths = write_workload_files(whole.tasks, whole.types, output, settings, force=force)
     if not quiet:
@@ -96,8 +91,12 @@ def describe_system(
     json, quiet : bool
         Print JSON, or nothing.
     """
-    check_targets({"--plot": figure_files(plot)}, [workload, *input_files(spec)], force=force)
-    whole = generate_utility_day(spec)
+    check_targets(
+        {"--plot": figure_files(plot)},
+        [workload, *generator_of(spec).input_files(spec)],
+        force=force,
+    )
+    whole = generator_of(spec).generate(spec)
     found = workload_statistics(whole)
     if plot is not None:
         from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from gridsched.cli.option_groups import option_name
 from gridsched.cli.output import (
     OUTPUT_PANEL,
     ForceOption,
@@ -21,9 +22,8 @@ from gridsched.cli.tables import console, print_values
 from gridsched.cli.utility_workload import describe_system, generate_files
 from gridsched.errors import InputError
 from gridsched.model.tasks import Tasks
-from gridsched.workloads import generate_bag, read_generator, read_workload, write_bag
-from gridsched.workloads.load import checked_bag, checked_utility_day
-from gridsched.workloads.utility_day import UtilityDay
+from gridsched.workloads import read_generator, read_workload, write_bag
+from gridsched.workloads.generators import GENERATORS, checked_parameters, generator_of
 
 workload_app = typer.Typer(
     no_args_is_help=True,
@@ -81,7 +81,7 @@ def generate(
         ),
     ] = None,
     kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="bag (default) or utility.")
+        str | None, typer.Option(metavar="KIND", help=f"{' or '.join(GENERATORS)}; default bag.")
     ] = None,
     tasks: Annotated[int | None, typer.Option(metavar="N", help="Number of tasks.")] = None,
     mean_flops: Annotated[float | None, typer.Option(metavar="F", help="Mean size [flop].")] = None,
@@ -109,24 +109,20 @@ def generate(
         raise InputError(f"{output}: tasks are written as .csv.")
     check_targets({"-o": [output]}, [generator], force=force)
     if generator is not None and given:
-        option = _option(next(iter(given)))
+        option = option_name(next(iter(given)))
         raise InputError(f"{option} has no effect beside {generator}; set it in the file.")
     if generator is not None:
-        bag = read_generator(generator)
-    elif kind == "utility":
-        bag = checked_utility_day(given, "workload generate")
+        parameters = read_generator(generator)
     else:
-        bag = checked_bag(given, "workload generate", _option)
-    if isinstance(bag, UtilityDay):
-        generate_files(bag, output, generator, force=force, quiet=quiet)
+        parameters = checked_parameters(given, "workload generate", spelled=option_name)
+    kind_of = generator_of(parameters)
+    if kind_of.makes == "system":
+        generate_files(parameters, output, generator, force=force, quiet=quiet)
         return
-    write_bag(generate_bag(bag), output, force=force)
+    bag = kind_of.generate(parameters)
+    write_bag(bag, output, force=force)
     if not quiet:
-        console().print(f"Wrote {output}: {bag.tasks:,} tasks.")
-
-
-def _option(key: str) -> str:
-    return f"--{key.replace('_', '-')}"
+        console().print(f"Wrote {output}: {len(bag):,} tasks.")
 
 
 def statistics(tasks: Tasks) -> dict[str, Any]:
@@ -173,7 +169,7 @@ def describe(
 ) -> None:  # fmt: skip
     """Print statistics of a workload, and draw its sizes and submissions or its arrivals."""
     spec = read_generator(workload) if workload.suffix.lower() == ".toml" else None
-    if isinstance(spec, UtilityDay):
+    if spec is not None and generator_of(spec).makes == "system":
         if files is not None:
             raise InputError(f"{workload}: --files goes with a CSV workload, not with a generator.")
         describe_system(spec, workload, plot, force=force, json=json, quiet=quiet)

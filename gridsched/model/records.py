@@ -21,6 +21,7 @@ from gridsched.errors import InputError
 from gridsched.model.limits import SMALLEST
 
 Record = TypeVar("Record")
+Model = TypeVar("Model", bound=BaseModel)
 #: Units by the end of a name.
 _UNITS = {"_s": " s", "_j": " J"}
 
@@ -152,8 +153,26 @@ def check_record(record: Any, of: type, owner: str = "") -> None:
         What the message begins with.
     """
     model = _model(of)
+    checked(model, {name: getattr(record, name) for name in model.model_fields}, owner)
+
+
+def checked(model: type[Model], values: Mapping[str, Any], owner: str = "") -> Model:
+    """Return values as a pydantic model.
+
+    Parameters
+    ----------
+    model : type
+    values : mapping
+    owner : str
+        What the message begins with.
+
+    Raises
+    ------
+    InputError
+        Naming the key that is wrong, all its limits and what was found.
+    """
     try:
-        model.model_validate({name: getattr(record, name) for name in model.model_fields})
+        return model.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         name, value = str(first["loc"][0]), first["input"]

@@ -106,6 +106,7 @@ def provenance_of(scenario: Scenario) -> dict[str, Any]:
         "parameters": scheduler.parameters,
         "seed": scenario.seed,
         "replicate": scenario.replicate,
+        "inputs": dict(scenario.inputs),
         "files": None if scenario.files is None else str(scenario.files),
         **{field.name: _plain(getattr(scenario, field.name)) for field in fields(RunSettings)},
         "network": "platform" if network_is_used(scenario) else "none",

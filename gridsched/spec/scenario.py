@@ -20,9 +20,10 @@ from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler
+from gridsched.spec.canonical import file_digest
 from gridsched.spec.settings import RunSettings
 from gridsched.workloads import read_workload
-from gridsched.workloads.load import read_system_workload
+from gridsched.workloads.load import input_files, read_system_workload
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Scenario(RunSettings):
         network and all. Without it, SimGrid loads one written from the object.
     run_times : RunTimes, optional
         How long executions really take, hidden from the scheduler; default the estimates.
+    inputs : mapping
+        File that was read -> SHA-256 of its content; `loaded` tells it.
     """
 
     platform: Platform | str | Path | None
@@ -67,6 +70,7 @@ class Scenario(RunSettings):
     window_s: tuple[float, float] | None = None
     platform_file: str | Path | None = None
     run_times: RunTimes | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
     def loaded(self) -> Scenario:
         """Return the scenario with its files read; it can be run as often as needed.
@@ -76,21 +80,29 @@ class Scenario(RunSettings):
         InputError
             If a file cannot be read, or the scenario has no platform or two of them.
         """
-        changes: dict[str, Any] = {}
         if not isinstance(self.tasks, Tasks):
             whole = read_system_workload(self.tasks)
             if whole is not None:
-                return self.with_system(whole)
+                return replace(self.with_system(whole), inputs=self._digests())
         if self.platform is None:
             raise InputError(
                 "Missing option '--platform FILE': the workload makes no platform of its own."
             )
+        changes: dict[str, Any] = {}
         if not isinstance(self.platform, Platform):
             changes["platform"] = read_platform(self.platform)
             changes["platform_file"] = self.platform
         if not isinstance(self.tasks, Tasks):
             changes["tasks"] = read_workload(self.tasks, files=self.files)
-        return replace(self, **changes) if changes else self
+        return replace(self, **changes, inputs=self._digests()) if changes else self
+
+    def _digests(self) -> dict[str, str]:
+        """Return the SHA-256 of every file that the scenario names, and of those they name."""
+        named = [self.platform, self.files, self.deployment]
+        paths = [each for each in named if isinstance(each, str | Path)]
+        if not isinstance(self.tasks, Tasks):
+            paths += input_files(self.tasks)
+        return {**self.inputs, **{str(path): file_digest(Path(path)) for path in paths}}
 
     def with_system(self, whole: SystemWorkload) -> Scenario:
         """Return the scenario on a generated system; what is set here already goes first.

@@ -1,4 +1,4 @@
-"""From the canonical scenario of a stored or planned run to a `Scenario` that can be run."""
+"""From the description of a run to a `Scenario` that can be run."""
 
 from __future__ import annotations
 
@@ -8,26 +8,31 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.model.platform import Platform
-from gridsched.model.records import as_keys, keys_of, with_keys
+from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
-from gridsched.model.task_types import SystemWorkload
-from gridsched.model.tasks import Tasks
 from gridsched.platform_io.from_table import platform_from_table
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.tables import MachineTable, read_machine_table
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
+from gridsched.spec.canonical import file_digest
+from gridsched.spec.run_spec import (
+    MEASURE_SETTINGS,
+    FileReference,
+    NoPlatform,
+    PlatformFile,
+    RunSpec,
+    Section,
+    WorkloadFile,
+    canonical_section,
+    file_keys,
+)
 from gridsched.spec.scenario import Scenario
-from gridsched.spec.settings import RunSettings
-from gridsched.spec.study_document import with_tuples
 from gridsched.spec.study_schedulers import load_policies
-from gridsched.spec.study_sections import MEASURE_SETTINGS, SYSTEM_GENERATORS
-from gridsched.workloads.bag import BagOfTasks, generate_bag
+from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.load import read_workload
-from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
 T = TypeVar("T")
 _LINKS = tuple(field.name for field in fields(NetworkLinks))
@@ -52,83 +57,100 @@ class ScenarioMaker:
         self._tables = _Recent(4)
         self._tasks = _Recent(4)
         self._systems = _Recent(2)
+        self._names: dict[str, str] = {}
         self._written = 0
 
-    def make(self, scenario: Mapping[str, Any], timeout_s: float | None = None) -> Scenario:
-        """Return the `Scenario` that a canonical scenario describes.
+    def make(
+        self, described: RunSpec | Mapping[str, Any], timeout_s: float | None = None, *,
+        spelled: Callable[[str], str] = str,
+    ) -> Scenario:  # fmt: skip
+        """Return the `Scenario` of a described run, with its files read.
 
         Parameters
         ----------
-        scenario : mapping
-            As `StudyRun.scenario` gives it.
+        described : RunSpec or mapping
+            A mapping is what `RunSpec.canonical` or `StudyRun.scenario` gives.
         timeout_s : float, optional
-            Wall time after which a SimGrid run is ended [s].
+            Wall time after which a run is ended [s].
+        spelled : callable
+            Says how a key is written where the description comes from, for messages.
 
         Raises
         ------
         InputError
             If an input file is missing or contradicts the parameters.
         """
-        seed, replicate = scenario["seed"], scenario["replicate"]
-        scheduler = scenario["scheduler"]
-        if scheduler.get("policy"):
-            load_policies([self._path(scheduler["policy"])])
-        settings = with_tuples(scenario["settings"])
-        if settings["deployment"] is not None:
-            settings["deployment"] = self._path(settings["deployment"])
-        for name in MEASURE_SETTINGS:
-            settings.pop(name, None)
-        needs_file = settings["driver"] == "simgrid"
-        if scenario["workload"].get("generator") in SYSTEM_GENERATORS:
-            values = self._system(scenario["workload"], seed, replicate, needs_file)
-        else:
-            platform, file = self._platform(scenario["platform"], seed, replicate, needs_file)
-            tasks = self._workload(scenario["workload"], seed, replicate)
-            values = {"platform": platform, "platform_file": file, "tasks": tasks}
-        made = Scenario(
-            **values,
-            scheduler=scheduler["id"],
-            parameters=with_tuples(scheduler["parameters"]),
-            seed=seed,
-            replicate=replicate,
+        stored = described if isinstance(described, RunSpec) else RunSpec.read(described)
+        spec = stored.located(self._inputs)
+        digests = self._digests(stored, spec)
+        if spec.scheduler.policy is not None:
+            load_policies([Path(spec.scheduler.policy)])
+        world = self._world(spec, needs_file=spec.settings.driver == "simgrid")
+        scenario = replace(
+            world,
+            scheduler=spec.scheduler.id,
+            parameters=spec.scheduler.parameters,
+            seed=spec.seed,
+            replicate=spec.replicate,
             timeout_s=timeout_s,
+            inputs={**world.inputs, **digests},
         )
-        usual = as_keys(RunSettings())
-        return with_keys(made, {key: each for key, each in settings.items() if each != usual[key]})
+        given = spec.settings.model_fields_set.difference(MEASURE_SETTINGS)
+        return with_keys(
+            scenario, {name: getattr(spec.settings, name) for name in sorted(given)}, spelled
+        )
 
-    def _path(self, reference: Mapping[str, str]) -> Path:
-        path = self._inputs.get(reference["sha256"])
-        if path is None:
-            raise InputError(
-                f"Input file {reference['name']!r} (SHA-256 {reference['sha256'][:16]}...) is not "
-                "in the store."
+    def _digests(self, stored: RunSpec, located: RunSpec) -> dict[str, str]:
+        """Return the SHA-256 of each file, and remember what files of a store are called."""
+        digests = {}
+        for named, there in zip(stored.sections, located.sections, strict=True):
+            for key in file_keys(named):
+                file, path = getattr(named, key), getattr(there, key)
+                if isinstance(file, FileReference):
+                    digests[file.name] = file.sha256
+                    self._names[path] = file.name
+                else:
+                    digests[file] = file_digest(Path(path))
+        return digests
+
+    def _world(self, spec: RunSpec, *, needs_file: bool) -> Scenario:
+        """Return what the schedulers of a replicate share."""
+        workload = spec.workload
+        is_file = isinstance(workload, WorkloadFile)
+        if not is_file and GENERATORS[workload.generator].makes == "system":
+            return self._system(spec, needs_file=needs_file)
+        if isinstance(spec.platform, NoPlatform):
+            return Scenario(None, workload.file, files=workload.files).loaded()
+        platform, file = self._platform(spec, needs_file=needs_file)
+        if is_file:
+            tasks = self._tasks.get(
+                f"{workload.file} {workload.files}",
+                lambda: read_workload(workload.file, files=workload.files),
             )
-        return path
+        else:
+            tasks = self._tasks.get(*self._drawn(spec, GENERATORS[workload.generator].generate))
+        return Scenario(platform, tasks, platform_file=file)
 
-    def _platform(
-        self, section: Mapping[str, Any], seed: int, replicate: int, needs_file: bool
-    ) -> tuple[Platform, Path | None]:
-        if "file" in section:
-            path = self._path(section["file"])
+    def _platform(self, spec: RunSpec, *, needs_file: bool) -> tuple[Platform, Path | None]:
+        section = spec.platform
+        if isinstance(section, PlatformFile):
+            path = Path(section.file)
             return self._platforms.get(str(path), lambda: (read_platform(path), path))
-        if section.get("seed") is not None:
-            seed, replicate = section["seed"], 0
-        key = f"{canonical_text(section)} {seed} {replicate} {needs_file}"
+        seeds = _seeds(section, spec)
+        key = f"{canonical_text(canonical_section(section))} {seeds} {needs_file}"
         return self._platforms.get(
-            key, lambda: self._generate_platform(section, seed, replicate, needs_file)
+            key, lambda: self._generate_platform(section, seeds, needs_file=needs_file)
         )
 
     def _generate_platform(
-        self, section: Mapping[str, Any], seed: int, replicate: int, needs_file: bool
+        self, section: Any, seeds: dict[str, int], *, needs_file: bool
     ) -> tuple[Platform, Path | None]:
         table = self._table(section)
-        values = with_tuples(section)
+        values = _given(section)
         links = NetworkLinks(**{key: values[key] for key in _LINKS if key in values})
         others = (*_LINKS, *_TABLE_KEYS)
         recipe = PlatformRecipe(
-            **{key: value for key, value in values.items() if key not in others},
-            seed=seed,
-            replicate=replicate,
+            **{key: value for key, value in values.items() if key not in others}, **seeds
         )
         platform = platform_from_table(table, recipe)
         return platform, self._written_platform(platform, links) if needs_file else None
@@ -139,63 +161,56 @@ class ScenarioMaker:
         write_platform(platform, path, command="gridsched study run", network=links, force=True)
         return path
 
-    def _table(self, section: Mapping[str, Any]) -> MachineTable:
-        path = self._path(section["table"])
-        join = self._path(section["join"]) if section.get("join") else None
-        year = section.get("year")
-
+    def _table(self, section: Any) -> MachineTable:
         def read() -> MachineTable:
-            table = read_machine_table(path, join=join, year=year)
-            return replace(table, path=section["table"]["name"])
+            table = read_machine_table(section.table, join=section.join, year=section.year)
+            return replace(table, path=self._names.get(section.table, section.table))
 
-        return self._tables.get(f"{path} {join} {year}", read)
+        return self._tables.get(f"{section.table} {section.join} {section.year}", read)
 
-    def _system(
-        self, section: Mapping[str, Any], seed: int, replicate: int, needs_file: bool
-    ) -> dict[str, Any]:
-        """Return the fields of a scenario whose workload comes with its platform.
+    def _system(self, spec: RunSpec, *, needs_file: bool) -> Scenario:
+        """Return the scenario of a workload that comes with its platform.
 
         Runs that differ in rules alone share what is drawn.
         """
-        if section.get("seed") is not None:
-            seed, replicate = section["seed"], 0
-        values = {
-            key: str(self._path(value)) if key.endswith("_csv") else value
-            for key, value in with_tuples(section).items()
-            if key not in ("generator", "seed")
-        }
-        spec = UtilityDay(**values, seed=seed, replicate=replicate)
-        drawn = {key: each for key, each in values.items() if key not in keys_of(Rules)}
-        key = f"{sorted(drawn.items())} {seed} {replicate}"
-
-        def generate() -> SystemWorkload:
-            return generate_utility_day(UtilityDay(**drawn, seed=seed, replicate=replicate))
-
+        generator = GENERATORS[spec.workload.generator]
+        parameters = generator.model(**_parameters(spec.workload), **_seeds(spec.workload, spec))
+        key, generate = self._drawn(spec, generator.generate, without=keys_of(Rules))
         system = self._systems.get(key, generate)
-        file = None
-        if needs_file:
-            file = self._platforms.get(key, lambda: self._written_platform(system.platform))
-        return {
-            "platform": system.platform,
-            "platform_file": file,
-            "tasks": system.tasks,
-            "types": system.types,
-            "window_s": system.window_s,
-            **vars(spec.rules),
-        }
+        scenario = Scenario(None, system.tasks).with_system(replace(system, rules=parameters.rules))
+        if not needs_file:
+            return scenario
+        file = self._platforms.get(key, lambda: self._written_platform(system.platform))
+        return replace(scenario, platform_file=file)
 
-    def _workload(self, section: Mapping[str, Any], seed: int, replicate: int) -> Tasks:
-        if "file" in section:
-            path = self._path(section["file"])
-            files = self._path(section["files"]) if section.get("files") else None
-            return self._tasks.get(f"{path} {files}", lambda: read_workload(path, files=files))
-        if section.get("seed") is not None:
-            seed, replicate = section["seed"], 0
-        values = {k: v for k, v in section.items() if k not in ("generator", "seed")}
-        return self._tasks.get(
-            f"{canonical_text(section)} {seed} {replicate}",
-            lambda: generate_bag(BagOfTasks(**values, seed=seed, replicate=replicate)),
-        )
+    def _drawn(
+        self, spec: RunSpec, generate: Callable[[Any], T], without: Mapping[str, Any] | None = None
+    ) -> tuple[str, Callable[[], T]]:
+        """Return a key of what a generator draws, and the function that draws it."""
+        section, seeds = spec.workload, _seeds(spec.workload, spec)
+        values = {
+            name: each for name, each in _parameters(section).items() if name not in (without or {})
+        }
+        model = GENERATORS[section.generator].model
+        key = f"{section.generator} {sorted(values.items())} {seeds}"
+        return key, lambda: generate(model(**values, **seeds))
+
+
+def _given(section: Section) -> dict[str, Any]:
+    """Return the keys of a section that are set."""
+    return {name: getattr(section, name) for name in section.model_fields_set}
+
+
+def _parameters(section: Section) -> dict[str, Any]:
+    """Return the keys of a generator that are set."""
+    return {key: each for key, each in _given(section).items() if key not in ("generator", "seed")}
+
+
+def _seeds(section: Any, spec: RunSpec) -> dict[str, int]:
+    """Return what decides the random streams: a section's own seed, or the run's."""
+    if section.seed is not None:
+        return {"seed": section.seed, "replicate": 0}
+    return {"seed": spec.seed, "replicate": spec.replicate}
 
 
 class _Recent:

@@ -16,6 +16,14 @@ from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
 from gridsched.spec.canonical import file_digest, run_id_of
 from gridsched.spec.run_filter import run_filter
+from gridsched.spec.run_spec import (
+    MEASURE_SETTINGS,
+    SYSTEM_GENERATORS,
+    FileReference,
+    Settings,
+    canonical_section,
+    file_keys,
+)
 from gridsched.spec.settings import RunSettings
 from gridsched.spec.study_axes import (
     SECTIONS,
@@ -33,15 +41,7 @@ from gridsched.spec.study_axes import (
 from gridsched.spec.study_checks import check_results
 from gridsched.spec.study_document import StudyDocument, parse_document, read_document
 from gridsched.spec.study_schedulers import StudyScheduler, load_policies, read_schedulers
-from gridsched.spec.study_sections import (
-    ALWAYS_WRITTEN,
-    MEASURE_SETTINGS,
-    SYSTEM_GENERATORS,
-    Settings,
-)
-
-#: Keys of the sections that name files.
-_FILE_KEYS = ("file", "files", "table", "join", "deployment")
+from gridsched.workloads.generators import GENERATORS
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Study:
         self.timeout_s = content.timeout_s
         self.inputs: dict[str, InputFile] = {}
         self._given = inputs
-        policies = [self._input(("policies",), name).path for name in content.policies]
+        policies = [self.input_file(("policies",), name).path for name in content.policies]
         self.schedulers: tuple[StudyScheduler, ...] = read_schedulers(
             document, load_policies(policies)
         )
@@ -286,7 +286,7 @@ class Study:
 
     # ------------------------------------------------------------------ reading it
 
-    def _input(self, path: tuple[str | int, ...], name: Any) -> InputFile:
+    def input_file(self, path: tuple[str | int, ...], name: Any) -> InputFile:
         """Return the file that a key names, read once."""
         if not isinstance(name, str):
             self.document.refuse(path, "must be the name of a file.")
@@ -336,39 +336,40 @@ class _SectionTexts:
                     paths[name] = (*axis.paths[level], *where) if is_group else axis.paths[level]
         model = section_model(document, self._section, values)
         default = () if self._section == "settings" else (self._section,)
-        checked = document.check(model, values, lambda name: paths.get(name, (*default, name)))
-        resolved = checked.model_dump(exclude_defaults=self._section != "settings")
-        if self._section == "settings":
-            self._check_settings(resolved, paths)
-        if resolved.get("generator") in SYSTEM_GENERATORS:
-            self._check_system(resolved)
-        for name in resolved:
-            if (name in _FILE_KEYS or name.endswith("_csv")) and resolved[name] is not None:
-                resolved[name] = self._study._input(paths[name], resolved[name]).reference
-        return canonical_text(resolved)
+        section = document.check(model, values, lambda name: paths.get(name, (*default, name)))
+        if isinstance(section, Settings):
+            self._check_settings(section, paths)
+        elif getattr(section, "generator", None) in SYSTEM_GENERATORS:
+            self._check_system(section)
+        files = {
+            name: FileReference(
+                **self._study.input_file(paths[name], getattr(section, name)).reference
+            )
+            for name in file_keys(section)
+        }
+        return canonical_text(canonical_section(section.model_copy(update=files)))
 
-    def _check_system(self, resolved: dict[str, Any]) -> None:
-        values = {key: each for key, each in resolved.items() if key != "generator"}
+    def _check_system(self, section: Any) -> None:
+        values = section.model_dump(exclude={"generator", "seed"}, exclude_unset=True)
         try:
-            SYSTEM_GENERATORS[resolved["generator"]](**values)
+            GENERATORS[section.generator].model(**values)
         except InputError as error:
             self._study.document.refuse((self._section,), f"contradicts itself: {error}")
 
-    def _check_settings(self, resolved: dict[str, Any], paths: Mapping[str, tuple]) -> None:
-        document, fields = self._study.document, Settings.model_fields
-        for name, value in list(resolved.items()):
-            if value != fields[name].default:
-                if makes_system(document) and name in keys_of(Rules):
-                    complaint = "belongs into [workload], whose generator sets it."
-                    document.refuse(paths[name], complaint)
-            elif name not in ALWAYS_WRITTEN:
-                del resolved[name]
-        told = {name: each for name, each in resolved.items() if name not in MEASURE_SETTINGS}
+    def _check_settings(self, section: Settings, paths: Mapping[str, tuple]) -> None:
+        document = self._study.document
+        given = {
+            name: getattr(section, name)
+            for name in paths
+            if name not in MEASURE_SETTINGS and getattr(section, name) is not None
+        }
+        ruled = [name for name in given if name in keys_of(Rules)]
+        if ruled and makes_system(document):
+            document.refuse(paths[ruled[0]], "belongs into [workload], whose generator sets it.")
         try:
-            with_keys(RunSettings(), told)
+            with_keys(RunSettings(), given)
         except InputError as error:
-            given = [name for name in paths if name in resolved]
-            key = next((name for name in given if name in str(error)), given[0])
+            key = next((name for name in given if name in str(error)), next(iter(given)))
             document.refuse(paths[key], f"is wrong: {error}")
 
 

@@ -12,8 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.spec.study_document import StudyDocument, key_name, shown_value
-from gridsched.spec.study_sections import (
+from gridsched.spec.run_spec import (
     SYSTEM_GENERATORS,
     WORKLOAD_GENERATORS,
     NoPlatform,
@@ -22,6 +21,7 @@ from gridsched.spec.study_sections import (
     Settings,
     WorkloadFile,
 )
+from gridsched.spec.study_document import StudyDocument, key_name, shown_value
 
 #: Sections that keys and groups can set; those of `Settings` stand at the top of the file.
 SECTIONS = ("platform", "workload", "settings")

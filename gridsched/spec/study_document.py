@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import read_text
-from gridsched.spec.study_sections import Section, Settings
+from gridsched.spec.run_spec import Section, Settings, with_tuples
 from gridsched.spec.toml_lines import Path as KeyPath
 from gridsched.spec.toml_lines import key_lines, line_of
 
@@ -277,15 +277,6 @@ def parse_document(text: str, path: str) -> StudyDocument:
 def read_document(path: Path) -> StudyDocument:
     """Read a study file; see `parse_document`."""
     return parse_document(read_text(path), str(path))
-
-
-def with_tuples(value: Any) -> Any:
-    """Return a parsed TOML value with tuples for its lists, as strict models want them."""
-    if isinstance(value, dict):
-        return {key: with_tuples(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return tuple(with_tuples(item) for item in value)
-    return value
 
 
 def key_name(path: KeyPath) -> str:

@@ -1,0 +1,266 @@
+"""The one description of a run: what `run`, `compare`, studies, stored rows and reruns go by.
+
+Each part is a pydantic model. In a study file a list is an axis, unless the key takes a list
+itself (``speed_levels``); there a list of lists is one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, Union
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
+
+from gridsched.errors import InputError
+from gridsched.model.records import keys_of
+from gridsched.platform_io.recipe import PlatformRecipe
+from gridsched.platform_io.xml_writer import NetworkLinks
+from gridsched.spec.settings import RunSettings
+from gridsched.workloads.generators import GENERATORS, Generator
+
+
+class Section(BaseModel):
+    """A part of a study file; unknown keys and values of another type are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class FileReference(Section):
+    """How a stored run names a file: by its content."""
+
+    name: str
+    sha256: str
+
+
+#: A file: by its path, or in a stored run by its content.
+InputPath = Annotated[str | FileReference, WithJsonSchema({"type": "string"})]
+
+
+class PlatformFile(Section):
+    """A SimGrid platform file."""
+
+    file: InputPath = Field(description="SimGrid platform (.xml).")
+
+
+class WorkloadFile(Section):
+    """A workload file and, for a bag of tasks with input files, the table of those."""
+
+    file: InputPath = Field(description="Bag of tasks (.csv) or generator (.toml).")
+    files: InputPath | None = Field(
+        default=None, description="Input files of tasks (.csv: file,size_bytes,location)."
+    )
+
+
+class NoPlatform(Section):
+    """The platform section where the workload's generator makes the platform, too."""
+
+
+#: Settings of a run that a study says elsewhere (time-out), or whose effect it would not keep.
+_NOT_IN_STUDIES = ("timeout_s", "log")
+#: Settings that say what is kept of a run, and not how it is done.
+MEASURE_SETTINGS = ("series_step_s",)
+#: Settings that every scenario's text has. The others are newer than the first stored runs, and a
+#: text lacks them where they have their default, so that these runs keep their ids.
+ALWAYS_WRITTEN = (
+    "driver", "network", "deployment", "pstate", "mapping_interval_s", "hosts_off", "way", "cfg",
+)  # fmt: skip
+
+#: How a run is done: the keys of `RunSettings`, and `MEASURE_SETTINGS`.
+Settings = create_model(
+    "Settings",
+    __base__=Section,
+    **{
+        name: (InputPath | None if name == "deployment" else key.annotation, key.info)
+        for name, key in keys_of(RunSettings).items()
+        if name not in _NOT_IN_STUDIES
+    },
+    series_step_s=(
+        float | None,
+        Field(
+            default=None,
+            gt=0,
+            allow_inf_nan=False,
+            description="Keep cumulative energy and utility in the window of the results at steps "
+            "of this length.",
+        ),
+    ),
+)
+
+
+def _dataclass_fields(cls: type) -> dict[str, Any]:
+    """Return the fields of a dataclass as pydantic's ``create_model`` takes them."""
+    hints = typing.get_type_hints(cls)
+    fields = (f for f in dataclasses.fields(cls) if f.name not in ("seed", "replicate"))
+    return {f.name: (hints[f.name], f.default) for f in fields}
+
+
+#: A seed of its own fixes what is drawn; by default the study's seed and the replicate decide.
+_OWN_SEED = (int | None, Field(default=None, ge=0))
+
+PlatformTable = create_model(
+    "PlatformTable",
+    __base__=Section,
+    generator=(Literal["table"], ...),
+    table=(InputPath, ...),
+    join=(InputPath | None, None),
+    year=(int | None, None),
+    **_dataclass_fields(PlatformRecipe),
+    **_dataclass_fields(NetworkLinks),
+    seed=_OWN_SEED,
+)
+
+
+def _section_of(name: str, generator: Generator) -> type[Section]:
+    """Return the section of a workload generator, which has the keys of its model."""
+    return create_model(
+        f"{name.capitalize()}Workload",
+        __base__=Section,
+        generator=(Literal[name], ...),
+        **{
+            key: (InputPath | None if key in generator.file_keys else field.annotation, field)
+            for key, field in generator.model.model_fields.items()
+            if key not in ("kind", "seed", "replicate")
+        },
+        seed=_OWN_SEED,
+    )
+
+
+WORKLOAD_GENERATORS = {name: _section_of(name, each) for name, each in GENERATORS.items()}
+#: Generators whose workload comes with its platform.
+SYSTEM_GENERATORS = tuple(name for name, each in GENERATORS.items() if each.makes == "system")
+_Workload = Union[(WorkloadFile, *WORKLOAD_GENERATORS.values())]
+
+
+class SchedulerSection(Section):
+    """A scheduler by its id, its parameters, and the file of its policy if it is a user's own."""
+
+    id: str
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    policy: InputPath | None = None
+
+
+class RunSpec(Section):
+    """All that decides a run, as it is stored.
+
+    Attributes
+    ----------
+    platform : PlatformFile, PlatformTable or NoPlatform
+    workload : WorkloadFile or the section of a generator
+    scheduler : SchedulerSection
+    settings : Settings
+        Rules and driver; those that were set go before what a generator of systems says.
+    seed, replicate : int
+    """
+
+    platform: PlatformFile | PlatformTable | NoPlatform
+    workload: _Workload
+    scheduler: SchedulerSection
+    settings: Settings = Settings()
+    seed: int = Field(default=0, ge=0)
+    replicate: int = Field(default=0, ge=0)
+
+    @classmethod
+    def read(cls, scenario: Mapping[str, Any]) -> Self:
+        """Return the description of a run that `canonical` gave, or a stored row holds."""
+        values = with_tuples(scenario)
+        usual = {name: field.default for name, field in Settings.model_fields.items()}
+        values["settings"] = {
+            name: each for name, each in values["settings"].items() if each != usual[name]
+        }
+        return cls.model_validate(values)
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what is stored of it: equal runs have equal descriptions."""
+        scheduler = self.scheduler.model_dump(exclude_none=True)
+        return {
+            "platform": canonical_section(self.platform),
+            "replicate": self.replicate,
+            "scheduler": {"parameters": {}, **scheduler},
+            "seed": self.seed,
+            "settings": canonical_section(self.settings),
+            "workload": canonical_section(self.workload),
+        }
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The parts that may name files."""
+        return self.platform, self.workload, self.scheduler, self.settings
+
+    def located(self, places: Mapping[str, Path]) -> Self:
+        """Return the same with the paths of files in place of references.
+
+        Parameters
+        ----------
+        places : mapping
+            SHA-256 of a file -> where it lies.
+
+        Raises
+        ------
+        InputError
+            If a file is missing.
+        """
+        names = ("platform", "workload", "scheduler", "settings")
+        parts = {
+            name: section.model_copy(
+                update={key: _place_of(reference, places) for key, reference in references(section)}
+            )
+            for name, section in zip(names, self.sections, strict=True)
+        }
+        return self.model_copy(update=parts)
+
+
+def references(section: Section) -> Iterator[tuple[str, FileReference]]:
+    """Yield the keys of a section that name a file by its content."""
+    for key in section.model_fields_set:
+        value = getattr(section, key)
+        if isinstance(value, FileReference):
+            yield key, value
+
+
+def file_keys(section: Section) -> list[str]:
+    """Return the keys of a section that name a file, of those that are set."""
+    return [
+        key
+        for key in type(section).model_fields
+        if FileReference in _members(type(section).model_fields[key].annotation)
+        and getattr(section, key) is not None
+    ]
+
+
+def canonical_section(section: Section) -> dict[str, Any]:
+    """Return a section as it is stored: without defaults, but for `ALWAYS_WRITTEN` settings."""
+    if not isinstance(section, Settings):
+        return section.model_dump(exclude_defaults=True)
+    usual = {name: field.default for name, field in Settings.model_fields.items()}
+    return {
+        name: value
+        for name, value in section.model_dump().items()
+        if name in ALWAYS_WRITTEN or value != usual[name]
+    }
+
+
+def with_tuples(value: Any) -> Any:
+    """Return a parsed TOML or JSON value with tuples for its lists, as strict models want them."""
+    if isinstance(value, dict):
+        return {key: with_tuples(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return tuple(with_tuples(item) for item in value)
+    return value
+
+
+def _members(annotation: Any) -> set[Any]:
+    """Return the types that a union or annotated type is made of."""
+    inner = typing.get_args(annotation)
+    return {annotation} | {each for part in inner for each in _members(part)}
+
+
+def _place_of(reference: FileReference, places: Mapping[str, Path]) -> str:
+    if reference.sha256 not in places:
+        raise InputError(
+            f"Input file {reference.name!r} (SHA-256 {reference.sha256[:16]}...) is not in the "
+            "store."
+        )
+    return str(places[reference.sha256])

@@ -1,0 +1,136 @@
+"""One table of workload generators: a new kind is one model, one function and one entry here.
+
+Files of generators (``kind = "bag"``), sections of studies (``generator = "bag"``) and the
+commands ``workload generate`` and ``describe`` go by this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
+
+from gridsched.errors import InputError, did_you_mean
+from gridsched.model.task_types import SystemWorkload
+from gridsched.model.tasks import Tasks
+from gridsched.workloads.bag import BagOfTasks, generate_bag
+from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
+
+#: Longer values are cut in messages.
+MAX_SHOWN = 80
+#: More keys than this are not listed in a message.
+MAX_LISTED = 20
+
+
+@dataclass(frozen=True)
+class Generator:
+    """One kind of generator.
+
+    Attributes
+    ----------
+    model : type
+        Its keys. Those that end with ``_csv`` name files; ``seed`` and ``replicate`` decide what
+        is drawn.
+    generate : callable
+        Draws from the checked keys.
+    makes : {"bag", "system"}
+        A bag of tasks, which needs a platform; or tasks with their platform and rules. It decides
+        which metrics a study of such runs may name.
+    document : str
+        Where the keys are listed, if they are too many for a message.
+    """
+
+    model: type[BaseModel]
+    generate: Callable[[Any], Tasks | SystemWorkload]
+    makes: Literal["bag", "system"] = "bag"
+    document: str = ""
+
+    @property
+    def file_keys(self) -> tuple[str, ...]:
+        """The keys that name files."""
+        return tuple(name for name in self.model.model_fields if name.endswith("_csv"))
+
+    def input_files(self, parameters: BaseModel) -> list[Path]:
+        """Return the files that checked keys name."""
+        values = (getattr(parameters, name) for name in self.file_keys)
+        return [Path(value) for value in values if value is not None]
+
+
+GENERATORS: dict[str, Generator] = {
+    "bag": Generator(BagOfTasks, generate_bag),
+    "utility": Generator(
+        UtilityDay, generate_utility_day, makes="system", document="docs/utility_workloads.md"
+    ),
+}
+
+
+def generator_of(parameters: BaseModel) -> Generator:
+    """Return the generator whose checked keys these are."""
+    return next(each for each in GENERATORS.values() if each.model is type(parameters))
+
+
+def checked_parameters(
+    values: Mapping[str, Any], owner: str, *, folder: str | Path | None = None,
+    spelled: Callable[[str], str] = str,
+) -> BaseModel:  # fmt: skip
+    """Return the keys of a generator, checked.
+
+    Parameters
+    ----------
+    values : mapping
+        ``kind`` (default ``bag``) and the keys of that generator.
+    owner : str
+        What the message begins with.
+    folder : path, optional
+        Where files lie that are named.
+    spelled : callable
+        Says how a key is written where the values come from.
+
+    Raises
+    ------
+    InputError
+        Naming the key that is wrong.
+    """
+    kind = values.get("kind", "bag")
+    if not isinstance(kind, str) or kind not in GENERATORS:
+        raise InputError(
+            f"{owner}: {spelled('kind')} is {kind!r}. {did_you_mean(str(kind), GENERATORS)}"
+            f"Legal: {', '.join(GENERATORS)}."
+        )
+    generator = GENERATORS[kind]
+    parameters = _checked(generator, values, owner, spelled)
+    files = {
+        name: str(Path(folder or ".") / value)
+        for name in generator.file_keys
+        if (value := getattr(parameters, name)) is not None
+    }
+    return parameters.model_copy(update=files)
+
+
+def _checked(
+    generator: Generator, values: Mapping[str, Any], owner: str, spelled: Callable[[str], str]
+) -> BaseModel:
+    model = generator.model
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        # a misspelt key explains why another one is missing
+        first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+        key = ".".join(str(part) for part in first["loc"]) or "table"
+        if first["type"] == "missing":
+            raise InputError(f"{owner}: {spelled(key)} is missing.") from None
+        if first["type"] == "extra_forbidden":
+            hint = did_you_mean(key, model.model_fields)
+            legal = f"Legal: {', '.join(model.model_fields)}."
+            if len(model.model_fields) > MAX_LISTED:
+                legal = f"{generator.document} lists the legal ones."
+            raise InputError(f"{owner}: unknown key {key!r}. {hint}{legal}") from None
+        found = repr(first["input"])
+        found = found if len(found) < MAX_SHOWN else f"{found[:MAX_SHOWN]}..."
+        legal = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+        raise InputError(f"{owner}: {spelled(key)} is {found}; {legal}.") from None
+    except InputError as error:  # keys that contradict each other
+        raise InputError(f"{owner}: {error}") from None
