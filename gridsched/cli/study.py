@@ -262,3 +262,18 @@ def rerun(
         print(f"Run {whole_id}: {verdict}")
     if not found.is_identical:
         raise typer.Exit(1)
+
+
+@study_app.command("schema")
+def schema(
+    table: Annotated[
+        bool, typer.Option("--table", help="Print the keys as Markdown tables instead.")
+    ] = False,
+) -> None:
+    """Print the JSON Schema of study files, for editors that check TOML as you write.
+
+    Example: `gridsched study schema > study.schema.json`
+    """
+    from gridsched.spec.schema import study_keys, study_schema
+
+    print(study_keys() if table else json_text(study_schema()).rstrip())

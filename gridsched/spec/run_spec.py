@@ -21,6 +21,9 @@ from gridsched.platform_io.xml_writer import NetworkLinks
 from gridsched.spec.settings import RunSettings
 from gridsched.workloads.generators import GENERATORS, Generator
 
+#: Names of studies and figures.
+NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
+
 
 class Section(BaseModel):
     """A part of a study file; unknown keys and values of another type are refused."""
@@ -225,7 +228,7 @@ def file_keys(section: Section) -> list[str]:
     return [
         key
         for key in type(section).model_fields
-        if FileReference in _members(type(section).model_fields[key].annotation)
+        if FileReference in members_of(type(section).model_fields[key].annotation)
         and getattr(section, key) is not None
     ]
 
@@ -251,10 +254,10 @@ def with_tuples(value: Any) -> Any:
     return value
 
 
-def _members(annotation: Any) -> set[Any]:
+def members_of(annotation: Any) -> set[Any]:
     """Return the types that a union or annotated type is made of."""
     inner = typing.get_args(annotation)
-    return {annotation} | {each for part in inner for each in _members(part)}
+    return {annotation} | {each for part in inner for each in members_of(part)}
 
 
 def _place_of(reference: FileReference, places: Mapping[str, Path]) -> str:

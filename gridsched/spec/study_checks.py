@@ -8,9 +8,10 @@ from typing import Any
 
 from gridsched.errors import did_you_mean
 from gridsched.metrics import METRICS, known_metrics
+from gridsched.spec.claims_schema import Claim, DeclaredFigure
 from gridsched.spec.study_axes import Axis, axis_values, makes_system
 from gridsched.spec.study_claims import study_claims
-from gridsched.spec.study_document import Claim, DeclaredFigure, StudyDocument
+from gridsched.spec.study_document import StudyDocument
 from gridsched.spec.study_schedulers import StudyScheduler
 
 

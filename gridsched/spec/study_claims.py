@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gridsched.spec.study_document import Claim, shown_value
-
-if TYPE_CHECKING:
-    from gridsched.spec.study_document import StudyDocument
+from gridsched.spec.claims_schema import Claim
+from gridsched.spec.study_document import StudyDocument, shown_value
 
 #: Fields of a claim that a column of its rows can hold; every other column is an axis.
 _FIELDS = (

@@ -1,4 +1,4 @@
-"""Study files: axes, groups, exclusions, and errors that name key and line."""
+"""Study files: axes, groups, exclusions, and errors that name the key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from gridsched.errors import InputError
 from gridsched.spec.run_filter import run_filter
 from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.study import Study, StudyRun
-from gridsched.spec.toml_lines import key_lines
 
 
 @pytest.fixture
@@ -156,46 +155,46 @@ def test_shipped_studies_are_fine():
 
 
 WRONG = [
-    ("tasks = 12", "task = 12", "line 17: workload.task is no known key. Did you mean 'tasks'?"),
-    ("tasks = 12", "tasks = 1.5", "line 17: workload.tasks is 1.5"),
-    ("tasks = 12", "tasks = -1", "line 17: workload.tasks is -1"),
-    ("tasks = 12", "", "line 15: workload.tasks is missing"),
-    ("[0.5, 1]", "[]", "line 19: workload.heterogeneity is an axis without values"),
-    ("[0.5, 1]", "[0.5, 0.5]", "line 19: workload.heterogeneity[1] is 0.5, which the axis has"),
-    ("[0.5, 1]", "[0.5,\n1,\n7]", "line 21: workload.heterogeneity[2] is 7"),
-    ("seed = 3", 'seed = "3"', "line 3: seed is '3'"),
-    ("seed = 3", "seeds = 3", "line 3: seeds is no known key. Did you mean 'seed'?"),
-    ("replicates = 2", "replicates = 0", "line 4: replicates is 0"),
-    ('"lecsa"]', '"lesca"]', "line 7: schedulers[1].id is wrong: No scheduler 'lesca'. Did you"),
-    ('["wq", "lecsa"]', "[]", "line 7: schedulers is an axis without values"),
-    ('"lecsa"]', '{id = "wqr",  replicas = 2}]', "line 7: schedulers[1].replicas is no parameter"),
-    ('"lecsa"]', '"wq"]', "line 7: schedulers[1] names 'wq' again"),
-    ('"machines.csv"', '"nowhere.csv"', "line 11: platform.table is 'nowhere.csv'"),
-    ('"bag"', '"bog"', "line 16: workload.generator is 'bog'. Did you mean 'bag'?"),
-    ("reference", "referense", "line 5: driver is 'referense'"),
-    ("[4, 12]", '[4, "x"]', "line 13: platform.idle_power_w"),
+    ("tasks = 12", "task = 12", "workload.task is no known key. Did you mean 'tasks'?"),
+    ("tasks = 12", "tasks = 1.5", "workload.tasks is 1.5"),
+    ("tasks = 12", "tasks = -1", "workload.tasks is -1"),
+    ("tasks = 12", "", "workload.tasks is missing"),
+    ("[0.5, 1]", "[]", "workload.heterogeneity is an axis without values"),
+    ("[0.5, 1]", "[0.5, 0.5]", "workload.heterogeneity[1] is 0.5, which the axis has"),
+    ("[0.5, 1]", "[0.5,\n1,\n7]", "workload.heterogeneity[2] is 7"),
+    ("seed = 3", 'seed = "3"', "seed is '3'"),
+    ("seed = 3", "seeds = 3", "seeds is no known key. Did you mean 'seed'?"),
+    ("replicates = 2", "replicates = 0", "replicates is 0"),
+    ('"lecsa"]', '"lesca"]', "schedulers[1].id is wrong: No scheduler 'lesca'. Did you"),
+    ('["wq", "lecsa"]', "[]", "schedulers is an axis without values"),
+    ('"lecsa"]', '{id = "wqr",  replicas = 2}]', "schedulers[1].replicas is no parameter"),
+    ('"lecsa"]', '"wq"]', "schedulers[1] names 'wq' again"),
+    ('"machines.csv"', '"nowhere.csv"', "platform.table is 'nowhere.csv'"),
+    ('"bag"', '"bog"', "workload.generator is 'bog'. Did you mean 'bag'?"),
+    ("reference", "referense", "driver is 'referense'"),
+    ("[4, 12]", '[4, "x"]', "platform.idle_power_w"),
     ("tasks = 12", "tasks = 12\ntasks = 13", "no valid TOML"),
-    ("[workload]", "metrics = ['x']\n[workload]", "line 15: platform.metrics is no known key"),
-    ("seed = 3", "metrics = ['energy']", "line 3: metrics[0] is 'energy'. Did you mean 'energy_j'"),
-    ("seed = 3", "baseline = 'x'", "line 3: baseline is 'x'. Schedulers: wq, lecsa"),
-    ("[workload]", "[group.g.a]\nx = 1\n[workload]", "line 16: group.g.a.x cannot be set"),
+    ("[workload]", "metrics = ['x']\n[workload]", "platform.metrics is no known key"),
+    ("seed = 3", "metrics = ['energy']", "metrics[0] is 'energy'. Did you mean 'energy_j'"),
+    ("seed = 3", "baseline = 'x'", "baseline is 'x'. Schedulers: wq, lecsa"),
+    ("[workload]", "[group.g.a]\nx = 1\n[workload]", "group.g.a.x cannot be set"),
     ("[workload]", "[group.g.a]\nworkload.heterogeneity = 1\n[workload]", "varies in group 'g'"),
-    ("[workload]", "[[exclude]]\nhosts = 6\n[workload]", "line 16: exclude[0].hosts is wrong"),
-    ("[workload]", "[[exclude]]\nscheduler = 'x'\n[workload]", "line 16: exclude[0].scheduler is"),
+    ("[workload]", "[[exclude]]\nhosts = 6\n[workload]", "exclude[0].hosts is wrong"),
+    ("[workload]", "[[exclude]]\nscheduler = 'x'\n[workload]", "exclude[0].scheduler is"),
     ("[workload]", "[[exclude]]\nscheduler = ['wq', 'lecsa']\n[workload]", "leaves no run"),
-    ("[workload]", "[[claims]]\nid = 'a'\n[workload]", "line 15: claims[0].source is missing"),
+    ("[workload]", "[[claims]]\nid = 'a'\n[workload]", "claims[0].source is missing"),
     (
         "[workload]",
         "[[claims]]\nid='a'\nsource='b'\nmetric='c'\ntolerance_set='after'\n[workload]",
-        "line 18: claims[0].metric is 'c'",
+        "claims[0].metric is 'c'",
     ),
-    ("[workload]", "[[claims]]\nidd = 'a'\n[workload]", "line 16: claims[0].idd is no known key"),
+    ("[workload]", "[[claims]]\nidd = 'a'\n[workload]", "claims[0].idd is no known key"),
 ]
 
 
 @pytest.mark.parametrize(("old", "new", "complaint"), WRONG, ids=range(len(WRONG)))
-def test_errors_name_key_and_line(small: str, tmp_path: Path, old: str, new: str, complaint: str):
-    """Whatever is wrong is told with the file, the line and the key."""
+def test_errors_name_file_and_key(small: str, tmp_path: Path, old: str, new: str, complaint: str):
+    """Whatever is wrong is told with the file and the key."""
     assert old in small
     with pytest.raises(InputError) as raised:
         study_of(small.replace(old, new), tmp_path)
@@ -209,21 +208,6 @@ def test_a_policy_that_cannot_be_imported_is_told(tmp_path: Path):
     (tmp_path / "troubled.py").write_text("1 / 0\n")
     with pytest.raises(InputError, match=r"troubled.py: cannot be imported: ZeroDivisionError"):
         Study.from_file(path)
-
-
-def test_lines_of_keys_are_found_in_every_form():
-    """Dotted, quoted and inline keys, items of arrays and tables of arrays have their lines."""
-    text = (
-        '# a = 1\nb.c = 1.5 # d = 2\n"e f" = [1,\n  [2, 3],\n  {g = "}"}]\n'
-        'h = """\ni = 1\n"""\n[j.k]\nl = \'m = 1\'\n[[n]]\no = 1\n[[n]]\n[n.p]\nq = -1e3\n'
-    )
-    lines = key_lines(text)
-    wanted = {
-        ("b", "c"): 2, ("e f",): 3, ("e f", 1): 4, ("e f", 1, 1): 4, ("e f", 2, "g"): 5, ("h",): 6,
-        ("j", "k"): 9, ("j", "k", "l"): 10, ("n", 0, "o"): 12, ("n", 1): 13, ("n", 1, "p", "q"): 15,
-    }  # fmt: skip
-    assert {path: lines.get(path) for path in wanted} == wanted
-    assert not {("d",), ("i",), ("m",)} & {path[-1:] for path in lines}
 
 
 AXES = ("environment", "workload.heterogeneity", "scheduler", "replicate")

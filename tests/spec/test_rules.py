@@ -18,11 +18,11 @@ from gridsched.errors import InputError
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.records import as_keys, keys_of, with_keys
 from gridsched.model.rules import Rules
+from gridsched.spec.run_spec import Settings
 from gridsched.spec.scenario import Scenario, make_system
 from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.settings import RunSettings
 from gridsched.spec.study import Study
-from gridsched.spec.study_sections import Settings
 from gridsched.workloads.utility_day import UtilityDay
 
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,169 @@
+"""What a study file says of results: claims with their explanations, readings, report, figures."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from gridsched.spec.run_spec import NAME, Section
+
+
+class Claim(Section):
+    """What a paper says, and how our number is made to set beside it.
+
+    Attributes
+    ----------
+    id : str
+        Name of the claim; unique in the study.
+    text : str
+        The claim in words.
+    source : str
+        Where the paper says it: section, table, figure.
+    metric : str
+        Column of the results.
+    statistic : str
+        How our number is computed; the report lists what it knows.
+    scheduler, against : str or None
+        Label of the scheduler, and of the one it is compared with (or ``best_other``); where a
+        statistic looks along a parameter, or with `variant`, a family: a label without parameters.
+    variant : str
+        Which of a family's variants is meant: ``largest METRIC`` or ``least METRIC`` (its mean).
+    along : str or None
+        The axis or parameter along which a statistic compares, where it does.
+    levels : (float, float) or None
+        Only the levels of `along` from the first to the second of these.
+    where : mapping
+        Axis -> value or list of values: the runs that count.
+    against_metric : str or None
+        Metric of what is compared with; default `metric`.
+    against_where : mapping
+        Where the runs of what is compared with differ from `where`.
+    hours, against_hours : (float, float) or None
+        Begin and end of a part of the time that a series covers, from its begin [h].
+    share : float
+        The share of the budget whose use is waited for.
+    scale : float
+        Our number is multiplied by it.
+    paper : float or None
+        The paper's number.
+    unit : str
+    tolerance : float, (float, float), "order", "order_or_tie" or None
+        Largest distance, legal range, or only the ranking (which a tie may leave open).
+    tolerance_set : {"before", "after"}
+        Whether the tolerance was fixed before our own runs had been seen.
+    explanation : str
+        Why the claim is missed, if it is.
+    run_ids : tuple of str
+        Runs that support the explanation: ids, or expressions as for ``--only``.
+    columns, rows : tuple
+        A table of claims that share the rest: each row is one claim; its columns are axes or
+        fields of a claim.
+    """
+
+    id: str = Field(pattern=r"^\S+$")
+    text: str = ""
+    source: str
+    metric: str
+    statistic: str = "mean"
+    scheduler: str | None = None
+    against: str | None = None
+    variant: str = Field(default="", pattern=r"^((largest|least) \w+)?$")
+    along: str | None = None
+    levels: tuple[float, float] | None = None
+    where: dict[str, Any] = Field(default_factory=dict)
+    against_metric: str | None = None
+    against_where: dict[str, Any] = Field(default_factory=dict)
+    hours: tuple[float, float] | None = None
+    against_hours: tuple[float, float] | None = None
+    share: float = Field(default=0.999, gt=0, le=1)
+    scale: float = 1.0
+    paper: float | None = None
+    unit: str = ""
+    tolerance: float | tuple[float, float] | Literal["order", "order_or_tie"] | None = None
+    tolerance_set: Literal["before", "after"]
+    explanation: str = ""
+    run_ids: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+
+
+class Explanation(Section):
+    """Why claims are missed, and the runs that show it.
+
+    Attributes
+    ----------
+    claims : tuple of str
+        Ids of the claims.
+    text : str
+    run_ids : tuple of str
+        As in `Claim`.
+    """
+
+    claims: tuple[str, ...] = Field(min_length=1)
+    text: str = Field(min_length=1)
+    run_ids: tuple[str, ...] = Field(min_length=1)
+
+
+class Readings(Section):
+    """Axes that stand for readings of a paper, to be fitted on one part and tested on another.
+
+    Attributes
+    ----------
+    axes : tuple of str
+        Axes whose combinations are the readings; ``scheduler`` stands for the variants of the
+        scheduler that the claims name.
+    split : str
+        The axis each value of which is a part.
+    """
+
+    axes: tuple[str, ...] = Field(min_length=1)
+    split: str
+
+
+class Report(Section):
+    """Which runs the report's tables and figures, and the claims, are of.
+
+    Attributes
+    ----------
+    where : mapping
+        Axis -> value or list of values; a claim's own `where` goes before it.
+    """
+
+    where: dict[str, Any] = Field(default_factory=dict)
+
+
+class DeclaredFigure(Section):
+    """A figure that the report draws instead of its usual ones.
+
+    Attributes
+    ----------
+    name : str
+        Of its files.
+    kind : {"best", "sweep", "traces"}
+        Bars of each family's best and last variant; bars of a metric for each level, a panel for
+        each family; mean series of some levels, likewise.
+    metric : str
+    along : str
+        The parameter or axis that varies.
+    schedulers : tuple of str
+        Families (labels without parameters) in order; default: all that vary along it, and for
+        ``best`` the others, too.
+    levels : tuple
+        The levels that are drawn; default: all.
+    limit : str or None
+        A metric drawn as a dashed line: the budget, say.
+    infinite : str
+        How an infinite level is called.
+    caption : str
+    """
+
+    name: str = Field(pattern=NAME)
+    kind: Literal["best", "sweep", "traces"]
+    metric: str
+    along: str
+    schedulers: tuple[str, ...] = ()
+    levels: tuple[Any, ...] = ()
+    limit: str | None = None
+    infinite: str = "inf"
+    caption: str = ""

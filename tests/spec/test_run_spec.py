@@ -1,0 +1,163 @@
+"""One description of a run: what is stored of it, and the same scenario made from it again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gridsched import Scenario, run
+from gridsched.errors import InputError
+from gridsched.files.json_files import canonical_text
+from gridsched.model.budget import EnergyBudget
+from gridsched.model.rules import Rules
+from gridsched.spec.run_spec import RunSpec, Settings
+from gridsched.spec.scenario_maker import ScenarioMaker
+from gridsched.spec.schema import BEGIN, END, study_keys, study_schema
+from gridsched.spec.study import Study, studies_folder
+
+ROOT = Path(__file__).parents[2]
+EX_A = {"platform": {"file": str(ROOT / "platforms/ex_a.xml")},
+        "workload": {"file": str(ROOT / "examples/ex_a.csv")}}  # fmt: skip
+DAY = """
+generator = "utility"
+special_machine_counts = [1]
+general_machine_counts = [2, 2]
+task_types = 10
+special_task_types = [2]
+days = 0.05
+tasks_per_type = 30.0
+tasks_per_type_deviation = 5.0
+tasks_per_type_in_s = 7200.0
+measured_from_s = 0.0
+"""
+
+
+def sha256(path: Path) -> str:
+    """Return a digest without gridsched's help."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("name", ["tiny", "lecsa", "utility", "lecsa_readings"])
+def test_stored_descriptions_are_read_and_written_alike(name: str):
+    """What a study stores of a run is what its `RunSpec` writes, to the last character."""
+    for _, stored in zip(range(40), Study.shipped(name).scenarios(), strict=False):
+        spec = RunSpec.read(stored.scenario)
+        assert canonical_text(spec.canonical()) == stored.canonical
+
+
+def test_a_spec_goes_through_json_and_gives_the_same_run(tmp_path: Path):
+    """Serialised, read back and run: the same records."""
+    spec = RunSpec(
+        **EX_A, scheduler={"id": "wqr", "parameters": {"max_replicas": 3}},
+        settings=Settings(driver="reference", energy_budget_j=1e9, pending_slots=1), seed=3,
+    )  # fmt: skip
+    again = RunSpec.read(json.loads(canonical_text(spec.canonical())))
+    assert again == spec
+    first, second = (ScenarioMaker({}, tmp_path).make(each) for each in (spec, again))
+    assert first.rules == Rules(pending_slots=1, budget=EnergyBudget(1e9))
+    assert run(first).summary() == run(second).summary()
+
+
+def test_what_is_set_goes_before_the_generators_rules(tmp_path: Path):
+    """A rule set to its usual value is set, too: 0 pending slots, where the generator says 1."""
+    workload = tomllib.loads(DAY)
+    described = {"platform": {}, "workload": {k: tuple(v) if isinstance(v, list) else v
+                                              for k, v in workload.items()},
+                 "scheduler": {"id": "max_max_upe"}}  # fmt: skip
+    maker = ScenarioMaker({}, tmp_path)
+    usual = maker.make(RunSpec(**described, settings=Settings(driver="reference")))
+    settings = Settings(driver="reference", pending_slots=0, horizon_s=600.0)
+    changed = maker.make(RunSpec(**described, settings=settings))
+    assert (usual.pending_slots, usual.mapping_interval_s, usual.horizon_s) == (1, 60.0, 4320.0)
+    assert (changed.pending_slots, changed.mapping_interval_s) == (0, 60.0)
+    assert changed.horizon_s == 600.0
+    assert changed.tasks is usual.tasks
+
+
+def test_a_missing_file_is_named():
+    """By the name it had and its content."""
+    reference = {"name": "p.xml", "sha256": "0" * 64}
+    described = {**EX_A, "platform": {"file": reference}, "scheduler": {"id": "wq"}}
+    with pytest.raises(InputError, match=r"Input file 'p\.xml' \(SHA-256 0{16}\.\.\.\) is not in"):
+        ScenarioMaker({}, Path()).make(RunSpec(**described))
+
+
+# ---------------------------------------------------------------------- input hashes
+
+
+def test_provenance_has_the_hashes_of_all_inputs():
+    """Platform, workload, input files of tasks: by path, with their SHA-256."""
+    paths = [ROOT / name for name in (
+        "platforms/ex_a.xml", "examples/data_bag.csv", "examples/data_files.csv",
+    )]  # fmt: skip
+    scenario = Scenario(paths[0], ROOT / "examples/ex_a.csv", "wq", driver="reference")
+    inputs = run(scenario).provenance["inputs"]
+    assert inputs == {str(path): sha256(path) for path in (paths[0], ROOT / "examples/ex_a.csv")}
+    loaded = Scenario(paths[0], paths[1], "wq", files=paths[2]).loaded()
+    assert loaded.inputs == {str(path): sha256(path) for path in paths}
+
+
+def test_files_of_a_generator_are_inputs(tmp_path: Path):
+    """The TOML and the CSV files that it names."""
+    (tmp_path / "c.csv").write_text(
+        "utility_class,start_time,start_fraction,urgency_modifier\n0,0,1,1\n"
+    )
+    day = tmp_path / "day.toml"
+    day.write_text(DAY.replace("generator", "classes_csv = 'c.csv'\nkind"))
+    assert set(Scenario(None, day).loaded().inputs.items()) == {
+        (str(path), sha256(path)) for path in (day, tmp_path / "c.csv")
+    }
+
+
+def test_stored_runs_keep_the_hashes_of_their_study(tmp_path: Path):
+    """A scenario made from a study has them under the names in the study."""
+    study = Study.from_text(
+        'name = "s"\ndriver = "reference"\nschedulers = "wq"\n'
+        f'platform = "{ROOT}/platforms/ex_a.xml"\n'
+        f'workload = "{ROOT}/examples/ex_a.csv"\n'
+    )
+    places = {file.sha256: file.path for file in study.inputs.values()}
+    made = ScenarioMaker(places, tmp_path).make(next(study.scenarios()).scenario)
+    assert made.inputs == {file.name: file.sha256 for file in study.inputs.values()}
+
+
+# ---------------------------------------------------------------------- the reference
+
+
+def test_the_reference_of_study_keys_is_generated():
+    """docs/campaigns.md holds what the models say; gridsched study schema --table prints it."""
+    text = (ROOT / "docs/campaigns.md").read_text()
+    assert text.partition(f"{BEGIN}\n")[2].partition(f"\n{END}")[0] == study_keys()
+
+
+@pytest.mark.parametrize("name", [path.stem for path in studies_folder().glob("*.toml")])
+def test_the_schema_knows_every_key_of_the_shipped_studies(name: str):
+    """At the top, in the sections and in claims."""
+    schema = study_schema()
+    content = tomllib.loads((studies_folder() / f"{name}.toml").read_text())
+    assert set(content) <= set(schema["properties"])
+    for section in ("platform", "workload"):
+        known = [
+            schema["$defs"][choice["$ref"].rpartition("/")[2]]["properties"]
+            for choice in schema["properties"][section]["anyOf"] if "$ref" in choice
+        ]  # fmt: skip
+        keys = set(content.get(section, {}))
+        assert not keys or any(keys <= set(each) for each in known)
+    assert {key for claim in content.get("claims", ()) for key in claim} <= set(
+        schema["$defs"]["Claim"]["properties"]
+    )
+
+
+def test_the_schema_takes_lists_as_axes():
+    """A key of a run takes a value or a list of them, and keeps its limits."""
+    schema = study_schema()
+    for properties in (schema["properties"], schema["$defs"]["BagWorkload"]["properties"]):
+        name = "pending_slots" if "pending_slots" in properties else "tasks"
+        value, values = properties[name]["anyOf"]
+        assert (value["type"], value["minimum"]) == ("integer", 0)
+        assert values == {"type": "array", "items": value}
+    assert "anyOf" not in schema["properties"]["name"]
