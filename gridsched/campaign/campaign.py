@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from gridsched.campaign.local_pool import LocalPool, temporary_folder, usable_cpus
 from gridsched.campaign.messages import ATTEMPTS, Answer, Orders, Said
-from gridsched.campaign.plan import Plan, lead
+from gridsched.campaign.plan import Plan
 from gridsched.campaign.row_table import FAILED
-from gridsched.campaign.segments import SegmentWriter
+from gridsched.campaign.segments import SegmentWriter, is_growing
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
 from gridsched.spec.study import Study, StudyRun
@@ -185,15 +185,20 @@ def lead_campaign(
     listen: Listener | None,
 ) -> Progress:
     """Do all runs of a study that are not in the store yet, in a pool made for their number."""
-    with lead(store) as is_first:
+    segment = store.writer()
+    try:
         store.add(study)
+        others = (path for path in store.segments() if path != segment.path)
         plan = Plan(
-            study, store, options.is_meant, retry_failed=options.retry_failed, is_first=is_first
-        )
-        campaign = _Campaign(plan, store, listen or _silent)
+            study, store, options.is_meant,
+            retry_failed=options.retry_failed, is_first=not any(map(is_growing, others)),
+        )  # fmt: skip
+        campaign = _Campaign(plan, segment, listen or _silent)
         if campaign.progress.left:
             with pool(campaign.progress.left) as workers:
                 campaign.run(workers)
+    finally:
+        segment.close()
     store.compact()
     campaign.check_all_done()
     return campaign.progress
@@ -206,11 +211,10 @@ def _silent(_progress: Progress, _ended: Ended | None) -> None:
 class _Campaign:
     """Hands runs to a pool and takes note of what it answers."""
 
-    def __init__(self, plan: Plan, store: Store, listen: Listener) -> None:
-        self._plan, self._store, self._listen = plan, store, listen
+    def __init__(self, plan: Plan, segment: SegmentWriter, listen: Listener) -> None:
+        self._plan, self._segment, self._listen = plan, segment, listen
         self.progress = Progress(plan.total, plan.found, damage=plan.damage)
         self._at_work: dict[str, StudyRun] = {}
-        self._segment: SegmentWriter | None = None
         self._faults: Counter[str] = Counter()
         self._faulty_in_a_row: set[str] = set()
         self._not_done: list[str] = []
@@ -218,13 +222,6 @@ class _Campaign:
 
     def run(self, pool: Pool) -> None:
         """Run to the end."""
-        try:
-            self._loop(pool)
-        finally:
-            if self._segment is not None:
-                self._segment.close()
-
-    def _loop(self, pool: Pool) -> None:
         next_tick = time.monotonic() + TICK_S
         self._feed(pool)
         while self._at_work:
@@ -258,8 +255,6 @@ class _Campaign:
             return
         self._faulty_in_a_row.clear()
         if answer.row is not None:
-            if self._segment is None:
-                self._segment = self._store.writer()
             self._segment.write(answer.row)
         self.progress.done += 1
         self.progress.failed += answer.status == FAILED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from dataclasses import dataclass
 from itertools import islice
@@ -33,16 +34,13 @@ class Estimate:
     @property
     def mean_s(self) -> float:
         """Mean wall time of a run [s]."""
-        return sum(self.timed_s) / len(self.timed_s)
+        return statistics.fmean(self.timed_s)
 
     @property
     def uncertainty_s(self) -> float:
         """Standard error of the mean [s]; 0 for a single run."""
         n = len(self.timed_s)
-        if n < 2:
-            return 0.0
-        variance = sum((each - self.mean_s) ** 2 for each in self.timed_s) / (n - 1)
-        return math.sqrt(variance / n)
+        return statistics.stdev(self.timed_s) / math.sqrt(n) if n > 1 else 0.0
 
 
 def sample(study: Study, number: int) -> list[StudyRun]:

@@ -16,7 +16,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +50,7 @@ class WorkerProcess:
         except OSError as error:
             raise EnvironmentFault(f"A worker process cannot be made: {error.strerror}.") from None
         self._send(orders)
-        self.first = self._receive(None)
-        if self.first is None:
+        if self._receive(None) is None:
             raise EnvironmentFault(f"A worker process did not start: {self.end()}.")
 
     def _send(self, message: object) -> None:
@@ -136,8 +134,6 @@ class Performer:
                 worker = self._living_worker()
             except EnvironmentFault as fault:
                 return Answer(Said.FAULT, error=str(fault))
-            if worker.first.said is Said.FATAL:
-                return worker.first
             answer = worker.do(job)
             if answer is not None:
                 return answer
@@ -210,9 +206,7 @@ class LocalPool:
         self._packets: queue.SimpleQueue[Sequence[StudyRun] | None] = queue.SimpleQueue()
         self._ended: queue.SimpleQueue[tuple[StudyRun, Answer]] = queue.SimpleQueue()
         self._is_ending = False
-        self._performers = [
-            Performer(replace(orders, folder=orders.folder / f"worker{k}")) for k in range(number)
-        ]
+        self._performers = [Performer(orders) for _ in range(number)]
         self._threads = [
             threading.Thread(target=self._lead, args=(each,), daemon=True)
             for each in self._performers

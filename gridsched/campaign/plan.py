@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +11,6 @@ from typing import Any
 from gridsched.campaign.row_table import FAILED, FINISHED
 from gridsched.campaign.segments import Line, read_segment
 from gridsched.campaign.store import Store
-from gridsched.errors import InputError
 from gridsched.spec.study import Study, StudyRun
 
 #: Longest series of runs that is kept on one worker, for the platform and tasks they share.
@@ -33,7 +29,7 @@ class Plan:
     retry_failed : bool
         Whether runs are to do that are stored as failed.
     is_first : bool
-        Whether no other campaign leads on this store; the others begin elsewhere, so that
+        Whether no other campaign works on this store; the others begin elsewhere, so that
         campaigns that run side by side meet rarely.
     """
 
@@ -99,28 +95,3 @@ def _series(runs: Iterator[StudyRun]) -> Iterator[list[StudyRun]]:
     for _, group in groupby(runs, key=shared):
         while part := list(islice(group, _SERIES)):
             yield part
-
-
-@contextlib.contextmanager
-def lead(store: Store) -> Iterator[bool]:
-    """Say whether this is the first campaign on the store; it stays so within the context.
-
-    Raises
-    ------
-    InputError
-        If the store cannot be written.
-    """
-    path = store.root / "campaign.lock"
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_first = True
-    except OSError:
-        is_first = False
-    try:
-        yield is_first
-    finally:
-        os.close(file)

@@ -1,17 +1,17 @@
 """Append-only files of checksummed JSON lines, one for each process that writes to a store.
 
 A line is ``{"crc32":"9a3b01ff","row":{...}}``; the checksum is that of the row's text. The name of
-a segment tells its machine and process, and its writer holds a lock on it, so that others can tell
-a finished segment from one that still grows. Some shared file systems keep locks to one machine,
-or have none: there a segment of another machine counts as finished when it has been quiet for an
-hour, and a writer whose segment was compacted all the same writes its last rows to a new one.
+a segment tells its machine and process, so that others can tell a finished segment from one that
+still grows; of another machine, it counts as finished when it has been quiet for an hour. Locks
+would say no more: on some shared file systems they end at the machine, and between making a file
+and locking it there is a gap. A writer whose segment was compacted all the same notices it and
+writes its last rows to a new one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import re
@@ -158,8 +158,6 @@ class SegmentWriter:
         except OSError as error:
             raise cannot_write(self.path, error) from None
         _growing_here.add(name)
-        with contextlib.suppress(OSError):  # where there are no locks the name must do
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._size = 0
         self._synced_at = time.monotonic()
 
@@ -225,7 +223,7 @@ class SegmentWriter:
         _growing_here.discard(self.path.name)
 
     def close(self) -> None:
-        """Put everything on the disk and give up the lock; an empty segment is removed.
+        """Put everything on the disk; an empty segment is removed.
 
         Raises
         ------
@@ -273,32 +271,15 @@ def is_growing(path: Path, now: float | None = None) -> bool:
     """
     if path.name in _growing_here:
         return True
-    try:
-        if _is_locked(path):
-            return True
-        quiet_s = (time.time() if now is None else now) - path.stat().st_mtime
-    except FileNotFoundError:
-        return False
     name = _NAME.fullmatch(path.name)
     if name and name["machine"] == this_machine():
         pid = int(name["pid"])
         if pid == os.getpid() or not is_alive(pid):
             return False
-    return quiet_s < QUIET_S
-
-
-def _is_locked(path: Path) -> bool:
-    """Whether a process of this machine holds a segment's lock, as far as locks can tell."""
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
+        return (time.time() if now is None else now) - path.stat().st_mtime < QUIET_S
+    except FileNotFoundError:
         return False
-    finally:
-        os.close(file)
-    return False
 
 
 def is_alive(pid: int) -> bool:

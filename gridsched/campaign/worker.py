@@ -12,9 +12,11 @@ import os
 import pickle
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from gridsched.campaign.measure import measure_series
@@ -27,7 +29,7 @@ from gridsched.campaign.messages import (
     failed_row,
     finished_row,
 )
-from gridsched.campaign.segments import SegmentWriter, cannot_write
+from gridsched.campaign.segments import SegmentWriter
 from gridsched.errors import (
     EnvironmentFault,
     GridschedError,
@@ -115,7 +117,8 @@ class Worker:
 
     def __init__(self, orders: Orders, jobs: int, answers: int) -> None:
         self._orders, self._jobs, self._answers = orders, jobs, answers
-        self._maker = ScenarioMaker(orders.inputs, orders.folder)
+        folder = tempfile.mkdtemp(prefix="worker", dir=orders.folder)
+        self._maker = ScenarioMaker(orders.inputs, Path(folder))
         self._segment: SegmentWriter | None = None
 
     def serve(self) -> None:
@@ -162,13 +165,6 @@ def main() -> None:
     message = wire.receive(jobs)
     if message is None:
         return
-    orders: Orders = pickle.loads(message)
     with contextlib.suppress(BrokenPipeError):  # the leading process has gone
-        try:
-            orders.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            fault = str(cannot_write(orders.folder, error))
-            wire.send(answers, pickle.dumps(Answer(Said.FATAL, error=fault)))
-            return
-        Worker(orders, jobs, answers).serve()
+        Worker(pickle.loads(message), jobs, answers).serve()
     sys.stderr.flush()

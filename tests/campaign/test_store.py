@@ -188,20 +188,21 @@ def test_a_compaction_that_was_killed_loses_nothing(store: Store):
     assert store.damage == []
 
 
-def test_a_segment_compacted_before_its_lock_loses_no_row(
+def test_a_segment_compacted_as_it_is_opened_loses_no_row(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ):
-    """A compaction between a writer's open and its lock: what is then written is found."""
-    lock, opened = fcntl.flock, []
+    """A compaction right after a writer's open takes the empty segment; no row goes with it."""
+    really_open, opened = os.open, []
 
-    def compact_first(file: int, kind: int) -> None:
-        if kind == fcntl.LOCK_EX | fcntl.LOCK_NB and not opened:
-            opened.append(file)
-            monkeypatch.setattr(segments, "_growing_here", set())  # another process compacts
+    def compact_after(path: Any, flags: int, *rest: int) -> int:
+        file = really_open(path, flags, *rest)
+        if flags & os.O_EXCL and not opened:
+            opened.append(Path(path))
             store.compact()
-        lock(file, kind)
+            assert not opened[0].exists()
+        return file
 
-    monkeypatch.setattr(fcntl, "flock", compact_first)
+    monkeypatch.setattr(os, "open", compact_after)
     write(store, row(1), row(2))
     assert opened
     assert list(store.stored()) == [f"{k:032x}" for k in (1, 2)]
