@@ -34,7 +34,7 @@ def read_text(path: str | Path, most: int = MAX_TEXT_BYTES) -> str:
     return text
 
 
-def read_bytes(path: str | Path, most: int) -> bytes:
+def read_bytes(path: str | Path, most: int, expected: str | None = None) -> bytes:
     """Return the content of a regular file.
 
     Parameters
@@ -42,11 +42,13 @@ def read_bytes(path: str | Path, most: int) -> bytes:
     path : str or Path
     most : int
         Larger files are refused [byte].
+    expected : str, optional
+        What the file should be; where it is told, an empty file is refused.
 
     Raises
     ------
     InputError
-        If the file is missing, unreadable, too large, or a folder or device.
+        If the file is missing, unreadable, too large, or a folder or device; or empty.
     """
     try:
         found = Path(path).stat()
@@ -59,6 +61,9 @@ def read_bytes(path: str | Path, most: int) -> bytes:
                 f"{path}: has {found.st_size / 2**20:,.0f} MB; at most {most // 2**20:,} MB are "
                 "read."
             )
-        return Path(path).read_bytes()
+        data = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+    if expected is not None and not data.strip():
+        raise InputError(f"{path}: the file is empty; {expected} is expected.")
+    return data

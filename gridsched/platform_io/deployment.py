@@ -10,6 +10,7 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.files.output_files import write_whole
 from gridsched.model.platform import Platform
 from gridsched.platform_io.xml_document import Element, read_document
+from gridsched.platform_io.xml_writer import XML_HEAD
 
 FUNCTIONS = ("master", "worker")
 
@@ -101,12 +102,10 @@ def write_deployment(deployment: Deployment, path: str | Path, *, force: bool = 
     """
     master = quoteattr(deployment.master)
     lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
         '<platform version="4.1">',
         f'  <actor host={master} function="master"/>',
     ]
     for worker in deployment.workers:
         argument = f"<argument value={master}/>"
         lines.append(f'  <actor host={quoteattr(worker)} function="worker">{argument}</actor>')
-    write_whole(path, "\n".join([*lines, "</platform>", ""]), force=force)
+    write_whole(path, XML_HEAD + "\n".join([*lines, "</platform>", ""]), force=force)

@@ -57,17 +57,10 @@ def read_raw_table(path: str | Path) -> RawTable:
     InputError
         If the file is missing, empty, too large, binary, or has no recognisable header row.
     """
-    data = _read_bytes(path)
+    data = read_bytes(path, MAX_BYTES, "a table of machines")
     if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return _from_spreadsheet(path, data)
     return _from_text(path, _decode(path, data))
-
-
-def _read_bytes(path: str | Path) -> bytes:
-    data = read_bytes(path, MAX_BYTES)
-    if not data.strip():
-        raise InputError(f"{path}: the file is empty; a table of machines is expected.")
-    return data
 
 
 def _decode(path: str | Path, data: bytes) -> str:
@@ -99,15 +92,19 @@ def _from_text(path: str | Path, text: str) -> RawTable:
     if score < _LEAST_SCORE:
         raise _no_header(path)
     records = _parse(path, text, delimiter)
-    body = [(line, cells) for line, cells in records[index + 1 :] if _has_content(cells)]
+    return _below_header(records, index, "text", decimal_comma=delimiter == ";")
+
+
+def _below_header(
+    records: Sequence[tuple[int, Sequence[Any]]], index: int, kind: str, *,
+    decimal_comma: bool = False,
+) -> RawTable:  # fmt: skip
+    """Return the table whose header is the record `index`."""
+    body = [(line, list(cells)) for line, cells in records[index + 1 :] if _has_content(cells)]
     return RawTable(
-        [cell.strip() for cell in records[index][1]],
-        [cells for _, cells in body],
-        [line for line, _ in body],
-        "text",
-        decimal_comma=delimiter == ";",
-        preamble=index,
-    )
+        [str(cell).strip() for cell in records[index][1]], [cells for _, cells in body],
+        [line for line, _ in body], kind, decimal_comma=decimal_comma, preamble=index,
+    )  # fmt: skip
 
 
 def _parse(
@@ -145,22 +142,13 @@ def _from_spreadsheet(path: str | Path, data: bytes) -> RawTable:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: not readable as a spreadsheet: {reason}.") from None
     for sheet in sheets.values():
-        rows = [[_cell(value) for value in row] for row in sheet.itertuples(index=False)]
-        index, score = _find_header([[str(c) for c in row] for row in rows[:HEADER_WITHIN]])
+        rows = sheet.astype(object).where(sheet.notna(), "").itertuples(index=False)
+        records = [(line, cells) for line, cells in enumerate(rows, start=1)]
+        head = [[str(cell) for cell in cells] for _, cells in records[:HEADER_WITHIN]]
+        index, score = _find_header(head)
         if score >= _LEAST_SCORE:
-            body = [(n + 1, row) for n, row in enumerate(rows) if n > index and _has_content(row)]
-            return RawTable(
-                [str(cell).strip() for cell in rows[index]],
-                [row for _, row in body],
-                [line for line, _ in body],
-                "spreadsheet",
-                preamble=index,
-            )
+            return _below_header(records, index, "spreadsheet")
     raise _no_header(path)
-
-
-def _cell(value: Any) -> Any:
-    return "" if value is None or value != value else value
 
 
 def _has_content(cells: Sequence[Any]) -> bool:

@@ -82,13 +82,6 @@ class _Builder(ContentHandler):
         self.open.pop()
 
 
-def _read_bytes(path: Path | str) -> bytes:
-    data = read_bytes(path, MAX_BYTES)
-    if not data.strip():
-        raise InputError(f"{path}: the file is empty; a SimGrid platform file is expected.")
-    return data
-
-
 def read_document(path: Path | str) -> Element:
     """Return the ``<platform>`` element of a SimGrid file.
 
@@ -101,7 +94,7 @@ def read_document(path: Path | str) -> Element:
         If the file is missing, empty, too large, not XML, truncated, declares entities, or is no
         SimGrid platform of version 4 or 4.1.
     """
-    data = _read_bytes(path)
+    data = read_bytes(path, MAX_BYTES, "a SimGrid platform file")
     _refuse_foreign_entities(path, data)
     # SimGrid accepts blank lines before the XML declaration, expat does not.
     content = data.lstrip()

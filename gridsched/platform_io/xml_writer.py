@@ -26,7 +26,7 @@ from gridsched.platform_io.xml_reader import (
     UPLINK,
 )
 
-_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
+XML_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 """
 _CONFIG = """  <config>
@@ -92,7 +92,7 @@ def platform_xml(platform: Platform, *, command: str, network: NetworkLinks | No
     _check(platform)
     writer = _Writer(platform, network or NetworkLinks())
     comment = f"<!-- Made by:\n{comment_text(command)}\n-->\n"
-    return _HEAD + comment + "".join(f"{line}\n" for line in writer.lines())
+    return XML_HEAD + comment + "".join(f"{line}\n" for line in writer.lines())
 
 
 def comment_text(command: str) -> str:
