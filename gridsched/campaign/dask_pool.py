@@ -177,7 +177,7 @@ class DaskPool:
 
     def send(self, packet: Sequence[StudyRun]) -> None:
         """Have runs done by one worker."""
-        jobs = [Job(run.run_id, run.scenario) for run in packet]
+        jobs = [Job(run.run_id, run.scenario, run.policies) for run in packet]
         future = self._client.submit(
             do_runs, jobs, self._inputs, self._timeout_s, pure=False, retries=0
         )

@@ -81,10 +81,12 @@ def estimate(study: Study, number: int, timeout_s: float | None = None) -> Estim
     with temporary_folder() as folder:
         performer = Performer(Orders(None, inputs, folder, timeout_s))
         runs = sample(study, number)
-        performer.row(Job(runs[0].run_id, runs[0].scenario))  # starts all that is needed once
+        performer.row(
+            Job(runs[0].run_id, runs[0].scenario, study.policies)
+        )  # starts all that is needed once
         began = time.perf_counter()
         for run in runs:
-            row = performer.row(Job(run.run_id, run.scenario))
+            row = performer.row(Job(run.run_id, run.scenario, study.policies))
             timed.append(row["timing"]["total_s"])
             if row["error"] is not None:
                 failures.append((run, row["error"]))

@@ -235,7 +235,8 @@ class LocalPool:
         while (packet := self._packets.get()) is not None:
             for run in packet:
                 if not self._is_ending:
-                    self._ended.put((run, performer.do(Job(run.run_id, run.scenario))))
+                    job = Job(run.run_id, run.scenario, run.policies)
+                    self._ended.put((run, performer.do(job)))
         performer.end()  # here, not elsewhere: a worker ends with the thread that started it
 
     def is_hungry(self) -> bool:

@@ -56,10 +56,19 @@ class Orders:
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is told about a run."""
+    """What a worker is told about a run.
+
+    Attributes
+    ----------
+    run_id : str
+    scenario : mapping
+    policies : tuple of str
+        SHA-256 of the files that it imports before: they may register metrics.
+    """
 
     run_id: str
     scenario: Mapping[str, Any]
+    policies: tuple[str, ...] = ()
 
 
 class Said(Enum):

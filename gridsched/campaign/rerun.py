@@ -58,7 +58,10 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
     """
     stored = store.row(run_id)
     inputs = {digest: path.resolve() for digest, path in store.inputs().items()}
-    job = Job(stored["run_id"], with_infinities(stored["scenario"]))
+    policies = {digest for study in store.studies() for digest in study.policies}
+    job = Job(
+        stored["run_id"], with_infinities(stored["scenario"]), tuple(sorted(policies))
+    )  # fmt: skip
     with temporary_folder() as folder:
         performer = Performer(Orders(None, inputs, folder, timeout_s))
         row = performer.row(job)

@@ -82,6 +82,7 @@ def perform(
     try:
         begin(None if timeout_s is None else timeout_s + _PREPARING_S)
         is_simulated = job.scenario["settings"]["driver"] == "simgrid"
+        maker.load_policies(job.policies)
         scenario = maker.make(job.scenario, timeout_s if is_simulated else None)
         if timeout_s is not None:
             begin(ATTEMPTS * timeout_s + _PREPARING_S if is_simulated else timeout_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,7 +39,7 @@ from gridsched.cli.tables import console
 from gridsched.errors import GridschedError, InputError
 from gridsched.metrics import METRICS
 from gridsched.optimize.bag_bounds import BagBounds
-from gridsched.spec.run import RunResult, check, run
+from gridsched.spec.run import RunResult, check, check_energy_agreement, run
 
 SchedulersOption = Annotated[
     str,
@@ -63,12 +63,13 @@ Exit status: 0 fine, 1 a run failed, 2 bad input.
 
 
 def run_each(
-    options: ScenarioOptions, ids: Sequence[str], *, quiet: bool
-) -> Iterator[tuple[str, RunResult | GridschedError]]:
+    options: ScenarioOptions, ids: Sequence[str], accept: Callable[[RunResult], None], *,
+    quiet: bool,
+) -> Iterator[tuple[str, RunResult | GridschedError]]:  # fmt: skip
     """Run every scheduler on the same platform and workload, with a progress bar on a terminal.
 
-    A failed run gives its error in place of a result; bad input is raised, before the first run
-    where it can be seen by then.
+    A failed run, and one that `accept` raises an error for, gives the error in place of a result;
+    bad input is raised, before the first run where it can be seen by then.
     """
     parameters = options.parameters(ids)
     base = options.base_scenario()
@@ -85,6 +86,7 @@ def run_each(
             bar.update(runs, description=id)
             try:
                 result: RunResult | GridschedError = run(scenario)
+                accept(result)
             except InputError:
                 raise
             except GridschedError as error:
@@ -129,7 +131,7 @@ def compare(
     failures: list[str] = []
     warnings: tuple[str, ...] = ()
     bounds: BagBounds | None = None
-    for id, result in run_each(options, ids, quiet=quiet or json):
+    for id, result in run_each(options, ids, check_energy_agreement, quiet=quiet or json):
         if isinstance(result, GridschedError):
             failures.append(f"{id}: {one_line(str(result))}")
             continue

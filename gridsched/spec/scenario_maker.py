@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.model.platform import Platform
 from gridsched.model.records import keys_of, with_keys
@@ -59,6 +60,21 @@ class ScenarioMaker:
         self._systems = _Recent(2)
         self._names: dict[str, str] = {}
         self._written = 0
+
+    def load_policies(self, digests: Iterable[str]) -> None:
+        """Import files of a study's policies, given by SHA-256.
+
+        Raises
+        ------
+        InputError
+            If one is missing or cannot be imported.
+        """
+        for digest in digests:
+            if digest not in self._inputs:
+                raise InputError(
+                    f"The policies of SHA-256 {digest[:16]}... are not in the store."
+                )
+            load_policies([self._inputs[digest]])
 
     def make(
         self, described: RunSpec | Mapping[str, Any], timeout_s: float | None = None, *,

@@ -70,11 +70,14 @@ class StudyRun:
         Value of each axis, the scheduler's label and the replicate.
     canonical : str
         The whole scenario as JSON; files are named by content.
+    policies : tuple of str
+        `Study.policies`.
     """
 
     run_id: str
     axes: dict[str, Any]
     canonical: str
+    policies: tuple[str, ...] = ()
 
     @property
     def scenario(self) -> dict[str, Any]:
@@ -142,6 +145,11 @@ class Study:
         if self.n_runs == 0:
             key = "exclude" if content.only is None else "only"
             document.refuse((key,), "leaves no run.")
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """SHA-256 of the files that register schedulers, metrics and figures of its own."""
+        return tuple(self.inputs[name].sha256 for name in self.document.content.policies)
 
     # ------------------------------------------------------------------ making one
 
@@ -238,7 +246,7 @@ class Study:
                 f'"scheduler":{scheduler[levels[at]]},"seed":{self.seed},'
                 f'"settings":{settings.text(levels)},"workload":{workload.text(levels)}}}'
             )
-            yield StudyRun(run_id_of(text), axes, text)
+            yield StudyRun(run_id_of(text), axes, text, self.policies)
 
     def _chosen(
         self, is_meant: Callable[[Mapping[str, Any]], bool] | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 from cli_cases import ROOT, host_xml, zone_xml
@@ -11,6 +12,8 @@ from cli_cases import ROOT, host_xml, zone_xml
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import _ENTRIES, register
+from gridsched.spec.run import RunResult, run
+from gridsched.spec.scenario import Scenario
 
 NUMBERS = {
     "makespan_s", "busy_time_s", "energy_j", "energy_model_j", "energy_busy_j", "energy_idle_j",
@@ -93,6 +96,42 @@ def test_files_hold_what_json_holds(gridsched, ex_a, tmp_path):
         assert float(row["makespan_s"]) == expected["makespan_s"]
         assert float(row["energy_j"]) == expected["energy_j"]
         assert "provenance" not in row
+
+
+def test_a_disagreement_is_a_failed_run(gridsched, ex_a, simgrid, monkeypatch):
+    """Where plugin and model differ by 1e-6 the run fails, naming host and joules; others stay."""
+
+    def metered_wrongly(scenario: Scenario) -> RunResult:
+        result = run(scenario)
+        wrong = {**result.plugin_j, "h2": result.plugin_j["h2"] * (1 + 1e-6)}
+        return replace(result, plugin_j=wrong) if scenario.scheduler == "wq" else result
+
+    monkeypatch.setattr("gridsched.cli.compare.run", metered_wrongly)
+    outcome = gridsched("compare", *ex_a, "--schedulers", "wq,mct", "--json")
+    assert outcome.status == 1
+    assert [row["scheduler"] for row in outcome.json["results"]] == ["mct"]
+    (complaint,) = outcome.complaints
+    assert "run failed: wq" in complaint
+    assert "host 'h2'" in complaint
+    assert "1e-06" in complaint
+    only = gridsched("compare", *ex_a, "--schedulers", "wq")
+    assert (only.status, "agree" in only.out) == (1, False)
+
+
+@pytest.mark.parametrize(("driver", "source"), [("reference", "model"), ("simgrid", "plugin")])
+def test_energy_tells_its_source(gridsched, ex_a, simgrid, tmp_path, driver, source):
+    """Beside energy_j stands whose it is: in JSON and in CSV, of compare and of run."""
+    options = [*ex_a, "--driver", driver]
+    compared = gridsched("compare", *options, "--schedulers", "wq", "--json")
+    assert compared.json["results"][0]["energy_source"] == source
+    assert gridsched("run", *options, "--json").json["energy_source"] == source
+    for command in ("compare", "run"):
+        path = tmp_path / f"{command}.csv"
+        assert gridsched(command, *options, "-o", path, "--quiet").status == 0
+        with open(path, newline="") as stream:
+            header, first, *_ = csv.reader(stream)
+        place = header.index("energy_j")
+        assert (header[place + 1], first[place + 1]) == ("energy_source", source)
 
 
 def test_plot_is_saved_with_its_data(gridsched, ex_a, tmp_path):
