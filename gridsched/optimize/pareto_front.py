@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gridsched.errors import InputError
 from gridsched.optimize.relaxation import (
     ROUNDOFF,
+    Infeasible,
     Relaxation,
     Solution,
     least_costs,
@@ -199,6 +200,13 @@ class _Solver:
         missed = corner.energy_j > least.energy_j + LEXICOGRAPHIC_SLACK * size
         return self._point(solution) if missed else corner
 
+    def energy_within(self, makespan_s: float, sign: float) -> float:
+        """Least (`sign` 1) or most (-1) energy of all machines being on for this time [J]."""
+        solution = self.base.solve_lengths(
+            sign * self._energy, 0.0, makespan_s / self.base.scale_s * (1 + LEXICOGRAPHIC_SLACK)
+        )
+        return self.bag.energy_j(self.base.divided_tasks(solution.shares), makespan_s)
+
     def _cost_of_m(self, per_joule: float, per_second: float) -> float:
         return self.base.scale_s * (per_second + per_joule * self.bag.all_idle_w)
 
@@ -214,6 +222,7 @@ class _Solver:
         """
         bag = self.bag
         prices = solution.machine_prices / self.base.scale_s
+        prices = self.base.prices_of_all(prices, per_joule)
         second = per_second + per_joule * bag.all_idle_w
         total = float(prices.sum())
         shares = prices / total if total > 0 else bag.machines / bag.machines.sum()
@@ -228,6 +237,32 @@ def least_energy(bag: TypedBag) -> FrontPoint:
     Its energy is E_min, the reference of prices ``gamma c E_min`` (algorithms E4).
     """
     return _Solver(bag).cheapest()
+
+
+def feasible_energies(bag: TypedBag, makespan_s: float) -> tuple[float, float]:
+    """Return the least and most energy of divided tasks in a given time [J] (paper 003, figure 5).
+
+    Machines are on for the whole time; the last one may finish earlier. Over all times this is
+    the feasible region, projected on energy and makespan.
+
+    Parameters
+    ----------
+    bag : TypedBag
+    makespan_s : float
+
+    Raises
+    ------
+    InputError
+        If the tasks cannot be finished in that time.
+    """
+    solver = _Solver(bag)
+    try:
+        return solver.energy_within(makespan_s, 1.0), solver.energy_within(makespan_s, -1.0)
+    except Infeasible as error:
+        raise InputError(
+            f"The bag cannot be finished in {makespan_s:g} s; it takes at least "
+            f"{solver.weighted(0.0, 1.0).makespan_s:g} s."
+        ) from error
 
 
 # ---------------------------------------------------------------------- fronts

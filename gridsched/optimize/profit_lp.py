@@ -156,10 +156,10 @@ def most_profit(
         )
     programme = _Programme(bag, tariff, power_cap_w, least_rate_per_s)
     try:
-        solution, scale_s = programme.solve()
+        solution, base = programme.solve()
     except Infeasible as error:
         raise InputError(programme.why_infeasible()) from error
-    return programme.plan(solution, scale_s)
+    return programme.plan(solution, base)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,15 +189,15 @@ class _Programme:
 
     # ------------------------------------------------------------------ solution
 
-    def solve(self) -> tuple[Solution, float]:
-        """Solve, on a scale of time on which the answer is not small; return solution and scale."""
+    def solve(self) -> tuple[Solution, Relaxation]:
+        """Solve on a scale of time on which the answer is not small; return the scale, too."""
         base = relaxation(self.bag, self._longest_wait())
         solution = self._on_scale(base)
         rate = max(solution.last / base.scale_s, self.least_rate)
         if 0 < rate * base.scale_s < SMALL_RATE:
             base = Relaxation(self.bag, 1.0 / rate)
             solution = self._on_scale(base)
-        return solution, base.scale_s
+        return solution, base
 
     def _longest_wait(self) -> float:
         """Time that the bag's least energy above idle needs under the power cap [s]."""
@@ -240,27 +240,27 @@ class _Programme:
 
     # ------------------------------------------------------------------ what follows from it
 
-    def plan(self, solution: Solution, scale_s: float) -> ProfitPlan:
+    def plan(self, solution: Solution, base: Relaxation) -> ProfitPlan:
         """Return a schedule that keeps all constraints, the bound and the worths."""
         bag, tariff = self.bag, self.tariff
         per_joule = tariff.pue * (tariff.energy_cost_per_j + solution.row_price)
-        per_second = self.wear + solution.machine_prices / np.maximum(bag.machines, 1)
-        costs = least_costs(bag, per_joule, per_second)
-        x, rate = self._schedule(solution, scale_s)
+        prices = base.prices_of_all(solution.machine_prices, per_joule, self.wear)
+        costs = least_costs(bag, per_joule, self.wear + prices / np.maximum(bag.machines, 1))
+        x, rate = self._schedule(solution, base)
         profit_rate = self._profit_rate(x, rate)
         if self.least_rate == 0 and profit_rate <= self.standing_still:
             x, rate, profit_rate = 0.0 * x, 0.0, self.standing_still
         return ProfitPlan(
-            bag, tariff, x, rate, profit_rate, self._bound(solution, costs),
+            bag, tariff, x, rate, profit_rate, self._bound(prices, solution.row_price, costs),
             tariff.pue * (bag.above_idle_j(x) * rate + bag.all_idle_w),
             self._machine_worth(costs, per_joule),
             solution.row_price, rate * costs,
         )  # fmt: skip
 
-    def _schedule(self, solution: Solution, scale_s: float) -> tuple[Floats, float]:
+    def _schedule(self, solution: Solution, base: Relaxation) -> tuple[Floats, float]:
         """Return x and r of a solution, r lowered until machines and cap bear it."""
-        x = relaxation(self.bag).divided_tasks(solution.shares)
-        rate = solution.last / scale_s
+        x = base.divided_tasks(solution.shares)
+        rate = solution.last / base.scale_s
         if rate == 0 or (x.sum(axis=1) == 0)[self.bag.tasks > 0].any():
             return 0.0 * x, 0.0
         length = max(1.0 / rate, float(self.bag.finish_s(x).max()))
@@ -275,22 +275,22 @@ class _Programme:
         costs = tariff.overhead + tariff.energy_cost_per_j * tariff.pue * above + wear
         return rate * (tariff.price - costs) + self.standing_still
 
-    def _bound(self, solution: Solution, costs: Floats) -> float:
-        """Return Lagrange's function at the solver's prices, rounded up."""
+    def _bound(self, machine_prices: Floats, watt_price: float, costs: Floats) -> float:
+        """Return Lagrange's function at these prices, rounded up."""
         bag, tariff = self.bag, self.tariff
         # all terms with the opposite sign, so that rounding down the sum rounds up the bound
         bag_loses = sum_below(bag.tasks * costs, tariff.overhead, -tariff.price)
         quickest = np.where(bag.usable, bag.etc, np.inf).min(axis=1)[bag.tasks > 0]
         work = float(bag.tasks[bag.tasks > 0] @ quickest)
         most_rate = float(bag.machines.sum()) / work * (1 + 1e-9)
-        watts = solution.row_price * self.room_w if solution.row_price > 0 else 0.0
+        watts = watt_price * self.room_w if watt_price > 0 else 0.0
         loses = sum_below(
             min(self.least_rate * bag_loses, most_rate * bag_loses),
-            -solution.machine_prices, -watts,
+            -machine_prices, -watts,
             tariff.energy_cost_per_j * tariff.pue * bag.machines * bag.idle_w,
             bag.machines * tariff.depreciation_by_type(len(bag.machines)),
             # the cap's room is itself a difference of rounded numbers
-            -4 * ROUNDOFF * solution.row_price * self._cap_terms_w(),
+            -4 * ROUNDOFF * watt_price * self._cap_terms_w(),
         )  # fmt: skip
         return 0.0 - loses
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +42,10 @@ from gridsched.optimize.typed_bag import Floats, TypedBag
 ROUNDOFF = float(np.finfo(np.float64).eps)
 #: Feasibility tolerance asked of HiGHS, in the scaled variables.
 TOLERANCE = 1e-9
+#: HiGHS's own tolerance, asked of a second try.
+USUAL_TOLERANCE = 1e-7
 #: A pair that all tasks of a type would keep busy for so many S is left out of the programme, but
-#: not of the bound.
+#: not of the bound; a user may write 1e30 s for "cannot run".
 LONGEST_SHARE = 1e9
 
 
@@ -90,13 +93,46 @@ class Relaxation:
     scale_s: float
 
     @cached_property
+    def _b(self) -> Floats:
+        per_machine = self.bag.tasks[:, None] / np.maximum(self.bag.machines, 1)
+        b: Floats = per_machine * self.bag.runnable / self.scale_s
+        return b
+
+    @cached_property
+    def _left_out(self) -> NDArray[np.bool_]:
+        return self.bag.usable & (self._b > LONGEST_SHARE)
+
+    @cached_property
     def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
         """Task type, machine type and b of each variable."""
+        i, j = np.nonzero(self.bag.usable & ~self._left_out)
+        return i, j, self._b[i, j]
+
+    def prices_of_all(
+        self, machine_prices: Floats, per_joule: float, wear: Floats | float = 0.0
+    ) -> Floats:
+        """Raise the solver's prices until no pair that was left out is cheaper than the others.
+
+        Parameters
+        ----------
+        machine_prices : ndarray of float64, shape (machine types,)
+            Of all machines of a type together, for a second each [unit/s].
+        per_joule : float
+            Price of energy above idle [unit/J].
+        wear : ndarray of float64, shape (machine types,), or float
+            Price of a machine's second apart from `machine_prices` [unit/s].
+        """
+        if not self._left_out.any():
+            return machine_prices
         bag = self.bag
-        per_machine = bag.tasks[:, None] / np.maximum(bag.machines, 1)
-        shares = per_machine * bag.runnable / self.scale_s
-        i, j = np.nonzero(bag.usable & (shares <= LONGEST_SHARE))
-        return i, j, shares[i, j]
+        machines = np.maximum(bag.machines, 1)
+        costs = bag.runnable * (per_joule * bag.extra_w + wear + machine_prices / machines)
+        least = np.where(bag.usable & ~self._left_out, costs, np.inf).min(axis=1)
+        least = np.where(np.isfinite(least), least, 0.0)[:, None]
+        needed = least / np.where(self._left_out, bag.etc, 1.0) - per_joule * bag.extra_w - wear
+        needed = np.where(self._left_out, needed * machines, 0.0).max(axis=0)
+        raised: Floats = np.maximum(machine_prices, needed)
+        return raised
 
     def solve_lengths(self, cost: Floats, cost_of_m: float, most_m: float = np.inf,
                       row: tuple[Floats, float, float] | None = None) -> Solution:  # fmt: skip
@@ -146,29 +182,24 @@ class Relaxation:
         types = np.flatnonzero(self.bag.tasks > 0)
         row_of = np.zeros(n_tasks, dtype=np.intp)
         row_of[types] = np.arange(len(types))
-        sums = _with_last(np.ones(n), row_of[i], len(types), row_sum - 1.0)
-        limits = _with_last(b, j, n_machines, capacity - 1.0)
+        unit = np.maximum(b, 1.0)  # of each variable, so that no coefficient is above 1
+        sums = _with_last(1.0 / unit, row_of[i], len(types), row_sum - 1.0)
+        limits = _with_last(b / unit, j, n_machines, capacity - 1.0)
         right = np.full(n_machines, capacity)
         if row is not None:
-            further = sparse.csr_array(np.append(row[0][i, j], row[1])[None])
+            further = sparse.csr_array(np.append(row[0][i, j] / unit, row[1])[None])
             limits = sparse.vstack([limits, further], format="csr")
             right = np.append(right, row[2])
-        coefficients = np.append(cost[i, j], cost_of_last)
+        coefficients = np.append(cost[i, j] / unit, cost_of_last)
         size = float(np.abs(coefficients).max()) or 1.0
         bounds = np.tile((0.0, np.inf), (n + 1, 1))
         bounds[n] = bounds_of_last
-        answer = linprog(
-            coefficients / size, A_ub=limits, b_ub=right, A_eq=sums,
-            b_eq=np.full(len(types), row_sum), bounds=bounds, method="highs",
-            options={"primal_feasibility_tolerance": TOLERANCE,
-                     "dual_feasibility_tolerance": TOLERANCE},
+        answer = _highs(
+            c=coefficients / size, A_ub=limits, b_ub=right, A_eq=sums,
+            b_eq=np.full(len(types), row_sum), bounds=bounds,
         )  # fmt: skip
-        if answer.status == 2:
-            raise Infeasible("The linear programme has no solution.")
-        if answer.status != 0:
-            raise GridschedError(f"HiGHS solved no linear programme: {answer.message}")
         shares = np.zeros((n_tasks, n_machines))
-        shares[i, j] = np.maximum(answer.x[:n], 0.0)
+        shares[i, j] = np.maximum(answer.x[:n], 0.0) / unit
         prices = np.maximum(-answer.ineqlin.marginals, 0.0) * size
         return Solution(
             shares, float(answer.x[n]), prices[:n_machines],
@@ -181,6 +212,21 @@ class Relaxation:
         total = shares.sum(axis=1)
         x: Floats = self.bag.tasks[:, None] * shares / np.where(total > 0, total, 1.0)[:, None]
         return x
+
+
+def _highs(**programme: Any) -> Any:
+    """Return HiGHS's answer: by the simplex method, or where that gives up, by interior points."""
+    for method, tolerance in (("highs-ds", TOLERANCE), ("highs-ipm", USUAL_TOLERANCE)):
+        options = {
+            "primal_feasibility_tolerance": tolerance,
+            "dual_feasibility_tolerance": tolerance,
+        }
+        answer = linprog(**programme, method=method, options=options)
+        if answer.status == 0:
+            return answer
+        if answer.status == 2:
+            raise Infeasible("The linear programme has no solution.")
+    raise GridschedError(f"HiGHS solved no linear programme: {answer.message}")
 
 
 def _with_last(

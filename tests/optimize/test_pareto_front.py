@@ -15,6 +15,7 @@ from gridsched.errors import InputError
 from gridsched.optimize.pareto_front import (
     FrontPoint,
     exact_front,
+    feasible_energies,
     least_energy,
     non_dominated,
     weighted_front,
@@ -101,6 +102,23 @@ def test_weights_are_checked(weights):
     """Two weights from 0 to 1 at least."""
     with pytest.raises(InputError, match="two or more weights from 0 to 1"):
         weighted_front(example(), weights)
+
+
+@pytest.mark.parametrize(
+    ("makespan", "idle", "least", "most"),
+    [
+        (16, 0, 200, 200),  # the only schedule
+        (20, 0, 7 * 20 + 5 * 10, 10 * 20 + 2 * 10),
+        (48, 0, 120, 240),
+        (48, (1, 0.25), 120 + 48, 240 + 24 + 12),
+    ],
+)
+def test_the_feasible_region(makespan, idle, least, most):
+    """Most tasks on the cheap machine, and most on the dear one."""
+    found = feasible_energies(example(idle_w=idle), makespan)
+    assert found == pytest.approx((least, most), rel=1e-6)
+    with pytest.raises(InputError, match="cannot be finished in 15 s; it takes at least 16 s"):
+        feasible_energies(example(idle_w=idle), 15)
 
 
 # ---------------------------------------------------------------------- oracles
@@ -231,6 +249,37 @@ def test_scaling_laws(seed, k):
     same(changed(bag, etc=bag.etc * k), k, k)
     same(changed(bag, apc=bag.apc * k, idle_w=bag.idle_w * k), 1, k)
     same(changed(bag, tasks=bag.tasks * k, machines=bag.machines * k), 1, k)
+
+
+@settings(max_examples=15, deadline=None)
+@given(SEEDS)
+def test_enormous_times_are_as_good_as_impossible(seed):
+    """A user may write 10^28 s for "cannot run": same front, same bounds."""
+    bag = random_bag(seed)
+    slow = np.where(np.isfinite(bag.etc), bag.etc, 1e28)
+    expected, front = exact_front(bag, 4), exact_front(changed(bag, etc=slow), 4)
+    assert front.makespans_s == pytest.approx(expected.makespans_s, rel=1e-7)
+    assert front.energies_j == pytest.approx(expected.energies_j, rel=1e-7)
+    assert front.least_makespan_s == pytest.approx(expected.least_makespan_s, rel=1e-7)
+    assert front.least_energy_j(np.inf) == pytest.approx(expected.least_energy_j(np.inf), rel=1e-7)
+
+
+@settings(max_examples=15, deadline=None)
+@given(SEEDS)
+def test_bounds_are_tight_with_very_different_numbers(seed):
+    """Times, powers and counts over many orders of magnitude: bounds valid and near the corners."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(1, 10, 2))
+    apc = 10 ** rng.normal(2, 0.5, shape)
+    bag = typed_bag(
+        10 ** rng.normal(0, 1, shape), apc, np.floor(10 ** rng.uniform(0, 9, shape[0])),
+        np.floor(10 ** rng.uniform(0, 4, shape[1])), apc.min(axis=0) * rng.random(shape[1]),
+    )  # fmt: skip
+    front = exact_front(bag, 4)
+    first, last = front.points[0], front.points[-1]
+    assert front.least_makespan_s <= first.makespan_s * (1 + 1e-14)
+    assert front.least_makespan_s == pytest.approx(first.makespan_s, rel=1e-5)
+    assert front.least_energy_j(np.inf) == pytest.approx(last.energy_j, rel=1e-5)
 
 
 def test_a_front_cut_short_says_so():
