@@ -238,7 +238,7 @@ def periods_table(trace: Trace) -> Columns:
     }  # fmt: skip
 
 
-def schedule_values(trace: Trace, energy: HostEnergy) -> dict[str, float | int | None]:
+def schedule_values(trace: Trace, energy: HostEnergy) -> dict[str, float | int | str | None]:
     """The values of ``schedule.json``; None where nothing finished.
 
     Waiting, turnaround and slowdown count finished tasks. The makespan is the last finish minus
@@ -255,6 +255,7 @@ def schedule_values(trace: Trace, energy: HostEnergy) -> dict[str, float | int |
 
     values = {
         "consumed_joules": found["energy_model_j"],
+        "energy_source": "model",
         "makespan": found["makespan_s"],
         "max_slowdown": found["max_slowdown"],
         "max_turnaround_time": found["max_flow_time_s"],

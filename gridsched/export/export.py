@@ -1,32 +1,22 @@
-"""One folder for one run: Batsim's files, ours, and enough to read the run back."""
+"""One folder for one run: Batsim's files, ours, and the archive that the run is read from."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from gridsched.energy import (
-    HostEnergy,
-    busy_energy_j,
-    relative_difference,
-    task_energy_j,
-    trace_energy,
-)
+from gridsched.energy import trace_energy
 from gridsched.errors import InputError
-from gridsched.export import batsim_files, records
-from gridsched.export.platform_json import platform_values
-from gridsched.files.csv_files import csv_text, read_table
-from gridsched.files.json_files import json_text, read_json
+from gridsched.export import batsim_files, our_files
+from gridsched.export.archive import Export, archive_bytes, as_json, read_archive
+from gridsched.files.csv_files import csv_text
+from gridsched.files.json_files import json_text
 from gridsched.files.output_folder import FolderKind
 from gridsched.model.timeline import host_timeline
 from gridsched.model.trace import Trace
 
-#: The file that makes a folder an export.
-MARKER = "trace.json"
+#: The archive; the file that makes a folder an export.
+MARKER = "trace.npz"
 FILES = frozenset({
     "jobs.csv", "hosts.csv", "machine_states.csv", "pstate_changes.csv", "consumed_energy.csv",
     "schedule.json", "executions.csv", "host_energy.csv", "provenance.json", "platform.json",
@@ -35,50 +25,6 @@ FILES = frozenset({
 #: Written where there was an energy budget.
 PERIODS_FILE = "periods.csv"
 EXPORT = FolderKind("an export", MARKER, FILES | {PERIODS_FILE})
-
-
-@dataclass(frozen=True)
-class Export:
-    """A run read back from its folder.
-
-    Attributes
-    ----------
-    trace : Trace
-    plugin_j : dict of str to float, or None
-        Energy SimGrid's plugin metered, by host name [J]; None if no host was metered.
-    provenance : dict
-    workload_name : str
-    """
-
-    trace: Trace
-    plugin_j: dict[str, float] | None
-    provenance: dict[str, Any]
-    workload_name: str
-
-
-def host_energy_table(
-    energy: HostEnergy, plugin_j: dict[str, float] | None
-) -> batsim_files.Columns:
-    """Rows of ``host_energy.csv``: plugin and model joules of each host, and their parts.
-
-    The plugin's joules and the difference are nan, and empty in the file, where a host was not
-    metered.
-    """
-    metered = plugin_j or {}
-    plugin = np.array([metered.get(name, math.nan) for name in energy.names], dtype=np.float64)
-    return {
-        "host": list(energy.names),
-        "role": list(energy.roles),
-        "plugin_j": plugin,
-        "model_j": energy.total_j,
-        "relative_difference": relative_difference(plugin, energy.total_j),
-        "busy_j": energy.busy_j,
-        "idle_j": energy.idle_j,
-        "boot_j": energy.boot_j,
-        "off_j": energy.off_j,
-        "above_idle_j": energy.above_idle_j,
-        "wasted_j": energy.wasted_j,
-    }
 
 
 def check_export_folder(directory: Path, *, force: bool = False) -> None:
@@ -128,55 +74,41 @@ def write_export(
         "machine_states.csv": batsim_files.machine_states_table(timeline),
         "pstate_changes.csv": batsim_files.pstate_changes_table(trace, timeline),
         "consumed_energy.csv": batsim_files.consumed_energy_table(trace, timeline),
-        "host_energy.csv": host_energy_table(energy, plugin_j),
+        "host_energy.csv": our_files.host_energy_table(energy, plugin_j),
+        "tasks.csv": our_files.tasks_table(trace),
+        "executions.csv": our_files.executions_table(trace),
+        "host_changes.csv": our_files.host_changes_table(trace),
     }
     if len(trace.periods):
         tables[PERIODS_FILE] = batsim_files.periods_table(trace)
-    contents = {name: csv_text(columns) for name, columns in tables.items()}
+    contents: dict[str, str | bytes] = {name: csv_text(table) for name, table in tables.items()}
     contents |= {
         "schedule.json": json_text(batsim_files.schedule_values(trace, energy), exact=True),
-        "executions.csv": records.executions_table(
-            trace, task_energy_j(trace), busy_energy_j(trace)
-        ),
-        "host_changes.csv": records.host_changes_table(trace),
-        "tasks.csv": records.tasks_table(trace),
-        "platform.json": json_text(platform_values(trace.platform), exact=True),
+        "platform.json": json_text(as_json(trace.platform), exact=True),
         "provenance.json": json_text(provenance, exact=True),
         "timing.json": json_text(trace.timing, exact=True),
-        MARKER: json_text(records.trace_values(trace, workload_name), exact=True),
+        MARKER: archive_bytes(Export(trace, plugin_j, provenance, workload_name)),
     }
     EXPORT.write(directory, contents, force=force)
 
 
 def read_export(directory: Path) -> Export:
-    """Read a run back from the folder `write_export` made.
+    """Read a run back from the archive in the folder that `write_export` made.
 
     Raises
     ------
     InputError
-        If the folder is no export, or a file is missing, cut off or holds an illegal value; the
-        message names the file and the line or field.
+        If the folder is no export, or its archive is damaged.
     """
     directory = Path(directory)
     if not directory.is_dir():
         found = "is a file, not a folder" if directory.exists() else "does not exist"
         raise InputError(f"{directory}: {found}; give the folder of an export ('run --export').")
     if not (directory / MARKER).exists():
+        why = "and so is no export; make one"
+        if (directory / "trace.json").exists():
+            why = "as it is an export of an older gridsched; make it anew"
         raise InputError(
-            f"{directory}: has no {MARKER!r} and so is no export; make one with "
-            "'gridsched run ... --export DIR'."
+            f"{directory}: has no {MARKER!r}, {why} with 'gridsched run ... --export DIR'."
         )
-    trace, workload_name = records.read_trace(directory)
-    path = directory / "host_energy.csv"
-    table = read_table(path, {"host": "text", "plugin_j": "number or empty"})
-    expected = [host.name for host in trace.platform.hosts]
-    expected += [host.name for _, host in trace.platform.idle_hosts_named]
-    if table["host"] != expected:
-        raise InputError(f"{path}: its hosts are not those of platform.json, in that order.")
-    metered = {
-        name: joules
-        for name, joules in zip(table["host"], table["plugin_j"].tolist(), strict=True)
-        if joules == joules
-    }
-    provenance = read_json(directory / "provenance.json")
-    return Export(trace, metered or None, provenance, workload_name)
+    return read_archive(directory / MARKER)

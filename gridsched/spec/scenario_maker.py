@@ -71,9 +71,7 @@ class ScenarioMaker:
         """
         for digest in digests:
             if digest not in self._inputs:
-                raise InputError(
-                    f"The policies of SHA-256 {digest[:16]}... are not in the store."
-                )
+                raise InputError(f"The policies of SHA-256 {digest[:16]}... are not in the store.")
             load_policies([self._inputs[digest]])
 
     def make(

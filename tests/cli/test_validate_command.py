@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import pytest
+from edited_archives import edit_archive
 
 
 @pytest.fixture
@@ -17,26 +17,24 @@ def export(gridsched, ex_a, tmp_path, simgrid) -> Path:
     return folder
 
 
-def shift_wattage(folder: Path, host: str, column: int) -> None:
-    """Multiply one wattage (1 idle, 3 busy) of a host in the export by 1 + 1e-6."""
-    path = folder / "platform.json"
-    platform = json.loads(path.read_text())
-    entry = next(each for each in platform["hosts"] if each["name"] == host)
-    entry["pstates"][0][column] *= 1 + 1e-6
-    path.write_text(json.dumps(platform))
+def shift_wattage(folder: Path, host: str, column: str) -> None:
+    """Multiply one wattage of a host in the export by 1 + 1e-6."""
+
+    def shift(description, arrays):
+        entry = next(each for each in description["platform"]["hosts"] if each["name"] == host)
+        entry["pstates"][0][column] *= 1 + 1e-6
+
+    edit_archive(folder, shift)
 
 
-def shift_start(folder: Path, job: str) -> None:
+def shift_start(folder: Path, job: int) -> None:
     """Multiply the start time of a job in the export by 1 + 1e-6."""
-    path = folder / "executions.csv"
-    with open(path, newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    row = next(row for row in rows if row["job_id"] == job)
-    row["starting_time"] = repr(float(row["starting_time"]) * (1 + 1e-6))
-    with open(path, "w", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+
+    def shift(description, arrays):
+        runs = arrays["executions"]
+        runs["start"][arrays["tasks.labels"][runs["task"]] == job] *= 1 + 1e-6
+
+    edit_archive(folder, shift)
 
 
 def test_an_export_validates(gridsched, export):
@@ -52,7 +50,9 @@ def test_an_export_validates(gridsched, export):
     assert "All 4 rows agree" in outcome.out
 
 
-@pytest.mark.parametrize(("host", "column"), [("h1", 3), ("h1", 1), ("h2", 3), ("h3", 3)])
+@pytest.mark.parametrize(
+    ("host", "column"), [("h1", "busy_w"), ("h1", "idle_w"), ("h2", "busy_w"), ("h3", "busy_w")]
+)
 def test_a_shifted_wattage_is_found(gridsched, export, host, column):
     """Negative control: one wattage off by 1e-6 makes it exit 1 and name the host."""
     shift_wattage(export, host, column)
@@ -65,7 +65,7 @@ def test_a_shifted_wattage_is_found(gridsched, export, host, column):
 
 def test_a_shifted_start_time_is_found(gridsched, export):
     """Negative control: one start time off by 1e-6 makes it exit 1 and name the host."""
-    shift_start(export, "4")  # on h1 from 10 s to 25 s; the host idles 10 microseconds now
+    shift_start(export, 4)  # on h1 from 10 s to 25 s; the host idles 10 microseconds now
     outcome = gridsched("validate", export, "--quiet")
     assert outcome.status == 1
     assert outcome.out == ""
@@ -81,33 +81,39 @@ def test_an_export_of_the_reference_driver_has_no_plugin(gridsched, refused, ex_
     assert "SimGrid driver" in refused("validate", folder)
 
 
+def huge(description, arrays):
+    """Set an illegal size."""
+    arrays["tasks.flops"][0] = 1e300
+
+
+def lose_a_row(description, arrays):
+    """Forget an execution."""
+    arrays["executions"] = arrays["executions"][:-1]
+
+
+def other_host(description, arrays):
+    """Rename the host of some joules."""
+    description["plugin_j"]["h9"] = description["plugin_j"].pop("h2")
+
+
 BROKEN = {
-    "no export": (lambda folder: (folder / "trace.json").unlink(), ["trace.json", "--export"]),
-    "file missing": (lambda folder: (folder / "tasks.csv").unlink(), ["tasks.csv"]),
-    "file empty": (lambda folder: (folder / "executions.csv").write_text(""), ["executions.csv"]),
+    "no export": (lambda folder: (folder / "trace.npz").unlink(), ["trace.npz", "--export"]),
+    "file empty": (lambda folder: (folder / "trace.npz").write_bytes(b""), ["trace.npz"]),
     "file binary": (
-        lambda folder: (folder / "platform.json").write_bytes(bytes(range(256))), ["platform.json"],
+        lambda folder: (folder / "trace.npz").write_bytes(bytes(range(256))), ["trace.npz"],
     ),
-    "no JSON": (lambda folder: (folder / "trace.json").write_text("{"), ["trace.json", "JSON"]),
-    "deep JSON": (
-        lambda folder: (folder / "trace.json").write_text("[" * 100_000), ["trace.json"],
+    "file cut": (
+        lambda folder: (folder / "trace.npz").write_bytes(
+            (folder / "trace.npz").read_bytes()[:-100]), ["trace.npz"],
     ),
-    "huge number": (
-        lambda folder: (folder / "tasks.csv").write_text(
-            (folder / "tasks.csv").read_text().replace("1000.0", "1e300")), ["tasks.csv", "1e300"],
-    ),
-    "row lost": (
-        lambda folder: (folder / "executions.csv").write_text(
-            "\n".join((folder / "executions.csv").read_text().splitlines()[:-1]) + "\n"),
-        ["executions.csv", "4", "5"],
-    ),
+    "huge number": (lambda folder: edit_archive(folder, huge), ["trace.npz", "1e+300"]),
+    "row lost": (lambda folder: edit_archive(folder, lose_a_row), ["trace.npz", "job", "0"]),
     "plugin energy of another host": (
-        lambda folder: (folder / "host_energy.csv").write_text(
-            (folder / "host_energy.csv").read_text().replace("h2", "h9")), ["host_energy.csv"],
+        lambda folder: edit_archive(folder, other_host), ["trace.npz", "h9"],
     ),
     "folder for a file": (
-        lambda folder: ((folder / "tasks.csv").unlink(), (folder / "tasks.csv").mkdir()),
-        ["tasks.csv", "folder"],
+        lambda folder: ((folder / "trace.npz").unlink(), (folder / "trace.npz").mkdir()),
+        ["trace.npz", "folder"],
     ),
 }  # fmt: skip
 

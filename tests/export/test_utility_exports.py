@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 import traces_by_hand as by_hand
+from edited_archives import edit_archive
 
 from gridsched.errors import InputError
 from gridsched.export.export import FILES, read_export, write_export
@@ -125,48 +126,40 @@ def test_an_export_with_periods_can_be_replaced_by_one_without(tmp_path):
     assert {entry.name for entry in folder.iterdir()} == FILES
 
 
-def test_exports_from_before_utility_are_still_read(tmp_path):
-    """Without the new fields and columns a trace has no utility, no periods, no postponements."""
-    folder = export(by_hand.work_queue(), tmp_path / "run")
-    values = json.loads((folder / "trace.json").read_text())
-    for name in ("utility", "times_postponed"):
-        del values[name]
-    (folder / "trace.json").write_text(json.dumps(values))
-    path = folder / "tasks.csv"
-    lines = [line.rpartition(",")[0] for line in path.read_text().splitlines()]
-    path.write_text("\n".join(lines) + "\n")
-    back = read_export(folder).trace
-    assert back.tasks.utility is None
-    assert not len(back.periods)
-    assert back.times_postponed.tolist() == [0] * 5
+def set_value(name, row, value):
+    """Return what sets one value of an array of the archive."""
+
+    def change(description, arrays):
+        arrays[name][row] = value
+
+    return change
 
 
 SPOILT = {
-    "negative priority": ("tasks.csv", ",8.0,0.1,0\n", ",-8.0,0.1,0\n", "priority"),
-    "unknown class": ("tasks.csv", ",4.0,0.2,1\n", ",4.0,0.2,9\n", "classes 0 to 2"),
-    "class no number": ("tasks.csv", ",4.0,0.2,1\n", ",4.0,0.2,b\n", "'b'"),
-    "postponed -1 times": ("tasks.csv", "finished,2,", "finished,-1,", "times_postponed"),
-    "unknown kind": ("trace.json", '"decaying"', '"rising"', "'rising'"),
-    "fraction above 1": ("trace.json", "0.6,", "1.6,", "1.6"),
-    "no classes": ("trace.json", '"classes":', '"classes_":', "classes is missing"),
-    "no unit": ("trace.json", '"urgency_unit_s": 60.0', '"urgency_unit_s": 0', "urgency_unit_s"),
-    "period ends first": ("periods.csv", "0.0,960.0,", "0.0,-1.0,", "line 2"),
-    "periods overlap": ("periods.csv", "960.0,1920.0,", "950.0,1920.0,", "line 3"),
-    "a period is missing": ("periods.csv", "960.0,1920.0,,120000.0,", "", "periods.csv"),
+    "negative priority": (set_value("utility.priority", 0, -8.0), "priority"),
+    "unknown class": (set_value("utility.utility_class", 1, 9), "classes 0 to 2"),
+    "no classes": (lambda _, arrays: arrays.pop("classes.kind"), "classes.kind"),
+    "no unit": (lambda description, _: description.update(urgency_unit_s=0), "urgency_unit_s"),
+    "a task without its postponements": (
+        lambda _, arrays: arrays.update(times_postponed=arrays["times_postponed"][1:]),
+        "times_postponed has 3 rows for 4 tasks",
+    ),
+    "negative postponements": (set_value("times_postponed", 3, -1), "times_postponed"),
+    "fraction above 1": (set_value("classes.start_fraction", 1, 1.6), "start_fraction"),
+    "period ends first": (set_value("periods", 0, (0.0, -1.0, 1.0, 1.0, 0.0)), "periods"),
+    "periods overlap": (set_value("periods", 1, (950.0, 1920.0, 1.0, 1.0, 0.0)), "periods"),
 }
 
 
 @pytest.mark.parametrize("name", SPOILT)
-def test_spoilt_files_are_refused(tmp_path, name):
+def test_spoilt_archives_are_refused(tmp_path, name):
     """The message names the file and what is wrong."""
-    file, old, new, words = SPOILT[name]
+    change, words = SPOILT[name]
     folder = export(typed_trace(), tmp_path / "run")
-    text = (folder / file).read_text()
-    assert old in text
-    (folder / file).write_text(text.replace(old, new, 1))
+    edit_archive(folder, change)
     with pytest.raises(InputError) as caught:
         read_export(folder)
-    assert file in str(caught.value)
+    assert "trace.npz" in str(caught.value)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -179,6 +172,7 @@ def test_a_platform_of_300_pstates_stays_small(tmp_path):
     trace = by_hand.make_trace(platform, make_tasks([]), [])
     folder = export(trace, tmp_path / "run")
     assert (folder / "platform.json").stat().st_size < 20e6
+    assert (folder / "trace.npz").stat().st_size < 2e6
     assert read_export(folder).trace.platform == platform
 
 

@@ -1,0 +1,256 @@
+"""The archive of a run: one npz file that holds its trace, and from which it is read back.
+
+Arrays stand in the file as they are, with every digit; what is no array (the platform, names,
+provenance) stands beside them as one JSON text. ``numpy.load`` opens the file without us.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+
+from gridsched.errors import InputError
+from gridsched.files.input_files import read_bytes
+from gridsched.files.json_files import json_text
+from gridsched.model.limits import LARGEST_RESULT
+from gridsched.model.platform import Platform
+from gridsched.model.tasks import DataFiles, Tasks, make_tasks
+from gridsched.model.trace import (
+    EXECUTION,
+    HOST_CHANGE,
+    PERIOD,
+    ExecutionEnd,
+    TaskState,
+    Trace,
+)
+from gridsched.model.utility import UtilityFunctions
+from gridsched.model.utility_classes import UtilityClasses
+
+FORMAT_VERSION = 2
+#: Larger archives are refused.
+MAX_BYTES = 4 << 30
+
+_TASKS = ("flops", "submit_time_s", "input_bytes", "output_bytes", "labels")
+_FUNCTIONS = ("priority", "urgency", "utility_class")
+_CLASSES = (
+    "first", "start_time", "start_fraction", "end_fraction", "urgency_modifier", "kind",
+)  # fmt: skip
+#: Records of the trace and their types.
+_RECORDS = {
+    "executions": EXECUTION, "host_changes": HOST_CHANGE, "periods": PERIOD,
+    "final_state": np.dtype(np.int64), "times_postponed": np.dtype(np.int64),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Export:
+    """A run read back from its folder.
+
+    Attributes
+    ----------
+    trace : Trace
+    plugin_j : dict of str to float, or None
+        Energy SimGrid's plugin metered, by host name [J]; None if no host was metered.
+    provenance : dict
+    workload_name : str
+    """
+
+    trace: Trace
+    plugin_j: dict[str, float] | None
+    provenance: dict[str, Any]
+    workload_name: str
+
+
+def as_json(platform: Platform) -> dict[str, Any]:
+    """Return a platform as JSON's types; infinities stay."""
+    return to_jsonable_python(platform, inf_nan_mode="constants")
+
+
+def archive_bytes(export: Export) -> bytes:
+    """Return the content of the archive; the same for the same run."""
+    trace, tasks = export.trace, export.trace.tasks
+    arrays = {name: getattr(trace, name) for name in _RECORDS}
+    arrays |= {f"tasks.{name}": getattr(tasks, name) for name in _TASKS}
+    if tasks.task_type is not None:
+        arrays["tasks.task_type"] = tasks.task_type
+    if tasks.utility is not None:
+        arrays |= {f"utility.{name}": getattr(tasks.utility, name) for name in _FUNCTIONS}
+        arrays |= {f"classes.{name}": getattr(tasks.utility.classes, name) for name in _CLASSES}
+    description = {
+        "format_version": FORMAT_VERSION,
+        "workload_name": export.workload_name,
+        "provenance": export.provenance,
+        "plugin_j": export.plugin_j,
+        "platform": as_json(trace.platform),
+        "horizon_s": trace.horizon_s,
+        "mapping_events": trace.mapping_events,
+        "delegated_to": trace.delegated_to,
+        "timing": trace.timing,
+        "tasks_name": tasks.name,
+        "nominal_heterogeneity": tasks.nominal_heterogeneity,
+        "input_files": tasks.input_files,
+        "files": tasks.files and vars(tasks.files),
+        "urgency_unit_s": tasks.utility and tasks.utility.urgency_unit_s,
+    }
+    stream = io.BytesIO()
+    text = json_text(description, exact=True).encode()
+    np.savez_compressed(stream, description=np.frombuffer(text, np.uint8), **arrays)
+    return stream.getvalue()
+
+
+def read_archive(path: Path) -> Export:
+    """Read a run back.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged, or holds what no run can have.
+    """
+    content = read_bytes(path, MAX_BYTES)
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        description = json.loads(arrays.pop("description").tobytes())
+        if description["format_version"] != FORMAT_VERSION:
+            raise InputError(
+                f"is of version {description['format_version']!r}; this gridsched reads version "
+                f"{FORMAT_VERSION}."
+            )
+        return _export(description, arrays)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InputError(f"{path}: platform.{where}: {first['msg']}.") from None
+    except (
+        EOFError, KeyError, NotImplementedError, RecursionError, TypeError, ValueError,
+        zipfile.BadZipFile, zlib.error,
+    ) as error:  # fmt: skip
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(
+            f"{path}: is no whole archive of a run ({reason}); make it anew with "
+            "'gridsched run ... --export DIR'."
+        ) from None
+
+
+def _export(description: dict[str, Any], arrays: dict[str, NDArray]) -> Export:
+    platform = TypeAdapter(Platform).validate_python(description["platform"])
+    _check_platform(platform)
+    tasks = _tasks(description, arrays)
+    records = {name: arrays[name].astype(dtype) for name, dtype in _RECORDS.items()}
+    trace = Trace(
+        platform, tasks, records.pop("executions"), records.pop("host_changes"),
+        records.pop("final_state"), float(description["horizon_s"]),
+        int(description["mapping_events"]), description["timing"], description["delegated_to"],
+        **records,
+    )  # fmt: skip
+    _check_trace(trace)
+    plugin_j = description["plugin_j"]
+    known = {host.name for host in platform.hosts}
+    known |= {host.name for _, host in platform.idle_hosts_named}
+    if plugin_j is not None and not set(plugin_j) <= known:
+        raise InputError(f"plugin_j names hosts that the platform has not: {set(plugin_j) - known}")
+    return Export(trace, plugin_j, description["provenance"], description["workload_name"])
+
+
+def _tasks(description: dict[str, Any], arrays: dict[str, NDArray]) -> Tasks:
+    utility = files = None
+    if "utility.priority" in arrays:
+        utility = UtilityFunctions(
+            *(arrays[f"utility.{name}"] for name in _FUNCTIONS),
+            _classes(arrays),
+            description["urgency_unit_s"],
+        )
+    if description["files"] is not None:
+        sizes, names, places = (
+            description["files"][name] for name in ("size_bytes", "names", "locations")
+        )
+        files = DataFiles(tuple(names), np.array(sizes), tuple(map(tuple, places)))
+    columns = {name: arrays[f"tasks.{name}"] for name in _TASKS}
+    if (np.diff(columns["submit_time_s"]) < 0).any():
+        raise InputError("tasks.submit_time_s must never decrease.")
+    return make_tasks(
+        **columns, task_type=arrays.get("tasks.task_type"), utility=utility, files=files,
+        input_files=description["input_files"], name=description["tasks_name"],
+        nominal_heterogeneity=description["nominal_heterogeneity"],
+    )  # fmt: skip
+
+
+def _check_platform(platform: Platform) -> None:
+    """Raise `InputError` unless all speeds, powers and times are finite and not negative."""
+    others = [host for _, host in platform.idle_hosts_named]
+    for host in (*platform.hosts, *others):
+        numbers = [host.off_w, host.boot_time_s, *(x for p in host.pstates for x in astuple(p))]
+        is_legal = all(0 <= number <= LARGEST_RESULT for number in numbers)
+        if not (is_legal and host.pstates and host.cores >= 1):
+            raise InputError(
+                f"platform: host {host.name!r} needs a core, a P-state, and speeds, powers and a "
+                "boot time that are finite and at least 0."
+            )
+
+
+def _classes(arrays: dict[str, NDArray]) -> UtilityClasses:
+    classes = UtilityClasses(*(arrays[f"classes.{name}"] for name in _CLASSES))
+    fractions = classes.start_fraction
+    if not ((fractions >= 0) & (fractions <= 1)).all():
+        raise InputError("classes.start_fraction must be from 0 to 1.")
+    return classes
+
+
+def _check_trace(trace: Trace) -> None:
+    """Raise `InputError` where the records cannot be those of a run."""
+    runs, changes, n = trace.executions, trace.host_changes, len(trace.tasks)
+    for name in ("final_state", "times_postponed"):
+        found = len(getattr(trace, name))
+        if found != n:
+            raise InputError(f"{name} has {found} rows for {n} tasks.")
+    legal = (runs["task"] >= 0) & (runs["task"] < n)
+    _check("executions", "task", legal, runs, f"from 0 to {n - 1}")
+    for name, records in (("executions", runs), ("host_changes", changes)):
+        host, pstate = records["host"], records["pstate"]
+        last = len(trace.platform) - 1
+        _check(name, "host", (host >= 0) & (host <= last), records, f"from 0 to {last}")
+        legal = (pstate >= 0) & (pstate < trace.platform.n_pstates[host])
+        _check(name, "pstate", legal, records, "a P-state of its host")
+    legal = (runs["start"] >= 0) & (runs["start"] <= LARGEST_RESULT)
+    _check("executions", "start", legal, runs, "finite and at least 0 s")
+    legal = (runs["end"] >= runs["start"]) & (runs["end"] <= LARGEST_RESULT)
+    _check("executions", "end", legal, runs, "finite and not before the start")
+    _check("executions", "outcome", np.isin(runs["outcome"], list(ExecutionEnd)), runs, "an end")
+    legal = trace.times_postponed >= 0
+    _check("tasks", "times_postponed", legal, {"times_postponed": trace.times_postponed}, ">= 0")
+    legal = trace.periods["end"] > trace.periods["start"]
+    legal[1:] &= trace.periods["start"][1:] >= trace.periods["end"][:-1]
+    _check("periods", "start", legal, trace.periods, "before its end and after the last one's")
+    legal = np.diff(changes["time"], prepend=0.0) >= 0
+    _check("host_changes", "time", legal, changes, "at least the time before")
+    if len(np.unique(changes["host"][changes["time"] == 0])) != len(trace.platform):
+        raise InputError(f"host_changes: each of the {len(trace.platform)} hosts needs one at 0 s.")
+    if not 0 <= trace.horizon_s <= LARGEST_RESULT:
+        raise InputError(f"horizon_s is {trace.horizon_s}; it must be finite and at least 0 s.")
+    finishes = np.bincount(runs["task"][runs["outcome"] == ExecutionEnd.FINISHED], minlength=n)
+    wrong = finishes != (trace.final_state == TaskState.FINISHED)
+    if wrong.any():
+        task = int(np.argmax(wrong))
+        raise InputError(
+            f"job {trace.tasks.labels[task]} ends as state {trace.final_state[task]}, but has "
+            f"{finishes[task]} finished executions."
+        )
+
+
+def _check(records: str, column: str, legal: NDArray[np.bool_], values: Any, need: str) -> None:
+    if not legal.all():
+        row = int(np.argmin(legal))
+        found = values[column][row].item()
+        raise InputError(f"{records}: row {row}: {column} is {found!r}; it must be {need}.")
