@@ -2,131 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import dataclass, fields, make_dataclass
+from functools import partial
+from typing import Annotated, Any, Literal
 
 import typer
 
 from gridsched.errors import InputError
-from gridsched.platform_io.recipe import PlatformRecipe
+from gridsched.platform_io.recipe import PlatformRecipe, PStates, parse_pstates
 from gridsched.platform_io.xml_units import parse_quantity
 from gridsched.platform_io.xml_writer import NetworkLinks
 
-
-@dataclass
-class PlatformOptions:
-    """How a platform is made from a table of machines, as options of the command line."""
-
-    join: Annotated[
-        str | None, typer.Option(help="TOP500 list of the same date: brings cores and Rmax.")
-    ] = None
-    year: Annotated[
-        int | None, typer.Option(help="Year of the list, where Rmax names no unit.")
-    ] = None
-    hosts: Annotated[
-        int | None, typer.Option(help="Number of hosts, dealt to the rows; default one for each.")
-    ] = None
-    rows: Annotated[str | None, typer.Option(help="Ranks to use, as '1-50,60'.")] = None
-    name: Annotated[
-        str | None, typer.Option(help="Regular expression on name, computer or site.")
-    ] = None
-    speed_levels: Annotated[
-        str | None, typer.Option(help="Simulated speeds in flop/s, dealt to the rows in order.")
-    ] = None
-    speed_uniform: Annotated[
-        str | None, typer.Option(help="Simulated speeds drawn from LO:HI, in flop/s.")
-    ] = None
-    efficiency: Annotated[
-        str | None, typer.Option(help="scaled (s_sim*eps_real/s_real), real or nearest.")
-    ] = None
-    idle_share: Annotated[
-        float | None, typer.Option(help="Idle power as a share of busy power, 0 to 1.")
-    ] = None
-    idle_power_w: Annotated[
-        str | None, typer.Option(help="Idle power in W, or drawn from LO:HI.")
-    ] = None
-    off_power_w: Annotated[float | None, typer.Option(help="Power while off, in W.")] = None
-    pstates: Annotated[
-        str | None, typer.Option(help="Speed and power factors, as '1:1;0.8:0.6'.")
-    ] = None
-    cores: Annotated[int | None, typer.Option(help="Cores of each host; default 1.")] = None
-    clusters: Annotated[
-        str | None,
-        typer.Option(
-            help="A number, or what clusters share: host, speed, row, cluster, site, computer, "
-            "year, name."
-        ),
-    ] = None
-    cluster_bandwidth: Annotated[
-        str | None, typer.Option(help="Of the uplinks, as 1GBps or one for each: 1GBps,10Gbps.")
-    ] = None
-    cluster_latency: Annotated[
-        str | None, typer.Option(help="Of the uplinks, as 50us or one for each.")
-    ] = None
-    host_bandwidth: Annotated[
-        str | None, typer.Option(help="Between host and cluster router; default unlimited.")
-    ] = None
-    host_latency: Annotated[str | None, typer.Option(help="Likewise; default 0s.")] = None
-    master: Annotated[bool, typer.Option("--master", help="Add a host that computes nothing.")] = (
-        False
-    )
-    master_bandwidth: Annotated[
-        str | None, typer.Option(help="Between master and uplinks; default unlimited.")
-    ] = None
-    master_latency: Annotated[str | None, typer.Option(help="Likewise; default 0s.")] = None
-    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = 0
-
-    def recipe(self) -> PlatformRecipe:
-        """Return what is to be made of the table.
-
-        Raises
-        ------
-        InputError
-            If an option is no quantity of its kind.
-        """
-        return PlatformRecipe(
-            hosts=self.hosts,
-            rows=self.rows,
-            name_pattern=self.name,
-            speed_levels=_quantities("--speed-levels", self.speed_levels, "speed", ","),
-            speed_uniform=_range("--speed-uniform", self.speed_uniform, "speed"),
-            efficiency=self.efficiency,
-            idle_share=self.idle_share,
-            idle_power_w=_range("--idle-power-w", self.idle_power_w, "watts"),
-            off_power_w=self.off_power_w,
-            pstates=_pstates(self.pstates),
-            cores=self.cores,
-            clusters=_number_or_text(self.clusters),
-            cluster_bandwidth=_quantities(
-                "--cluster-bandwidth", self.cluster_bandwidth, "bandwidth", ","
-            ),
-            cluster_latency_s=_quantities("--cluster-latency", self.cluster_latency, "time", ","),
-            master=self.master,
-            seed=self.seed,
-        )
-
-    def network(self) -> NetworkLinks:
-        """Return the links inside the clusters and to the master.
-
-        Raises
-        ------
-        InputError
-            If an option is no bandwidth or latency.
-        """
-        return NetworkLinks(
-            _link_value("--host-bandwidth", self.host_bandwidth, "bandwidth", math.inf),
-            _link_value("--host-latency", self.host_latency, "time", 0.0),
-            _link_value("--master-bandwidth", self.master_bandwidth, "bandwidth", math.inf),
-            _link_value("--master-latency", self.master_latency, "time", 0.0),
-        )
+Kind = Literal["speed", "bandwidth", "time", "watts"]
 
 
-def _number_or_text(text: str | None) -> int | str | None:
-    return int(text) if text and text.isdecimal() else text
-
-
-def _quantity(option: str, text: str, kind: str) -> float:
+def _quantity(option: str, text: str, kind: Kind) -> float:
     """Return one value; speeds may lack their unit, which the option's help names."""
     try:
         if kind == "watts":
@@ -142,31 +33,131 @@ def _quantity(option: str, text: str, kind: str) -> float:
     return value
 
 
-def _quantities(option: str, text: str | None, kind: str, separator: str) -> tuple[float, ...]:
-    if text is None:
-        return ()
+def _list(option: str, text: str, kind: Kind, separator: str = ",") -> tuple[float, ...]:
     return tuple(_quantity(option, part, kind) for part in text.split(separator))
 
 
-def _range(option: str, text: str | None, kind: str) -> tuple[float, float] | None:
-    values = _quantities(option, text, kind, ":")
-    if not values:
-        return None
+def _range(option: str, text: str, kind: Kind) -> tuple[float, float]:
+    values = _list(option, text, kind, ":")
     if len(values) > 2 or (len(values) == 1 and kind != "watts"):
         raise InputError(f"{option} is {text!r}; LO:HI is legal.")
     return values[0], values[-1]
 
 
-def _link_value(option: str, text: str | None, kind: str, default: float) -> float:
-    return default if text is None else _quantity(option, text, kind)
+def _number_or_text(option: str, text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
 
 
-def _pstates(text: str | None) -> tuple[tuple[float, float], ...] | None:
-    if text is None:
-        return None
-    from gridsched.platform_io.own_table import parse_pstates
-
+def _pstates(option: str, text: str) -> PStates:
     try:
         return parse_pstates(text)
     except ValueError as error:
-        raise InputError(f"--pstates: {error}.") from None
+        raise InputError(f"{option}: {error}.") from None
+
+
+@dataclass(frozen=True)
+class _Option:
+    """What an option means, its type, the key it sets if not its own name, and how it is read."""
+
+    help: str
+    type: type = str
+    key: str | None = None
+    read: Callable[[str, Any], Any] | None = None
+
+
+_OPTIONS = {
+    "join": _Option("TOP500 list of the same date: brings cores and Rmax."),
+    "year": _Option("Year of the list, where Rmax names no unit.", int),
+    "hosts": _Option("Number of hosts, dealt to the rows; default one for each.", int),
+    "rows": _Option("Ranks to use, as '1-50,60'."),
+    "name": _Option("Regular expression on name, computer or site.", key="name_pattern"),
+    "speed_levels": _Option(
+        "Simulated speeds in flop/s, dealt to the rows in order.", read=partial(_list, kind="speed")
+    ),
+    "speed_uniform": _Option(
+        "Simulated speeds drawn from LO:HI, in flop/s.", read=partial(_range, kind="speed")
+    ),
+    "efficiency": _Option("scaled (s_sim*eps_real/s_real), real or nearest."),
+    "idle_share": _Option("Idle power as a share of busy power, 0 to 1.", float),
+    "idle_power_w": _Option(
+        "Idle power in W, or drawn from LO:HI.", read=partial(_range, kind="watts")
+    ),
+    "off_power_w": _Option("Power while off, in W.", float),
+    "pstates": _Option("Speed and power factors, as '1:1;0.8:0.6'.", read=_pstates),
+    "cores": _Option("Cores of each host; default 1.", int),
+    "clusters": _Option(
+        "A number, or what clusters share: host, speed, row, cluster, site, computer, year, name.",
+        read=_number_or_text,
+    ),
+    "cluster_bandwidth": _Option(
+        "Of the uplinks, as 1GBps or one for each: 1GBps,10Gbps.",
+        read=partial(_list, kind="bandwidth"),
+    ),
+    "cluster_latency": _Option(
+        "Of the uplinks, as 50us or one for each.", key="cluster_latency_s",
+        read=partial(_list, kind="time"),
+    ),
+    "host_bandwidth": _Option(
+        "Between host and cluster router; default unlimited.",
+        read=partial(_quantity, kind="bandwidth"),
+    ),
+    "host_latency": _Option(
+        "Likewise; default 0s.", key="host_latency_s", read=partial(_quantity, kind="time")
+    ),
+    "master": _Option("Add a host that computes nothing.", bool),
+    "master_bandwidth": _Option(
+        "Between master and uplinks; default unlimited.", read=partial(_quantity, kind="bandwidth")
+    ),
+    "master_latency": _Option(
+        "Likewise; default 0s.", key="master_latency_s", read=partial(_quantity, kind="time")
+    ),
+    "seed": _Option("Seed of all that is drawn.", int),
+}  # fmt: skip
+#: Values of options that are not given; of the others it is None.
+_DEFAULTS = {"master": False, "seed": 0}
+
+
+class _Told:
+    """The options that were given, made into records."""
+
+    def recipe(self) -> PlatformRecipe:
+        """Return what is to be made of the table.
+
+        Raises
+        ------
+        InputError
+            If an option is no quantity of its kind.
+        """
+        return PlatformRecipe(**self._keys_of(PlatformRecipe))
+
+    def network(self) -> NetworkLinks:
+        """Return the links inside the clusters and to the master.
+
+        Raises
+        ------
+        InputError
+            If an option is no bandwidth or latency.
+        """
+        return NetworkLinks(**self._keys_of(NetworkLinks))
+
+    def _keys_of(self, record: type) -> dict[str, Any]:
+        keys = {field.name for field in fields(record)}
+        values = {}
+        for name, option in _OPTIONS.items():
+            key, value = option.key or name, getattr(self, name)
+            if key in keys and value is not None:
+                read = option.read
+                values[key] = read(f"--{name.replace('_', '-')}", value) if read else value
+        return values
+
+
+def _declared(name: str, option: _Option) -> tuple[str, Any, Any]:
+    names = ["--master"] if option.type is bool else []  # and no --no-master
+    default = _DEFAULTS.get(name)
+    kind = option.type | None if default is None else option.type
+    return name, Annotated[kind, typer.Option(*names, help=option.help)], default
+
+
+_FIELDS = [_declared(name, option) for name, option in _OPTIONS.items()]
+#: How a platform is made from a table of machines, as options of the command line.
+PlatformOptions = make_dataclass("PlatformOptions", _FIELDS, bases=(_Told,))

@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.seeds import random_stream
-from gridsched.platform_io.own_table import PStates, parse_pstates
-from gridsched.platform_io.recipe import DEFAULT_IDLE_SHARE, PlatformRecipe, parse_ranks
+from gridsched.platform_io.recipe import (
+    DEFAULT_IDLE_SHARE,
+    PlatformRecipe,
+    PStates,
+    parse_pstates,
+    parse_ranks,
+)
 from gridsched.platform_io.tables import MachineTable
 from gridsched.platform_io.xml_entries import MAX_HOSTS
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.platform_io.recipe import parse_pstates
 from gridsched.platform_io.table_files import RawTable
 from gridsched.platform_io.table_headers import OWN_COLUMNS, Column
 from gridsched.platform_io.table_numbers import number_column, text_column
@@ -20,34 +20,6 @@ _NUMBERS = (
     "top500_rank", "year",
 )  # fmt: skip
 _ALSO = ("rank", "top500_rank", "computer", "site", "year")
-PStates = tuple[tuple[float, float], ...]
-
-
-def parse_pstates(text: str) -> PStates:
-    """Return (speed factor, power factor) of each P-state from ``"1:1;0.8:0.6"``.
-
-    Raises
-    ------
-    ValueError
-        If it is malformed, or the first P-state is not the fastest.
-    """
-    states = []
-    for part in text.split(";"):
-        numbers = part.split(":")
-        try:
-            speed, power = (float(number) for number in numbers)
-        except ValueError:
-            raise ValueError(
-                f"P-states {text!r} must read 'speed factor:power factor;...', as '1:1;0.8:0.6'"
-            ) from None
-        if not (0 < speed < math.inf and 0 <= power < math.inf):
-            raise ValueError(
-                f"P-states {text!r}: speed factors above 0 and power factors of 0 or more are legal"
-            )
-        states.append((speed, power))
-    if states[0][0] < max(speed for speed, _ in states):
-        raise ValueError(f"P-states {text!r}: the first must be the fastest")
-    return tuple(states)
 
 
 def read_own_format(path: str | Path, raw: RawTable) -> pd.DataFrame:

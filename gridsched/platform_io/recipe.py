@@ -13,6 +13,8 @@ from gridsched.platform_io.xml_entries import MAX_HOSTS
 #: Share of the busy power that an idle machine draws where neither table nor options say. Half of
 #: 18 servers in SPECpower results of 2009 to 2013 lay between 22 and 35 %, their mean at 32 %.
 DEFAULT_IDLE_SHARE = 0.3
+#: Factors of speed and of busy power of each P-state, the fastest first.
+PStates = tuple[tuple[float, float], ...]
 EFFICIENCY_RULES = ("scaled", "real", "nearest", "linear")
 
 
@@ -78,7 +80,7 @@ class PlatformRecipe:
     idle_share: float | None = None
     idle_power_w: tuple[float, float] | None = None
     off_power_w: float | None = None
-    pstates: tuple[tuple[float, float], ...] | None = None
+    pstates: PStates | None = None
     cores: int | None = None
     clusters: int | str | None = None
     cluster_bandwidth: tuple[float, ...] = ()
@@ -154,3 +156,30 @@ def parse_ranks(text: str) -> list[tuple[int, int]]:
             raise InputError(f"Rows {text!r} must read like '1-50,60'.")
         ranges.append((int(match[1]), int(match[2] or match[1])))
     return ranges
+
+
+def parse_pstates(text: str) -> PStates:
+    """Return (speed factor, power factor) of each P-state from ``"1:1;0.8:0.6"``.
+
+    Raises
+    ------
+    ValueError
+        If it is malformed, or the first P-state is not the fastest.
+    """
+    states = []
+    for part in text.split(";"):
+        numbers = part.split(":")
+        try:
+            speed, power = (float(number) for number in numbers)
+        except ValueError:
+            raise ValueError(
+                f"P-states {text!r} must read 'speed factor:power factor;...', as '1:1;0.8:0.6'"
+            ) from None
+        if not (0 < speed < math.inf and 0 <= power < math.inf):
+            raise ValueError(
+                f"P-states {text!r}: speed factors above 0 and power factors of 0 or more are legal"
+            )
+        states.append((speed, power))
+    if states[0][0] < max(speed for speed, _ in states):
+        raise ValueError(f"P-states {text!r}: the first must be the fastest")
+    return tuple(states)

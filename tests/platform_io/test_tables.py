@@ -10,8 +10,7 @@ import pytest
 
 from gridsched.errors import InputError
 from gridsched.platform_io.from_table import platform_from_table
-from gridsched.platform_io.own_table import parse_pstates
-from gridsched.platform_io.recipe import PlatformRecipe
+from gridsched.platform_io.recipe import PlatformRecipe, parse_pstates
 from gridsched.platform_io.table_headers import recognise_headers
 from gridsched.platform_io.tables import CANONICAL, read_machine_table
 
