@@ -7,35 +7,43 @@ the policy is asked, its decisions are checked and applied, and free cores take 
 
 from __future__ import annotations
 
-import heapq
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.admission import check_policy
-from gridsched.engine.apply import DecisionChecks
+from gridsched.engine.budget_guard import BudgetGuard
 from gridsched.engine.calendar import instant_width
-from gridsched.engine.ending import KILLED, UNFINISHED, RunEnd
+from gridsched.engine.commitments import Commitments
+from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.execution import UNENDED, Command, Execution, Stop, Timer
-from gridsched.engine.ledger import FINISHED, WAITING, Ledger
+from gridsched.engine.execution import UNENDED, Command, Execution, Timer
+from gridsched.engine.ledger import FINISHED, RUNNING, WAITING, Ledger
+from gridsched.engine.legality import Legality
 from gridsched.engine.live_state import LiveState
-from gridsched.engine.ready_times import ReadyTimes
+from gridsched.engine.progress import Progress, unfinished
+from gridsched.engine.requests import Requests
 from gridsched.engine.staging import Staging
-from gridsched.engine.starting import QueueService
+from gridsched.engine.timers import Timers
+from gridsched.errors import IncompleteRun, InvalidDecision
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace
 from gridsched.policy.base import Scheduler
+from gridsched.policy.decisions import Decision
+from gridsched.policy.delegate import Delegate
 
-_FINISHED = int(ExecutionEnd.FINISHED)
-_CANCELLED = int(ExecutionEnd.CANCELLED)
+_DONE = int(ExecutionEnd.FINISHED)
+_KILLED = int(TaskState.KILLED)
+_UNFINISHED = int(TaskState.UNFINISHED)
 
 
-class Controller(DecisionChecks, QueueService, RunEnd):
+class Controller:
     """Queues and rules of one run.
 
     Parameters
@@ -53,8 +61,6 @@ class Controller(DecisionChecks, QueueService, RunEnd):
 
     Attributes
     ----------
-    done : bool
-        Every task has its final state.
     next_timer : float
         When the controller wants to be called even if nothing finishes [s]; inf if never.
     """
@@ -77,86 +83,84 @@ class Controller(DecisionChecks, QueueService, RunEnd):
         self.now = 0.0
         self.mapping_events = 0
         self.policy_time_s = 0.0
-        self.ledger = Ledger(system, tasks, frozenset(hosts_off))
-        self.staging = Staging(system.platform, tasks) if tasks.files is not None else None
-        self.account = (
-            EnergyAccount(system, self.ledger) if system.rules.budget is not None else None
-        )
-        self.ready_times = ReadyTimes(self.ledger, system.estimates.run_time)
-        #: the system as a policy sees it: nothing of it tells of tasks to come
-        self._shown = replace(system, estimates=system.estimates.concealed())
-        self.state = LiveState(
-            self._shown, tasks, self.ledger, self.ready_times, self.staging, self.account
-        )
-        self.commands: list[Command] = []
+        self.delegated_to = ""
+        self._rng = rng
         self._stopwatch = stopwatch or (lambda: 0.0)
         self._submit: list[float] = tasks.submit_time_s.tolist()
-        self._runnable: list[bool] = system.estimates.runnable(
+        self._runnable = system.estimates.runnable(
             np.arange(len(tasks)), np.arange(system.n_hosts)
-        ).tolist()
-        self._timers: list[tuple[float, Timer, int, tuple[int, Execution | None]]] = []
-        self._timer_count = 0
-        self._next_event = 0 if system.rules.mapping_interval_s else None
-        self._next_event_time = 0.0
-        self._charges_time = system.rules.charge_mapping_time
-        self._freed: list[int] = []
-        #: hosts that may have become able to take planned tasks in this instant
-        self._vacant: list[int] = []
+        )  # fmt: skip
         self._asked = scheduler.traits.asked
-        self._rng = rng
-        self.delegated_to = ""
-        self._prepare_end()
-        self._prepare_queues()
-        self._prepare_checks()
+        rules = system.rules
+        self._next_event = 0 if rules.mapping_interval_s else None
+        self._next_event_time = 0.0
+        self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
+        self._ended = False
+        self._returned: list[int] = []
+        self._make_parts(frozenset(hosts_off))
         self._renew_next_timer()
         scheduler.prepare(self._shown, rng)
 
-    # ------------------------------------------------------------------ time
+    def _make_parts(self, hosts_off: frozenset[int]) -> None:
+        """Make the parts of the engine; none of them knows the controller."""
+        system, tasks, traits = self.system, self.tasks, self.scheduler.traits
+        budget = system.rules.budget
+        self._timers = Timers()
+        self._progress = Progress()
+        self._ledger = ledger = Ledger(system, tasks, hosts_off, traits)
+        commitments = Commitments(ledger, system.estimates, with_energy=budget is not None)
+        staging = Staging(system.platform, tasks) if tasks.files is not None else None
+        self._account = account = (
+            EnergyAccount(system, budget, ledger, commitments) if budget is not None else None
+        )
+        guard = BudgetGuard(system, ledger, account, commitments) if account is not None else None
+        self._dispatch = Dispatch(system, ledger, self._timers, staging, account)
+        self._legality = Legality(system, ledger)
+        self._requests = Requests(
+            system, ledger, self._legality, self._dispatch, self._timers, staging, account, guard
+        )
+        self._requests.heed(traits)
+        #: the system as a policy sees it: nothing of it tells of tasks to come
+        self._shown = replace(system, estimates=system.estimates.concealed())
+        self._state = LiveState(self._shown, tasks, ledger, commitments, staging, account)
+        self._passes_on = (
+            account is None and staging is None and self._dispatch.host_pstate is None
+            and self._next_event is None and ledger.one_core
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ what drivers read
 
     @property
     def done(self) -> bool:
         """Whether every task has its final state."""
-        return not self.ledger.open_tasks
+        return not self._ledger.open_tasks
 
     @property
     def open_tasks(self) -> int:
         """Number of tasks without a final state."""
-        return self.ledger.open_tasks
+        return self._ledger.open_tasks
+
+    @property
+    def busy_cores(self) -> int:
+        """Cores that execute, or wait for the input files of what they will execute."""
+        return self._ledger.busy_cores
 
     @property
     def pstates(self) -> list[int]:
         """P-state of each host."""
-        return list(self.ledger.pstate)
+        return list(self._ledger.pstate)
 
     @property
     def is_on(self) -> list[bool]:
         """Whether each host is switched on."""
-        return list(self.ledger.is_on)
+        return list(self._ledger.is_on)
 
-    def _renew_next_timer(self) -> None:
-        time = self._horizon
-        submitted = self.ledger.submitted
-        if submitted < len(self._submit) and not self._submissions_wait:
-            time = min(time, self._submit[submitted])
-        if self._timers and self._timers[0][0] < time:
-            time = self._timers[0][0]
-        if self._next_event is not None:
-            time = min(time, self._next_event_time)
-        if self.account is not None:
-            time = min(time, self.account.period_end, self.account.exhausted_at)
-        self.next_timer = time
-
-    @property
-    def _submissions_wait(self) -> bool:
-        """Whether submissions are no instants: nobody looks before the next mapping event."""
-        return self._next_event is not None and self._asked == "event"
-
-    def _set_timer(
-        self, time: float, kind: Timer, host: int = 0, execution: Execution | None = None
-    ) -> None:
-        heapq.heappush(self._timers, (time, kind, self._timer_count, (host, execution)))
-        self._timer_count += 1
-        self._renew_next_timer()
+    def what_is_left(self) -> str:
+        """Return a sentence that names the tasks without a final state."""
+        return unfinished(
+            self._ledger, self.tasks, repr(self.scheduler), self.now,
+            postponed=len(self._requests.postponed), budget=self.system.rules.budget,
+        )  # fmt: skip
 
     # ------------------------------------------------------------------ one instant
 
@@ -183,74 +187,96 @@ class Controller(DecisionChecks, QueueService, RunEnd):
             If tasks are left that nothing will ever start.
         """
         self.now = now
-        self.commands = []
-        account = self.account
+        if (
+            self._passes_on and len(finished) == 1 and now < self.next_timer
+            and self._ledger.common and self._ledger.n_virtual > 1
+        ):  # fmt: skip
+            command = self._pass_on(finished[0], now)
+            if command is not None:
+                return [command]
+        self._dispatch.commands = []
+        self._apply_instant(now, finished)
+        self._renew_next_timer()
+        return self._dispatch.commands
+
+    def _pass_on(self, execution: Execution, now: float) -> Execution | None:
+        """Give the core of an execution that ended to the next task of the common queue.
+
+        The hot path in place: what `_apply_instant` would do, where one execution ended and
+        nothing else happens, without a look at what cannot have changed. Most of a work queue's
+        instants are such; each call that is saved here is a tenth of what a task costs. None,
+        and nothing changed, where it is not as simple.
+        """
+        ledger, host, pstate = self._ledger, execution.host, self.system.pstate
+        if ledger.fixed[host] or ledger.pstate[host] != pstate:
+            return None
+        if ledger.replicates:
+            if len(ledger.copies[execution.task]) > 1 or execution.task in ledger.places:
+                return None
+            del ledger.copies[execution.task]
+        state_of = ledger.state_of
+        execution.outcome = _DONE
+        state_of[execution.task] = FINISHED
+        ledger.open_tasks -= 1
+        task = ledger.next_in_common()
+        state_of[task] = RUNNING
+        follower = Execution(
+            task, host, pstate, now, now + self._dispatch.run_time(task, host, pstate)
+        )
+        follower.has_begun = True
+        ledger.running[host] = [follower]
+        if ledger.replicates:
+            ledger.copies[task] = [follower]
+        ledger.version[host] += 1
+        ledger.journal.append(host)
+        ledger.executions.append(follower)
+        return follower
+
+    def _apply_instant(self, now: float, finished: Sequence[Execution]) -> None:
+        account, ledger, dispatch = self._account, self._ledger, self._dispatch
         new_period = account is not None and account.advance(now)
         if len(finished) > 1:
             finished = sorted(finished, key=lambda e: (e.task, e.host))
-        self._finished_together = finished
         for execution in finished:
-            self._finish(execution)
+            dispatch.finish(execution, finished, now)
         if account is not None and account.exhausted_at <= now + instant_width(now):
-            self._end_run(KILLED)
-            return self.commands
+            self._end_run(_KILLED)
+            return
         if now >= self._horizon and not self._ended:
-            self._end_run(UNFINISHED)
-        news = bool(finished)
+            self._end_run(_UNFINISHED)
         if new_period:
-            news = True
             self._return_postponed()
-        if self._freed:
-            self._start_on_freed()
-        first_new = self.ledger.submitted
+        if dispatch.freed:
+            dispatch.serve_freed(now)
+        first_new = ledger.submitted
+        news = new_period
         if now >= self.next_timer:
             news |= self._take_timers()
-        if self.ledger.open_tasks and not self._ended:
-            self._serve(news, first_new)
-        if account is not None and (new_period or account.stops):
-            self._renew_next_timer()
-        return self.commands
+        if ledger.open_tasks and not self._ended:
+            self._serve(first_new, news, bool(finished))
 
-    def _serve(self, news: bool, first_new: int) -> None:
+    def _serve(self, first_new: int, news: bool, finished: bool) -> None:
         """Ask the policy if this is the moment, then let free cores take planned tasks."""
-        event_due = news
-        if self._next_event is not None:
-            event_due = self._event_is_due()
-        if self._vacant and self.system.rules.pending_slots:
-            self._serve_plan(self._vacant)  # slots are filled before the policy is asked
+        ledger, dispatch, now = self._ledger, self._dispatch, self.now
+        if ledger.common or (dispatch.vacant and self.system.rules.pending_slots):
+            dispatch.serve_plan(dispatch.vacant, now)  # before the policy is asked
+        # while a common queue lasts, cores that are free have taken from it: nothing to decide
+        news = news or (finished and not (ledger.common and ledger.n_virtual))
+        event_due = news if self._next_event is None else self._event_is_due()
         asked, before = self.scheduler, self.mapping_events
         self._ask_if_due(event_due, first_new)
         if self.scheduler is not asked:  # it has delegated
             self._ask_if_due(event_due, first_new=0)
-        if self.ledger.n_virtual:
+        if ledger.n_virtual:
             asked_now = self.mapping_events > before
-            self._serve_plan(self.ledger.virtual.hosts() if asked_now else self._vacant)
-        if self._vacant:
-            self._vacant = []
-        if self.ledger.busy_cores:
-            self._barren_events = self._barren_periods = 0
-        elif self.ledger.open_tasks:
+            hosts = ledger.virtual.hosts() if asked_now else dispatch.vacant
+            dispatch.serve_plan(hosts, now)
+        if dispatch.vacant:
+            dispatch.vacant = []
+        if ledger.busy_cores:
+            self._progress.made()
+        elif ledger.open_tasks:
             self._check_progress(event_due)
-
-    def _ask_if_due(self, event_due: bool, first_new: int) -> None:
-        """Ask the policy if this is the moment; tasks from `first_new` on are newly submitted."""
-        if self._asked == "arrival":
-            new = range(first_new, self.ledger.submitted)
-            returned, self._returned = self._returned, []
-            for task in (*returned, *new) if returned else new:
-                if self.ledger.state_of[task] == WAITING:
-                    self._ask(only=task)
-        elif self._asked == "start":
-            if (first_new == 0 and self.ledger.submitted) or self._returned:
-                self._returned = []
-                self._ask()
-        elif event_due:
-            began = self.policy_time_s
-            self._ask()
-            if self._charges_time:
-                mapping_done = self.now + self.policy_time_s - began
-                self._next_event_time = max(self._next_event_time, mapping_done)
-                self._renew_next_timer()
 
     def _event_is_due(self) -> bool:
         interval = self.system.rules.mapping_interval_s
@@ -259,97 +285,164 @@ class Controller(DecisionChecks, QueueService, RunEnd):
             passed = math.floor(self.now / interval + 1e-9)
             self._next_event = max(passed, self._next_event) + 1
             self._next_event_time = self._next_event * interval
-            self._renew_next_timer()
         return due
 
-    # ------------------------------------------------------------------ what happens
+    def _check_progress(self, event_due: bool) -> None:
+        """Raise if nothing runs and nothing will come: then nothing will ever happen again."""
+        if self._ledger.submitted < len(self._submit) or self._timers:
+            self._progress.made()
+        elif self._horizon == math.inf and self._progress.is_none(
+            event_due=event_due,
+            has_periods=self._account is not None,
+            has_events=self._next_event is not None,
+        ):
+            raise IncompleteRun(self.what_is_left())
 
-    def _finish(self, execution: Execution) -> None:
-        """Apply the end of an execution: the task is done, its other copies are cancelled."""
-        ledger, task, host = self.ledger, execution.task, execution.host
-        ledger.running[host].remove(execution)
-        if ledger.state_of[task] == FINISHED:  # a copy that ended with the winner
-            execution.outcome = _CANCELLED
-        else:
-            execution.outcome = _FINISHED
-            ledger.state_of[task] = FINISHED
-            ledger.open_tasks -= 1
-            if self._replicates:
-                self._cancel_copies(task)
-        self._free_core(execution)
+    # ------------------------------------------------------------------ asking
 
-    def _free_core(self, execution: Execution) -> None:
-        """Give back the core of an execution; the host's queues are served later."""
-        ledger, host = self.ledger, execution.host
-        ledger.core_freed(host)
-        if self.account is not None:
-            self.account.execution_ended(execution)
-        if ledger.fixed[host] or ledger.n_virtual:
-            self._freed.append(host)
+    def _ask_if_due(self, event_due: bool, first_new: int) -> None:
+        """Ask the policy if this is the moment; tasks from `first_new` on are newly submitted."""
+        ledger = self._ledger
+        if self._asked == "arrival":
+            new = range(first_new, ledger.submitted)
+            returned, self._returned = self._returned, []
+            for task in (*returned, *new) if returned else new:
+                if ledger.state_of[task] == WAITING:
+                    self._ask(only=task)
+        elif self._asked == "start":
+            if (first_new == 0 and ledger.submitted) or self._returned:
+                self._returned = []
+                self._ask()
+        elif event_due:
+            began = self.policy_time_s
+            self._ask()
+            if self.system.rules.charge_mapping_time:
+                mapping_done = self.now + self.policy_time_s - began
+                self._next_event_time = max(self._next_event_time, mapping_done)
 
-    def _start_on_freed(self) -> None:
-        """Serve the fixed queues of hosts with a core set free, after all that set one free."""
-        freed, self._freed = sorted(set(self._freed)), []
-        for host in freed:
-            self._start_queued(host)
-        self._vacant += freed
+    def _ask(self, only: int | None = None) -> None:
+        """Ask the policy once and apply what it answers."""
+        now = self.now
+        state = self._state.renew(now, self._ledger.submitted, only)
+        self.mapping_events += 1
+        began = self._stopwatch()
+        answer: Iterable[Decision] | None = self.scheduler.schedule(state)
+        if answer is None:
+            self._refuse("schedule() returned None; return a list of decisions, or an empty one")
+        decisions = list(answer)  # all of them, before any is applied
+        self.policy_time_s += self._stopwatch() - began
+        for decision in decisions:
+            if decision.__class__ is Delegate:
+                self._delegate(decision)
+                continue
+            refusal = self._requests.apply(decision, now)
+            if refusal is not None:
+                self._refuse(*refusal)
 
-    def _final(self, task: int, state: TaskState) -> None:
-        self.ledger.state_of[task] = state
-        self.ledger.open_tasks -= 1
+    def _refuse(self, why: str, task: object = None, host: object = None) -> NoReturn:
+        where = ""
+        for what, number, names in (
+            ("task", task, self.tasks.labels.tolist()),
+            ("host", host, [each.name for each in self.system.platform.hosts]),
+        ):
+            if number is not None:
+                known = isinstance(number, int | np.integer) and 0 <= number < len(names)
+                where += f", {what} {(names[number] if known else number)!r}"
+        raise InvalidDecision(f"{self.scheduler!r} at t = {self.now:g} s{where}: {why}.")
 
-    def _cancel_copies(self, task: int) -> None:
-        for copy in self.ledger.copies.pop(task, ()):
-            if copy.outcome == UNENDED and copy not in self._finished_together:
-                self._stop(copy)
-        if task in self.ledger.queued_copies:
-            self.ledger.queued_copies.remove(task)
-            for host, queue in enumerate(self.ledger.fixed):
-                for entry in [entry for entry in queue if entry[0] == task]:
-                    self.ledger.remove_fixed(host, entry)
+    def _delegate(self, decision: Delegate) -> None:
+        """Follow another policy from now on; what was declared before the run still bounds it."""
+        if not self.scheduler.traits.delegates:
+            self._refuse("Delegate needs the trait 'delegates'")
+        successor = decision.scheduler
+        if not isinstance(successor, Scheduler):
+            self._refuse(f"Delegate.scheduler is {successor!r}; it must be a Scheduler")
+        if not self.scheduler.traits.covers(successor.traits):
+            self._refuse(f"Delegate to {successor!r}, whose traits go beyond its own")
+        successor.prepare(self._shown, self._rng)
+        self.scheduler = successor
+        self.delegated_to = repr(successor)
+        self._asked = successor.traits.asked
+        self._requests.heed(successor.traits)
 
-    def _stop(self, copy: Execution) -> None:
-        """End a running copy as cancelled; its core is free at once."""
-        copy.stop(self.now, ExecutionEnd.CANCELLED)
-        if copy.has_begun:
-            self.commands.append(Stop(copy))
-        self.ledger.running[copy.host].remove(copy)
-        self._free_core(copy)
+    # ------------------------------------------------------------------ timers and submissions
+
+    def _renew_next_timer(self) -> None:
+        time, submitted = min(self._horizon, self._timers.first), self._ledger.submitted
+        # submissions are no instants where nobody looks before the next mapping event
+        waits = self._next_event is not None and self._asked == "event"
+        if submitted < len(self._submit) and not waits:
+            time = min(time, self._submit[submitted])
+        if self._next_event is not None:
+            time = min(time, self._next_event_time)
+        if self._account is not None:
+            time = min(time, self._account.period_end, self._account.exhausted_at)
+        self.next_timer = time
 
     def _take_timers(self) -> bool:
         """Apply all host changes, submissions and wakes that are due; return if any asks."""
         news = False
-        limit = self.now
-        while self._timers and self._timers[0][0] <= limit:
-            _, kind, _, (host, execution) = heapq.heappop(self._timers)
+        while self._timers.first <= self.now:
+            kind, host, execution = self._timers.take()
             if kind == Timer.BOOTED:
                 news |= self._booted(host)
-            elif kind == Timer.DATA_READY:
-                if execution.outcome == UNENDED:
-                    self._begin(execution)
-            else:
+            elif execution is None:
                 news = True
-        ledger, n_tasks = self.ledger, len(self._submit)
-        while ledger.submitted < n_tasks and self._submit[ledger.submitted] <= limit:
-            task = ledger.submitted
-            ledger.submitted += 1
-            if self._runnable[task]:
-                ledger.waiting_again(task)
-                news = True
-            else:
-                self._final(task, TaskState.REJECTED)
-        self._renew_next_timer()
-        return news
+            elif execution.outcome == UNENDED:
+                self._dispatch.begin(execution)
+        return self._submit_due() or news
+
+    def _submit_due(self) -> bool:
+        """Let the tasks that are due wait, but for those that run nowhere; return if any waits."""
+        ledger, first = self._ledger, self._ledger.submitted
+        end = bisect_right(self._submit, self.now, lo=first)
+        if end == first:
+            return False
+        runnable = self._runnable[first:end]
+        ledger.submitted = end
+        ledger.states[first:end] = np.where(runnable, WAITING, TaskState.REJECTED)
+        n_runnable = int(np.count_nonzero(runnable))
+        ledger.open_tasks -= end - first - n_runnable
+        ledger.waits_from(first)
+        return n_runnable > 0
 
     def _booted(self, host: int) -> bool:
         """Let the host take tasks, unless it was switched off, or off and on, since then."""
-        ledger = self.ledger
+        ledger = self._ledger
         if not ledger.is_on[host] or ledger.boot_end[host] > self.now:
             return False
         ledger.set_idle(host, idle=True)
-        self._start_queued(host)
-        self._vacant.append(host)
+        self._dispatch.serve_fixed(host, self.now)
+        self._dispatch.vacant.append(host)
         return True
+
+    def _return_postponed(self) -> None:
+        """Let postponed tasks wait again: a new period has begun."""
+        self._progress.period_began()
+        returned = sorted(self._requests.postponed)
+        self._requests.postponed = []
+        for task in returned:
+            self._ledger.waiting_again(task)
+        self._returned = returned
+
+    def _end_run(self, state: int) -> None:
+        """Give every task its final state; what computes goes on only up to a horizon's tasks."""
+        ledger = self._ledger
+        ledger.withdraw_plan()
+        left = ledger.states < FINISHED
+        if state == _KILLED:
+            for execution in [e for running in ledger.running.values() for e in running]:
+                execution.stop(self.now, ExecutionEnd.KILLED)
+        else:
+            left &= ledger.states != RUNNING
+        ledger.states[left] = state
+        ledger.open_tasks -= int(np.count_nonzero(left))
+        ledger.submitted = len(self._submit)
+        ledger.clear_queues()
+        self._timers.keep_only(Timer.DATA_READY)
+        self._dispatch.freed, self._requests.postponed, self._next_event = [], [], None
+        self._horizon = math.inf
+        self._ended = True
 
     # ------------------------------------------------------------------ result
 
@@ -358,20 +451,21 @@ class Controller(DecisionChecks, QueueService, RunEnd):
 
         A driver that had true run times other than the estimates says so.
         """
+        ledger = self._ledger
         return Trace(
             platform=self.system.platform,
             tasks=self.tasks,
-            executions=self.ledger.execution_records(),
-            host_changes=self.ledger.host_change_records(),
-            final_state=self.ledger.states.astype(np.int64),
+            executions=ledger.execution_records(),
+            host_changes=ledger.host_change_records(),
+            final_state=ledger.states.astype(np.int64),
             horizon_s=self.now if horizon_s is None else horizon_s,
             mapping_events=self.mapping_events,
             timing={"policy_s": self.policy_time_s},
             delegated_to=self.delegated_to,
             periods=self._period_records(),
-            times_postponed=self._times_postponed,
+            times_postponed=self._requests.times_postponed,
             as_estimated=as_estimated,
         )
 
     def _period_records(self) -> NDArray[np.void]:
-        return np.empty(0, dtype=PERIOD) if self.account is None else self.account.records()
+        return np.empty(0, dtype=PERIOD) if self._account is None else self._account.records()

@@ -7,22 +7,19 @@ drivers decide alike (paper 000, eq. 1; algorithms B5 and B7).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import host_power
 from gridsched.engine.calendar import instant_width
-from gridsched.engine.queued_energy import QueuedEnergy
+from gridsched.engine.commitments import Commitments
+from gridsched.engine.execution import Execution
+from gridsched.engine.ledger import Ledger
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.system import System
 from gridsched.model.trace import PERIOD
 from gridsched.policy.state import EnergyState
-
-if TYPE_CHECKING:
-    from gridsched.engine.execution import Execution
-    from gridsched.engine.ledger import Ledger
 
 #: A budget may be exceeded by this share: sums of rounded numbers are compared.
 TOLERANCE = 1e-9
@@ -34,9 +31,11 @@ class EnergyAccount:
     Parameters
     ----------
     system : System
-        With a budget.
+    budget : EnergyBudget
     ledger : Ledger
         What runs and is fixed where.
+    commitments : Commitments
+        What the fixed queues will draw.
 
     Attributes
     ----------
@@ -44,9 +43,12 @@ class EnergyAccount:
         When the present period ends [s]; before the first, when that starts.
     """
 
-    def __init__(self, system: System, ledger: Ledger) -> None:
+    def __init__(
+        self, system: System, budget: EnergyBudget, ledger: Ledger, commitments: Commitments
+    ) -> None:
         self._ledger = ledger
-        self._budget: EnergyBudget = system.rules.budget
+        self._budget = budget
+        self._commitments = commitments
         self._estimates = system.estimates
         platform = self._platform = system.platform
         #: power [W] by (host, P-state, busy cores), filled when first asked for
@@ -59,14 +61,13 @@ class EnergyAccount:
         self._drawn_j = 0.0
         self.assigned_j = 0.0
         self._state: EnergyState | None = None
-        self._queued = QueuedEnergy(ledger, system.estimates)
         self._carried: list[Execution] = []
         self._closed: list[tuple[float, float, float, float, float]] = []
         self._left_j = self._budget.energy_j * (self._budget.periods or 1)
         self._period = -1
         self._budget_j = math.inf
         self.period_start, self.period_end = 0.0, self._budget.first_period_start_s
-        self._queued.begin_period(self.period_end)
+        self._commitments.begin_period(self.period_end)
         if self.period_end == 0.0:
             self._open_next()
 
@@ -128,15 +129,14 @@ class EnergyAccount:
         self._period += 1
         self.period_start = budget.start_of(self._period)
         self.period_end = budget.start_of(self._period + 1)
-        self._queued.begin_period(self.period_end)
+        self._commitments.begin_period(self.period_end)
         self._budget_j = budget.energy_j
         if budget.carry_over:
             to_share = max(budget.periods - self._period, 1)
             self._budget_j = max(self._left_j, 0.0) / to_share
         self._drawn_j = 0.0
-        self._carried = [
-            e for running in self._ledger.running for e in running if e.has_begun
-        ]  # fmt: skip
+        running = self._ledger.running
+        self._carried = [e for host in sorted(running) for e in running[host] if e.has_begun]
         self._power_w = math.fsum(self._watts)  # forget what rounding added up
 
     # ------------------------------------------------------------------ what is bound to be drawn
@@ -162,15 +162,15 @@ class EnergyAccount:
         """What running tasks and fixed queues will draw from `now` to the period's end [J]."""
         ledger, period_end = self._ledger, self.period_end
         total = 0.0
-        for host, running in enumerate(ledger.running):
-            for execution in running:
+        for host in sorted(ledger.queued_hosts.union(ledger.running)):
+            for execution in ledger.running.get(host, ()):
                 end = execution.estimated_end
                 until = end if end < period_end else period_end
                 begin = execution.start if execution.start > now else now
                 if until > begin:
                     total += execution.watts * (until - begin)
             if ledger.fixed[host]:
-                total += self._queued.inside_j(host, now)
+                total += self._commitments.inside_j(host, now)
         return total
 
     def forget_state(self) -> None:

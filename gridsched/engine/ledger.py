@@ -19,6 +19,7 @@ from gridsched.engine.virtual_queues import VirtualQueues
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import EXECUTION, HOST_CHANGE, TaskState
+from gridsched.policy.base import Traits
 
 # plain integers: an attribute of an IntEnum costs several times as much
 WAITING = int(TaskState.WAITING)
@@ -39,14 +40,28 @@ class Ledger:
     free : list of int
         Free cores of each host.
     is_on : list of bool
+    switched_on : ndarray of bool, shape (hosts,)
+        The same as an array.
     boot_end : list of float
         Time until which a host boots [s].
     pstate : list of int
-    running : list of list of Execution
-        On each host, in order of start.
+    running : dict of int to list of Execution
+        On each host where something runs, in order of start.
     fixed : list of deque of (task, pstate)
         Fixed queue of each host.
+    queued_hosts : set of int
+        Hosts whose fixed queue is not empty.
     virtual : VirtualQueues
+    common : deque of int
+        Planned tasks that any free core takes, in this order; some may have gone another way.
+    copies : dict of int to list of Execution
+        Running copies of each task, where the policy replicates.
+    places : dict of int to list of int
+        Hosts in whose fixed queues a task stands, where the policy replicates or cancels.
+    version : list of int
+        Of each host: how often anything but an append to its fixed queue has happened there.
+    journal : list of int
+        Hosts on which something happened, one after the other; readers remember how far they read.
     executions : list of Execution
         All of them, in order of start.
     open_tasks : int
@@ -55,29 +70,33 @@ class Ledger:
         Cores that execute, or wait for the input files of what they will execute.
     """
 
-    def __init__(self, system: System, tasks: Tasks, hosts_off: frozenset[int]) -> None:
+    def __init__(
+        self, system: System, tasks: Tasks, hosts_off: frozenset[int], traits: Traits
+    ) -> None:
         n = system.n_hosts
         self.state_of = bytearray(len(tasks))
         self.cores: list[int] = system.platform.cores.tolist()
         self.one_core = max(self.cores, default=1) == 1
         self.free = list(self.cores)
         self.is_on = [h not in hosts_off for h in range(n)]
+        self.switched_on = np.array(self.is_on, dtype=np.bool_)
         self.boot_end = [0.0] * n
         self.states = np.frombuffer(self.state_of, dtype=np.uint8)
         self.pstate = [system.pstate] * n
-        self.running: list[list[Execution]] = [[] for _ in range(n)]
+        self.running: dict[int, list[Execution]] = {}
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
+        self.queued_hosts: set[int] = set()
         self.virtual = VirtualQueues(n)
+        self.common: deque[int] = deque()
         self.executions: list[Execution] = []
         self.copies: dict[int, list[Execution]] = {}
-        self.queued_copies: set[int] = set()
+        self.places: dict[int, list[int]] = {}
+        self.replicates = traits.replicates
+        self._keeps_places = traits.replicates or traits.may_cancel
         self.host_changes = [(0.0, h, system.pstate, self.is_on[h]) for h in range(n)]
         self.open_tasks = len(tasks)
-        #: hosts on which more than an append to the fixed queue, or just that, has happened
-        self.changed: set[int] = set(range(n))
-        self.grown: set[int] = set()
-        #: hosts whose fixed queue has had more than appends
-        self.requeued: set[int] = set()
+        self.version = [0] * n
+        self.journal: list[int] = list(range(n))
         self.busy_cores = 0
         self.n_virtual = 0
         #: tasks from here on are not submitted yet; none before `_first_waiting` is mappable
@@ -87,18 +106,32 @@ class Ledger:
         #: queues are empty, because a free core takes from them at once.
         self.idle: list[int] = [h for h in range(n) if self.is_on[h]]
 
-    def core_freed(self, host: int) -> None:
-        """Give a core back; the host becomes idle if it was full."""
+    def touch(self, host: int) -> None:
+        """Note that more than an append to the fixed queue has happened on a host."""
+        self.version[host] += 1
+        self.journal.append(host)
+
+    def core_freed(self, execution: Execution) -> None:
+        """Take an execution off its core; the host becomes idle if it was full."""
+        host = execution.host
+        running = self.running[host]
+        running.remove(execution)
+        if not running:
+            del self.running[host]
         self.busy_cores -= 1
-        self.changed.add(host)
+        self.touch(host)
         self.free[host] += 1
         if self.free[host] == 1:
             insort(self.idle, host)
 
-    def core_taken(self, host: int) -> None:
-        """Take a core; a full host is no longer idle."""
+    def core_taken(self, execution: Execution) -> None:
+        """Put an execution on a core; a full host is no longer idle."""
+        host = execution.host
+        self.running.setdefault(host, []).append(execution)
+        if self.replicates:
+            self.copies.setdefault(execution.task, []).append(execution)
         self.busy_cores += 1
-        self.changed.add(host)
+        self.touch(host)
         self.free[host] -= 1
         if not self.free[host]:
             del self.idle[bisect_left(self.idle, host)]
@@ -106,18 +139,40 @@ class Ledger:
     def append_fixed(self, host: int, task: int, pstate: int) -> None:
         """Append a task to the host's fixed queue."""
         self.fixed[host].append((task, pstate))
-        self.grown.add(host)
+        self.queued_hosts.add(host)
+        self.journal.append(host)
+        if self._keeps_places:
+            self.places.setdefault(task, []).append(host)
 
     def take_fixed(self, host: int) -> tuple[int, int]:
         """Take the head of the host's fixed queue."""
-        self.requeued.add(host)
-        return self.fixed[host].popleft()
+        entry = self.fixed[host].popleft()
+        self._unqueued(host, entry[0])
+        return entry
 
-    def remove_fixed(self, host: int, entry: tuple[int, int]) -> None:
-        """Take the first such entry out of the host's fixed queue."""
-        self.fixed[host].remove(entry)
-        self.changed.add(host)
-        self.requeued.add(host)
+    def remove_fixed(self, host: int, task: int) -> None:
+        """Take the first entry of a task out of the host's fixed queue."""
+        queue = self.fixed[host]
+        queue.remove(next(entry for entry in queue if entry[0] == task))
+        self._unqueued(host, task)
+
+    def _unqueued(self, host: int, task: int) -> None:
+        self.touch(host)
+        if not self.fixed[host]:
+            self.queued_hosts.discard(host)
+        if self._keeps_places:
+            places = self.places[task]
+            places.remove(host)
+            if not places:
+                del self.places[task]
+
+    def clear_queues(self) -> None:
+        """Empty all fixed queues."""
+        for host in self.queued_hosts:
+            self.fixed[host].clear()
+            self.touch(host)
+        self.queued_hosts.clear()
+        self.places.clear()
 
     def set_idle(self, host: int, *, idle: bool) -> None:
         """Add the host to, or take it out of, the hosts that can take a task."""
@@ -131,11 +186,16 @@ class Ledger:
     def host_changed(self, time: float, host: int) -> None:
         """Note the host's present P-state and power switch."""
         self.host_changes.append((time, host, self.pstate[host], self.is_on[host]))
-        self.changed.add(host)
+        self.switched_on[host] = self.is_on[host]
+        self.touch(host)
 
     def waiting_again(self, task: int) -> None:
         """Put a submitted, queued or planned task back among the waiting ones."""
         self.state_of[task] = WAITING
+        self.waits_from(task)
+
+    def waits_from(self, task: int) -> None:
+        """Note that this task waits, or later ones only."""
         if task < self._first_waiting:
             self._first_waiting = task
 
@@ -147,15 +207,23 @@ class Ledger:
         self.states[tasks] = VIRTUAL
         self.n_virtual = len(tasks)
 
+    def plan_in_common(self, tasks: NDArray[np.int64]) -> None:
+        """Put waiting tasks into the common queue, which is empty as the virtual queues are."""
+        self.common.extend(tasks.tolist())
+        self.states[tasks] = VIRTUAL
+        self.n_virtual = len(tasks)
+
     def withdraw_plan(self) -> None:
         """Let all planned tasks wait again."""
         if self.n_virtual:
-            tasks = self.virtual.tasks
+            common = np.fromiter(self.common, dtype=np.int64, count=len(self.common))
+            tasks = np.concatenate([self.virtual.tasks, common])
             planned = tasks[self.states[tasks] == VIRTUAL]
             self.states[planned] = WAITING
             self._first_waiting = min(self._first_waiting, int(planned.min(initial=self.submitted)))
             self.n_virtual = 0
         self.virtual.clear()
+        self.common.clear()
 
     def next_planned(self, host: int) -> tuple[int, int] | None:
         """Take the next (task, P-state) that is still planned for the host; None if none is."""
@@ -165,6 +233,15 @@ class Ledger:
             if self.state_of[task] == VIRTUAL:
                 self.n_virtual -= 1
                 return task, pstate
+        return None
+
+    def next_in_common(self) -> int | None:
+        """Take the next task that is still planned in the common queue; None if none is."""
+        while self.common:
+            task = self.common.popleft()
+            if self.state_of[task] == VIRTUAL:
+                self.n_virtual -= 1
+                return task
         return None
 
     def waiting(self) -> Iterator[int]:

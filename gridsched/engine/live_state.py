@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.commitments import Commitments
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.ledger import Ledger
-from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.staging import Staging
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -29,7 +29,7 @@ class LiveState(State):
     tasks : Tasks
         All of the run.
     ledger : Ledger
-    ready_times : ReadyTimes
+    commitments : Commitments
     staging : Staging or None
     account : EnergyAccount or None
     """
@@ -39,7 +39,7 @@ class LiveState(State):
         system: System,
         tasks: Tasks,
         ledger: Ledger,
-        ready_times: ReadyTimes,
+        commitments: Commitments,
         staging: Staging | None,
         account: EnergyAccount | None = None,
     ) -> None:
@@ -52,7 +52,7 @@ class LiveState(State):
         self._ledger = ledger
         self._staging = staging
         self._account = account
-        self._ready_times = ready_times
+        self._commitments = commitments
         self._only: int | None = None
         self._views: dict[str, NDArray] = {}
 
@@ -111,7 +111,7 @@ class LiveState(State):
         """All running copies in order of start: task, host, pstate, start, estimated_end [s]."""
 
         def make() -> NDArray[np.void]:
-            copies = [e for host in self._ledger.running for e in host]
+            copies = [e for host in self._ledger.running.values() for e in host]
             copies.sort(key=lambda e: (e.start, e.task, e.host))
             pstate = self.estimates.scheduler_pstate
             rows = [
@@ -122,6 +122,13 @@ class LiveState(State):
 
         return self._view("running", make)
 
+    def copies_of(self, task: int) -> list[tuple[int, float]]:
+        """Return host and start [s] of each running copy of a task, the earliest first."""
+        return sorted(
+            ((e.host, e.start) for e in self._ledger.copies.get(task, ())),
+            key=lambda place: (place[1], place[0]),
+        )
+
     @property
     def core_ready_time(self) -> NDArray[np.float64]:
         """When each core could take a newly appended task [s], shape (hosts, most cores).
@@ -129,7 +136,7 @@ class LiveState(State):
         Running work and fixed queues count, virtual queues do not. Rows ascend; they are padded
         with infinity, and a host that is off has nothing else.
         """
-        return self._view("core_ready_time", lambda: self._ready_times.table(self.now))
+        return self._view("core_ready_time", lambda: self._commitments.table(self.now))
 
     @property
     def ready_time(self) -> NDArray[np.float64]:
@@ -156,14 +163,17 @@ class LiveState(State):
     @property
     def is_on(self) -> NDArray[np.bool_]:
         """Whether each host is switched on (booting included), shape (hosts,)."""
-        return self._view("is_on", lambda: np.array(self._ledger.is_on, dtype=np.bool_))
+        return self._view("is_on", self._ledger.switched_on.copy)
 
     @property
     def queue_length(self) -> NDArray[np.int64]:
         """Tasks in each host's fixed queue, shape (hosts,)."""
 
         def make() -> NDArray[np.int64]:
-            return np.array([len(queue) for queue in self._ledger.fixed], dtype=np.int64)
+            length = np.zeros(len(self._ledger.fixed), dtype=np.int64)
+            for host in self._ledger.queued_hosts:
+                length[host] = len(self._ledger.fixed[host])
+            return length
 
         return self._view("queue_length", make)
 
@@ -177,7 +187,8 @@ class LiveState(State):
         """Tasks of all fixed queues, host after host, in their order."""
 
         def make() -> NDArray[np.int64]:
-            queued = [task for queue in self._ledger.fixed for task, _ in queue]
+            ledger = self._ledger
+            queued = [task for h in sorted(ledger.queued_hosts) for task, _ in ledger.fixed[h]]
             return np.array(queued, dtype=np.int64)
 
         return self._view("queue_tasks", make)

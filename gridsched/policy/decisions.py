@@ -32,10 +32,14 @@ class Plan(Decision):
     """Replace all virtual queues: task k of the arrays goes to the end of its host's queue.
 
     Tasks left out are waiting again. `pstates` None means the scenario's P-state for all.
+
+    `hosts` None makes one common queue of tasks that run on every host: any free core takes the
+    next one, hosts in order of their ids. While it lasts, finishes are no reason to ask the
+    policy. It has no P-states of its own, and is illegal where a budget refuses.
     """
 
     tasks: NDArray[np.int64]
-    hosts: NDArray[np.int64]
+    hosts: NDArray[np.int64] | None
     pstates: NDArray[np.int64] | None = None
 
 

@@ -100,6 +100,13 @@ class State(ABC):
         A copy runs from the moment it takes its core; one that waits for its input files, too.
         """
 
+    @abstractmethod
+    def copies_of(self, task: int) -> list[tuple[int, float]]:
+        """Return host and start [s] of each running copy of a task, the earliest first.
+
+        For policies that replicate; for others it is empty.
+        """
+
     @property
     @abstractmethod
     def core_ready_time(self) -> Floats:

@@ -143,3 +143,9 @@ def test_an_incomplete_run_tells_how_many_tasks_are_left():
     """The message counts, gives the time and names the tasks."""
     with pytest.raises(IncompleteRun, match=r"left 2 of 3 tasks unfinished at t = 5 s.*tasks 2, 3"):
         play(hosts(10), [50.0, 1.0, 1.0], at((0.0, [Assign(0, 0)])))
+
+
+def test_an_incomplete_run_names_ten_tasks_and_counts_the_rest():
+    """A bag of a million tasks makes no sentence of a million names."""
+    with pytest.raises(IncompleteRun, match=r"tasks 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more\.$"):
+        play(hosts(10), [1.0] * 13, lambda state: [])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from scripted import at, first_host, hosts, plan, play, rows
 
+from gridsched.errors import InvalidDecision
+from gridsched.model.estimates import TypedEstimates
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits
-from gridsched.policy.decisions import Assign, Cancel, Drop, PowerOff, PowerOn
+from gridsched.policy.decisions import Assign, Cancel, Drop, Plan, PowerOff, PowerOn, WakeAt
 
 
 def test_a_fixed_queue_is_first_in_first_out():
@@ -195,3 +199,50 @@ def test_arrays_of_the_state_cannot_be_written_to():
     for asked in ("start", "arrival", "event"):
         play(hosts(10, 10), [10.0, 20.0], answer, Traits(asked=asked))
     assert writeable == []
+
+
+def test_any_free_core_takes_from_a_common_queue():
+    """Five tasks of 10, 20, 10, 10 and 10 flop on two hosts of 10 flop/s, planned together."""
+    trace, policy = play(
+        hosts(10, 10), [10.0, 20.0, 10.0, 10.0, 10.0], at((0.0, [Plan(np.arange(5), None)]))
+    )
+    assert rows(trace) == [
+        (0.0, 0, 0, 1.0), (0.0, 1, 1, 2.0), (1.0, 0, 2, 2.0), (2.0, 0, 3, 3.0), (2.0, 1, 4, 3.0),
+    ]  # fmt: skip
+    assert policy.times == [0.0, 2.0]  # at 1 s task 4 is still planned: nothing to decide
+
+
+def test_a_new_plan_replaces_a_common_queue_and_a_common_queue_a_plan():
+    """What a plan leaves out is waiting again; what is assigned has left the queue."""
+    wake = [WakeAt(1.0), WakeAt(2.0), WakeAt(3.0)]
+    answer = at(
+        (0.0, [Assign(0, 0), Plan(np.array([2, 1]), None), *wake]),
+        (1.0, [plan((3, 0))]),
+        (2.0, [Plan(np.array([1, 3]), None), Assign(2, 0)]),
+    )
+    trace, policy = play(hosts(10), [50.0, 10.0, 10.0, 10.0], answer)
+    assert policy.asked_[1:4] == [(1.0, [1, 2, 3]), (2.0, [1, 2, 3]), (3.0, [1, 3])]
+    assert [row[2] for row in rows(trace)] == [0, 2, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("decision", "word"),
+    [
+        (Plan(np.array([0, 5]), None), "there are tasks 0 to 1"),
+        (Plan(np.array([1, 1]), None), "holds a task twice"),
+        (Plan(np.array([0]), None, np.array([0])), "has no P-states: the scenario's is used"),
+    ],
+)
+def test_illegal_common_queues_are_refused(decision, word):
+    """Each of its tasks must exist and wait; it has the scenario's P-state."""
+    with pytest.raises(InvalidDecision, match=word):
+        play(hosts(10), [10.0, 10.0], at((0.0, [decision])))
+
+
+def test_a_common_queue_needs_tasks_that_run_everywhere():
+    """A core must not have to look for a task that it can run."""
+    tasks = make_tasks([1.0, 1.0], task_type=[0, 1])
+    etc = np.array([[[4.0], [np.inf]], [[4.0], [4.0]]])
+    estimates = TypedEstimates(etc, np.ones(etc.shape), [0, 1], [0, 1])
+    with pytest.raises(InvalidDecision, match="needs tasks that run on every host"):
+        play(hosts(10, 10), tasks, at((0.0, [Plan(np.arange(2), None)])), estimates=estimates)

@@ -95,6 +95,9 @@ def state_of(system: System, tasks: Tasks, **changes) -> SimpleNamespace:
     state.ready_time = state.core_ready_time[:, 0].copy()
     state.waiting = lambda: iter(state.mappable.tolist())
     state.next_waiting = lambda count: state.mappable[:count].tolist()
+    state.copies_of = lambda task: [
+        (int(copy["host"]), float(copy["start"])) for copy in state.running if copy["task"] == task
+    ]
     state.idle_cores = lambda: list(state.idle)
     for value in vars(state).values():
         if isinstance(value, np.ndarray):

@@ -15,9 +15,11 @@ from bag_cases import (
     system_of,
 )
 
+from gridsched import Scenario, run
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.tasks import make_tasks
+from gridsched.policy.decisions import Plan
 from gridsched.schedulers.bag.work_queue import WQR, WorkQueue
 
 
@@ -34,11 +36,35 @@ def ex_a():
     return system_of(ex_a_platform(), tasks), tasks
 
 
+def first_starts(platform, tasks) -> list[tuple[int, int]]:
+    """Return (task, host) of what a work queue starts at t = 0, in order."""
+    runs = run(Scenario(platform, tasks, "wq", driver="reference")).trace.executions
+    return runs[runs["start"] == 0.0][["task", "host"]].tolist()
+
+
 def test_idle_cores_take_tasks_in_order(ex_a):
     """At t = 0 h1, h2, h3 take t1, t2, t3 (algorithms A1)."""
     system, tasks = ex_a
-    decisions = prepared(WorkQueue(), system).schedule(state_of(system, tasks))
-    assert pairs(decisions) == [(0, 0), (1, 1), (2, 2)]
+    assert first_starts(system.platform, tasks) == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_more_tasks_than_idle_cores_form_a_common_queue(ex_a):
+    """One plan for all of them; it is asked again when tasks come or this queue is used up."""
+    system, tasks = ex_a
+    (decision,) = prepared(WorkQueue(), system).schedule(state_of(system, tasks))
+    assert isinstance(decision, Plan)
+    assert decision.tasks.tolist() == list(range(len(tasks)))
+    assert decision.hosts is None
+    ten = Scenario(platform_of([1.0], [1.0]), make_tasks(range(1, 11)), "wq", driver="reference")
+    assert run(ten).trace.mapping_events == 2  # at 0 s, and when the last one starts
+
+
+def test_arrivals_join_behind_the_common_queue():
+    """Two tasks wait when the third arrives at 1 s: the host takes them in order of their ids."""
+    tasks = make_tasks([10.0, 10.0, 10.0, 10.0, 5.0], [0.0, 0.0, 0.0, 1.0, 1.0])
+    platform = platform_of([1.0], [1.0])
+    trace = run(Scenario(platform, tasks, "wq", driver="reference")).trace
+    assert trace.start_time_s.tolist() == [0.0, 10.0, 20.0, 30.0, 40.0]
 
 
 def test_two_hosts_freed_together_take_tasks_by_host_id(ex_a):
@@ -51,9 +77,8 @@ def test_two_hosts_freed_together_take_tasks_by_host_id(ex_a):
 def test_a_host_with_several_cores_takes_several_tasks():
     """A host is listed once for each free core."""
     tasks = make_tasks([1, 1, 1, 1])
-    system = system_of(platform_of([1, 1], [1, 1], cores=[2, 1]), tasks)
-    decisions = prepared(WorkQueue(), system).schedule(state_of(system, tasks))
-    assert pairs(decisions) == [(0, 0), (1, 0), (2, 1)]
+    platform = platform_of([1, 1], [1, 1], cores=[2, 1])
+    assert first_starts(platform, tasks) == [(0, 0), (1, 0), (2, 1)]
 
 
 @pytest.mark.parametrize("policy", [WorkQueue, WQR])

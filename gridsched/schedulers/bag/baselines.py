@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -40,7 +41,7 @@ class RoundRobin(Scheduler):
         is_on = state.is_on
         n = len(is_on)
         for task in state.waiting():
-            for host in [(self.next_ + k) % n for k in range(n)]:
+            for host in chain(range(self.next_, n), range(self.next_)):
                 if is_on[host] and state.estimates.run_time(task, host, self.pstate_) < np.inf:
                     self.next_ = (host + 1) % n
                     return [Assign(task, host)]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 from typing import ClassVar
 
 import numpy as np
 
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_whole_number
-from gridsched.policy.decisions import Assign, Decision
+from gridsched.policy.decisions import Assign, Decision, Plan
 from gridsched.policy.state import State
 
 #: Waiting tasks that are looked at together.
@@ -37,16 +38,26 @@ class WorkQueue(Scheduler):
         self.pstate_ = system.pstate
         estimates = system.estimates
         self.always_feasible_ = estimates.always_feasible
+        rules = system.rules
+        # where every task may wait for any core, and takes it at once
+        self.plans_ = (
+            self.always_feasible_ and system.files is None and rules.budget is None
+            and rules.mapping_interval_s is None and not rules.pending_slots
+        )  # fmt: skip
         if not self.always_feasible_:
             self.group_of_ = estimates.host_groups(np.arange(system.n_hosts), system.pstate)
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Give waiting tasks to idle cores."""
-        if self.always_feasible_:
-            # runs once for each of 100,000 tasks: no array is built here
-            cores = state.idle_cores()
-            return list(map(Assign, state.next_waiting(len(cores)), cores))
-        return list(self._first_feasible(state))
+        if not self.always_feasible_:
+            return list(self._first_feasible(state))
+        cores = state.idle_cores()
+        if not cores:
+            return []
+        waiting = state.next_waiting(len(cores) + 1)
+        if len(waiting) > len(cores) and self.plans_:
+            return [Plan(state.mappable, None)]  # and nobody is asked until these have started
+        return list(map(Assign, waiting, cores))
 
     def _first_feasible(self, state: State) -> Iterator[Assign]:
         candidates: dict[int, Iterator[int]] = {}  # of each group of hosts, those not yet passed
@@ -107,6 +118,10 @@ class WQR(WorkQueue):
         check_choice("wqr", "pick", self.pick, ("oldest", "random"))
         super().prepare(system, rng)
         self.rng_ = rng
+        #: (copies, first start, task) of tasks that may be copied; some have changed since
+        self.heap_: list[tuple[int, float, int]] | None = None
+        #: tasks given out whose start was not looked at yet
+        self.given_: list[int] = []
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Give waiting tasks to idle cores, and copies of running tasks to those left over."""
@@ -114,33 +129,72 @@ class WQR(WorkQueue):
         if self.max_replicas == 1:
             return decisions
         cores = state.idle_cores()
+        started: dict[int, list[int]] = {}
         for decision in decisions:
+            if isinstance(decision, Plan):
+                self.given_ += decision.tasks.tolist()
+                return decisions
+            started[decision.task] = [decision.host]
             cores.remove(decision.host)
         if cores:  # nothing waits any more that they could run
-            decisions += self._copies(state, decisions, cores)
+            copy = self._copy_random if self.pick == "random" else self._copy_oldest
+            decisions += copy(state, started, cores)
+        else:
+            self.given_ += started
         return decisions
 
-    def _copies(self, state: State, started: list[Assign], cores: list[int]) -> list[Assign]:
-        copies = state.running[["start", "task", "host"]].tolist()
-        copies += [(state.now, decision.task, decision.host) for decision in started]
-        holders: dict[int, list[int]] = {}  # hosts of each running task, in order of first start
-        for _, task, host in sorted(copies):
-            holders.setdefault(task, []).append(host)
-        order = {task: k for k, task in enumerate(holders)}
-        run_time, pstate = state.estimates.run_time, self.pstate_
-        decisions = []
+    def _may_copy(self, state: State, task: int, hosts: list[int], host: int) -> bool:
+        """Whether a task that runs on `hosts` may have a copy on `host`."""
+        runs = len(hosts) < self.max_replicas and host not in hosts
+        return runs and state.estimates.run_time(task, host, self.pstate_) < np.inf
+
+    def _copy_random(
+        self, state: State, started: dict[int, list[int]], cores: list[int]
+    ) -> Iterator[Assign]:
+        hosts_of = {task: hosts.copy() for task, hosts in started.items()}
+        for copy in state.running:
+            hosts_of.setdefault(int(copy["task"]), []).append(int(copy["host"]))
         for host in cores:
             candidates = [
-                task for task, hosts in holders.items()
-                if len(hosts) < self.max_replicas and host not in hosts
-                and run_time(task, host, pstate) < np.inf
-            ]  # fmt: skip
-            if not candidates:
-                continue
-            if self.pick == "oldest":
-                task = min(candidates, key=lambda task: (len(holders[task]), order[task]))
-            else:
-                task = sorted(candidates)[int(self.rng_.integers(len(candidates)))]
-            holders[task].append(host)
-            decisions.append(Assign(task, host))
-        return decisions
+                t for t in sorted(hosts_of) if self._may_copy(state, t, hosts_of[t], host)
+            ]
+            if candidates:
+                task = candidates[int(self.rng_.integers(len(candidates)))]
+                hosts_of[task].append(host)
+                yield Assign(task, host)
+
+    def _copy_oldest(
+        self, state: State, started: dict[int, list[int]], cores: list[int]
+    ) -> Iterator[Assign]:
+        """Yield copies; only the tasks at the top of the heap are looked at.
+
+        What the heap says of a task may be out of date, but only too small: copies are added,
+        starts move on while files or messages are under way, and a task that is done goes away.
+        """
+        places = {task: [(host, state.now) for host in hosts] for task, hosts in started.items()}
+        if self.heap_ is None:
+            self.heap_, self.given_ = [], np.unique(state.running["task"]).tolist()
+        for task in (*self.given_, *started):
+            heappush(self.heap_, (1, 0.0, task))
+        self.given_ = []
+        for host in cores:
+            passed_over = []
+            while self.heap_:
+                entry = heappop(self.heap_)
+                task = entry[2]
+                if task not in places:
+                    places[task] = state.copies_of(task)
+                copies = places[task]
+                if not copies or len(copies) >= self.max_replicas:
+                    continue
+                if entry[:2] != (len(copies), copies[0][1]):
+                    heappush(self.heap_, (len(copies), copies[0][1], task))
+                elif self._may_copy(state, task, [h for h, _ in copies], host):
+                    copies.append((host, state.now))
+                    heappush(self.heap_, (len(copies), copies[0][1], task))
+                    yield Assign(task, host)
+                    break
+                else:
+                    passed_over.append(entry)
+            for entry in passed_over:
+                heappush(self.heap_, entry)

@@ -1,0 +1,108 @@
+"""What running tasks and fixed queues will take: when each core is ready, and how many joules.
+
+A policy that maps each task at its arrival asks for it once a task, and queues may hold a whole
+day's tasks: it is kept up to date instead of made anew. Only hosts on which something happened
+are looked at; an idle host's time lies in the past, and becomes `now` when it is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.energy import energy_inside
+from gridsched.engine.ledger import Ledger
+from gridsched.model.estimates import Estimates
+
+
+class Commitments:
+    """Estimated ready times of all cores, and the energy of fixed queues within a period.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    estimates : Estimates
+    with_energy : bool
+        Whether a budget wants to know the energy.
+    """
+
+    def __init__(self, ledger: Ledger, estimates: Estimates, *, with_energy: bool) -> None:
+        self._ledger = ledger
+        self._run_time = estimates.run_time
+        self._energy = estimates.energy if with_energy else None
+        n = len(ledger.cores)
+        self._ready = np.full((n, max(ledger.cores, default=1)), np.inf)
+        #: the earliest end that a queue is built on; in the past it has to be built again
+        self._base = np.full(n, np.inf)
+        self._version = [-1] * n
+        self._counted = [0] * n
+        self._read = 0
+        self._period_end = math.inf
+        self._inside_j = [0.0] * n
+
+    def table(self, now: float) -> NDArray[np.float64]:
+        """Return the ready times [s] at `now`, shape (hosts, most cores), rows ascending."""
+        journal = self._ledger.journal
+        happened = set(journal[self._read :])
+        self._read = len(journal)
+        late = np.flatnonzero(self._base < now)
+        for host in happened.union(late.tolist()) if len(late) else happened:
+            self._update(host, now)
+        return np.maximum(self._ready, now)
+
+    def begin_period(self, period_end: float) -> None:
+        """Count energy up to `period_end` [s] from now on."""
+        self._period_end = period_end
+        self._version = [-1] * len(self._version)
+
+    def inside_j(self, host: int, now: float) -> float:
+        """Return what the host's fixed queue will draw from `now` to the period's end [J]."""
+        self._update(host, now)
+        return self._inside_j[host]
+
+    def _update(self, host: int, now: float) -> None:
+        """Bring one host up to date."""
+        ledger = self._ledger
+        n_queued, counted = len(ledger.fixed[host]), self._counted[host]
+        if (
+            self._version[host] != ledger.version[host] or self._base[host] < now
+            or (n_queued and not counted)
+        ):  # fmt: skip
+            self._restart(host, now)
+        elif counted < n_queued:
+            self._append(host, self._ready[host, : ledger.cores[host]].tolist())
+
+    def _restart(self, host: int, now: float) -> None:
+        """Let the host's queue begin behind what runs there."""
+        ledger = self._ledger
+        self._version[host] = ledger.version[host]
+        self._counted[host] = 0
+        self._inside_j[host] = 0.0
+        self._base[host] = np.inf
+        if not ledger.is_on[host]:
+            self._ready[host] = np.inf
+            return
+        ends = [e.estimated_end for e in ledger.running.get(host, ())]
+        ends += [ledger.boot_end[host]] * (ledger.cores[host] - len(ends))
+        ends.sort()
+        if ledger.fixed[host]:
+            ends = [max(end, now) for end in ends]
+            self._base[host] = ends[0]
+        self._append(host, ends)
+
+    def _append(self, host: int, ends: list[float]) -> None:
+        """Add the tasks of the fixed queue that are not counted yet."""
+        queue, energy_of = self._ledger.fixed[host], self._energy
+        for task, pstate in islice(queue, self._counted[host], None):
+            run_time = self._run_time(task, host, pstate)
+            if energy_of is not None:
+                whole_j = energy_of(task, host, pstate)
+                self._inside_j[host] += energy_inside(ends[0], run_time, whole_j, self._period_end)
+            ends[0] += run_time
+            if len(ends) > 1:
+                ends.sort()
+        self._counted[host] = len(queue)
+        self._ready[host, : len(ends)] = ends

@@ -1,0 +1,206 @@
+"""How tasks get onto cores and off them: fixed queues first, then what is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from gridsched.engine.energy_account import EnergyAccount
+from gridsched.engine.execution import UNENDED, Command, Execution, Stop, Timer
+from gridsched.engine.ledger import FINISHED, QUEUED, RUNNING, Ledger
+from gridsched.engine.staging import Staging
+from gridsched.engine.timers import Timers
+from gridsched.model.estimates import Estimates
+from gridsched.model.system import System
+from gridsched.model.trace import ExecutionEnd
+
+_FINISHED = int(ExecutionEnd.FINISHED)
+_CANCELLED = int(ExecutionEnd.CANCELLED)
+
+
+class Dispatch:
+    """Starts, ends and cancels executions, and notes it where it has to be known.
+
+    Parameters
+    ----------
+    system : System
+    ledger : Ledger
+    timers : Timers
+    staging : Staging or None
+        Where tasks need input files.
+    account : EnergyAccount or None
+        Where a budget is kept.
+
+    Attributes
+    ----------
+    commands : list of Command
+        Of the present instant, for the driver.
+    freed : list of int
+        Hosts with a core set free that fixed queues have not been offered yet.
+    vacant : list of int
+        Hosts that may have become able to take planned tasks in this instant.
+    """
+
+    def __init__(
+        self, system: System, ledger: Ledger, timers: Timers, staging: Staging | None,
+        account: EnergyAccount | None,
+    ) -> None:  # fmt: skip
+        self._ledger = ledger
+        self._timers = timers
+        self._staging = staging
+        self._account = account
+        self._slots = system.rules.pending_slots
+        self._pstate = system.pstate
+        self._estimates = estimates = system.estimates
+        #: estimated run time [s] of (task, host, P-state)
+        self.run_time: Callable[[int, int, int], float] = estimates.run_time
+        self._cluster_of: list[int] = system.platform.cluster_of.tolist() if staging else []
+        #: None where a scheduler's P-states are the host's
+        self.host_pstate: Callable[[int, int], int] | None = None
+        if type(estimates).host_pstate is not Estimates.host_pstate:
+            self.host_pstate = estimates.host_pstate
+        self.commands: list[Command] = []
+        self.freed: list[int] = []
+        self.vacant: list[int] = []
+
+    # ------------------------------------------------------------------ onto a core
+
+    def start(self, task: int, host: int, pstate: int, now: float) -> None:
+        """Give the task a core of the host, at `now` [s] or when its data is there."""
+        start = now
+        if self._staging is not None:
+            start = self._staging.data_ready(task, self._cluster_of[host], now)
+        end = start + self.run_time(task, host, pstate)
+        if self.host_pstate is not None:
+            pstate = self.host_pstate(task, pstate)
+        execution = Execution(task, host, pstate, start, end)
+        self._ledger.state_of[task] = RUNNING
+        self._ledger.core_taken(execution)
+        if start > now:
+            self._timers.set(start, Timer.DATA_READY, host, execution)
+        else:
+            self.begin(execution)
+
+    def begin(self, execution: Execution) -> None:
+        """Let an execution compute from its start on."""
+        ledger, host = self._ledger, execution.host
+        execution.has_begun = True
+        if ledger.pstate[host] != execution.pstate:
+            ledger.pstate[host] = execution.pstate
+            ledger.host_changed(execution.start, host)
+        if self._account is not None:
+            self._account.execution_began(execution)
+        ledger.executions.append(execution)
+        self.commands.append(execution)
+
+    def enqueue(self, task: int, host: int, pstate: int, now: float) -> None:
+        """Append a task to the host's fixed queue; its files are on their way from now on."""
+        self._ledger.append_fixed(host, task, pstate)
+        if self._staging is not None:
+            self._staging.data_ready(task, self._cluster_of[host], now)
+
+    def can_start(self, host: int, now: float) -> bool:
+        """Whether a core of the host is free for a task that comes now."""
+        ledger = self._ledger
+        return bool(
+            ledger.free[host] and not ledger.fixed[host] and ledger.boot_end[host] <= now
+        )  # fmt: skip
+
+    def count_assigned(self, task: int, host: int, pstate: int) -> None:
+        """Add a task that is started or fixed to what was ever assigned."""
+        if self._account is not None:
+            self._account.forget_state()
+            self._account.assigned_j += self._estimates.energy(task, host, pstate)
+
+    # ------------------------------------------------------------------ off a core
+
+    def finish(self, execution: Execution, together: Iterable[Execution], now: float) -> None:
+        """Apply the end of an execution: the task is done, its other copies are cancelled.
+
+        Copies among `together`, which end in this instant, too, are cancelled when it is their
+        turn.
+        """
+        ledger, task = self._ledger, execution.task
+        if ledger.state_of[task] == FINISHED:  # a copy that ended with the winner
+            execution.outcome = _CANCELLED
+        else:
+            execution.outcome = _FINISHED
+            ledger.state_of[task] = FINISHED
+            ledger.open_tasks -= 1
+            if ledger.replicates:
+                for copy in ledger.copies.pop(task):
+                    if copy.outcome == UNENDED and copy not in together:
+                        self.stop(copy, now)
+                for host in list(ledger.places.get(task, ())):
+                    ledger.remove_fixed(host, task)
+        self._free_core(execution)
+
+    def stop(self, copy: Execution, now: float) -> None:
+        """End a running copy as cancelled at `now` [s]; its core is free at once."""
+        copy.stop(now, ExecutionEnd.CANCELLED)
+        if copy.has_begun:
+            self.commands.append(Stop(copy))
+        self._free_core(copy)
+
+    def _free_core(self, execution: Execution) -> None:
+        """Give back the core of an execution; the host's queues are served later."""
+        ledger = self._ledger
+        ledger.core_freed(execution)
+        if self._account is not None:
+            self._account.execution_ended(execution)
+        if ledger.fixed[execution.host] or ledger.n_virtual:
+            self.freed.append(execution.host)
+
+    # ------------------------------------------------------------------ out of the queues
+
+    def serve_freed(self, now: float) -> None:
+        """Serve the fixed queues of hosts with a core set free, after all that set one free."""
+        freed, self.freed = sorted(set(self.freed)), []
+        for host in freed:
+            self.serve_fixed(host, now)
+        self.vacant += freed
+
+    def serve_fixed(self, host: int, now: float) -> None:
+        """Let free cores of the host take the head of its fixed queue."""
+        ledger = self._ledger
+        queue = ledger.fixed[host]
+        while queue and ledger.free[host] and ledger.boot_end[host] <= now:
+            task, pstate = ledger.take_fixed(host)
+            self.start(task, host, pstate, now)
+
+    def serve_plan(self, hosts: Iterable[int], now: float) -> None:
+        """Let free cores take planned tasks; fix heads of queues in the pending slots behind them.
+
+        There must be nothing to do on other hosts than `hosts`.
+        """
+        ledger = self._ledger
+        if ledger.common:
+            self._serve_common(now)
+            return
+        for host in sorted(hosts):
+            while ledger.is_on[host]:
+                starts = self.can_start(host, now)
+                if not starts and len(ledger.fixed[host]) >= self._slots:
+                    break
+                entry = ledger.next_planned(host)
+                if entry is None:
+                    break
+                task, pstate = entry
+                self.count_assigned(task, host, pstate)
+                if starts:
+                    self.start(task, host, pstate, now)
+                else:
+                    ledger.state_of[task] = QUEUED
+                    ledger.append_fixed(host, task, pstate)
+
+    def _serve_common(self, now: float) -> None:
+        """Let free cores, in order of their hosts, take the heads of the common queue."""
+        ledger, pstate = self._ledger, self._pstate
+        for host in ledger.idle.copy():
+            if ledger.running.get(host) and ledger.pstate[host] != pstate:
+                continue  # its cores share another P-state
+            while ledger.free[host]:
+                task = ledger.next_in_common()
+                if task is None:
+                    return
+                self.count_assigned(task, host, pstate)
+                self.start(task, host, pstate, now)

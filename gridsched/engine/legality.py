@@ -1,0 +1,170 @@
+"""Whether a policy may do what it asks for: each rule returns why not, or None.
+
+Nothing here changes anything or raises; the controller refuses what has a reason.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine.ledger import VIRTUAL, WAITING, Ledger
+from gridsched.model.system import System
+from gridsched.model.trace import TaskState
+
+Ids = NDArray[np.int64]
+#: Why not, and the task and host that this is about.
+Refusal = tuple[str, int | None, int | None]
+
+
+class Legality:
+    """The rules about places and plans.
+
+    Parameters
+    ----------
+    system : System
+    ledger : Ledger
+        Where everything is; only read.
+    """
+
+    def __init__(self, system: System, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._estimates = system.estimates
+        self._n_hosts = system.n_hosts
+        self._n_pstates_of = system.estimates.n_pstates(system.platform)
+        self._n_pstates: list[int] = self._n_pstates_of.tolist()
+        self._some_infeasible = not system.estimates.always_feasible
+
+    def unknown(self, task: int | None = None, host: int | None = None) -> str | None:
+        """Say that the task or the host does not exist."""
+        n_tasks = len(self._ledger.state_of)
+        if task is not None and not 0 <= task < n_tasks:
+            return f"there are tasks 0 to {n_tasks - 1}"
+        if host is not None and not 0 <= host < self._n_hosts:
+            return f"there are hosts 0 to {self._n_hosts - 1}"
+        return None
+
+    def place(self, task: int, host: int, pstate: int) -> str | None:
+        """Say why the task cannot go to the host in this P-state now."""
+        ledger = self._ledger
+        if not (0 <= task < len(ledger.state_of) and 0 <= host < self._n_hosts):
+            return self.unknown(task, host)
+        if not 0 <= pstate < self._n_pstates[host]:
+            return f"the host has P-states 0 to {self._n_pstates[host] - 1}, not {pstate}"
+        if not ledger.is_on[host]:
+            return "the host is off; PowerOn it first"
+        if self._some_infeasible and self._estimates.run_time(task, host, pstate) == np.inf:
+            return "the task cannot run on this host"
+        if ledger.cores[host] > 1:
+            return self.shared_pstate(task, host, pstate)
+        return None
+
+    def shared_pstate(self, task: int, host: int, pstate: int) -> str | None:
+        """A host has one P-state for all its cores: what runs, is fixed and planned must agree.
+
+        One of each is looked at, because they agreed when they came.
+        """
+        ledger = self._ledger
+        present = [e.pstate for e in ledger.running.get(host, [])[:1]]
+        present += [k for _, k in islice(ledger.fixed[host], 1)]
+        planned = (
+            k for t, k in ledger.virtual.left(host) if ledger.state_of[t] == VIRTUAL and t != task
+        )
+        present += islice(planned, 1)
+        return next((_shared(pstate, other) for other in present if other != pstate), None)
+
+    def assigned(self, state: int) -> str | None:
+        """Say why a task in this state cannot be assigned."""
+        return None if state in (WAITING, VIRTUAL) else f"the task is {_word(state)}"
+
+    def mappable(self, task: int, done: str) -> str | None:
+        """Say why the task cannot be dropped or postponed (`done`)."""
+        state = self._ledger.state_of[task]
+        if state in (WAITING, VIRTUAL):
+            return None
+        return f"only a mappable task can be {done}; it is {_word(state)}"
+
+    def plan(self, tasks: Ids, hosts: Ids, pstates: Ids) -> Refusal | None:
+        """Find an entry of a plan that is illegal; all are looked at together."""
+        ledger = self._ledger
+        if not len(tasks):
+            return None
+        exist = (
+            (tasks >= 0) & (tasks < len(ledger.states)) & (hosts >= 0) & (hosts < self._n_hosts)
+        )  # fmt: skip
+        legal = exist
+        if exist.all():
+            legal = (pstates >= 0) & (pstates < self._n_pstates_of[hosts])
+            if not all(ledger.is_on):
+                legal &= np.array(ledger.is_on)[hosts]
+            if self._some_infeasible and legal.all():
+                legal &= np.isfinite(self._estimates.run_times(tasks, hosts, pstates))
+        if not legal.all():
+            k = int(np.flatnonzero(~legal)[0])
+            place = int(tasks[k]), int(hosts[k]), int(pstates[k])
+            return self.place(*place) or "the place is illegal", *place[:2]
+        k, why = self._not_free(tasks)
+        if why is not None:
+            return why, int(tasks[k]), int(hosts[k])
+        if ledger.one_core:
+            return None
+        return self._planned_pstates(tasks, hosts, pstates)
+
+    def common_plan(self, tasks: Ids) -> Refusal | None:
+        """Find a task of a common queue that is illegal."""
+        if not len(tasks):
+            return None
+        known = (tasks >= 0) & (tasks < len(self._ledger.states))
+        if not known.all():
+            task = int(tasks[np.argmin(known)])
+            return self.unknown(task) or "", task, None
+        k, why = self._not_free(tasks)
+        return None if why is None else (why, int(tasks[k]), None)
+
+    def _not_free(self, tasks: Ids) -> tuple[int, str | None]:
+        """Find the first of some tasks that does not wait or stands there twice."""
+        states = self._ledger.states
+        free = states[tasks] == WAITING
+        ascend = bool((tasks[1:] > tasks[:-1]).all())
+        if free.all() and (ascend or not self._repeats(tasks)):
+            return 0, None
+        repeated = np.ones(len(tasks), dtype=bool)
+        repeated[np.unique(tasks, return_index=True)[1]] = False
+        k = int(np.flatnonzero(repeated | ~free)[0])
+        word = _word(VIRTUAL if free[k] else int(states[tasks[k]]))
+        return k, f"Plan holds a task twice, or one that is {word}"
+
+    def _repeats(self, tasks: Ids) -> bool:
+        """Whether a task stands twice among waiting ones."""
+        first = int(tasks.min())
+        seen = np.zeros(int(tasks.max()) + 1 - first, dtype=bool)
+        seen[tasks - first] = True
+        return np.count_nonzero(seen) < len(tasks)
+
+    def _planned_pstates(self, tasks: Ids, hosts: Ids, pstates: Ids) -> Refusal | None:
+        """Find an entry of a plan that gives the cores of one host different P-states."""
+        planned: dict[int, int] = {}
+        for task, host, pstate in zip(
+            tasks.tolist(), hosts.tolist(), pstates.tolist(), strict=True
+        ):
+            if self._ledger.cores[host] == 1:
+                continue
+            why = self.shared_pstate(task, host, pstate)
+            if why is None and planned.setdefault(host, pstate) != pstate:
+                why = _shared(pstate, planned[host])
+            if why is not None:
+                return why, task, host
+        return None
+
+
+def _word(state: int) -> str:
+    return TaskState(state).name.lower()
+
+
+def _shared(pstate: int, other: int) -> str:
+    return (
+        f"P-state {pstate} on a host whose other work uses P-state {other}; all cores of a host "
+        "share one"
+    )

@@ -1,0 +1,61 @@
+"""Whether a run still gets anywhere, and the sentence for one that does not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gridsched.engine.ledger import FINISHED, Ledger
+from gridsched.model.budget import EnergyBudget
+from gridsched.model.tasks import Tasks
+
+#: Mapping events in a row that may pass with nothing running or to come.
+MAX_BARREN_EVENTS = 1000
+#: Budget periods in a row that may pass with nothing running or to come.
+MAX_BARREN_PERIODS = 30
+#: Tasks that a message names.
+_MOST_NAMED = 10
+
+
+class Progress:
+    """Counts mapping events and budget periods in which nothing runs and nothing is to come."""
+
+    def __init__(self) -> None:
+        self._events = self._periods = 0
+
+    def made(self) -> None:
+        """Something runs, or is to come."""
+        self._events = self._periods = 0
+
+    def period_began(self) -> None:
+        """A new budget period may let tasks start."""
+        self._periods += 1
+
+    def is_none(self, *, event_due: bool, has_periods: bool, has_events: bool) -> bool:
+        """Whether nothing will ever happen again, now that nothing runs or is to come."""
+        if has_periods:
+            return self._periods >= MAX_BARREN_PERIODS
+        if has_events:
+            self._events += event_due
+            return self._events >= MAX_BARREN_EVENTS
+        return True
+
+
+def unfinished(
+    ledger: Ledger, tasks: Tasks, policy: str, now: float, *, postponed: int,
+    budget: EnergyBudget | None,
+) -> str:  # fmt: skip
+    """Return a sentence that names tasks without a final state, ten at most."""
+    left = np.flatnonzero(ledger.states < FINISHED)
+    names = ", ".join(str(label) for label in tasks.labels[left[:_MOST_NAMED]])
+    if len(left) > _MOST_NAMED:
+        names += f" and {len(left) - _MOST_NAMED} more"
+    why = ""
+    if budget is not None and postponed:
+        why = (
+            f" Postponed among them: {postponed}; no period's budget of {budget.energy_j:g} J "
+            "admits these."
+        )
+    return (
+        f"{policy} left {len(left)} of {len(tasks)} tasks unfinished at t = {now:g} s, with "
+        f"nothing running and nothing to come: tasks {names}.{why}"
+    )

@@ -1,0 +1,357 @@
+"""Carrying out what a policy asks for, one method a decision: each returns why not, or None."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from operator import index
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gridsched.engine.budget_guard import EXCEEDS, FITS, BudgetGuard
+from gridsched.engine.dispatch import Dispatch
+from gridsched.engine.energy_account import EnergyAccount
+from gridsched.engine.execution import Timer, TurnOff, TurnOn
+from gridsched.engine.ledger import POSTPONED, QUEUED, RUNNING, VIRTUAL, Ledger
+from gridsched.engine.legality import Ids, Legality, Refusal
+from gridsched.engine.staging import Staging
+from gridsched.engine.timers import Timers
+from gridsched.model.system import System
+from gridsched.model.trace import TaskState
+from gridsched.policy.base import Traits
+from gridsched.policy.decisions import (
+    Assign,
+    Cancel,
+    Decision,
+    Drop,
+    Plan,
+    Postpone,
+    PowerOff,
+    PowerOn,
+    WakeAt,
+)
+
+
+class Requests:
+    """Checks decisions and applies those that are legal.
+
+    Parameters
+    ----------
+    system : System
+    ledger : Ledger
+    legality : Legality
+    dispatch : Dispatch
+    timers : Timers
+    staging : Staging or None
+    account : EnergyAccount or None
+    guard : BudgetGuard or None
+
+    Attributes
+    ----------
+    postponed : list of int
+        Tasks that wait for the next period.
+    times_postponed : ndarray of int64, shape (tasks,)
+    """
+
+    def __init__(
+        self, system: System, ledger: Ledger, legality: Legality, dispatch: Dispatch,
+        timers: Timers, staging: Staging | None, account: EnergyAccount | None,
+        guard: BudgetGuard | None,
+    ) -> None:  # fmt: skip
+        self._ledger = ledger
+        self._legality = legality
+        self._dispatch = dispatch
+        self._timers = timers
+        self._staging = staging
+        self._account = account
+        self._guard = guard
+        self._platform = system.platform
+        self._always_feasible = system.estimates.always_feasible
+        self._pstate = system.pstate
+        self._has_interval = bool(system.rules.mapping_interval_s)
+        self._traits = Traits(asked="event")
+        self._puts_off = False
+        self.postponed: list[int] = []
+        self.times_postponed = np.zeros(len(ledger.state_of), dtype=np.int64)
+
+    def heed(self, traits: Traits) -> None:
+        """Take decisions of a policy with these traits from now on."""
+        self._traits = traits
+        self._puts_off = self._guard is not None and self._guard.puts_off(traits)
+
+    def apply(self, decision: Decision, now: float) -> Refusal | None:
+        """Apply a decision at `now` [s], or say why it is illegal."""
+        handler = self._HANDLERS.get(decision.__class__)
+        if handler is None:
+            return f"{decision!r} is no decision; see gridsched.policy.decisions", None, None
+        return handler(self, decision, now)
+
+    # ------------------------------------------------------------------ tasks
+
+    def _assign(self, decision: Assign, now: float) -> Refusal | None:
+        task, host, pstate = decision.task, decision.host, decision.pstate
+        if pstate is None:
+            pstate = self._pstate
+        if not (task.__class__ is host.__class__ is pstate.__class__ is int):
+            for number, what in ((task, "task"), (host, "host"), (pstate, "pstate")):
+                if (why := _no_whole_number(number, what)) is not None:
+                    return why, None, None
+            task, host, pstate = index(task), index(host), index(pstate)
+        why = self._legality.place(task, host, pstate)
+        if why is not None:
+            return why, task, host
+        ledger, dispatch = self._ledger, self._dispatch
+        state = ledger.state_of[task]
+        if state == RUNNING:
+            if not self._traits.replicates:
+                return _needs("replicates", "Assign of a running task")
+        elif state == POSTPONED and self._puts_off:
+            return None  # a moment ago, by the same answer
+        elif (why := self._legality.assigned(state)) is not None:
+            return why, task, host
+        ledger.n_virtual -= state == VIRTUAL
+        if self._guard is not None:
+            place = np.array([task]), np.array([host]), np.array([pstate])
+            if not self._puts_off:
+                refusal = self._guard.refusal(*place, now, "Assign")
+                if refusal is not None:
+                    return refusal
+            elif self._guard.judged(*place, now)[0] != FITS:
+                if state != RUNNING:
+                    self._put_off(task)
+                return None
+            dispatch.count_assigned(task, host, pstate)
+        if dispatch.can_start(host, now):
+            dispatch.start(task, host, pstate, now)
+            return None
+        if state != RUNNING:
+            ledger.state_of[task] = QUEUED
+        dispatch.enqueue(task, host, pstate, now)
+        return None
+
+    def _cancel(self, decision: Cancel, now: float) -> Refusal | None:
+        """End the task's last running copy, on the host that is named or on any; else unqueue."""
+        refusal = self._unknown(decision.task, decision.host)
+        if refusal is not None:
+            return refusal
+        ledger, task, host = self._ledger, index(decision.task), decision.host
+        if self._account is not None:
+            self._account.forget_state()
+        hosts = sorted(ledger.running) if host is None else [index(host)]
+        copies = [
+            copy for h in hosts for copy in ledger.running.get(h, ())
+            if copy.task == task and ledger.state_of[task] == RUNNING
+        ]  # fmt: skip
+        places = ledger.places.get(task, ())
+        queued = sorted(places) if host is None else [h for h in hosts if h in places]
+        if copies:
+            if not self._traits.replicates:
+                return _needs("replicates", "Cancel of a running copy")
+            ledger.copies[task].remove(copies[-1])
+            self._dispatch.stop(copies[-1], now)
+        elif queued and self._traits.may_cancel:
+            ledger.remove_fixed(queued[0], task)
+        elif ledger.state_of[task] == QUEUED and not self._traits.may_cancel:
+            return _needs("may_cancel", "Cancel of a queued task")
+        else:
+            word = TaskState(ledger.state_of[task]).name.lower()
+            return f"no queued or running copy is there; the task is {word}", task, host
+        self._settle_state(task)
+        self._dispatch.serve_freed(now)
+        return None
+
+    def _settle_state(self, task: int) -> None:
+        """Find the state of a task that lost a copy from the copies that are left."""
+        ledger = self._ledger
+        if ledger.copies.get(task):
+            return
+        ledger.copies.pop(task, None)
+        if task in ledger.places:
+            ledger.state_of[task] = QUEUED
+        else:
+            ledger.waiting_again(task)
+
+    def _drop(self, decision: Drop, now: float) -> Refusal | None:
+        if not self._traits.may_drop:
+            return _needs("may_drop", "Drop")
+        refusal = self._unknown(decision.task) or self._unmap(decision.task, "dropped")
+        if refusal is None:
+            self._ledger.state_of[decision.task] = TaskState.DROPPED
+            self._ledger.open_tasks -= 1
+        return refusal
+
+    def _postpone(self, decision: Postpone, now: float) -> Refusal | None:
+        if not self._traits.may_drop:
+            return _needs("may_drop", "Postpone")
+        if self._account is None:
+            why = "Postpone waits for the next budget period, and there is none"
+            return why, decision.task, None
+        refusal = self._unknown(decision.task) or self._unmap(decision.task, "postponed")
+        if refusal is None:
+            self._put_off(index(decision.task))
+        return refusal
+
+    def _unmap(self, task: int, done: str) -> Refusal | None:
+        """Take a mappable task out of its virtual queue, if it is in one."""
+        why = self._legality.mappable(task, done)
+        if why is not None:
+            return why, task, None
+        self._ledger.n_virtual -= self._ledger.state_of[task] == VIRTUAL
+        return None
+
+    def _put_off(self, task: int) -> None:
+        """Let a mappable task wait for the next period."""
+        self._ledger.state_of[task] = POSTPONED
+        self.postponed.append(task)
+        self.times_postponed[task] += 1
+
+    # ------------------------------------------------------------------ plans
+
+    def _plan(self, decision: Plan, now: float) -> Refusal | None:
+        columns = {"tasks": decision.tasks, "hosts": decision.hosts, "pstates": decision.pstates}
+        arrays = {
+            name: np.asarray(each)
+            for name, each in columns.items()
+            if each is not None or name == "tasks"
+        }
+        for name, array in arrays.items():
+            if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+                why = f"Plan.{name} is {columns[name]!r}; it must be an array of whole numbers"
+                return why, None, None
+        tasks = arrays["tasks"].astype(np.int64)
+        if decision.hosts is None:
+            return self._plan_in_common(tasks, decision, now)
+        hosts = arrays["hosts"].astype(np.int64)
+        pstates = arrays.get("pstates", np.full(len(tasks), self._pstate)).astype(np.int64)
+        if not len(tasks) == len(hosts) == len(pstates):
+            lengths = f"{len(tasks)} tasks, {len(hosts)} hosts, {len(pstates)} pstates"
+            return f"Plan has {lengths}", None, None
+        self._withdraw_plan(now)
+        by_host = _by_host(tasks, hosts, pstates)
+        refusal = self._legality.plan(*by_host)
+        if refusal is None and self._guard is not None:
+            if self._puts_off:
+                verdicts = self._guard.judged(tasks, hosts, pstates, now)
+                for task in tasks[verdicts == EXCEEDS].tolist():
+                    self._put_off(task)
+                fits = verdicts == FITS
+                tasks, hosts = tasks[fits], hosts[fits]
+                by_host = _by_host(tasks, hosts, pstates[fits])
+            else:
+                refusal = self._guard.refusal(*by_host, now, "Plan")
+        if refusal is None:
+            self._ledger.plan(*by_host)
+            if self._staging is not None:
+                self._staging.book_plan(tasks, self._platform.cluster_of[hosts], now)
+        return refusal
+
+    def _plan_in_common(self, tasks: Ids, decision: Plan, now: float) -> Refusal | None:
+        why = None
+        if decision.pstates is not None:
+            why = "a Plan without hosts has no P-states: the scenario's is used"
+        elif not self._always_feasible:
+            why = "a Plan without hosts needs tasks that run on every host"
+        elif self._guard is not None and (self._puts_off or self._account.refuses):
+            why = "a Plan without hosts draws nobody knows what from a budget that refuses"
+        if why is not None:
+            return why, None, None
+        self._withdraw_plan(now)
+        refusal = self._legality.common_plan(tasks)
+        if refusal is None:
+            self._ledger.plan_in_common(tasks)
+        return refusal
+
+    def _withdraw_plan(self, now: float) -> None:
+        self._ledger.withdraw_plan()
+        if self._staging is not None:
+            self._staging.withdraw_planned(now)
+
+    # ------------------------------------------------------------------ hosts and time
+
+    def _power_off(self, decision: PowerOff, now: float) -> Refusal | None:
+        if not self._traits.powers_hosts:
+            return _needs("powers_hosts", "PowerOff")
+        refusal = self._unknown(None, decision.host)
+        if refusal is not None:
+            return refusal
+        ledger, host = self._ledger, index(decision.host)
+        if not ledger.is_on[host]:
+            return "PowerOff of a host that is off", None, host
+        if host in ledger.running or ledger.fixed[host]:
+            return "PowerOff while something runs or is fixed there", None, host
+        ledger.is_on[host] = False
+        ledger.set_idle(host, idle=False)
+        self._host_switched(host, now)
+        self._dispatch.commands.append(TurnOff(host))
+        return None
+
+    def _power_on(self, decision: PowerOn, now: float) -> Refusal | None:
+        if not self._traits.powers_hosts:
+            return _needs("powers_hosts", "PowerOn")
+        refusal = self._unknown(None, decision.host)
+        if refusal is not None:
+            return refusal
+        ledger, host = self._ledger, index(decision.host)
+        if ledger.is_on[host]:
+            return "PowerOn of a host that is on", None, host
+        ledger.is_on[host] = True
+        boot_time = self._platform.hosts[host].boot_time_s
+        ledger.boot_end[host] = now + boot_time
+        self._host_switched(host, now)
+        self._dispatch.commands.append(TurnOn(host))
+        if boot_time:
+            self._timers.set(ledger.boot_end[host], Timer.BOOTED, host)
+        else:
+            ledger.set_idle(host, idle=True)
+        return None
+
+    def _host_switched(self, host: int, now: float) -> None:
+        self._ledger.host_changed(now, host)
+        if self._account is not None:
+            self._account.host_changed(host)
+
+    def _wake_at(self, decision: WakeAt, now: float) -> Refusal | None:
+        if self._has_interval:
+            return "WakeAt is illegal with a mapping interval", None, None
+        if not now < decision.time < math.inf:
+            return f"WakeAt({decision.time!r}) must lie in the future", None, None
+        self._timers.set(decision.time, Timer.WAKE)
+        return None
+
+    def _unknown(self, task: object = None, host: object = None) -> Refusal | None:
+        """Say that the task or the host is none, where one is named."""
+        for number, what in ((task, "task"), (host, "host")):
+            if number is not None and (why := _no_whole_number(number, what)) is not None:
+                return why, None, None
+        why = self._legality.unknown(task, host)  # type: ignore[arg-type]
+        return None if why is None else (why, task, host)  # type: ignore[return-value]
+
+    _HANDLERS: ClassVar[dict[type, Callable[[Requests, Any, float], Refusal | None]]] = {
+        Assign: _assign,
+        Plan: _plan,
+        Cancel: _cancel,
+        Drop: _drop,
+        Postpone: _postpone,
+        PowerOff: _power_off,
+        PowerOn: _power_on,
+        WakeAt: _wake_at,
+    }
+
+
+def _no_whole_number(number: object, what: str) -> str | None:
+    try:
+        index(number)  # type: ignore[arg-type]
+    except TypeError:
+        return f"{what} is {number!r}; it must be a whole number"
+    return None
+
+
+def _needs(trait: str, decision: str) -> Refusal:
+    return f"{decision} needs the trait {trait!r}", None, None
+
+
+def _by_host(tasks: Ids, hosts: Ids, pstates: Ids) -> tuple[Ids, Ids, Ids]:
+    """Return the columns of a plan in order of the hosts; each queue stays in the plan's order."""
+    order = np.argsort(hosts, kind="stable")
+    return tasks[order], hosts[order], pstates[order]
