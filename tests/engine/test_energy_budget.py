@@ -328,8 +328,8 @@ def test_a_task_that_would_start_exactly_at_the_horizon_does_not():
     ({"energy_j": 0.0}, "energy_j"), ({"energy_j": math.nan}, "energy_j"),
     ({"energy_j": 1.0, "period_s": 0.0}, "period_s"),
     ({"energy_j": 1.0, "first_period_start_s": -1.0}, "first_period_start_s"),
-    ({"energy_j": 1.0, "on_exhaustion": "halt"}, "'refuse' and 'stop'"),
-    ({"energy_j": 1.0, "carry_over": True}, "number of periods"),
+    ({"energy_j": 1.0, "on_exhaustion": "halt"}, "'refuse' or 'stop'"),
+    ({"energy_j": 1.0, "carry_over": True}, "periods is missing; budget_carry_over needs it"),
     ({"energy_j": 1.0, "periods": 0}, "periods"),
 ])  # fmt: skip
 def test_illegal_budgets_are_refused(values, word):
