@@ -75,7 +75,7 @@ def keys_of(record: type) -> dict[str, Key]:
         for part, part_info in _described(inner):
             name = next(each.name for each in part_info.metadata if isinstance(each, KeyName))
             given = FieldInfo.merge_field_infos(part_info, default=None)
-            given.annotation = part_info.annotation | None
+            given.annotation = typing.cast(Any, typing.Optional[part_info.annotation])  # noqa: UP045
             keys[name] = Key(name, (field.name, part.name), given.annotation, given, _group(info))
     return keys
 
@@ -121,7 +121,7 @@ def with_keys(
     InputError
         If a value is out of range, or a key needs another one.
     """
-    keys = keys_of(type(record))
+    keys = keys_of(typing.cast(Any, type(record)))
     changes: dict[str, Any] = {}
     inner: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
@@ -240,8 +240,9 @@ def _check_needed(
 @cache
 def _model(record: type) -> type[BaseModel]:
     """Return the pydantic model of a record's own fields."""
-    return create_model(
-        record.__name__,
-        __config__=ConfigDict(arbitrary_types_allowed=True),
-        **{field.name: (info.annotation, info) for field, info in _described(record)},
-    )
+    fields: dict[str, Any] = {
+        field.name: (info.annotation, info) for field, info in _described(record)
+    }
+    config = ConfigDict(arbitrary_types_allowed=True)
+    model: type[BaseModel] = create_model(record.__name__, __config__=config, **fields)
+    return model

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, Union
 
@@ -78,8 +79,10 @@ Settings = create_model(
     **{
         name: (InputPath | None if name == "deployment" else key.annotation, key.info)
         for name, key in keys_of(RunSettings).items()
-        if name not in _NOT_IN_STUDIES
+        if name not in (*_NOT_IN_STUDIES, "pstate")
     },
+    # the command line leaves this limit to the platform, whose message names the host
+    pstate=(Annotated[int, Field(ge=0)], keys_of(RunSettings)["pstate"].info),
     series_step_s=(
         float | None,
         Field(
@@ -225,12 +228,13 @@ def references(section: Section) -> Iterator[tuple[str, FileReference]]:
 
 def file_keys(section: Section) -> list[str]:
     """Return the keys of a section that name a file, of those that are set."""
-    return [
-        key
-        for key in type(section).model_fields
-        if FileReference in members_of(type(section).model_fields[key].annotation)
-        and getattr(section, key) is not None
-    ]
+    return [key for key in _file_keys(type(section)) if getattr(section, key) is not None]
+
+
+@cache
+def _file_keys(section: type[Section]) -> tuple[str, ...]:
+    fields = section.model_fields.items()
+    return tuple(key for key, field in fields if FileReference in members_of(field.annotation))
 
 
 def canonical_section(section: Section) -> dict[str, Any]:
