@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from gridsched.analysis.claim_statistics import STATISTICS
 from gridsched.analysis.claim_values import flat
 from gridsched.analysis.claims import (
-    DIFFERENCES,
     DIRECTION,
     MISSED,
     NO_DATA,
@@ -36,7 +36,7 @@ def finding_cells(finding: Finding) -> list[str]:
 
 
 def _is_signed(finding: Finding) -> bool:
-    return finding.claim.statistic in DIFFERENCES
+    return STATISTICS[finding.claim.statistic].is_difference
 
 
 def _paper(finding: Finding) -> str:

@@ -131,6 +131,14 @@ def test_sections_that_contradict_are_refused(old: str, new: str, complaint: str
         study_of(TEXT.replace(old, new), tmp_path)
 
 
+@pytest.mark.parametrize("metric", ["makespan_bound_s", "energy_above_bound"])
+def test_bounds_of_typed_systems_are_refused(metric: str, tmp_path: Path):
+    """The bounds are those of bags; P-state 0 of task type 0 bounds no system with task types."""
+    text = TEXT.replace("seed = 5", f'seed = 5\nmetrics = ["utility", "{metric}"]')
+    with pytest.raises(InputError, match=f"'{metric}', which exists only with bags of tasks"):
+        study_of(text, tmp_path)
+
+
 def test_files_of_a_system_are_inputs(tmp_path: Path):
     """They are known by content, like all files of a study, and copied into the store."""
     (tmp_path / "c.csv").write_text("class,start,fraction,urgency_modifier\nc,0,1,1\n")

@@ -1,0 +1,445 @@
+"""The statistics that a claim may name: one table, each with what it needs and its function.
+
+**Statistics** (`Claim.statistic`). A cell is one combination of all axes besides scheduler and
+replicate; `where` chooses the cells.
+
+=========================  ======================================================================
+``mean``                   mean of `metric` of `scheduler`
+``percent_more``           how much more `against` needs than `scheduler` [%], paired over
+                           replicates; over several cells, the mean of each replicate's mean
+``largest_percent_more``   the largest ``percent_more`` of all cells, with that cell's interval
+``smallest_percent_more``  the smallest, likewise
+``worst_rank``             the highest rank of `scheduler` by its mean in any cell; 1 is the least
+``rises_along``            number of cells in which ``percent_more`` is larger at the second value
+                           of the axis `along` than at the first
+``ratio``                  mean of `metric` of `scheduler` over the mean of `against_metric` of
+                           `against` (default: the same) in `against_where`
+``best_level``             the level of `along` (a parameter of the family `scheduler`, or an axis)
+                           with the largest mean of `metric`
+``best_level_steps``       by how many levels that of `scheduler` lies above that of `against`
+``best_over_last``         how much more the best level has than the last one [%]; with `against`,
+                           by how much more than that family's gain [points of percent]
+``spread``                 largest minus least mean of `levels`, over the largest [%]
+``least_rise``             the smallest rise from one of `levels` to the next [%]
+``hours_later``            how much later `scheduler` has used `share` of its budget than `against`
+``percent_of_budget_used`` share of the budget used in `hours` [%]; with `against_hours`, minus that
+                           used in these
+=========================  ======================================================================
+
+Those of levels have percentile bootstrap intervals over replicates where no t-interval exists
+(``best_level``, ``best_level_steps``, ``spread``); a level's interval tells which levels could as
+well be the best. With `variant`, `scheduler` and `against` may be families: the variant with the
+largest or least mean of a metric is taken. Our number is multiplied by `scale`.
+
+`against` is a label, or ``best_other``: in each cell the scheduler with the least mean besides
+`scheduler`. It is chosen by the same runs, so that its lead is a little overestimated.
+
+Each takes a `Request` and returns our number with a 95 % interval that is paired over replicates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gridsched.analysis import statistics
+from gridsched.analysis.claim_values import (
+    SERIES_OF,
+    Floats,
+    Level,
+    Measured,
+    Where,
+    levels_of,
+    replicate_values,
+    series_values,
+    where_of,
+)
+from gridsched.analysis.statistics import (
+    Interval,
+    bootstrap_interval,
+    percent_more,
+    ratio_of_means,
+    t_interval,
+)
+from gridsched.analysis.study_results import StudyResults, restricted
+from gridsched.analysis.texts import axis_text, value_text
+from gridsched.errors import InputError
+from gridsched.spec.study_axes import full_name
+from gridsched.spec.study_document import Claim
+
+#: As `Claim.against`: in each cell the scheduler with the least mean besides the claim's.
+BEST_OTHER = "best_other"
+
+
+class NoData(Exception):
+    """What a claim needs is not there; says what."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a statistic is computed from: a study's results, a claim, and the runs it chooses."""
+
+    results: StudyResults
+    claim: Claim
+
+    @cached_property
+    def where(self) -> Where:
+        """Axis -> values of the runs that the claim chooses."""
+        return where_of(self.results, self.claim.where)
+
+    @property
+    def cells(self) -> list[str]:
+        """The axes besides scheduler and replicate."""
+        return self.results.cell_axes
+
+    @cached_property
+    def _needed(self) -> pd.DataFrame:
+        """The chosen runs of the schedulers that the claim is about."""
+        chosen = restricted(self.results.plain, self.where)
+        claim = self.claim
+        if claim.statistic == "worst_rank" or claim.against == BEST_OTHER:
+            return chosen
+        labels = [claim.scheduler, *([claim.against] if claim.against else [])]
+        return chosen[chosen["scheduler"].isin(labels)]
+
+    @cached_property
+    def finished(self) -> pd.DataFrame:
+        """Those of them that finished; raises `NoData` where a whole combination has none."""
+        metric = self.claim.metric
+        if metric not in self.results.plain:
+            raise NoData(f"no run has {metric}")
+        needed = self._needed
+        finished = needed[(needed["status"] == "finished") & needed[metric].notna()]
+        group = [*self.cells, "scheduler"]
+        wanted, found = (len(frame[group].drop_duplicates()) for frame in (needed, finished))
+        if found < wanted or not wanted:
+            raise NoData(
+                f"{wanted - found} of {wanted} combinations that it needs have no finished run"
+            )
+        return finished
+
+    @property
+    def missing(self) -> str:
+        """What to say of runs that are missing from `finished`."""
+        number, lost = len(self._needed), len(self._needed) - len(self.finished)
+        return f"{lost} of {number} runs are missing or failed" if lost else ""
+
+    def paired(self, columns: dict[Any, pd.Series]) -> tuple[pd.DataFrame, str]:
+        """Return a row for each replicate that has all columns, and what to say if not all have."""
+        whole = pd.concat(columns, axis=1).dropna()
+        if not len(whole):
+            lacking = [str(name) for name, values in columns.items() if not len(values)]
+            what = f": nothing of {', '.join(lacking)}" if lacking else ""
+            raise NoData(f"no replicate has all runs that it needs{what}")
+        n, planned = len(whole), self.results.study.replicates
+        return whole, "" if n == planned else f"{n} of {planned} replicates have all its runs"
+
+    def levels(self, family: str) -> tuple[list[Level], pd.DataFrame, str]:
+        """Return the levels of a family and the metric of each, one row a replicate."""
+        claim = self.claim
+        found = levels_of(self.results, family, claim.along or "", claim.levels)
+        columns = {
+            k: replicate_values(
+                self.results, level.label, {**self.where, **level.where}, claim.metric
+            )
+            for k, level in enumerate(found)
+        }
+        return found, *self.paired(columns)
+
+
+def _joined(*texts: str) -> str:
+    return "; ".join(filter(None, texts))
+
+
+# ---------------------------------------------------------------------- cells
+
+
+def _mean(request: Request) -> Measured:
+    finished, claim = request.finished, request.claim
+    whole = finished[finished["scheduler"] == claim.scheduler]
+    interval = _over_replicates(whole, request.cells, claim.metric)
+    return Measured(interval, request.missing)
+
+
+def _over_replicates(frame: pd.DataFrame, cells: list[str], column: str) -> Interval:
+    """Mean over cells in each replicate that has all of them, then the interval of these."""
+    table = frame.groupby("replicate")[column].agg(["mean", "count"])
+    whole = len(frame[cells].drop_duplicates()) if cells else 1
+    return t_interval(table.loc[table["count"] == whole, "mean"].to_numpy())
+
+
+def _differences(request: Request) -> tuple[pd.DataFrame, str]:
+    """Return the paired differences of each cell and replicate, and against whom they are."""
+    claim, cells = request.claim, request.cells
+    _ = request.finished  # raises NoData where there are too few
+    pairs, best = request.results.differences(claim.metric, claim.scheduler or "")
+    where = {axis: values for axis, values in request.where.items() if axis in cells}
+    pairs = restricted(pairs, where)
+    if claim.against != BEST_OTHER:
+        return pairs[pairs["scheduler"] == claim.against], f"against {claim.against}"
+    chosen = pairs.merge(restricted(best, where), on=[*cells, "scheduler"])
+    names = chosen["scheduler"].unique()
+    shown = ", ".join(names) if len(names) <= 2 else f"{len(names)} different schedulers"
+    return chosen, f"against {shown}"
+
+
+def _percent_more(request: Request) -> Measured:
+    pairs, against = _differences(request)
+    interval = _over_replicates(pairs, request.cells, "difference_percent")
+    return Measured(interval, _joined(against, request.missing))
+
+
+def _extreme_percent_more(request: Request) -> Measured:
+    pairs, _ = _differences(request)
+    table = statistics.group_intervals(pairs, [*request.cells, "scheduler"], "difference_percent")
+    largest = request.claim.statistic.startswith("largest")
+    row = table.loc[table["mean"].idxmax() if largest else table["mean"].idxmin()]
+    interval = Interval(*(float(row[k]) for k in ("mean", "low", "high")), int(row["count"]))
+    place = axis_text({name: row[name] for name in request.results.varying_axes})
+    text = f"{place}, against {row['scheduler']}".lstrip(", ")
+    return Measured(interval, _joined(text, request.missing))
+
+
+def _worst_rank(request: Request) -> Measured:
+    table = statistics.mean_ranks(request.finished, request.cells, request.claim.metric)
+    ranks = table.loc[table["scheduler"] == request.claim.scheduler, "rank"]
+    text = f"rank 1 in {int((ranks == 1).sum())} of {len(ranks)} cells"
+    interval = Interval(float(ranks.max()), math.nan, math.nan, len(ranks))
+    return Measured(interval, _joined(text, request.missing))
+
+
+def _rises_along(request: Request) -> Measured:
+    results = request.results
+    axis = full_name(request.claim.along or "", [each.name for each in results.study.axes])
+    first, second = results.values_of(axis)[:2]
+    pairs, _ = _differences(request)
+    table = statistics.group_intervals(pairs, request.cells, "difference_percent")
+    others = [name for name in request.cells if name != axis]
+    at_first, at_second = (
+        table.loc[table[axis] == value, [*others, "mean"]] for value in (first, second)
+    )
+    both = at_first.merge(at_second, on=others) if others else at_first.merge(
+        at_second, how="cross"
+    )  # fmt: skip
+    rising = int((both["mean_y"] > both["mean_x"]).sum())
+    text = f"rises in {rising} of {len(both)} pairs from {first} to {second}"
+    interval = Interval(float(rising), math.nan, math.nan, len(both))
+    return Measured(interval, _joined(text, request.missing))
+
+
+# ---------------------------------------------------------------------- ratios
+
+
+def _ratio(request: Request) -> Measured:
+    claim, results, where = request.claim, request.results, request.where
+    below = claim.against_metric or claim.metric
+    against_where = where_of(results, claim.where, claim.against_where)
+    table, note = request.paired({
+        "above": replicate_values(results, claim.scheduler, where, claim.metric),
+        "below": replicate_values(
+            results, claim.against or claim.scheduler, against_where, below
+        ),
+    })  # fmt: skip
+    return Measured(ratio_of_means(table["above"], table["below"]), note)
+
+
+# ---------------------------------------------------------------------- levels
+
+
+def _best_level(request: Request) -> Measured:
+    claim = request.claim
+    levels, table, note = request.levels(claim.scheduler)
+    best = bootstrap_interval(table, lambda means: means.argmax(axis=1))
+
+    def value(k: float) -> float:
+        return math.nan if math.isnan(k) else float(levels[int(k)].value)
+
+    interval = Interval(value(best.mean), value(best.low), value(best.high), best.count)
+    return Measured(interval, note)
+
+
+def _best_level_steps(request: Request) -> Measured:
+    claim = request.claim
+    levels, one, note = request.levels(claim.scheduler)
+    others, two, _ = request.levels(claim.against)
+    if [each.value for each in levels] != [each.value for each in others]:
+        raise InputError(f"Claim {claim.id!r}: {claim.against} has other levels.")
+    both = pd.concat([one, two], axis=1, join="inner")
+    split = len(levels)
+
+    def steps(means: Floats) -> Floats:
+        return means[:, :split].argmax(axis=1) - means[:, split:].argmax(axis=1)
+
+    return Measured(bootstrap_interval(both, steps), _joined(f"against {claim.against}", note))
+
+
+def _best_over_last(request: Request) -> Measured:
+    claim = request.claim
+    gain, text, note = _gain(request, claim.scheduler)
+    if claim.against is not None:
+        other, other_text, _ = _gain(request, claim.against)
+        gain, text = (gain - other).dropna(), f"{text}; {claim.against}: {other_text}"
+    return Measured(t_interval(gain), _joined(text, note))
+
+
+def _gain(request: Request, family: str) -> tuple[pd.Series, str, str]:
+    levels, table, note = request.levels(family)
+    best, last = int(table.mean().to_numpy().argmax()), len(levels) - 1
+    gain = pd.Series(percent_more(table[best], table[last]), index=table.index)
+    return gain, f"{value_text(levels[best].value)} over {value_text(levels[last].value)}", note
+
+
+def _spread(request: Request) -> Measured:
+    claim = request.claim
+    _, table, note = request.levels(claim.scheduler)
+
+    def spread(means: Floats) -> Floats:
+        largest = means.max(axis=1)
+        return 100.0 * (largest - means.min(axis=1)) / largest
+
+    return Measured(bootstrap_interval(table, spread), note)
+
+
+def _least_rise(request: Request) -> Measured:
+    claim = request.claim
+    levels, table, note = request.levels(claim.scheduler)
+    if len(levels) < 2:
+        raise InputError(f"Claim {claim.id!r}: least_rise needs two levels or more.")
+    rises = [t_interval(percent_more(table[k + 1], table[k])) for k in range(len(levels) - 1)]
+    least = min(range(len(rises)), key=lambda k: rises[k].mean)
+    one, other = (value_text(levels[k].value) for k in (least, least + 1))
+    return Measured(rises[least], _joined(f"from {one} to {other}", note))
+
+
+# ---------------------------------------------------------------------- series
+
+
+def _hours_later(request: Request) -> Measured:
+    claim, results, where = request.claim, request.results, request.where
+    never = 0
+
+    def reached(time_h: Floats, used: Floats, budget_j: float) -> float:
+        nonlocal never
+        target = claim.share * budget_j
+        if not used[-1] >= target:
+            never += 1
+            return float(time_h[-1])
+        k = int(np.searchsorted(used, target))
+        return float(time_h[0]) if k == 0 else float(
+            np.interp(target, used[k - 1 : k + 1], time_h[k - 1 : k + 1])
+        )  # fmt: skip
+
+    table, note = request.paired({
+        name: series_values(results, name, where, claim.metric, reached)
+        for name in (claim.scheduler, claim.against)
+    })  # fmt: skip
+    later = table[claim.scheduler] - table[claim.against]
+    at = table.mean()
+    hours = f"{at[claim.scheduler]:.2f} h against {at[claim.against]:.2f} h"
+    late = f"{never} runs never, counted at the end" if never else ""
+    return Measured(t_interval(later), _joined(hours, late, note))
+
+
+def _percent_of_budget_used(request: Request) -> Measured:
+    claim, results, where = request.claim, request.results, request.where
+
+    def used_percent(time_h: Floats, used: Floats, budget_j: float) -> float:
+        def within(begin: float, end: float) -> float:
+            at_begin, at_end = np.interp([begin, end], time_h, used)
+            return float(100.0 * (at_end - at_begin) / budget_j)
+
+        return within(*claim.hours) - (within(*claim.against_hours) if claim.against_hours else 0)
+
+    values = series_values(results, claim.scheduler, where, claim.metric, used_percent)
+    table, note = request.paired({claim.scheduler: values})
+    return Measured(t_interval(table[claim.scheduler]), note)
+
+
+# ---------------------------------------------------------------------- the table
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A way to our number.
+
+    Attributes
+    ----------
+    function : callable
+        Told the `Request`; raises `NoData` where runs are lacking.
+    needs : tuple of str
+        Keys of the claim without which it means nothing.
+    is_difference : bool
+        Whether its sign says who has more.
+    takes_families : bool
+        Whether `scheduler` and `against` may be families of labels.
+    of_series : bool
+        Whether the metric must be one that a series leads to.
+    """
+
+    function: Callable[[Request], Measured]
+    needs: tuple[str, ...] = ()
+    is_difference: bool = False
+    takes_families: bool = False
+    of_series: bool = False
+
+
+STATISTICS: dict[str, Statistic] = {
+    "mean": Statistic(_mean),
+    "percent_more": Statistic(_percent_more, ("against",), is_difference=True),
+    "largest_percent_more": Statistic(_extreme_percent_more, ("against",), is_difference=True),
+    "smallest_percent_more": Statistic(_extreme_percent_more, ("against",), is_difference=True),
+    "worst_rank": Statistic(_worst_rank),
+    "rises_along": Statistic(_rises_along, ("against", "along")),
+    "ratio": Statistic(_ratio, takes_families=True),
+    "best_level": Statistic(_best_level, ("along",), takes_families=True),
+    "best_level_steps": Statistic(
+        _best_level_steps, ("along", "against"), is_difference=True, takes_families=True
+    ),
+    "best_over_last": Statistic(
+        _best_over_last, ("along",), is_difference=True, takes_families=True
+    ),
+    "spread": Statistic(_spread, ("along",), takes_families=True),
+    "least_rise": Statistic(_least_rise, ("along",), is_difference=True, takes_families=True),
+    "hours_later": Statistic(
+        _hours_later, ("against",), is_difference=True, takes_families=True, of_series=True
+    ),
+    "percent_of_budget_used": Statistic(
+        _percent_of_budget_used, ("hours",), takes_families=True, of_series=True
+    ),
+}
+
+
+def check_claim(results: StudyResults, claim: Claim) -> None:
+    """Look whether a claim has what its statistic needs.
+
+    Raises
+    ------
+    InputError
+        If it names an unknown statistic or scheduler, or lacks a key.
+    """
+    place, statistic = f"Claim {claim.id!r}", STATISTICS.get(claim.statistic)
+    if statistic is None:
+        raise InputError(
+            f"{place}: statistic {claim.statistic!r} is unknown. Legal: {', '.join(STATISTICS)}."
+        )
+    legal = (BEST_OTHER, *results.labels)
+    if "against" in statistic.needs and not statistic.takes_families and claim.against not in legal:
+        raise InputError(f"{place}: against is {claim.against!r}. Legal: {', '.join(legal)}.")
+    for key in ("scheduler", *statistic.needs):
+        if getattr(claim, key) is None:
+            raise InputError(f"{place}: {claim.statistic} needs the key {key!r}.")
+    if not statistic.takes_families and claim.scheduler not in results.labels:
+        raise InputError(
+            f"{place}: scheduler is {claim.scheduler!r}, of which there are variants. Choose one "
+            f"by 'variant', or by its label: {', '.join(results.labels)}."
+        )
+    if statistic.of_series and claim.metric not in SERIES_OF:
+        raise InputError(
+            f"{place}: metric is {claim.metric!r}; series lead to {', '.join(SERIES_OF)}."
+        )
