@@ -4,11 +4,17 @@ from __future__ import annotations
 
 
 def warm_up() -> None:
-    """Call every kernel once on a tiny input, so that later calls find it compiled."""
+    """Call every kernel once on a tiny input, so that later calls find it compiled.
+
+    Without a cache that would take half a minute in each process: those then compile what they use.
+    """
     import numpy as np
 
     from gridsched.schedulers.kernels import batch, tables
+    from gridsched.schedulers.kernels.compiled import all_are_cached
 
+    if not all_are_cached():
+        return
     table, files = tables.host_table([0], [0]), tables.no_files()
     for by_cluster in (False, True):
         for kernel, rule in ((batch.map_greedily, (batch.SUFFERAGE,)), (batch.map_in_passes, ())):

@@ -10,14 +10,15 @@ All in one file: numba's cache would not notice a change of a called function in
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gridsched.schedulers.kernels.compiled import compiled
 
 INF = np.inf
 #: What the chosen task has most of: sufferage, or the smallest or largest best completion time.
 SUFFERAGE, MIN_MIN, MAX_MIN = 0, 1, 2
 
 
-@njit(cache=True)
+@compiled()
 def occupy(core_ready, host, end):
     """Let the host's earliest core work until `end` [s]; the row stays sorted."""
     last = core_ready.shape[1] - 1
@@ -28,7 +29,7 @@ def occupy(core_ready, host, end):
     core_ready[host, k] = end
 
 
-@njit(cache=True)
+@compiled()
 def earliest_two(core_ready, table, column):
     """Smallest and second smallest ready time [s] over the hosts of a column."""
     first = second = INF
@@ -41,7 +42,7 @@ def earliest_two(core_ready, table, column):
     return first, second
 
 
-@njit(cache=True)
+@compiled()
 def data_ready(files, task, cluster, now):
     """When the task's files are in the cluster [s], and whether any must be transferred."""
     ready, missing_bytes, missing = now, 0.0, False
@@ -60,7 +61,7 @@ def data_ready(files, task, cluster, now):
     return ready, missing
 
 
-@njit(cache=True)
+@compiled()
 def commit(task, host, p, core_ready, table, files, now):
     """Give the host's earliest core the task; return whether files must be transferred for it."""
     ready, missing = now, False
@@ -77,14 +78,14 @@ def commit(task, host, p, core_ready, table, files, now):
     return missing
 
 
-@njit(cache=True)
+@compiled()
 def update_data(data, files, ids, n, cluster, now):
     """Write when the files of the first `n` tasks of `ids` are in the cluster [s]."""
     for i in range(n):
         data[cluster, i] = data_ready(files, ids[i], cluster, now)[0]
 
 
-@njit(cache=True)
+@compiled()
 def initial_data(files, ids, now):
     """When each task's files are in each cluster [s]; one row of `now` where no task has any."""
     n_clusters = len(files.uplink_free)
@@ -94,7 +95,7 @@ def initial_data(files, ids, now):
     return data
 
 
-@njit(cache=True)
+@compiled()
 def columns_by_speed(run_time, files):
     """Columns, fastest first, if one order holds for all tasks (a consistent matrix), else none.
 
@@ -112,7 +113,7 @@ def columns_by_speed(run_time, files):
     return order
 
 
-@njit(cache=True)
+@compiled()
 def _without_dominated(order, table, first, second, by_cluster):
     """Copy of `first` with infinity for columns that cannot change a task's two best values.
 
@@ -141,7 +142,7 @@ def _without_dominated(order, table, first, second, by_cluster):
     return shown
 
 
-@njit(cache=True)
+@compiled()
 def _two_best_hosts(run_time, data, table, first, second, n, best, runner_up):
     """Smallest and second smallest completion time over hosts, of the first `n` tasks [s]."""
     for column in range(len(first)):
@@ -159,7 +160,7 @@ def _two_best_hosts(run_time, data, table, first, second, n, best, runner_up):
             best[i] = x if x < b else b
 
 
-@njit(cache=True)
+@compiled()
 def _two_best_clusters(run_time, data, table, first, n, best, runner_up, of_unit):
     """Smallest and second smallest over clusters of the cluster's smallest completion time [s]."""
     for unit in range(len(table.unit_start) - 1):
@@ -185,7 +186,7 @@ def _two_best_clusters(run_time, data, table, first, n, best, runner_up, of_unit
             best[i] = x if x < b else b
 
 
-@njit(cache=True)
+@compiled()
 def two_best(run_time, data, table, order, first, second, n, by_cluster, best, runner_up, room):
     """Smallest and second smallest completion time of the first `n` tasks [s].
 
@@ -201,7 +202,7 @@ def two_best(run_time, data, table, order, first, second, n, by_cluster, best, r
         _two_best_hosts(run_time, data, table, shown, second, n, best, runner_up)
 
 
-@njit(cache=True)
+@compiled()
 def best_hosts(run_time, data, table, core_ready, first, start, stop, best, by_cluster, wanted):
     """Find each task's lowest host id with completion time `best`, for tasks `start` to `stop`.
 
@@ -229,7 +230,7 @@ def best_hosts(run_time, data, table, core_ready, first, start, stop, best, by_c
                     break
 
 
-@njit(cache=True)
+@compiled()
 def _score(rule, best, runner_up, alone):
     if rule == MIN_MIN:
         return -best
@@ -238,7 +239,7 @@ def _score(rule, best, runner_up, alone):
     return runner_up - best
 
 
-@njit(cache=True)
+@compiled()
 def _choose(rule, alone, ids, n, best, runner_up):
     """Position of the task with the largest score, then the lowest id; -1 if none can run."""
     chosen, top = -1, -INF
@@ -251,7 +252,7 @@ def _choose(rule, alone, ids, n, best, runner_up):
     return chosen
 
 
-@njit(cache=True)
+@compiled()
 def _earliest(core_ready, table):
     n = len(table.column_start) - 1
     first, second = np.empty(n), np.empty(n)
@@ -260,7 +261,7 @@ def _earliest(core_ready, table):
     return first, second
 
 
-@njit(cache=True)
+@compiled()
 def map_greedily(ids, run_time, core_ready, table, files, now, by_cluster, alone, rule):
     """Map one task after the other, each time the one with the largest score.
 
@@ -315,7 +316,7 @@ def map_greedily(ids, run_time, core_ready, table, files, now, by_cluster, alone
     return tasks[:mapped], hosts[:mapped]
 
 
-@njit(cache=True)
+@compiled()
 def map_in_passes(ids, run_time, core_ready, table, files, now, by_cluster, alone):
     """Map in passes: in each, a host goes to the claimant with the largest sufferage.
 
@@ -363,7 +364,7 @@ def map_in_passes(ids, run_time, core_ready, table, files, now, by_cluster, alon
     return tasks[:mapped], hosts[:mapped]
 
 
-@njit(cache=True)
+@compiled()
 def map_in_order(order, run_time, core_ready, column_of, load):
     """Give each task of `order` the host where it completes first, then the lowest id.
 

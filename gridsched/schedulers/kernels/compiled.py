@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from numba import njit
 
@@ -31,9 +32,36 @@ forget_stale_kernels(
     [*_HERE.glob("*.py"), *(_PACKAGE / "model").glob("*.py"), _PACKAGE / "energy.py"],
 )
 
-kernel = njit(cache=True, error_model="numpy")
+
+_without_cache: list[Callable[..., Any]] = []
+
+
+def all_are_cached() -> bool:
+    """Whether what is compiled here is kept for other processes."""
+    return not _without_cache
+
+
+def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return numba's decorator with a cache, where there is a place for one.
+
+    Where neither the package's folder nor the user's home is writable, each process compiles anew.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        try:
+            return njit(cache=True, **options)(function)
+        except RuntimeError as error:
+            if "no locator available" not in str(error):
+                raise
+            _without_cache.append(function)
+            return njit(**options)(function)
+
+    return decorate
+
+
+kernel = compiled(error_model="numpy")
 
 #: For functions that are called from kernels only and make no arrays. numba then counts no
 #: references to the arrays they get, which costs as much as their work; its own string functions
 #: are compiled so.
-inner = njit(cache=True, error_model="numpy", _nrt=False)
+inner = compiled(error_model="numpy", _nrt=False)
