@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from gridsched.analysis.utility_statistics import workload_statistics
 from gridsched.cli.option_groups import option_name
 from gridsched.cli.output import (
     OUTPUT_PANEL,
@@ -19,11 +20,14 @@ from gridsched.cli.output import (
     json_text,
 )
 from gridsched.cli.tables import console, print_values
-from gridsched.cli.utility_workload import describe_system, generate_files
+from gridsched.cli.utility_workload import SYSTEM_SHOWN, print_system
 from gridsched.errors import InputError
+from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads import read_generator, read_workload, write_bag
 from gridsched.workloads.generators import GENERATORS, checked_parameters, generator_of
+from gridsched.workloads.load import input_files, read_system_workload
+from gridsched.workloads.typed_csv_writer import file_names, write_workload_files
 
 workload_app = typer.Typer(
     no_args_is_help=True,
@@ -107,7 +111,6 @@ def generate(
     given = {name: value for name, value in given.items() if value is not None}
     if output.suffix.lower() != ".csv":
         raise InputError(f"{output}: tasks are written as .csv.")
-    check_targets({"-o": [output]}, [generator], force=force)
     if generator is not None and given:
         option = option_name(next(iter(given)))
         raise InputError(f"{option} has no effect beside {generator}; set it in the file.")
@@ -116,13 +119,24 @@ def generate(
     else:
         parameters = checked_parameters(given, "workload generate", spelled=option_name)
     kind_of = generator_of(parameters)
-    if kind_of.makes == "system":
-        generate_files(parameters, output, generator, force=force, quiet=quiet)
-        return
-    bag = kind_of.generate(parameters)
-    write_bag(bag, output, force=force)
+    is_system = kind_of.makes == "system"
+    targets = list(file_names(output).values()) if is_system else [output]
+    inputs = [generator, *kind_of.input_files(parameters)]
+    check_targets({"-o": targets}, inputs, force=force)
+    made = kind_of.generate(parameters)
+    if isinstance(made, SystemWorkload):
+        settings = parameters.settings_beside_files()
+        paths = write_workload_files(made.tasks, made.types, output, settings, force=force)
+        names = ", ".join(path.name for path in paths[1:-1])
+        told = [
+            f"Wrote {output}: {len(made.tasks):,} tasks; beside it {names}.",
+            f"{paths[-1]} joins them: use it as --workload.",
+        ]
+    else:
+        write_bag(made, output, force=force)
+        told = [f"Wrote {output}: {len(made):,} tasks."]
     if not quiet:
-        console().print(f"Wrote {output}: {len(bag):,} tasks.")
+        console().print("\n".join(told))
 
 
 def statistics(tasks: Tasks) -> dict[str, Any]:
@@ -168,24 +182,27 @@ def describe(
     quiet: QuietOption = False,
 ) -> None:  # fmt: skip
     """Print statistics of a workload, and draw its sizes and submissions or its arrivals."""
-    spec = read_generator(workload) if workload.suffix.lower() == ".toml" else None
-    if spec is not None and generator_of(spec).makes == "system":
-        if files is not None:
-            raise InputError(f"{workload}: --files goes with a CSV workload, not with a generator.")
-        describe_system(spec, workload, plot, force=force, json=json, quiet=quiet)
-        return
-    check_targets({"--plot": figure_files(plot)}, [workload, files], force=force)
-    tasks = read_workload(workload, files=files)
-    numbers = statistics(tasks)
+    if files is not None and workload.suffix.lower() == ".toml":
+        raise InputError(f"{workload}: --files goes with a CSV workload, not with a generator.")
+    check_targets({"--plot": figure_files(plot)}, [*input_files(workload), files], force=force)
+    system = read_system_workload(workload)
+    if system is None:
+        tasks = read_workload(workload, files=files)
+        found, shown, figure = statistics(tasks), SHOWN, ("sizes", "tasks", tasks)
+    else:
+        tasks, found, shown = system.tasks, workload_statistics(system), SYSTEM_SHOWN
+        figure = ("overview", "system", system)
     if plot is not None:
         from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
-        draw_figure("sizes", "tasks", tasks, plot, title=tasks.name, force=force)
+        draw_figure(*figure, plot, title=tasks.name, force=force)
     if json:
-        print(json_text(numbers), end="")
+        print(json_text(found), end="")
     elif not quiet:
         out = console()
-        print_values(out, [(name, numbers[key], unit) for key, (name, unit) in SHOWN.items()],
-                     tasks.name)  # fmt: skip
+        values = [(name, found[key], unit) for key, (name, unit) in shown.items()]
+        print_values(out, values, tasks.name)
+        if system is not None:
+            print_system(out, found)
         if plot is not None:
             out.print(f"Figure: {plot}")
