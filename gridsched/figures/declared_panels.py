@@ -79,7 +79,22 @@ def level_means(results: StudyResults, declared: DeclaredFigure, family: str) ->
 def draw_bars(
     axes: Axes, x: Any, data: pd.DataFrame, factor: float, width: float, look: dict
 ) -> None:
-    """Draw bars with their intervals."""
+    """Draw bars with their intervals.
+
+    Parameters
+    ----------
+    axes : Axes
+    x : array_like
+        Where the bars stand.
+    data : DataFrame
+        With ``mean``, ``low`` and ``high``.
+    factor : float
+        Values are divided by it.
+    width : float
+        Of a bar.
+    look : dict
+        Keyword arguments of the bars.
+    """
     heights = data["mean"].to_numpy(dtype=np.float64) / factor
     half = ((data["high"] - data["low"]) / 2 / factor).fillna(0.0).to_numpy()
     axes.bar(x, np.nan_to_num(heights), width, linewidth=0.6, **look)

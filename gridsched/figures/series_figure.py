@@ -37,7 +37,7 @@ _MARKERS = "osv^DXP<>*"
 
 @register_figure("traces", "declared", "Mean series of some levels, a panel for each family.")
 def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
-    """Draw lines with bands, and the limit as a line."""
+    """Draw lines with bands, and the limit as a line; `InputError` where there is no series."""
     if declared.metric not in SERIES_OF:
         raise InputError(
             f"Figure {declared.name!r}: metric is {declared.metric!r}; series lead to "
