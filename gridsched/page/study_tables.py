@@ -30,9 +30,20 @@ def axes_table(results: StudyResults) -> TextTable:
 
 
 def mean_frame(results: StudyResults, metric: str) -> pd.DataFrame:
-    """Return mean and interval of a metric for each cell and scheduler."""
+    """Return mean and interval of a metric for each cell and scheduler.
+
+    Beside those of ``energy_j`` stands ``energy_source``.
+    """
     group = [*results.cell_axes, "scheduler"]
-    return statistics.group_intervals(results.shown, group, metric)
+    frame = statistics.group_intervals(results.shown, group, metric)
+    if metric == "energy_j" and "energy_source" in results.shown:
+        by_cell = results.shown.groupby(group, sort=False, dropna=False)["energy_source"]
+        frame = frame.merge(by_cell.agg(_sources).reset_index(), on=group, how="left")
+    return frame
+
+
+def _sources(values: pd.Series) -> str:
+    return " and ".join(sorted(values.dropna().unique()))
 
 
 def difference_frame(results: StudyResults, metric: str) -> pd.DataFrame:
@@ -48,6 +59,8 @@ def mean_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextT
     """Return `mean_frame` with a column for each scheduler; the least mean of a row is marked."""
     note = f"Mean ± half-width of the 95 % interval of {results.study.replicates} replicates."
     entry = METRICS[metric]
+    if "energy_source" in frame:
+        note += f" Energy by {_sources(frame['energy_source'])}."
     if entry.condition is BOUNDED:
         note += f" {_bound_note(results, metric)}"
     if entry.is_share:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pyarrow.parquet
 import pytest
 
@@ -68,6 +69,14 @@ def test_a_metric_of_rows_needs_no_run(store: Path, tmp_path: Path):
     page = (tmp_path / "own.html").read_text(encoding="utf-8")
     assert "Energy per task [J]" in page
     assert "Last host" in page
+
+
+def test_a_report_says_whose_joules_it_shows(store: Path, tmp_path: Path):
+    """Below the table of energy_j, and in its file a column beside the means."""
+    assert main(["study", "report", str(store), "-o", str(tmp_path / "own.html"), "--quiet"]) == 0
+    assert "Energy by model." in (tmp_path / "own.html").read_text(encoding="utf-8")
+    means = pd.read_csv(tmp_path / "own_files" / "means-energy_j.csv")
+    assert set(means["energy_source"]) == {"model"}
 
 
 def test_parquet_columns_say_what_they_are(store: Path):
