@@ -31,12 +31,15 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import table  # noqa: E402
 
-#: (name, way of the bare loop, changes of the scenario, goal for the ratio)
+#: (name, way of the bare loop, changes of the scenario, goal for the ratio by hosts)
 CASES = (
-    ("ExecTasks, no messages", "exectask", {"way": "maestro"}, 2.0),
-    ("worker actors, no messages", "workers", {"way": "actors"}, 1.3),
-    ("worker actors, two messages a task", "messages", {"network": "platform"}, 1.3),
+    ("ExecTasks", "exectask", {"way": "maestro"}, {100: 1.75, 1000: 1.75}),
+    ("one leading actor, over bare workers", "workers", {"way": "actors"}, {100: 1.3, 1000: 1.0}),
+    ("two messages a task", "messages", {"network": "platform"}, {100: 1.2, 1000: 1.2}),
 )
+REFERENCE_GOALS_US = {"100": 5.0, "1000": 5.5}
+#: How much more a task may cost on 2,000 hosts than on 100, where tasks arrive at a load of 0.9.
+GROWTH_GOALS = {"mct": 2.0, "wqr": 3.0}
 
 
 def make_platform(path: Path, n_hosts: int) -> None:
@@ -87,6 +90,23 @@ def measure_reference(scenario: Scenario, repeats: int) -> float:
     return statistics.median(seconds) / len(scenario.tasks) * 1e6
 
 
+def measure_growth(scheduler: str, n_tasks: int, repeats: int) -> dict[str, float]:
+    """Microseconds per task of the reference driver on 100 and on 2,000 hosts at a load of 0.9."""
+    cost = {}
+    for n_hosts in (100, 2000):
+        rng = np.random.default_rng(2)
+        speeds = rng.uniform(6000, 14000, n_hosts)
+        sizes = rng.uniform(5e5, 15e5, n_tasks)
+        between_s = sizes.mean() / (0.9 * speeds.sum())
+        arrivals = np.cumsum(rng.exponential(between_s, n_tasks))
+        hosts = tuple(Host(f"host{k}", (PState(s, 10, 20, 100),)) for k, s in enumerate(speeds))
+        scenario = Scenario(
+            Platform(hosts), make_tasks(sizes, arrivals), scheduler, driver="reference"
+        )
+        cost[n_hosts] = measure_reference(scenario, repeats)
+    return {"us_100": cost[100], "us_2000": cost[2000], "ratio": cost[2000] / cost[100]}
+
+
 def measure_overhead(folder: Path, repeats: int = 20) -> float:
     """Milliseconds of a whole run of five tasks on three hosts through the fork server."""
     path = folder / "small.xml"
@@ -110,12 +130,12 @@ def measure_all(n_tasks: int, repeats: int) -> dict:
         for n_hosts in (100, 1000):
             path = folder / f"hosts{n_hosts}.xml"
             make_platform(path, n_hosts)
-            for case, kind, changes, goal in CASES:
+            for case, kind, changes, goals in CASES:
                 bytes_each = 1000.0 if kind == "messages" else 0.0
                 tasks = make_tasks(sizes, input_bytes=bytes_each, output_bytes=bytes_each)
                 scenario = replace(Scenario(path, tasks, "wq"), **changes)
                 figures = measure_pair(kind, scenario, path, n_hosts, repeats)
-                rows.append({"case": case, "hosts": n_hosts, **figures, "goal": goal})
+                rows.append({"case": case, "hosts": n_hosts, **figures, "goal": goals[n_hosts]})
                 print(json.dumps(rows[-1]), flush=True)
             scenario = Scenario(read_platform(path), make_tasks(sizes), "wq", driver="reference")
             reference[str(n_hosts)] = measure_reference(scenario, repeats)
@@ -125,10 +145,16 @@ def measure_all(n_tasks: int, repeats: int) -> dict:
                 run(Scenario(path, make_tasks(sizes), "wq"))
                 whole_run_s = time.perf_counter() - began
         overhead_ms = measure_overhead(folder)
+    growth = []
+    for scheduler, goal in GROWTH_GOALS.items():
+        figures = measure_growth(scheduler, min(n_tasks, 20_000), repeats)
+        growth.append({"scheduler": scheduler, **figures, "goal": goal})
+        print(json.dumps(growth[-1]), flush=True)
     return {
         "gridsched": __version__, "python": machine.python_version(), "cpus": os.cpu_count(),
         "tasks": n_tasks, "repeats": repeats, "simgrid_driver": rows,
-        "reference_us": reference, "reference_goal_us": 5.0,
+        "reference_us": reference, "reference_goals_us": REFERENCE_GOALS_US,
+        "growth": growth,
         "run_overhead_ms": overhead_ms, "run_overhead_goal_ms": 50.0,
         "whole_run_s": whole_run_s, "batsim_s": 38.5,
     }  # fmt: skip
