@@ -24,10 +24,11 @@ class _Ended(Exception):
 class _Core:
     """One core of a host: an ExecTask that serves one execution after the other."""
 
-    __slots__ = ("execution", "task")
+    __slots__ = ("execution", "fire", "task")
 
     def __init__(self, task: Any) -> None:
         self.task = task
+        self.fire = task.enqueue_firings
         self.execution: Execution | None = None
 
 
@@ -46,6 +47,7 @@ class MaestroSession(Session):
 
     def __init__(self, world: World, controller: Controller, work: Work) -> None:
         super().__init__(world, controller, work)
+        self._engine = world.engine
         self._calendar = Calendar(work.run_times)
         self._time = 0.0
         self._finished: list[Execution] = []
@@ -114,21 +116,23 @@ class MaestroSession(Session):
             if not execution.is_reported:
                 execution.is_awaited = True
                 self._n_awaited += 1
-        if timer <= self._time and timer not in self._alarms and timer > self.world.clock():
+        if timer <= self._time and timer not in self._alarms and timer > self._engine.clock:
             self._alarms.add(timer)
             self._set_alarm(timer)
 
     def _proceed(self) -> None:
         """Let the controller decide for every instant that SimGrid has fully reached."""
         self._is_deciding = True
+        controller, start = self.controller, self._start
         while not self._n_awaited:
-            clock, time = self.world.clock(), self._time
-            if not clock >= time - instant_width(time):  # true for an infinite time, too
-                break
-            check_clocks(clock, time)
-            for command in self.controller.step(time, self._finished):
-                self._start(command)
-            if self.controller.done:
+            clock, time = self._engine.clock, self._time
+            if clock != time:
+                if not clock >= time - instant_width(time):  # true for an infinite time, too
+                    break
+                check_clocks(clock, time)
+            for command in controller.step(time, self._finished):
+                start(command)
+            if controller.done:
                 self.energy_j = self.world.metered_energy()
                 raise _Ended
             self._look_ahead()
@@ -136,12 +140,14 @@ class MaestroSession(Session):
 
     def _start(self, execution: Execution) -> None:
         """Fire the ExecTask of a free core."""
+        host = execution.host
         self._calendar.start(execution)
-        self.set_pstate(execution)
-        core = self._free[execution.host].pop()
+        if self._pstate[host] != execution.pstate:
+            self.set_pstate(execution)
+        core = self._free[host].pop()
         core.execution = execution
         self._set_amount(core.task, self._flops(execution), "instance_0")
-        core.task.enqueue_firings(1)
+        core.fire(1)
 
     def _set_alarm(self, time: float) -> None:
         """Let an ExecTask on the clock host (1 flop/s) run until `time` [s]."""
