@@ -34,10 +34,8 @@ class DataFiles:
         return len(self.names)
 
 
-#: Fields of `Tasks` with an entry for each task, but for the utility functions.
-_COLUMNS = (
-    "flops", "submit_time_s", "input_bytes", "output_bytes", "labels", "task_type", "input_files",
-)  # fmt: skip
+#: Arrays of `Tasks` with an entry for each task.
+_COLUMNS = ("flops", "submit_time_s", "input_bytes", "output_bytes", "labels", "task_type")
 
 
 @dataclass(frozen=True)
@@ -84,14 +82,18 @@ class Tasks:
 
     def first(self, count: int) -> Tasks:
         """Return the first `count` tasks, whose columns are views of these."""
-        if count == len(self):
-            return self
+        return self if count == len(self) else self.taken(slice(count))
+
+    def taken(self, ids: NDArray[np.int64] | slice) -> Tasks:
+        """Return some of the tasks, numbered anew."""
         columns: dict[str, Any] = {
-            name: None if column is None else column[:count]
-            for name, column in vars(self).items()
-            if name in _COLUMNS
-        }
-        utility = None if self.utility is None else self.utility.taken(slice(count))
+            name: column[ids] for name, column in vars(self).items()
+            if name in _COLUMNS and column is not None
+        }  # fmt: skip
+        if self.input_files is not None:
+            chosen = range(len(self))[ids] if isinstance(ids, slice) else ids.tolist()
+            columns["input_files"] = tuple(self.input_files[task] for task in chosen)
+        utility = None if self.utility is None else self.utility.taken(ids)
         return replace(self, **columns, utility=utility)
 
     @property

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridsched.energy import trace_energy
 from gridsched.engine import Controller
@@ -177,22 +176,11 @@ def trial_bag(state: State, most: int) -> Tasks:
     Where some are left out, the others are evenly spaced by size, the smallest and the largest
     among them, and the heterogeneity stays that of all.
     """
-    bag = _chosen(state.tasks, np.arange(len(state.tasks)))
+    tasks = state.tasks
+    bag = replace(tasks, submit_time_s=np.zeros(len(tasks)))
     if len(bag) <= most:
         return bag
     by_size = np.argsort(bag.flops, kind="stable")
     spaced = np.round(np.linspace(0, len(bag) - 1, most)).astype(np.int64)
-    chosen = _chosen(bag, np.sort(by_size[spaced]))
+    chosen = bag.taken(np.sort(by_size[spaced]))
     return replace(chosen, nominal_heterogeneity=bag.heterogeneity)
-
-
-def _chosen(tasks: Tasks, ids: NDArray[np.int64]) -> Tasks:
-    """Return some of the tasks, all submitted at time 0."""
-    columns: dict[str, Any] = {
-        name: value[ids] for name, value in vars(tasks).items() if isinstance(value, np.ndarray)
-    }
-    if tasks.input_files is not None:
-        columns["input_files"] = tuple(tasks.input_files[task] for task in ids.tolist())
-    if tasks.utility is not None:
-        columns["utility"] = tasks.utility.taken(ids)
-    return replace(tasks, **{**columns, "submit_time_s": np.zeros(len(ids))})
