@@ -17,10 +17,12 @@ demo: ## compare six schedulers on a Green500 grid: a table and a figure in demo
 	@scripts/set_up.sh
 	@scripts/run_demo.sh
 
-test: ## run the tests
+test: ## check types and the order of imports, run the tests
 	@echo "make test: sets up .venv where needed, then runs the tests (a few minutes)."
 	@echo "The first time takes about 8 minutes more, because SimGrid is compiled."
 	@scripts/set_up.sh
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports --no-logo
 	@$(PYTEST) -q -n $(WORKERS) --maxprocesses 8
 
 test-long: ## run the tests marked 'long', which 'make test' leaves out
@@ -44,5 +46,5 @@ benchmark-all: benchmark ## also campaigns, mapping events and whole trials (hal
 	@.venv/bin/python benchmarks/utility_trial.py
 
 clean: ## remove what the commands made, except .venv
-	rm -rf demo build dist .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
+	rm -rf demo build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis .coverage htmlcov
 	find . -path ./.venv -prune -o -type d -name __pycache__ -exec rm -rf {} +

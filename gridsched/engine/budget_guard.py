@@ -12,6 +12,7 @@ from gridsched.engine.commitments import Commitments
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.legality import Ids, Refusal
+from gridsched.model.budget import EnergyBudget
 from gridsched.model.system import System
 from gridsched.policy.base import Traits
 
@@ -28,22 +29,26 @@ class BudgetGuard:
     Parameters
     ----------
     system : System
-        With a budget.
+    budget : EnergyBudget
     ledger : Ledger
     account : EnergyAccount
     commitments : Commitments
     """
 
     def __init__(
-        self, system: System, ledger: Ledger, account: EnergyAccount, commitments: Commitments
-    ) -> None:
+        self, system: System, budget: EnergyBudget, ledger: Ledger, account: EnergyAccount,
+        commitments: Commitments,
+    ) -> None:  # fmt: skip
         self._ledger = ledger
         self._account = account
         self._commitments = commitments
         self._estimates = system.estimates
-        budget = system.rules.budget
-        limits = budget is not None and budget.on_exhaustion == "refuse"
-        self._limits = limits and budget.energy_j < math.inf
+        self._limits = budget.on_exhaustion == "refuse" and budget.energy_j < math.inf
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the present period's budget has a limit that nobody may exceed."""
+        return self._limits or self._account.refuses
 
     def puts_off(self, traits: Traits) -> bool:
         """Whether what exceeds the budget waits for the next period, instead of being an error."""
@@ -85,11 +90,6 @@ class BudgetGuard:
             start[k] = ready[host, core]
             ready[host, core] += time
         return start
-
-    def admits(self, task: int, host: int, pstate: int, now: float) -> bool:
-        """Whether one more task at the end of the host's queue begins and stays in the period."""
-        verdict = self.judged(np.array([task]), np.array([host]), np.array([pstate]), now)
-        return bool(verdict[0] == FITS)
 
     def judged(self, tasks: Ids, hosts: Ids, pstates: Ids, now: float) -> Ids:
         """Return `FITS`, `BEGINS_LATER` or `EXCEEDS` of each entry of a plan, in its order.

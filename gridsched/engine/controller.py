@@ -23,7 +23,7 @@ from gridsched.engine.commitments import Commitments
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer
-from gridsched.engine.ledger import FINISHED, RUNNING, WAITING, Ledger
+from gridsched.engine.ledger import FINISHED, RUNNING, VIRTUAL, WAITING, Ledger
 from gridsched.engine.legality import Legality
 from gridsched.engine.live_state import LiveState
 from gridsched.engine.progress import Progress, unfinished
@@ -92,7 +92,9 @@ class Controller:
         )  # fmt: skip
         self._asked = scheduler.traits.asked
         rules = system.rules
-        self._next_event = 0 if rules.mapping_interval_s else None
+        self._interval_s = rules.mapping_interval_s or math.inf
+        self._has_events = bool(rules.mapping_interval_s)
+        self._next_event = 0
         self._next_event_time = 0.0
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
         self._ended = False
@@ -109,11 +111,14 @@ class Controller:
         self._progress = Progress()
         self._ledger = ledger = Ledger(system, tasks, hosts_off, traits)
         commitments = Commitments(ledger, system.estimates, with_energy=budget is not None)
-        staging = Staging(system.platform, tasks) if tasks.files is not None else None
+        files = tasks.files
+        staging = None if files is None else Staging(system.platform, tasks, files)
         self._account = account = (
             EnergyAccount(system, budget, ledger, commitments) if budget is not None else None
         )
-        guard = BudgetGuard(system, ledger, account, commitments) if account is not None else None
+        guard = None
+        if budget is not None and account is not None:
+            guard = BudgetGuard(system, budget, ledger, account, commitments)
         self._dispatch = Dispatch(system, ledger, self._timers, staging, account)
         self._legality = Legality(system, ledger)
         self._requests = Requests(
@@ -125,7 +130,7 @@ class Controller:
         self._state = LiveState(self._shown, tasks, ledger, commitments, staging, account)
         self._passes_on = (
             account is None and staging is None and self._dispatch.host_pstate is None
-            and self._next_event is None and ledger.one_core
+            and not self._has_events and ledger.one_core
         )  # fmt: skip
 
     # ------------------------------------------------------------------ what drivers read
@@ -218,7 +223,10 @@ class Controller:
         execution.outcome = _DONE
         state_of[execution.task] = FINISHED
         ledger.open_tasks -= 1
-        task = ledger.next_in_common()
+        task = ledger.common.popleft()
+        while state_of[task] != VIRTUAL:  # it has gone another way
+            task = ledger.common.popleft()
+        ledger.n_virtual -= 1
         state_of[task] = RUNNING
         follower = Execution(
             task, host, pstate, now, now + self._dispatch.run_time(task, host, pstate)
@@ -262,7 +270,7 @@ class Controller:
             dispatch.serve_plan(dispatch.vacant, now)  # before the policy is asked
         # while a common queue lasts, cores that are free have taken from it: nothing to decide
         news = news or (finished and not (ledger.common and ledger.n_virtual))
-        event_due = news if self._next_event is None else self._event_is_due()
+        event_due = self._interval_ended() if self._has_events else news
         asked, before = self.scheduler, self.mapping_events
         self._ask_if_due(event_due, first_new)
         if self.scheduler is not asked:  # it has delegated
@@ -278,8 +286,9 @@ class Controller:
         elif ledger.open_tasks:
             self._check_progress(event_due)
 
-    def _event_is_due(self) -> bool:
-        interval = self.system.rules.mapping_interval_s
+    def _interval_ended(self) -> bool:
+        """Whether a mapping event is due; the next one is an interval later."""
+        interval = self._interval_s
         due = self._next_event_time <= self.now + instant_width(self.now)
         if due:
             passed = math.floor(self.now / interval + 1e-9)
@@ -294,7 +303,7 @@ class Controller:
         elif self._horizon == math.inf and self._progress.is_none(
             event_due=event_due,
             has_periods=self._account is not None,
-            has_events=self._next_event is not None,
+            has_events=self._has_events,
         ):
             raise IncompleteRun(self.what_is_left())
 
@@ -345,9 +354,9 @@ class Controller:
             ("task", task, self.tasks.labels.tolist()),
             ("host", host, [each.name for each in self.system.platform.hosts]),
         ):
-            if number is not None:
-                known = isinstance(number, int | np.integer) and 0 <= number < len(names)
-                where += f", {what} {(names[number] if known else number)!r}"
+            if isinstance(number, int | np.integer) and 0 <= number < len(names):
+                number = names[number]
+            where += "" if number is None else f", {what} {number!r}"
         raise InvalidDecision(f"{self.scheduler!r} at t = {self.now:g} s{where}: {why}.")
 
     def _delegate(self, decision: Delegate) -> None:
@@ -370,10 +379,10 @@ class Controller:
     def _renew_next_timer(self) -> None:
         time, submitted = min(self._horizon, self._timers.first), self._ledger.submitted
         # submissions are no instants where nobody looks before the next mapping event
-        waits = self._next_event is not None and self._asked == "event"
+        waits = self._has_events and self._asked == "event"
         if submitted < len(self._submit) and not waits:
             time = min(time, self._submit[submitted])
-        if self._next_event is not None:
+        if self._has_events:
             time = min(time, self._next_event_time)
         if self._account is not None:
             time = min(time, self._account.period_end, self._account.exhausted_at)
@@ -440,7 +449,7 @@ class Controller:
         ledger.submitted = len(self._submit)
         ledger.clear_queues()
         self._timers.keep_only(Timer.DATA_READY)
-        self._dispatch.freed, self._requests.postponed, self._next_event = [], [], None
+        self._dispatch.freed, self._requests.postponed, self._has_events = [], [], False
         self._horizon = math.inf
         self._ended = True
 

@@ -132,7 +132,7 @@ class EnergyAccount:
         self._commitments.begin_period(self.period_end)
         self._budget_j = budget.energy_j
         if budget.carry_over:
-            to_share = max(budget.periods - self._period, 1)
+            to_share = max((budget.periods or 1) - self._period, 1)
             self._budget_j = max(self._left_j, 0.0) / to_share
         self._drawn_j = 0.0
         running = self._ledger.running

@@ -260,10 +260,11 @@ class Ledger:
     def next_waiting(self, count: int) -> list[int]:
         """Return the first `count` waiting or virtually queued tasks, or as many as there are."""
         if self.n_virtual:
-            return self.mappable()[:count].tolist()
+            first: list[int] = self.mappable()[:count].tolist()
+            return first
         find = self.state_of.find
         task = find(WAITING, self._first_waiting)
-        tasks = []
+        tasks: list[int] = []
         if task >= 0:
             self._first_waiting = task
             while task >= 0 and len(tasks) < count:
@@ -282,7 +283,7 @@ class Ledger:
     def execution_records(self) -> NDArray[np.void]:
         """Return all executions as an array of `EXECUTION`, in order of their start."""
         records = np.empty(len(self.executions), dtype=EXECUTION)
-        for name in EXECUTION.names:  # column by column: five times faster than row by row
+        for name in EXECUTION.names or ():  # column by column: five times faster than row by row
             records[name] = list(map(attrgetter(name), self.executions))
         return records[np.argsort(records["start"], kind="stable")]
 

@@ -141,7 +141,7 @@ class Legality:
         first = int(tasks.min())
         seen = np.zeros(int(tasks.max()) + 1 - first, dtype=bool)
         seen[tasks - first] = True
-        return np.count_nonzero(seen) < len(tasks)
+        return int(np.count_nonzero(seen)) < len(tasks)
 
     def _planned_pstates(self, tasks: Ids, hosts: Ids, pstates: Ids) -> Refusal | None:
         """Find an entry of a plan that gives the cores of one host different P-states."""

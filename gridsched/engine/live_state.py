@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ class LiveState(State):
         self._account = account
         self._commitments = commitments
         self._only: int | None = None
-        self._views: dict[str, NDArray] = {}
+        self._views: dict[str, NDArray[Any]] = {}
 
     def renew(self, now: float, submitted: int, only: int | None = None) -> LiveState:
         """Return this view, made valid for the instant `now`; for the controller only."""
@@ -77,7 +78,7 @@ class LiveState(State):
             self._tasks = self._all_tasks.first(self._submitted)
         return self._tasks
 
-    def _view(self, name: str, make: Callable[[], NDArray]) -> NDArray:
+    def _view(self, name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         if name not in self._views:
             array = make()
             array.setflags(write=False)
@@ -215,6 +216,7 @@ class LiveState(State):
         return self._staged("uplink_free", 1)
 
     def _staged(self, name: str, which: int) -> NDArray[np.float64]:
-        if self._staging is None:
+        staging = self._staging
+        if staging is None:
             raise AttributeError(f"state.{name}: the tasks of this run have no input files.")
-        return self._view(name, lambda: self._staging.begun(self.now)[which])
+        return self._view(name, lambda: staging.begun(self.now)[which])

@@ -252,7 +252,7 @@ class Requests:
             why = "a Plan without hosts has no P-states: the scenario's is used"
         elif not self._always_feasible:
             why = "a Plan without hosts needs tasks that run on every host"
-        elif self._guard is not None and (self._puts_off or self._account.refuses):
+        elif self._guard is not None and self._guard.refuses:
             why = "a Plan without hosts draws nobody knows what from a budget that refuses"
         if why is not None:
             return why, None, None

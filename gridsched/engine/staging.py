@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
-from gridsched.model.tasks import Tasks
+from gridsched.model.tasks import DataFiles, Tasks
 
 
 @dataclass(slots=True)
@@ -42,7 +42,8 @@ class Staging:
     platform : Platform
         Its clusters' `bandwidth` [byte/s] and `latency_s` [s] are used.
     tasks : Tasks
-        With `files` and `input_files`.
+        With `input_files`.
+    files : DataFiles
 
     Raises
     ------
@@ -50,8 +51,7 @@ class Staging:
         If a file lies at a place the platform does not have.
     """
 
-    def __init__(self, platform: Platform, tasks: Tasks) -> None:
-        files = tasks.files
+    def __init__(self, platform: Platform, tasks: Tasks, files: DataFiles) -> None:
         self._needs = tasks.input_files or ((),) * len(tasks)
         self._sizes = files.size_bytes
         self._clusters = platform.clusters

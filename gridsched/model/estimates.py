@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +39,7 @@ class Estimates(ABC):
 
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
         """Whether each task can run on any of the hosts, shape (tasks,)."""
-        return np.isfinite(self.etc(tasks, hosts)).any(axis=1)
+        return np.asarray(np.isfinite(self.etc(tasks, hosts)).any(axis=1))
 
     @abstractmethod
     def run_time(self, task: int, host: int, pstate: int) -> float:
@@ -205,7 +205,9 @@ class TypedEstimates(Estimates):
             raise InputError(f"{tasks.name}: the tasks have no task types; ETC needs them.")
         return type(self)(self.etc_matrix, self.apc_matrix, tasks.task_type, self.host_type)
 
-    def _block(self, matrix: NDArray, tasks: ArrayLike, hosts: ArrayLike, pstate: int) -> NDArray:
+    def _block(
+        self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, pstate: int
+    ) -> NDArray[Any]:
         rows, columns = self.task_type[np.asarray(tasks)], self.host_type[np.asarray(hosts)]
         return matrix[rows[:, None], columns[None, :], pstate]
 
@@ -231,7 +233,7 @@ class TypedEstimates(Estimates):
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
         """Whether each task's type can run on any of the hosts, in any P-state."""
         types = np.unique(self.host_type[np.asarray(hosts)])
-        by_type = np.isfinite(self.etc_matrix[:, types]).any(axis=(1, 2))
+        by_type = np.asarray(np.isfinite(self.etc_matrix[:, types]).any(axis=(1, 2)))
         return by_type[self.task_type[np.asarray(tasks)]]
 
     def run_time(self, task: int, host: int, pstate: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +82,7 @@ class Cluster:
     latency_s: float = 0.0
 
 
-def _frozen(array: NDArray) -> NDArray:
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array, made read-only: schedulers see it."""
     array.setflags(write=False)
     return array

@@ -183,7 +183,8 @@ def make_tasks(
     submit = column(submit_time_s, "submit_time_s", positive=False)
     inputs = column(input_bytes, "input_bytes", positive=False)
     outputs = column(output_bytes, "output_bytes", positive=False)
-    for each in (task_type, utility):
+    types = None if task_type is None else np.asarray(task_type, dtype=np.int64)
+    for each in (types, utility):
         if each is not None and len(each) != n:
             raise InputError(
                 f"{name}: {n} tasks, but {len(each)} task types or utility functions; each task "
@@ -193,11 +194,12 @@ def make_tasks(
     needs = None
     if input_files is not None:
         needs = tuple(tuple(input_files[k]) for k in order)
-    arrays = [a[order] for a in (flops, submit, inputs, outputs, ids)]
-    types = None if task_type is None else np.asarray(task_type, dtype=np.int64)[order]
-    for array in arrays:
-        array.setflags(write=False)
-    return Tasks(
-        *arrays, task_type=types, utility=None if utility is None else utility.taken(order),
+    made = Tasks(
+        flops[order], submit[order], inputs[order], outputs[order], ids[order],
+        task_type=None if types is None else types[order],
+        utility=None if utility is None else utility.taken(order),
         input_files=needs, files=files, nominal_heterogeneity=nominal_heterogeneity, name=name,
     )  # fmt: skip
+    for array in (made.flops, made.submit_time_s, made.input_bytes, made.output_bytes, made.labels):
+        array.setflags(write=False)
+    return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ class HostTimeline:
         last[:-1] = (self.time[1:] != self.time[:-1]) | (self.host[1:] != self.host[:-1])
         return last
 
-    def changes_of(self, values: NDArray) -> Flags:
+    def changes_of(self, values: NDArray[Any]) -> Flags:
         """Settled rows whose value differs from the host's settled row before, or is its first."""
         rows = np.flatnonzero(self.settled)
         differs = np.ones(len(rows), dtype=bool)

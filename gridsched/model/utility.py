@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -202,7 +203,7 @@ def _fractions(values: list[float]) -> NDArray[np.float64]:
         return array / array[0] if array.any() else np.ones(len(array))
 
 
-def _refused(name: str, values: NDArray, bad: NDArray[np.bool_], legal: str) -> str:
+def _refused(name: str, values: NDArray[Any], bad: NDArray[np.bool_], legal: str) -> str:
     if not bad.any():
         return f"Utility functions: {name} has {len(values)} values; each task needs one."
     k = int(np.flatnonzero(bad)[0])

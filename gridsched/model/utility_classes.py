@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -119,11 +120,13 @@ class UtilityClasses:
         """Return the classes of all `parts`, in their order."""
         sizes = [len(part.start_time[a:b]) for part in parts for a, b in pairwise(part.first)]
         names = ("start_time", "start_fraction", "end_fraction", "urgency_modifier")
-        columns = [np.concatenate([[], *(getattr(part, name) for part in parts)]) for name in names]
+        columns = {
+            name: np.concatenate([[], *(getattr(part, name) for part in parts)]) for name in names
+        }
         kind = np.array([each for part in parts for each in part.kind], dtype=np.int64)
-        return cls(np.cumsum([0, *sizes], dtype=np.int64), *columns, kind)
+        return cls(first=np.cumsum([0, *sizes], dtype=np.int64), kind=kind, **columns)
 
-    def row_at(self, utility_class: NDArray[np.int64], tau: NDArray) -> NDArray[np.int64]:
+    def row_at(self, utility_class: NDArray[np.int64], tau: NDArray[Any]) -> NDArray[np.int64]:
         """Return the last row of each class that starts at or before `tau` [urgency units].
 
         The class's first row where none does. Binary search over all pairs at once.
@@ -181,7 +184,11 @@ class UtilityClasses:
 
 
 def _check_intervals(
-    owner: str, kind: int, times: NDArray, fractions: NDArray, modifiers: NDArray
+    owner: str,
+    kind: int,
+    times: NDArray[Any],
+    fractions: NDArray[Any],
+    modifiers: NDArray[Any],
 ) -> None:
     """Refuse a class whose start times, start fractions or modifiers are out of range."""
     if not 0 < len(times) == len(fractions) == len(modifiers):

@@ -146,10 +146,12 @@ def energy_filter(owner: str, leniency: object, by_utility: bool = True) -> Task
     """
     if isinstance(leniency, str) and leniency == "auto":
         return AdaptiveFilter(by_utility)
-    is_number = isinstance(leniency, int | float | np.number) and not isinstance(leniency, bool)
-    if not is_number or not leniency > 0:
+    number = math.nan
+    if isinstance(leniency, int | float | np.number) and not isinstance(leniency, bool):
+        number = float(leniency)
+    if not number > 0:
         raise InputError(
             f"Parameter 'energy_leniency' of {owner} is {leniency!r}; it must be a number greater "
             "than 0 (inf: no filter) or 'auto'."
         )
-    return EnergyFilter(float(leniency))
+    return EnergyFilter(number)

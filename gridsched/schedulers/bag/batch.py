@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +82,7 @@ class BatchScheduler(Scheduler):
             np.array([cluster.bandwidth for cluster in clusters], dtype=np.float64),
         )
 
-    def _kernel_arguments(self, state: State, waiting: NDArray[np.int64]) -> tuple:
+    def _kernel_arguments(self, state: State, waiting: NDArray[np.int64]) -> tuple[Any, ...]:
         """Return fresh arguments of `map_in_passes`; `map_greedily` takes a rule behind them."""
         core_ready = np.array(state.core_ready_time, dtype=np.float64)
         usable = np.flatnonzero(core_ready[:, 0] < np.inf)

@@ -129,12 +129,13 @@ class LECSA(Scheduler):
     def schedule(self, state: State) -> Iterable[Decision]:
         """Assign what waits and switch off hosts that are not needed any more."""
         waiting, is_on = state.mappable, state.is_on
-        decisions: list[Decision] = []
+        dealt: list[Assign] = []
         if len(waiting) and is_on.any():
-            decisions += self._deal(state, waiting, np.flatnonzero(is_on))
-        self.used_.update(decision.host for decision in decisions)
+            dealt += self._deal(state, waiting, np.flatnonzero(is_on))
+        decisions: list[Decision] = [*dealt]
+        given = {decision.host for decision in dealt}
+        self.used_ |= given
         if state.tasks_to_arrive == 0 and self.switch_off != "none":
-            given = {decision.host for decision in decisions}
             cores = self.system_.platform.cores
             idle = is_on & (state.free_cores == cores) & (state.queue_length == 0)
             keep = given if self.switch_off == "unused+done" else self.used_

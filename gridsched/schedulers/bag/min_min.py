@@ -48,7 +48,8 @@ class MinMin(BatchScheduler):
         super().prepare(system, rng)
 
     def _map(self, state: State, waiting: NDArray[np.int64]) -> Mapping:
-        return map_greedily(*self._kernel_arguments(state, waiting), self._rule)
+        arguments = self._kernel_arguments(state, waiting)
+        return map_greedily(*arguments, self._rule)
 
 
 class MaxMin(MinMin):

@@ -134,8 +134,9 @@ class WQR(WorkQueue):
             if isinstance(decision, Plan):
                 self.given_ += decision.tasks.tolist()
                 return decisions
-            started[decision.task] = [decision.host]
-            cores.remove(decision.host)
+            if isinstance(decision, Assign):
+                started[decision.task] = [decision.host]
+                cores.remove(decision.host)
         if cores:  # nothing waits any more that they could run
             copy = self._copy_random if self.pick == "random" else self._copy_oldest
             decisions += copy(state, started, cores)

@@ -9,7 +9,7 @@ round to one completion time, so the *host* is looked up among all hosts of equa
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,7 +72,7 @@ class FileTable(NamedTuple):
     bandwidth: NDArray[np.float64]
 
 
-def _starts(sorted_keys: NDArray, n: int) -> NDArray[np.int64]:
+def _starts(sorted_keys: NDArray[Any], n: int) -> NDArray[np.int64]:
     return np.searchsorted(sorted_keys, np.arange(n + 1)).astype(np.int64)
 
 

@@ -79,7 +79,8 @@ class UtilityScheduler(Scheduler):
         """Take what the kernels need of the tasks that have arrived."""
         self.tasks_ = tasks
         self.task_type_ = np.array(tasks.task_type, dtype=np.int64)
-        self.functions_: UtilityTables = utility_tables(tasks.utility)
+        if tasks.utility is not None:  # checked before the run
+            self.functions_: UtilityTables = utility_tables(tasks.utility)
         self.arrival_s_ = np.array(tasks.submit_time_s, dtype=np.float64)
 
     def schedule(self, state: State) -> Iterable[Decision]:
