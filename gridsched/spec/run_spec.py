@@ -137,7 +137,12 @@ def _section_of(name: str, generator: Generator) -> type[Section]:
 WORKLOAD_GENERATORS = {name: _section_of(name, each) for name, each in GENERATORS.items()}
 #: Generators whose workload comes with its platform.
 SYSTEM_GENERATORS = tuple(name for name, each in GENERATORS.items() if each.makes == "system")
-_Workload = Union[(WorkloadFile, *WORKLOAD_GENERATORS.values())]
+#: Models of the sections by generator; "" is a file.
+SECTION_MODELS: dict[str, dict[str, type[Section]]] = {
+    "platform": {"": PlatformFile, "table": PlatformTable},
+    "workload": {"": WorkloadFile, **WORKLOAD_GENERATORS},
+}
+_Workload = Union[tuple(SECTION_MODELS["workload"].values())]  # noqa: UP007 - of a table
 
 
 class SchedulerSection(Section):

@@ -9,20 +9,15 @@ from pydantic import create_model
 
 from gridsched.model.records import keys_of
 from gridsched.spec.run_spec import (
+    SECTION_MODELS,
     WORKLOAD_GENERATORS,
-    PlatformFile,
     PlatformTable,
     Settings,
-    WorkloadFile,
 )
 from gridsched.spec.settings import RunSettings
 from gridsched.spec.study_document import Content
 from gridsched.workloads.generators import GENERATORS
 
-_SECTIONS = {
-    "platform": (PlatformFile, PlatformTable),
-    "workload": (WorkloadFile, *WORKLOAD_GENERATORS.values()),
-}
 _WORDS = {
     "integer": "whole number", "number": "number", "boolean": "`true` or `false`",
     "string": "text", "array": "list", "object": "table",
@@ -37,14 +32,14 @@ def study_schema() -> dict[str, Any]:
     schema = _plain_schema()
     for name in Settings.model_fields:
         schema["properties"][name] = _or_list(schema["properties"][name])
-    for section in (each for sections in _SECTIONS.values() for each in sections):
+    for section in (each for models in SECTION_MODELS.values() for each in models.values()):
         # a group may set what is required
         schema["$defs"][section.__name__].pop("required", None)
         properties = schema["$defs"][section.__name__]["properties"]
         for name in properties:
             if name != "generator":
                 properties[name] = _or_list(properties[name])
-    for name in _SECTIONS:
+    for name in SECTION_MODELS:
         schema["properties"][name]["anyOf"].append(_or_list({"type": "string"}))
     schema["properties"]["schedulers"] |= _or_list({"type": ["string", "object"]})
     return {
@@ -75,8 +70,8 @@ def study_keys() -> str:
 def _plain_schema() -> dict[str, Any]:
     """Return the schema of a study file in which nothing varies."""
     sections: dict[str, Any] = {
-        name: (Union[models], Content.model_fields[name])  # noqa: UP007 - as many as there are
-        for name, models in _SECTIONS.items()
+        name: (Union[tuple(models.values())], Content.model_fields[name])  # noqa: UP007 - as many as there are
+        for name, models in SECTION_MODELS.items()
     }
     settings: dict[str, Any] = {
         name: (field.annotation, field) for name, field in Settings.model_fields.items()
@@ -100,12 +95,12 @@ def _row(schema: dict[str, Any], name: str) -> str:
     entry = schema["properties"][name]
     inner = entry.get("$ref") or entry.get("items", {}).get("$ref")
     for choice in entry.get("anyOf", ()):
-        inner = inner or (None if name in _SECTIONS else choice.get("$ref"))
+        inner = inner or (None if name in SECTION_MODELS else choice.get("$ref"))
     meaning = entry["description"]
     if inner:
         properties = schema["$defs"][inner.rpartition("/")[2]]["properties"]
         meaning += f" Keys: {_listed(properties)}."
-    value = "file or table" if name in _SECTIONS else _value(entry)
+    value = "file or table" if name in SECTION_MODELS else _value(entry)
     if entry.get("default") not in (None, "", [], {}) and not inner:
         value += f"; default `{str(entry['default']).lower()}`"
     return f"| `{name}` | {value} | {meaning} |"

@@ -9,28 +9,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
-
 from gridsched.errors import InputError, did_you_mean
 from gridsched.spec.run_spec import (
+    SECTION_MODELS,
     SYSTEM_GENERATORS,
-    WORKLOAD_GENERATORS,
     NoPlatform,
-    PlatformFile,
-    PlatformTable,
     Settings,
-    WorkloadFile,
 )
 from gridsched.spec.study_document import StudyDocument, key_name, shown_value
 
 #: Sections that keys and groups can set; those of `Settings` stand at the top of the file.
 SECTIONS = ("platform", "workload", "settings")
-#: Generators of each section by name; a file needs none.
-GENERATORS: dict[str, dict[str, type[BaseModel]]] = {
-    "platform": {"table": PlatformTable},
-    "workload": WORKLOAD_GENERATORS,
-}
-_FILES: dict[str, type[BaseModel]] = {"platform": PlatformFile, "workload": WorkloadFile}
 _RESERVED = ("scheduler", "replicate", "run_id", "status", "error", "scenario", "provenance")
 
 
@@ -91,10 +80,10 @@ def section_model(document: StudyDocument, section: str, values: Mapping[str, An
                 ("platform",), "is not legal: the workload's generator makes the platform, too."
             )
         return NoPlatform
-    known = GENERATORS[section]
+    known = {name: model for name, model in SECTION_MODELS[section].items() if name}
     if "generator" not in values:
         if "file" in values:
-            return _FILES[section]
+            return SECTION_MODELS[section][""]
         document.refuse(
             (section,), f"needs file, or generator ({', '.join(known)}) with its parameters."
         )
