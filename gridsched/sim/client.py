@@ -230,5 +230,6 @@ def simulate_reference(request: SimulationRequest) -> Trace:
     if request.timeout_s is None:
         return child.simulate_reference(request)
     run = partial(child.simulate_reference, request)
+    trace: Trace
     trace, _ = server().call(run, request.timeout_s, "The reference driver")
     return replace(trace, platform=request.system.platform, tasks=request.tasks)

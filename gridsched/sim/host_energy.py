@@ -6,16 +6,16 @@ shared library that is loaded anyway. They give full precision, also during the 
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from ctypes import c_char_p, c_double, c_void_p
 from functools import cache
+from typing import Any
 
 from gridsched.sim.library import c_function
 
 
 @cache
-def _functions() -> dict[str, ctypes._CFuncPtr]:
+def _functions() -> dict[str, Callable[..., Any]]:
     return {
         "by_name": c_function("sg_host_by_name", c_char_p, result=c_void_p),
         "consumed": c_function("sg_host_get_consumed_energy", c_void_p, result=c_double),
@@ -30,7 +30,7 @@ def start_plugin() -> None:
 
 
 def _host(name: str) -> int:
-    pointer = _functions()["by_name"](name.encode())
+    pointer: int | None = _functions()["by_name"](name.encode())
     if not pointer:
         raise KeyError(f"SimGrid knows no host {name!r}.")
     return pointer
@@ -42,12 +42,14 @@ def consumed_energy_j(name: str) -> float:
     Call it from an actor, from a completion callback or after the run; the host must have
     ``wattage_per_state``.
     """
-    return _functions()["consumed"](_host(name))
+    energy_j: float = _functions()["consumed"](_host(name))
+    return energy_j
 
 
 def current_power_w(name: str) -> float:
     """Power of the host at the present simulated time [W]."""
-    return _functions()["power"](_host(name))
+    power_w: float = _functions()["power"](_host(name))
+    return power_w
 
 
 def consumed_by_host(names: Iterable[str]) -> dict[str, float]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from gridsched.errors import MissingDependency
 
@@ -59,7 +61,7 @@ def _load() -> tuple[ModuleType, ctypes.CDLL]:
         with _stderr_held_back() as lines:
             if beside:
                 ctypes.CDLL(str(beside[0]), mode=ctypes.RTLD_GLOBAL)
-            import simgrid
+            simgrid = importlib.import_module("simgrid")
 
             library = ctypes.CDLL(_loaded_library(), mode=ctypes.RTLD_GLOBAL)
     except (ImportError, OSError) as error:
@@ -108,7 +110,7 @@ def load_c_library() -> ctypes.CDLL:
     return _load()[1]
 
 
-def c_function(name: str, *argument_types: type, result: type | None = None) -> ctypes._CFuncPtr:
+def c_function(name: str, *argument_types: type, result: type | None = None) -> Callable[..., Any]:
     """Return a function of the shared library with its argument and result types declared."""
     function = getattr(load_c_library(), name)
     function.argtypes, function.restype = list(argument_types), result

@@ -13,9 +13,8 @@ it starts or ends, and charges the whole time since it looked last with the load
 
 from __future__ import annotations
 
-import ctypes
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from ctypes import c_char_p, c_double, c_void_p
 from functools import cache
 from pathlib import Path
@@ -29,7 +28,7 @@ PROPERTY_NAMES = ("wattage_range", "watt_range")
 
 
 @cache
-def _functions() -> dict[str, ctypes._CFuncPtr]:
+def _functions() -> dict[str, Callable[..., Any]]:
     return {
         "by_name": c_function("sg_link_by_name", c_char_p, result=c_void_p),
         "consumed": c_function("sg_link_get_consumed_energy", c_void_p, result=c_double),

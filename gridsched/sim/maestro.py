@@ -12,6 +12,7 @@ from typing import Any
 
 from gridsched.engine import Calendar, Controller, Execution
 from gridsched.engine.calendar import instant_width
+from gridsched.engine.execution import Command
 from gridsched.sim.session import Session
 from gridsched.sim.work import Work
 from gridsched.sim.world import World, check_clocks
@@ -138,8 +139,9 @@ class MaestroSession(Session):
             self._look_ahead()
         self._is_deciding = False
 
-    def _start(self, execution: Execution) -> None:
-        """Fire the ExecTask of a free core."""
+    def _start(self, execution: Command) -> None:
+        """Fire the ExecTask of a free core; other commands take another way of running."""
+        assert isinstance(execution, Execution)
         host = execution.host
         self._calendar.start(execution)
         if self._pstate[host] != execution.pstate:

@@ -125,7 +125,8 @@ class World:
 
     def clock(self) -> float:
         """Return the simulated time [s]."""
-        return self.engine.clock
+        time: float = self.engine.clock
+        return time
 
     def metered_energy(self) -> dict[str, float]:
         """Return the plugin's energy [J] of every host that has wattages, by name."""
