@@ -8,18 +8,18 @@ PYTEST := .venv/bin/python -m pytest
 .PHONY: demo test test-long test-faults benchmark benchmark-all clean help
 
 help: ## this list
-	@echo "Targets (each sets up .venv where needed; the first time takes about 8 minutes):"
+	@echo "Targets (each sets up .venv where needed; the first time takes up to 8 minutes):"
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
 
 demo: ## compare six schedulers on a Green500 grid: a table and a figure in demo/
 	@echo "make demo: sets up .venv where needed, then compares six schedulers on a Green500 grid"
-	@echo "(under a minute). The first time takes about 8 minutes, because SimGrid is compiled."
+	@echo "(under a minute). The first time takes about 8 minutes where SimGrid must be compiled."
 	@scripts/set_up.sh
 	@scripts/run_demo.sh
 
 test: ## check types and the order of imports, run the tests
 	@echo "make test: sets up .venv where needed, then runs the tests (a few minutes)."
-	@echo "The first time takes about 8 minutes more, because SimGrid is compiled."
+	@echo "The first time takes about 8 minutes more where SimGrid must be compiled."
 	@scripts/set_up.sh
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo

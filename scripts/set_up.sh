@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Make .venv with SimGrid 4.1 and gridsched in it. Repeating it costs nothing: it works again only
+# Make .venv with SimGrid and gridsched in it: the distribution's SimGrid where that is 4.0 or 4.1
+# (python3-simgrid of Debian 13, Ubuntu 25.10 and newer), else 4.1 compiled from PyPI. Repeating it costs nothing: it works again only
 # when the files that decide what is installed have changed. PYTHON=... chooses the interpreter.
 set -euo pipefail
 
@@ -8,6 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 STAMP=.venv/set_up_done
 VENV_PYTHON=.venv/bin/python
+SYSTEM_PYTHON=/usr/bin/python3
 missing_packages=()
 
 say() { printf '%s\n' "set-up: $*"; }
@@ -31,6 +33,25 @@ loads_simgrid() {
 has_simgrid() {
     "$VENV_PYTHON" -c 'from importlib.metadata import version as v; assert v("simgrid")[:4] == "4.1"' \
         2>/dev/null
+}
+
+# The distribution's package may have no metadata, so the module itself is asked.
+system_simgrid() {
+    "$SYSTEM_PYTHON" -c 'import simgrid; print(simgrid.simgrid_version)' 2>/dev/null || true
+}
+offered_simgrid() {
+    apt-cache policy python3-simgrid 2>/dev/null | sed -n 's/^ *Candidate: \([0-9.]*\).*/\1/p'
+}
+is_supported() { case "$1" in 4.[01] | 4.[01].*) true ;; *) false ;; esac; }
+
+# Whether the distribution has, or can install, a SimGrid that we can use; a chosen PYTHON or a
+# .venv that holds SimGrid already goes first.
+takes_distributions_simgrid() {
+    [ -z "${PYTHON:-}" ] && ! has_simgrid && is_new_enough "$SYSTEM_PYTHON" || return 1
+    is_supported "$(system_simgrid)" && return
+    command -v apt-cache >/dev/null && can_be_root || return 1
+    [ -n "$(offered_simgrid)" ] || as_root apt-get -qq update || return 1  # a bare machine's lists
+    is_supported "$(offered_simgrid)"
 }
 
 is_new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
@@ -64,6 +85,11 @@ choose_python() {
 
 find_missing_packages() {
     local python="$1" name
+    if [ -n "$from_distribution" ]; then
+        is_supported "$(system_simgrid)" || missing_packages+=(python3-simgrid)
+        makes_venvs "$python" || missing_packages+=(python3-venv)
+        return
+    fi
     if [ -z "$python" ]; then
         missing_packages+=(python3 python3-venv python3-dev)
     elif is_of_the_system "$python"; then
@@ -126,18 +152,36 @@ install() {
         "$VENV_PYTHON" -m pip install --no-input --progress-bar off -c constraints.txt "$@"
 }
 
+# pip would compile SimGrid for want of metadata, so it is told of everything else.
+install_all_but_simgrid() {
+    "$VENV_PYTHON" -c 'import re, tomllib
+with open("pyproject.toml", "rb") as file:
+    project = tomllib.load(file)["project"]
+wanted = project["dependencies"] + project["optional-dependencies"]["test"]
+print(*(each for each in wanted if not re.match(r"simgrid\b", each)), sep="\n")' \
+        >.venv/requirements.txt
+    install --quiet -r .venv/requirements.txt && install --quiet --no-deps --editable .
+}
+
 main() {
-    local python
+    local python from_distribution=""
     if is_done; then
         say "nothing to do, .venv is up to date."
         return
     fi
-    say "system packages where missing, .venv, SimGrid 4.1, gridsched with what its tests need."
-    say "SimGrid takes about 6 minutes and 2 GB of memory on 2 cores, once; the rest 1 to 2 minutes."
-    say "Afterwards SimGrid comes from pip's cache in seconds, and a repeat does nothing."
+    say "system packages where missing, .venv, SimGrid, gridsched with what its tests need."
 
     discard_broken_venv
-    python="$(choose_python)"
+    if takes_distributions_simgrid; then
+        say "SimGrid is the distribution's python3-simgrid; this takes 1 to 2 minutes, once."
+        from_distribution=yes
+        python="$SYSTEM_PYTHON"
+        [ ! -d .venv ] || rm -rf .venv  # of an interpreter that does not see it
+    else
+        say "SimGrid takes about 6 minutes and 2 GB of memory on 2 cores, once; the rest 1 to 2."
+        say "Afterwards SimGrid comes from pip's cache in seconds, and a repeat does nothing."
+        python="$(choose_python)"
+    fi
     [ -n "$python" ] || [ -z "${PYTHON:-}" ] \
         || stop "PYTHON=$PYTHON is not a Python 3.11 or newer with venv and header files."
     find_missing_packages "$python"
@@ -150,11 +194,19 @@ main() {
     is_new_enough "$python" || stop "$("$python" --version) is too old: Python 3.11 is needed."
 
     say "step 2 of 4: .venv with $("$python" --version) ($python)"
-    [ -d .venv ] || "$python" -m venv .venv || stop "'$python -m venv .venv' failed: see above."
-    say "step 3 of 4: SimGrid 4.1 (long only when pip builds it)"
-    install simgrid || stop "SimGrid was not installed: see above. Without it only --driver reference works."
-    say "step 4 of 4: gridsched and its test tools"
-    install --quiet --editable '.[test]' || stop "gridsched was not installed: see above."
+    [ -d .venv ] || "$python" -m venv ${from_distribution:+--system-site-packages} .venv \
+        || stop "'$python -m venv .venv' failed: see above."
+    if [ -n "$from_distribution" ]; then
+        say "step 3 of 4: SimGrid $(system_simgrid) is the distribution's"
+        say "step 4 of 4: gridsched and its test tools"
+        install_all_but_simgrid || stop "gridsched was not installed: see above."
+    else
+        say "step 3 of 4: SimGrid 4.1 (long only when pip builds it)"
+        install simgrid \
+            || stop "SimGrid was not installed: see above. Without it only --driver reference works."
+        say "step 4 of 4: gridsched and its test tools"
+        install --quiet --editable '.[test]' || stop "gridsched was not installed: see above."
+    fi
     loads_simgrid || stop "SimGrid was installed but does not load: see above."
     fingerprint >"$STAMP"
     say "done."

@@ -110,7 +110,9 @@ class World:
         sys.stderr.flush()
 
     def _add_clock_host(self) -> Any:
-        host = self.engine.netzone_root.add_host(CLOCK_HOST, "1f")
+        zone = self.engine.netzone_root
+        add_host = zone.add_host if hasattr(zone, "add_host") else zone.create_host  # SimGrid 4.0
+        host = add_host(CLOCK_HOST, "1f")
         host.set_property("wattage_per_state", "0:0")
         host.seal()
         return host
