@@ -18,7 +18,9 @@ from bag_cases import (
 from gridsched import Scenario, run
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedEstimates
-from gridsched.model.tasks import make_tasks
+from gridsched.model.platform import Cluster, Platform
+from gridsched.model.tasks import DataFiles, make_tasks
+from gridsched.model.trace import ExecutionEnd
 from gridsched.policy.decisions import Plan
 from gridsched.schedulers.bag.work_queue import WQR, WorkQueue
 
@@ -135,6 +137,40 @@ def test_wqr_copies_tasks_started_in_the_same_instant():
     system = system_of(platform_of([1] * 4, [1] * 4, cores=[1, 2, 1, 1]), tasks)
     decisions = prepared(WQR(), system).schedule(state_of(system, tasks))
     assert pairs(decisions) == [(0, 0), (1, 1), (0, 1), (1, 2)]
+
+
+def far_file(sizes: list[float]) -> list[tuple]:
+    """Run WQR where h1 and h2 (B) are 10 s away from the file of the first task, in A with h3."""
+    clusters = (Cluster("B", (0, 1), bandwidth=100.0), Cluster("A", (2,)))
+    hosts = platform_of([100.0] * 3, [1.0] * 3).hosts
+    file = DataFiles(("f",), np.array([1000.0]), (("A",),))
+    tasks = make_tasks(sizes, input_files=[(0,)] + [()] * (len(sizes) - 1), files=file)
+    scenario = Scenario(Platform(hosts, clusters=clusters), tasks, "wqr", driver="reference")
+    columns = ["task", "host", "start", "end", "outcome"]
+    return sorted(run(scenario).trace.executions[columns].tolist())
+
+
+def test_wqr_copies_a_task_whose_core_waits_for_its_files():
+    """At t = 0 task 0 waits on h1 for its file; idle h3, where that is, takes its copy and wins.
+
+    h1 would compute from 10 s to 40 s; it is cancelled at 30 s.
+    """
+    done, cancelled = int(ExecutionEnd.FINISHED), int(ExecutionEnd.CANCELLED)
+    assert far_file([3000.0, 3000.0]) == [
+        (0, 0, 10.0, 30.0, cancelled), (0, 2, 0.0, 30.0, done), (1, 1, 0.0, 30.0, done),
+    ]  # fmt: skip
+
+
+def test_wqr_takes_the_arrival_of_the_files_for_the_start():
+    """At 2 s h3 copies task 1, which began at 0 s, not task 0, which will begin at 10 s.
+
+    At 30 s task 1 is done; of the idle h2 and h3 the first copies task 0.
+    """
+    done, cancelled = int(ExecutionEnd.FINISHED), int(ExecutionEnd.CANCELLED)
+    assert far_file([3000.0, 3000.0, 200.0]) == [
+        (0, 0, 10.0, 40.0, done), (0, 1, 30.0, 40.0, cancelled),
+        (1, 1, 0.0, 30.0, done), (1, 2, 2.0, 30.0, cancelled), (2, 2, 0.0, 2.0, done),
+    ]  # fmt: skip
 
 
 def test_wqr_random_pick_follows_the_generator():
