@@ -14,6 +14,7 @@ from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.spec.scenario import Scenario
+from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.study import Study
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +70,7 @@ def test_rows_say_which_energy_they_hold(tmp_path: Path, driver: str, network: s
         store.compact()
 
 
-class _Maker:
+class _Maker(ScenarioMaker):
     """Makes the worked example with a wattage that is not its file's."""
 
     def make(self, scenario: dict[str, Any], timeout_s: float | None = None) -> Scenario:
@@ -83,9 +84,11 @@ class _Maker:
         )  # fmt: skip
 
 
-def test_energies_that_disagree_are_no_result():
+def test_energies_that_disagree_are_no_result(tmp_path: Path):
     """A run whose plugin and model differ beyond 1e-9 is a failed row that names the host."""
-    row, result = perform(_Maker(), Job("0" * 32, {"settings": {"driver": "simgrid"}}), 60.0)
+    row, result = perform(
+        _Maker({}, tmp_path), Job("0" * 32, {"settings": {"driver": "simgrid"}}), 60.0
+    )
     assert (row["status"], result) == ("failed", None)
     assert "host 'h1' has energy_j " in row["error"]
     assert "energy_model_j" in row["error"]
