@@ -40,8 +40,8 @@ class WorkerProcess:
 
     def __init__(self, orders: Orders) -> None:
         self._timeout_s = orders.timeout_s
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the worker
         try:
+            self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the worker
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _START.format(path=sys.path)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
@@ -235,9 +235,14 @@ class LocalPool:
         while (packet := self._packets.get()) is not None:
             for run in packet:
                 if not self._is_ending:
-                    job = Job(run.run_id, run.scenario, run.policies)
-                    self._ended.put((run, performer.do(job)))
+                    self._ended.put((run, self._answer(performer, run)))
         performer.end()  # here, not elsewhere: a worker ends with the thread that started it
+
+    def _answer(self, performer: Performer, run: StudyRun) -> Answer:
+        try:
+            return performer.do(Job(run.run_id, run.scenario, run.policies))
+        except Exception as error:  # noqa: BLE001 - the campaign would wait for ever for its thread
+            return Answer(Said.FATAL, error=f"{type(error).__name__}: {error}.")
 
     def is_hungry(self) -> bool:
         """Whether another packet of runs should wait for the workers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -171,6 +172,23 @@ def test_workers_that_do_not_start_end_the_campaign(tmp_path: Path):
     assert done.returncode == 2
     assert "A worker process did not start: exit status 1" in done.stderr
     assert done.stderr.count("\n") == 1
+    assert Store.open(store).stored() == {}
+
+
+def test_no_room_for_a_worker_ends_the_campaign(
+    tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    """Where the log of a worker finds no room: one line, exit status 2, and no waiting."""
+
+    def no_room() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", no_room)
+    path, store = write_study(tmp_path), tmp_path / "store"
+    assert main(["study", "run", str(path), "--store", str(store), "--quiet"]) == 2
+    err = capsys.readouterr().err
+    assert "A worker process cannot be made: No space left on device." in err
+    assert err.count("\n") == 1
     assert Store.open(store).stored() == {}
 
 
