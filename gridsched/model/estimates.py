@@ -164,6 +164,8 @@ class TypedEstimates(Estimates):
         Row of each task.
     host_type : array_like, shape (hosts,)
         Column of each host.
+    idle_w : array_like, shape (host types,) or ()
+        Power of a host of each type that executes nothing [W].
 
     Raises
     ------
@@ -173,7 +175,7 @@ class TypedEstimates(Estimates):
 
     def __init__(
         self, etc_matrix: ArrayLike, apc_matrix: ArrayLike, task_type: ArrayLike,
-        host_type: ArrayLike,
+        host_type: ArrayLike, idle_w: ArrayLike = 0.0,
     ) -> None:  # fmt: skip
         self.etc_matrix = np.asarray(etc_matrix, dtype=np.float64)
         self.apc_matrix = np.asarray(apc_matrix, dtype=np.float64)
@@ -189,6 +191,9 @@ class TypedEstimates(Estimates):
             raise InputError("APC entries must be at least 0 W wherever ETC is finite.")
         self.task_type = self._all_types = np.asarray(task_type, dtype=np.int64)
         self.host_type = np.asarray(host_type, dtype=np.int64)
+        self.idle_w = np.broadcast_to(
+            np.asarray(idle_w, dtype=np.float64), self.etc_matrix.shape[1]
+        )
         self._etc_list = self.etc_matrix.tolist()
         self._task_type_list = self.task_type.tolist()
         self._host_type_list = self.host_type.tolist()
@@ -203,7 +208,9 @@ class TypedEstimates(Estimates):
         """
         if tasks.task_type is None:
             raise InputError(f"{tasks.name}: the tasks have no task types; ETC needs them.")
-        return type(self)(self.etc_matrix, self.apc_matrix, tasks.task_type, self.host_type)
+        return type(self)(
+            self.etc_matrix, self.apc_matrix, tasks.task_type, self.host_type, self.idle_w
+        )
 
     def _block(
         self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, pstate: int
@@ -264,15 +271,15 @@ class TypedPowerEstimates(TypedEstimates):
 
     Parameters
     ----------
-    etc_matrix, apc_matrix, task_type, host_type : array_like
+    etc_matrix, apc_matrix, task_type, host_type, idle_w : array_like
         As in `TypedEstimates`.
     """
 
     def __init__(
         self, etc_matrix: ArrayLike, apc_matrix: ArrayLike, task_type: ArrayLike,
-        host_type: ArrayLike,
+        host_type: ArrayLike, idle_w: ArrayLike = 0.0,
     ) -> None:  # fmt: skip
-        super().__init__(etc_matrix, apc_matrix, task_type, host_type)
+        super().__init__(etc_matrix, apc_matrix, task_type, host_type, idle_w)
         self._levels = self.etc_matrix.shape[2]
         self.eec_matrix = np.full(self.etc_matrix.shape, np.inf)
         feasible = np.isfinite(self.etc_matrix)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedPowerEstimates
+from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.rules import Rules
 from gridsched.model.tasks import Tasks
@@ -31,6 +32,13 @@ class TaskTypes:
     host_type : ndarray of int64, shape (hosts,)
         Column of each host.
     task_type_names, host_type_names : tuple of str
+    idle_w : ndarray of float64, shape (host types,)
+        Power of a host of each type that executes nothing [W]; one number is taken for all.
+
+    Raises
+    ------
+    InputError
+        If idle powers are negative, infinite, or not one for each host type.
     """
 
     etc: NDArray[np.float64]
@@ -38,6 +46,17 @@ class TaskTypes:
     host_type: NDArray[np.int64]
     task_type_names: tuple[str, ...] = ()
     host_type_names: tuple[str, ...] = ()
+    idle_w: NDArray[np.float64] = field(default_factory=lambda: np.zeros(()))
+
+    def __post_init__(self) -> None:
+        given, n_types = np.asarray(self.idle_w, dtype=np.float64), self.etc.shape[1]
+        if given.shape not in ((), (n_types,)) or not np.all((given >= 0) & (given <= LARGEST)):
+            raise InputError(
+                f"Idle powers are {given.tolist()}; there are {n_types} host types, and each needs "
+                f"one from 0 to {LARGEST:g} W."
+            )
+        # the dataclass is frozen
+        object.__setattr__(self, "idle_w", np.broadcast_to(given, n_types))
 
     @property
     def eec(self) -> NDArray[np.float64]:
@@ -62,7 +81,7 @@ class TaskTypes:
                 f"{tasks.name}: task types reach from {tasks.task_type.min()} to "
                 f"{tasks.task_type.max()}; ETC has types 0 to {len(self.etc) - 1}."
             )
-        return TypedPowerEstimates(self.etc, self.apc, tasks.task_type, self.host_type)
+        return TypedPowerEstimates(self.etc, self.apc, tasks.task_type, self.host_type, self.idle_w)
 
 
 @dataclass(frozen=True)
@@ -93,7 +112,8 @@ def typed_platform(
     """Return one-core hosts with one SimGrid P-state for each (task type, P-state).
 
     With speed ``F / ETC`` and power APC, SimGrid's energy plugin meters ``ETC x APC`` exactly.
-    P-state k of task type i is the host's P-state ``i * K + k``. Idle hosts draw nothing.
+    P-state k of task type i is the host's P-state ``i * K + k``. An idle host draws its type's
+    `TaskTypes.idle_w` in each of them.
 
     Parameters
     ----------
@@ -111,8 +131,9 @@ def typed_platform(
         # SimGrid needs some speed where a type cannot run; nothing ever uses it
         speed = TYPED_TASK_FLOPS / np.where(feasible, etc, 1.0)
         watts = np.where(feasible, apc, 0.0)
+        idle_w = float(types.idle_w[j])
         by_type.append(tuple(
-            PState(s, 0.0, w, w) for s, w in zip(speed.tolist(), watts.tolist(), strict=True)
+            PState(s, idle_w, w, w) for s, w in zip(speed.tolist(), watts.tolist(), strict=True)
         ))  # fmt: skip
     hosts = (
         Host(host, by_type[j]) for host, j in zip(names, types.host_type.tolist(), strict=True)
