@@ -125,6 +125,7 @@ def generate(
     check_targets({"-o": targets}, inputs, force=force)
     made = kind_of.generate(parameters)
     if isinstance(made, SystemWorkload):
+        _check_has_utility(made)
         settings = parameters.settings_beside_files()
         paths = write_workload_files(made.tasks, made.types, output, settings, force=force)
         names = ", ".join(path.name for path in paths[1:-1])
@@ -137,6 +138,15 @@ def generate(
         told = [f"Wrote {output}: {len(made):,} tasks."]
     if not quiet:
         console().print("\n".join(told))
+
+
+def _check_has_utility(system: SystemWorkload) -> None:
+    """Refuse a system whose tasks have no utility functions: its files have other columns."""
+    if system.tasks.utility is None:
+        raise InputError(
+            f"{system.tasks.name}: the tasks have no utility functions to tell of. It goes as "
+            f"--workload where tasks are run, and 'gridsched optimize' tells of its machines."
+        )
 
 
 def statistics(tasks: Tasks) -> dict[str, Any]:
@@ -190,6 +200,7 @@ def describe(
         tasks = read_workload(workload, files=files)
         found, shown, figure = statistics(tasks), SHOWN, ("sizes", "tasks", tasks)
     else:
+        _check_has_utility(system)
         tasks, found, shown = system.tasks, workload_statistics(system), SYSTEM_SHOWN
         figure = ("overview", "system", system)
     if plot is not None:

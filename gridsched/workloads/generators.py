@@ -17,6 +17,7 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.bag import BagOfTasks, generate_bag
+from gridsched.workloads.profit_system import ProfitBag, generate_profit_bag
 from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
 #: Longer values are cut in messages.
@@ -37,8 +38,10 @@ class Generator:
     generate : callable
         Draws from the checked keys.
     makes : {"bag", "system"}
-        A bag of tasks, which needs a platform; or tasks with their platform and rules. It decides
-        which metrics a study of such runs may name.
+        A bag of tasks, which needs a platform; or tasks with their platform and rules.
+    has_utility : bool
+        Whether the tasks have utility functions. It decides which metrics a study of such runs may
+        name: those of a bag of tasks, or those of utility.
     document : str
         Where the keys are listed, if they are too many for a message.
     """
@@ -46,6 +49,7 @@ class Generator:
     model: type[BaseModel]
     generate: Callable[[Any], Tasks | SystemWorkload]
     makes: Literal["bag", "system"] = "bag"
+    has_utility: bool = False
     document: str = ""
 
     @property
@@ -62,8 +66,13 @@ class Generator:
 GENERATORS: dict[str, Generator] = {
     "bag": Generator(BagOfTasks, generate_bag),
     "utility": Generator(
-        UtilityDay, generate_utility_day, makes="system", document="docs/utility_workloads.md"
+        UtilityDay,
+        generate_utility_day,
+        makes="system",
+        has_utility=True,
+        document="docs/utility_workloads.md",
     ),
+    "profit": Generator(ProfitBag, generate_profit_bag, makes="system", document="docs/profit.md"),
 }
 
 

@@ -8,23 +8,42 @@ tasks of a bag belong to a replicate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from gridsched.errors import InputError
 from gridsched.model.limits import Cov, Positive, Seed
+from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
+from gridsched.model.task_types import (
+    TYPED_TASK_FLOPS,
+    SystemWorkload,
+    TaskTypes,
+    typed_platform,
+)
+from gridsched.model.tasks import make_tasks
+from gridsched.workloads.bag import MAX_TASKS
 from gridsched.workloads.etc_matrices import cvb
+from gridsched.workloads.typed_csv import (
+    read_machines_and_idle_power,
+    read_task_counts,
+    read_task_types,
+)
+from gridsched.workloads.utility_system import host_names
 
 Floats = NDArray[np.float64]
+_FILES = ("machines_csv", "etc_csv", "apc_csv")
 
 
 class ProfitBag(BaseModel):
     """Parameters of a system and of one bag; the defaults are those of the paper's size.
 
-    A cov is a standard deviation over its mean, as in `etc_matrices.cvb`.
+    A cov is a standard deviation over its mean, as in `etc_matrices.cvb`. Files take the place of
+    what is drawn: ETC, APC and machines (``machine_type,count[,idle_w]``) all together, and the
+    numbers of tasks (``task_type,tasks``).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -47,6 +66,47 @@ class ProfitBag(BaseModel):
     evenness: Positive = 3.0
     # a bag
     tasks: int = Field(default=11_000, ge=1, le=10**12)
+    # measured values instead of drawn ones
+    machines_csv: str | None = None
+    etc_csv: str | None = None
+    apc_csv: str | None = None
+    counts_csv: str | None = None
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of the run: the usual ones."""
+        return Rules()
+
+    @model_validator(mode="after")
+    def _check_files(self) -> Self:
+        """Refuse keys that need others, or have no effect beside them."""
+        given = [name for name in _FILES if getattr(self, name) is not None]
+        missing = [name for name in _FILES if name not in given]
+        if given and missing:
+            raise InputError(f"{missing[0]} is missing; {', '.join(_FILES)} go together.")
+        if self.counts_csv is not None and not given:
+            raise InputError(
+                f"counts_csv has no effect without {_FILES[1]}, whose task types it counts."
+            )
+        self._refuse_beside(_FILES[1], _DRAWN_SYSTEM)
+        self._refuse_beside("counts_csv", ("tasks", "evenness"))
+        return self
+
+    def _refuse_beside(self, file: str, keys: tuple[str, ...]) -> None:
+        if getattr(self, file) is None:
+            return
+        for key in keys:
+            if key in self.model_fields_set and getattr(self, key) != self._usual(key):
+                raise InputError(f"{key} has no effect beside {file}; remove one of them.")
+
+    def _usual(self, key: str) -> Any:
+        return type(self).model_fields[key].default
+
+
+_DRAWN_SYSTEM = (
+    "task_types", "machine_types", "machines_per_type", "time_mean_s", "time_task_cov",
+    "time_machine_cov", "power_mean_w", "power_task_cov", "power_machine_cov", "idle_share",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +125,7 @@ class ProfitSystem:
         Machines of each type.
     frequency : ndarray of float64, shape (task types,)
         Probability that a task is of each type.
+    task_type_names, machine_type_names : tuple of str
     """
 
     etc: Floats
@@ -72,6 +133,42 @@ class ProfitSystem:
     idle_w: Floats
     machines: NDArray[np.int64]
     frequency: Floats
+    task_type_names: tuple[str, ...]
+    machine_type_names: tuple[str, ...]
+
+    @property
+    def types(self) -> TaskTypes:
+        """The system with its machines one by one, type after type."""
+        host_type = np.repeat(np.arange(len(self.machines)), self.machines)
+        return TaskTypes(
+            self.etc[:, :, None], self.apc[:, :, None], host_type, self.task_type_names,
+            self.machine_type_names, self.idle_w,
+        )  # fmt: skip
+
+
+def draw_or_read_profit_system(spec: ProfitBag) -> ProfitSystem:
+    """Return the system that `spec` asks for, drawn or from its files.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or has several P-states.
+    """
+    if spec.etc_csv is None:
+        return draw_profit_system(spec)
+    machines, idle_w = read_machines_and_idle_power(spec.machines_csv)
+    types = read_task_types(spec.etc_csv, spec.apc_csv, machines, spec.machines_csv)
+    if types.etc.shape[2] > 1:
+        raise InputError(
+            f"{spec.etc_csv}: it has the P-states 0 to {types.etc.shape[2] - 1}; paper 003 knows "
+            f"none. Leave the lines of one of them, as P-state 0."
+        )
+    rng = random_stream(spec.system_seed, "platform")
+    return ProfitSystem(
+        types.etc[:, :, 0], types.apc[:, :, 0], idle_w, np.array(list(machines.values())),
+        rng.dirichlet(np.full(len(types.etc), spec.evenness)),
+        types.task_type_names, types.host_type_names,
+    )  # fmt: skip
 
 
 def draw_profit_system(spec: ProfitBag) -> ProfitSystem:
@@ -87,14 +184,51 @@ def draw_profit_system(spec: ProfitBag) -> ProfitSystem:
     apc = cvb(rng, spec.power_mean_w, spec.power_task_cov, spec.power_machine_cov, *shape)
     frequency = rng.dirichlet(np.full(spec.task_types, spec.evenness))
     machines = np.full(spec.machine_types, spec.machines_per_type, dtype=np.int64)
-    return ProfitSystem(etc, apc, spec.idle_share * apc.mean(axis=0), machines, frequency)
+    return ProfitSystem(
+        etc, apc, spec.idle_share * apc.mean(axis=0), machines, frequency,
+        tuple(f"task{i + 1}" for i in range(spec.task_types)),
+        tuple(f"machine{j + 1}" for j in range(spec.machine_types)),
+    )  # fmt: skip
 
 
 def draw_task_counts(spec: ProfitBag, system: ProfitSystem) -> NDArray[np.int64]:
-    """Draw how many of `spec.tasks` tasks are of each type, for one replicate.
+    """Return how many tasks of a bag are of each type: as a file says, or drawn for a replicate.
 
     Every task's type is drawn from `ProfitSystem.frequency` (paper 003, V-B); the cost does not
     grow with the number of tasks.
     """
+    if spec.counts_csv is not None:
+        return read_task_counts(spec.counts_csv, system.task_type_names)
     rng = random_stream(spec.seed, "tasks", spec.replicate)
     return rng.multinomial(spec.tasks, system.frequency).astype(np.int64)
+
+
+def generate_profit_bag(spec: ProfitBag) -> SystemWorkload:
+    """Return a system and a bag of single tasks in random order, all submitted at time 0.
+
+    Parameters
+    ----------
+    spec : ProfitBag
+
+    Raises
+    ------
+    InputError
+        If the tasks are too many to be listed, or a file of `spec` cannot be read.
+    """
+    system = draw_or_read_profit_system(spec)
+    counts = draw_task_counts(spec, system)
+    total = int(counts.sum())
+    if total > MAX_TASKS:
+        raise InputError(
+            f"The bag has {total:,} tasks; a run lists each of them, and at most {MAX_TASKS:,}. "
+            f"The linear programmes (optimize) take as many as there are."
+        )
+    order = random_stream(spec.seed, "arrivals", spec.replicate)
+    tasks = make_tasks(
+        np.full(total, TYPED_TASK_FLOPS),
+        task_type=order.permutation(np.repeat(np.arange(len(counts)), counts)),
+        name=f"profit bag (seed {spec.seed}, replicate {spec.replicate})",
+    )
+    types = system.types
+    platform = typed_platform(types, host_names(types), name="machines of the profit bag")
+    return SystemWorkload(platform, tasks, types)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridsched.errors import InputError
 from gridsched.files.csv_files import Column, Number, Table, Text, Whole, read_csv
@@ -21,6 +22,9 @@ KINDS = {"decaying": DECAYING, "linear": LINEAR}
 MAX_PSTATES = 100
 MAX_COUNT = 100_000
 MACHINES = {"machine_type": _NAME, "count": Whole(0, MAX_COUNT)}
+IDLE_MACHINES = {**MACHINES, "idle_w": Number(default=0.0)}
+#: More tasks of a type than this are no exact number any more.
+TASK_COUNTS = {"task_type": _NAME, "tasks": Whole(0, 10**12)}
 _ENTRY = {"task_type": _NAME, "machine_type": Text(), "pstate": Whole(0, MAX_PSTATES - 1)}
 ETC = {**_ENTRY, "etc_s": Number(above=True)}
 APC = {**_ENTRY, "apc_w": Number()}
@@ -42,11 +46,52 @@ def read_machines(path: str | Path) -> dict[str, int]:
     InputError
         Naming file, line and column of the first bad value.
     """
-    table = read_csv(path, MACHINES)
+    return _machine_counts(read_csv(path, MACHINES))
+
+
+def read_machines_and_idle_power(path: str | Path) -> tuple[dict[str, int], NDArray[np.float64]]:
+    """Read ``machine_type,count[,idle_w]``: machines of each type, and what an idle one draws [W].
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column of the first bad value.
+    """
+    table = read_csv(path, IDLE_MACHINES)
+    counts = _machine_counts(table)
+    return counts, np.broadcast_to(np.array(table["idle_w"] or 0.0), len(counts))
+
+
+def _machine_counts(table: Table) -> dict[str, int]:
     table.refuse_repeats("machine_type", legal="an earlier line has the same machine type")
     counts = dict(zip(table["machine_type"], table["count"], strict=True))
     if not sum(counts.values()):
-        raise InputError(f"{path}: no machines; at least one machine type needs a count above 0.")
+        raise InputError(
+            f"{table.path}: no machines; at least one machine type needs a count above 0."
+        )
+    return counts
+
+
+def read_task_counts(path: str | Path, task_types: Sequence[str]) -> NDArray[np.int64]:
+    """Read how many tasks of each type a bag has: ``task_type,tasks``; 0 of types without a line.
+
+    Parameters
+    ----------
+    path : path
+    task_types : sequence of str
+        Names of the rows of ETC.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column of the first bad value.
+    """
+    table = read_csv(path, TASK_COUNTS)
+    table.refuse_repeats("task_type", legal="an earlier line has the same task type")
+    counts = np.zeros(len(task_types), dtype=np.int64)
+    counts[table.places("task_type", task_types, "the ETC matrix")] = table["tasks"]
+    if not counts.any():
+        raise InputError(f"{path}: no tasks; at least one task type needs a number above 0.")
     return counts
 
 
