@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gridsched.errors import InputError
 from gridsched.metrics import BOUNDED, METRICS
 from gridsched.optimize.bag_bounds import BagBounds, bag_bounds
+from gridsched.optimize.typed_bounds import typed_bounds
 from gridsched.policy.base import Traits
 from gridsched.policy.registry import make_scheduler
 from gridsched.spec.run import RunResult
@@ -77,21 +78,25 @@ def _axes_but_scheduler(run: Any) -> dict[str, Any]:
 
 def _scenario_bounds(scenario: Scenario, traits: Iterable[Traits]) -> BagBounds:
     """Return the bounds common to schedulers of these traits; the scenario must be loaded."""
-    if scenario.types is not None:
+    if scenario.tasks.utility is not None:
         raise InputError(
-            f"{scenario.tasks.name}: the bounds are those of bags of tasks, and these tasks have "
-            "types. Name no metric of bounds."
+            f"{scenario.tasks.name}: the bounds are those of tasks that all have to be executed, "
+            "and these have utility functions. Name no metric of bounds."
         )
     compared = list(traits)
-    off = set(scenario.hosts_off)
-    return bag_bounds(
-        scenario.platform,
-        scenario.tasks,
-        scenario.pstate,
-        may_switch_off=any(each.powers_hosts for each in compared),
-        free_pstates=any(each.uses_dvfs for each in compared),
-        hosts_off=[h for h, host in enumerate(scenario.platform.hosts) if host.name in off],
-    )
+    may_switch_off = any(each.powers_hosts for each in compared)
+    free_pstates = any(each.uses_dvfs for each in compared)
+    names = set(scenario.hosts_off)
+    off = [h for h, host in enumerate(scenario.platform.hosts) if host.name in names]
+    if scenario.types is None:
+        return bag_bounds(
+            scenario.platform, scenario.tasks, scenario.pstate, may_switch_off=may_switch_off,
+            free_pstates=free_pstates, hosts_off=off,
+        )  # fmt: skip
+    return typed_bounds(
+        scenario.types, scenario.tasks, scenario.pstate, may_switch_off=may_switch_off,
+        free_pstates=free_pstates, hosts_off=off,
+    )  # fmt: skip
 
 
 def bound_fields(bounds: BagBounds, row: dict[str, Any]) -> dict[str, Any]:

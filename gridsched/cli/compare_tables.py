@@ -30,6 +30,7 @@ BAG_COLUMNS = (
         "makespan_s", "makespan_above_best", "makespan_above_bound", "busy_time_s",
         "energy_j", "energy_model_j", "energy_above_best", "energy_above_bound",
         "energy_idle_j", "energy_wasted_j", "energy_links_j", "hosts_used",
+        "profit", "profit_rate",
     ),
 )  # fmt: skip
 UTILITY_COLUMNS = (
@@ -42,7 +43,9 @@ UTILITY_COLUMNS = (
     Column("mapping_event_ms", "mapping\nevent\n[ms]", "figure"),
 )  # fmt: skip
 #: Keys that a table leaves out where no run has them.
-_OPTIONAL = ("energy_links_j", "window_utility", "window_energy_j")
+_OPTIONAL = (
+    "energy_links_j", "window_utility", "window_energy_j", "profit", "profit_rate",
+)  # fmt: skip
 #: An excess of less than this share of the budget is rounding.
 ROUNDING = 1e-9
 

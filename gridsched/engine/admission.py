@@ -23,3 +23,9 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
             f"{scheduler!r} accepts workloads with utility functions; {tasks.name} has none. Use "
             "a generator of kind 'utility', or another scheduler."
         )
+    times = tasks.submit_time_s
+    if traits.asked == "start" and not traits.delegates and len(tasks) and times[0] != times[-1]:
+        raise InputError(
+            f"{scheduler!r} plans once, at the first submission, and {tasks.name} has tasks that "
+            f"arrive until {times[-1]:g} s. Submit all at one time, or use another scheduler."
+        )

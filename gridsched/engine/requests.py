@@ -233,7 +233,10 @@ class Requests:
         if refusal is None and self._guard is not None:
             if self._puts_off:
                 verdicts = self._guard.judged(tasks, hosts, pstates, now)
-                for task in tasks[verdicts == EXCEEDS].tolist():
+                # who is asked at the start alone would never plan again what begins later
+                once = self._traits.asked == "start"
+                put_off = verdicts != FITS if once else verdicts == EXCEEDS
+                for task in tasks[put_off].tolist():
                     self._put_off(task)
                 fits = verdicts == FITS
                 tasks, hosts = tasks[fits], hosts[fits]

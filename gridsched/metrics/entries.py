@@ -31,6 +31,7 @@ POSTPONING = Condition(
     lambda run: run.has_utility or len(run.trace.periods) > 0,
 )
 BUDGET = Condition("an energy budget", lambda run: run.budget_j is not None)
+TARIFF = Condition("a tariff (`price`)", lambda run: run.tariff is not None, usual=False)
 #: Told nothing of a run: the bounds follow from its description.
 BOUNDED = Condition("bags of tasks", workload="bag")
 
@@ -191,6 +192,15 @@ _UTILITY = (
     Metric("energy_budget_j", "J", "energy budget of a period", lambda run: run.budget_j,
            condition=BUDGET),
 )  # fmt: skip
+_MONEY = (
+    Metric("profit", "", "money: price of the bag, if all its tasks finished, less the costs of "
+           "energy (PUE included), overhead, wear and depreciation over the run",
+           lambda run: run.profit, condition=TARIFF, better="more", header="profit\n[money]"),
+    Metric("profit_rate", "", "money per second: `profit` over the length of the run, what such "
+           "bags earn if they follow each other", lambda run: run.profit_rate, condition=TARIFF,
+           better="more",
+           header="profit\nrate\n[money/s]"),
+)  # fmt: skip
 _ROWS = (
     Metric("energy_delay_js", "J s", "`energy_j` times makespan",
            lambda row: row["energy_j"] * row["makespan_s"], "row", better="less"),
@@ -219,5 +229,5 @@ _COMPARISONS = (
            "best", _share_of_best, "comparison", Condition("utility functions"), "more",
            header="share\nof best", form="share"),
 )  # fmt: skip
-for _metric in (*_ENERGY, *_RUN, *_PLUGIN, *_UTILITY, *_ROWS, *_COMPARISONS):
+for _metric in (*_ENERGY, *_RUN, *_PLUGIN, *_UTILITY, *_MONEY, *_ROWS, *_COMPARISONS):
     register_metric(_metric)

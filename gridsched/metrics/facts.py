@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -18,7 +18,8 @@ from gridsched.metrics.of_windows import (
     period_intervals,
     utility_earned,
 )
-from gridsched.model.trace import Trace
+from gridsched.model.tariff import Tariff
+from gridsched.model.trace import TaskState, Trace
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +43,9 @@ class RunFacts:
         Energy of each link by SimGrid's plugin [J].
     budget_j : float or None
         Energy budget of a period [J]; None without one.
+    tariff : Tariff or None
+        What the bag pays and what operating the hosts costs; numbers by machine type for each
+        host.
     """
 
     trace: Trace
@@ -51,6 +55,7 @@ class RunFacts:
     plugin_j: Mapping[str, float] | None = None
     links_j: Mapping[str, float] | None = None
     budget_j: float | None = None
+    tariff: Tariff | None = None
 
     @property
     def has_utility(self) -> bool:
@@ -83,6 +88,26 @@ class RunFacts:
         if self.plugin_j is None:
             return self.energy.grid_total()
         return float(sum(self.plugin_j.get(h.name, 0.0) for h in self.trace.platform.hosts))
+
+    @cached_property
+    def profit(self) -> float:
+        """What the run earns [money]; a bag of which a task is unfinished pays nothing."""
+        assert self.tariff is not None
+        trace = self.trace
+        finished = np.all(trace.final_state == TaskState.FINISHED)
+        cores = trace.platform.cores
+        core_s = trace.executions["end"] - trace.executions["start"]
+        busy_s = np.bincount(trace.executions["host"], core_s, minlength=len(cores)) / cores
+        tariff = self.tariff if finished else replace(self.tariff, price=0.0)
+        return tariff.profit(
+            self.energy_j, busy_s, trace.horizon_s, np.ones(len(cores), dtype=np.int64)
+        )
+
+    @property
+    def profit_rate(self) -> float:
+        """Profit over the length of the run [money/s]; nan of a run without length."""
+        length = self.trace.horizon_s
+        return self.profit / length if length > 0 else float("nan")
 
     @cached_property
     def differences(self) -> list[float]:

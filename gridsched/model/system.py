@@ -12,6 +12,7 @@ from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, TypedPowerEstimates
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
+from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import DataFiles
 
 
@@ -30,6 +31,8 @@ class System:
         Input files that tasks need, where the workload has them.
     rules : Rules
         What the controller holds the run to.
+    tariff : Tariff or None
+        What the bag pays and what operating the hosts costs, where anybody has said.
     """
 
     platform: Platform
@@ -37,6 +40,7 @@ class System:
     pstate: int = 0
     files: DataFiles | None = None
     rules: Rules = field(default_factory=Rules)
+    tariff: Tariff | None = None
 
     @property
     def n_hosts(self) -> int:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST
+from gridsched.model.records import KeyName, check_record
 
 Floats = NDArray[np.float64]
-Money = Annotated[float, Field(ge=0, le=LARGEST)]
 
 
-class Tariff(BaseModel):
+@dataclass(frozen=True)
+class Tariff:
     """Price of a bag of tasks and costs of processing it (paper 003, II and VI).
 
     Attributes
@@ -35,6 +37,11 @@ class Tariff(BaseModel):
         Purchase price of one machine over its life [money/s], whatever it does; one number, or one
         for each machine type (eq. 12).
 
+    Raises
+    ------
+    InputError
+        Where a value is out of range.
+
     Notes
     -----
     All energies here are the machines' own; the PUE is applied by the methods. With c the energy
@@ -42,14 +49,76 @@ class Tariff(BaseModel):
     ``price - overhead - c pue E - sum_j F_j M_j wear_j - MS sum_j M_j depreciation_j``.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    price: Annotated[
+        float, KeyName("price"), Field(ge=0, le=LARGEST, description="What the bag pays [money].")
+    ]
+    energy_cost_per_j: Annotated[
+        float,
+        KeyName("energy_cost"),
+        Field(ge=0, le=LARGEST, description="What a joule costs [money/J]; default 1."),
+    ] = 1.0
+    pue: Annotated[
+        float,
+        KeyName("pue"),
+        Field(
+            ge=1,
+            le=LARGEST,
+            description="Power from the grid over power of the machines; default 1.",
+        ),
+    ] = 1.0
+    overhead: Annotated[
+        float,
+        KeyName("overhead"),
+        Field(
+            ge=0, le=LARGEST, description="Cost of a bag apart from its energy [money]; default 0."
+        ),
+    ] = 0.0
+    wear_per_s: Annotated[
+        float | tuple[float, ...],
+        KeyName("wear_per_s"),
+        Field(description="Maintenance of a busy machine [money/s]; default 0."),
+    ] = 0.0
+    depreciation_per_s: Annotated[
+        float | tuple[float, ...],
+        KeyName("depreciation_per_s"),
+        Field(description="Loss of value of a machine, busy or not [money/s]; default 0."),
+    ] = 0.0
 
-    price: Money
-    energy_cost_per_j: Money = 1.0
-    pue: float = Field(default=1.0, ge=1, le=LARGEST)
-    overhead: Money = 0.0
-    wear_per_s: Money | tuple[Money, ...] = 0.0
-    depreciation_per_s: Money | tuple[Money, ...] = 0.0
+    def __post_init__(self) -> None:
+        check_record(self, Tariff, "Tariff: ")
+        for name in ("wear_per_s", "depreciation_per_s"):
+            values = np.asarray(getattr(self, name), dtype=np.float64)
+            if not np.all((values >= 0) & (values <= LARGEST)):
+                raise InputError(
+                    f"Tariff: {name} is {getattr(self, name)!r}; it must be at least 0 and at most "
+                    f"{LARGEST:g}."
+                )
+
+    def priced(self, gamma: float, least_energy_j: float) -> Tariff:
+        """Return the same costs with a price of `gamma` times what some energy costs.
+
+        Parameters
+        ----------
+        gamma : float
+        least_energy_j : float
+            Of the machines [J], without PUE; the least that can process the bag (algorithms E4).
+        """
+        return replace(self, price=gamma * self.energy_cost_per_j * self.pue * least_energy_j)
+
+    def for_each(self, machine_type: ArrayLike) -> Tariff:
+        """Return the tariff of machines one by one, each a type of its own.
+
+        Parameters
+        ----------
+        machine_type : array_like of int, shape (machines,)
+            Type of each machine.
+        """
+        chosen = np.asarray(machine_type)
+        return replace(self, **{
+            name: tuple(_by_type(name, value, len(value))[chosen].tolist())
+            for name in ("wear_per_s", "depreciation_per_s")
+            if isinstance(value := getattr(self, name), tuple)
+        })  # fmt: skip
 
     def wear(self, machine_types: int) -> Floats:
         """Return the wear of one machine of each type [money/s]; refuses another number of them."""

@@ -231,6 +231,42 @@ class _Solver:
         return Line(per_joule, per_second, sum_below(bag.tasks * costs))
 
 
+def least_values(bag: TypedBag) -> tuple[float, float]:
+    """Return the makespan [s] and the energy [J] that no schedule of this bag is below.
+
+    Bounds, proven by prices: the solver's tolerance does not lift them.
+
+    Parameters
+    ----------
+    bag : TypedBag
+    """
+    solver = _Solver(bag)
+    solver.weighted(0.0, 1.0)
+    solver.weighted(1.0, 0.0)
+    front = ParetoFront(bag, (), tuple(solver.lines))
+    return front.least_makespan_s, front.least_energy_j(np.inf)
+
+
+def weighted_point(bag: TypedBag, energy_weight: float) -> FrontPoint:
+    """Return the schedule of divided tasks that is best for one weight of the energy.
+
+    Parameters
+    ----------
+    bag : TypedBag
+    energy_weight : float
+        Weight alpha from 0 to 1; minimised is ``alpha E / E_min + (1 - alpha) MS / MS_min``, and
+        at the ends the other objective second.
+    """
+    solver = _Solver(bag)
+    if energy_weight == 0:
+        return solver.shortest()
+    if energy_weight == 1:
+        return solver.cheapest()
+    energy = solver.weighted(1.0, 0.0).energy_j or 1.0
+    makespan = solver.weighted(0.0, 1.0).makespan_s
+    return solver.weighted(energy_weight / energy, (1 - energy_weight) / makespan)
+
+
 def least_energy(bag: TypedBag) -> FrontPoint:
     """Return the schedule of divided tasks with least energy, and of those the shortest.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gridsched.errors import InputError
+from gridsched.model.tariff import Tariff
 from gridsched.optimize.relaxation import (
     ROUNDOFF,
     Infeasible,
@@ -16,7 +17,6 @@ from gridsched.optimize.relaxation import (
     relaxation,
     sum_below,
 )
-from gridsched.optimize.tariff import Tariff
 from gridsched.optimize.typed_bag import Floats, TypedBag
 
 #: A rate so far below the scale of its programme is found again on its own scale.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gridsched.errors import InputError
+from gridsched.model.tariff import Tariff
 from gridsched.optimize.lpt import MachineCounts, longest_first
-from gridsched.optimize.tariff import Tariff
 from gridsched.optimize.typed_bag import Floats, Integers, TypedBag
 
 #: A part of a task so near a whole one is a whole one.

@@ -42,6 +42,8 @@ class Traits:
         May `Delegate` the run to another policy, whose traits `covers` finds among these.
     needs_utility : bool
         Needs tasks with utility functions and task types (paper 000).
+    by_types : bool
+        Goes by types of tasks and hosts; the common checks play it on tasks with types, too.
     heeds_budget : bool
         Never asks for more than `State.energy` leaves: where a budget refuses, it is an error if
         it does. What a policy without it asks for too much is postponed by the controller.
@@ -57,6 +59,7 @@ class Traits:
     platform_order_matters: bool = False
     delegates: bool = False
     needs_utility: bool = False
+    by_types: bool = False
     heeds_budget: bool = False
 
     def covers(self, other: Traits) -> bool:

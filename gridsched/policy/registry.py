@@ -22,7 +22,8 @@ class Entry:
     target : str
         ``"module:Class"``.
     accepts : tuple of str
-        Workloads it takes: ``bag``, ``arrivals``, ``utility``, ``stochastic``, ``parallel``.
+        Workloads it takes: ``bag``, ``arrivals``, ``typed`` (a bag of tasks with types,
+        or without), ``utility``, ``stochastic``, ``parallel``.
     source : str
         Publication or definition it follows.
     """
@@ -155,6 +156,14 @@ for _id, _class in (
     register(
         _id, f"gridsched.schedulers.utility.heuristics:{_class}", accepts=("utility",),
         source="paper 000, section III-B",
+    )  # fmt: skip
+for _id, _class, _section in (
+    ("lp_max_profit", "LPMaxProfit", "IV"),
+    ("lp_pareto", "LPPareto", "III"),
+):
+    register(
+        _id, f"gridsched.schedulers.static.linear_programmes:{_class}", accepts=("typed",),
+        source=f"paper 003, section {_section}",
     )  # fmt: skip
 register(
     "auto_bag", "gridsched.schedulers.auto_bag:AutoBag",

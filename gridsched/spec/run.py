@@ -21,6 +21,7 @@ from gridsched.engine.admission import check_policy
 from gridsched.errors import InputError, SimulationError
 from gridsched.metrics import RunFacts, metrics_of
 from gridsched.model.seeds import random_stream
+from gridsched.model.tariff import Tariff
 from gridsched.model.trace import Trace
 from gridsched.platform_io.xml_writer import write_platform
 from gridsched.sim.client import simulate, simulate_reference
@@ -82,7 +83,13 @@ class RunResult:
         return RunFacts(
             self.trace, self.energy, self.scenario.window_s, self.scenario.driver,
             self.plugin_j, self.links_j, None if budget is None else budget.energy_j,
+            self._tariff_of_hosts(),
         )  # fmt: skip
+
+    def _tariff_of_hosts(self) -> Tariff | None:
+        """Return the tariff with its numbers by machine type for each host."""
+        tariff, types = self.scenario.tariff, self.scenario.types
+        return tariff if tariff is None or types is None else tariff.for_each(types.host_type)
 
     def metrics(self) -> dict[str, Any]:
         """Return every metric of the run; they repeat exactly, wall times are not among them."""

@@ -204,4 +204,5 @@ def make_system(scenario: Scenario) -> System:
         pstate=scenario.pstate,
         files=tasks.files,
         rules=scenario.rules,
+        tariff=scenario.tariff,
     )

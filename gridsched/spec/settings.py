@@ -10,6 +10,7 @@ from pydantic import Field
 
 from gridsched.model.records import check_record
 from gridsched.model.rules import Rules
+from gridsched.model.tariff import Tariff
 
 #: Longest wall time of a run that can be asked for [s]: three years.
 MAX_TIMEOUT_S = 1e8
@@ -36,6 +37,8 @@ class RunSettings(Rules):
         How the SimGrid driver runs a scenario without network (see docs, "which way runs when").
     cfg, log : tuple of str
         SimGrid's ``--cfg`` and ``--log`` items.
+    tariff : Tariff, optional
+        What the bag pays and what operating the hosts costs; with it a run has a profit.
     timeout_s : float, optional
         Wall time after which a run is ended with an error [s].
 
@@ -90,6 +93,13 @@ class RunSettings(Rules):
             json_schema_extra=_SIMGRID,
         ),
     ] = ()
+    tariff: Annotated[
+        Tariff | None,
+        Field(
+            description="What the bag pays, and what operating the hosts costs.",
+            json_schema_extra={"group": "Money (with --price a run has a profit)"},
+        ),
+    ] = None
     timeout_s: Annotated[
         float | None,
         Field(gt=0, le=MAX_TIMEOUT_S, description="End a run after this wall time."),

@@ -17,6 +17,7 @@ from gridsched.spec.run_spec import (
     Settings,
 )
 from gridsched.spec.study_document import StudyDocument, key_name, shown_value
+from gridsched.workloads import generators
 
 #: Sections that keys and groups can set; those of `Settings` stand at the top of the file.
 SECTIONS = ("platform", "workload", "settings")
@@ -98,13 +99,7 @@ def section_model(document: StudyDocument, section: str, values: Mapping[str, An
 
 def makes_system(document: StudyDocument) -> bool:
     """Whether the workload's generator makes the platform, too."""
-    workload, groups = document.content.workload, document.content.group
-    levels = [level for group in groups.values() for level in group.values()]
-    names = [
-        each["generator"]
-        for each in (workload, *(level.get("workload") for level in levels))
-        if isinstance(each, dict) and isinstance(each.get("generator"), str)
-    ]
+    names = _generators(document)
     of_systems = [name in SYSTEM_GENERATORS for name in names]
     if any(of_systems) and not all(of_systems):
         document.refuse(
@@ -113,6 +108,24 @@ def makes_system(document: StudyDocument) -> bool:
             "and others; make two studies of it.",
         )
     return any(of_systems)
+
+
+def has_utility(document: StudyDocument) -> bool:
+    """Whether the workload's generator gives its tasks utility functions."""
+    makes_system(document)  # refuses a mixture
+    known = [generators.GENERATORS[name] for name in _generators(document)]
+    return any(each.has_utility for each in known)
+
+
+def _generators(document: StudyDocument) -> list[str]:
+    """Return the generators that the workload section and the groups name."""
+    workload, groups = document.content.workload, document.content.group
+    levels = [level for group in groups.values() for level in group.values()]
+    return [
+        each["generator"]
+        for each in (workload, *(level.get("workload") for level in levels))
+        if isinstance(each, dict) and isinstance(each.get("generator"), str)
+    ]
 
 
 def depth_of_type(annotation: Any) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from gridsched.errors import did_you_mean
 from gridsched.metrics import METRICS, known_metrics
 from gridsched.spec.claims_schema import Claim, DeclaredFigure
-from gridsched.spec.study_axes import Axis, axis_values, makes_system
+from gridsched.spec.study_axes import Axis, axis_values, has_utility
 from gridsched.spec.study_claims import study_claims
 from gridsched.spec.study_document import StudyDocument
 from gridsched.spec.study_schedulers import StudyScheduler
@@ -50,7 +50,7 @@ def check_results(
     content = document.content
     numbers = [
         metric
-        for metric in known_metrics("system" if makes_system(document) else "bag")
+        for metric in known_metrics("system" if has_utility(document) else "bag")
         if metric.is_number
     ]
     known = tuple(metric.id for metric in numbers)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from gridsched.energy import trace_energy
 from gridsched.metrics import makespan_s
+from gridsched.model.task_types import TaskTypes
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState, Trace
 from gridsched.optimize.bag_bounds import bag_bounds
+from gridsched.optimize.typed_bounds import typed_bounds
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.testing.cases import CheckFailed, cases_for, play
 
@@ -14,13 +16,15 @@ from gridsched.testing.cases import CheckFailed, cases_for, play
 def check_lower_bounds(scheduler: Scheduler) -> None:
     """No makespan and no energy lies below what physics allows."""
     for case in cases_for(scheduler):
-        if case.estimates is None and case.types is None:  # the bounds know flops and speeds only
+        if case.estimates is None:  # the bounds go by flops and speeds, or by types
             trace = play(case, scheduler.clone())
-            for problem in below_bounds(trace, scheduler.traits, case.pstate):
+            for problem in below_bounds(trace, scheduler.traits, case.pstate, case.types):
                 raise CheckFailed(f"{scheduler!r} on the case {case.name!r}: {problem}")
 
 
-def below_bounds(trace: Trace, traits: Traits, pstate: int = 0) -> list[str]:
+def below_bounds(
+    trace: Trace, traits: Traits, pstate: int = 0, types: TaskTypes | None = None
+) -> list[str]:
     """Return, in words, which bounds a trace beats.
 
     Parameters
@@ -31,15 +35,19 @@ def below_bounds(trace: Trace, traits: Traits, pstate: int = 0) -> list[str]:
         Whether the scheduler may switch hosts off and choose P-states.
     pstate : int
         The scenario's P-state.
+    types : TaskTypes, optional
+        ETC and APC where the tasks have types.
     """
     tasks = trace.tasks
     finished = trace.final_state == TaskState.FINISHED
     if not finished.all():  # the others leave no gap that could be counted on
-        tasks = make_tasks(tasks.flops[finished])
-    bounds = bag_bounds(
-        trace.platform, tasks, pstate,
-        may_switch_off=traits.powers_hosts, free_pstates=traits.uses_dvfs,
-    )  # fmt: skip
+        task_type = None if tasks.task_type is None else tasks.task_type[finished]
+        tasks = make_tasks(tasks.flops[finished], task_type=task_type)
+    freedom = {"may_switch_off": traits.powers_hosts, "free_pstates": traits.uses_dvfs}
+    if types is None:
+        bounds = bag_bounds(trace.platform, tasks, pstate, **freedom)
+    else:
+        bounds = typed_bounds(types, tasks, pstate, **freedom)
     found = (
         ("makespan", "s", makespan_s(trace), bounds.makespan_s),
         ("energy", "J", trace_energy(trace).grid_total(), bounds.energy_j),

@@ -317,6 +317,24 @@ def _utility_cases() -> tuple[Case, ...]:
 UTILITY_CASES = _utility_cases()
 
 
+def _typed_bags() -> tuple[Case, ...]:
+    """Cases of tasks with types and nothing else, on hosts that draw idle power."""
+    inf = np.inf
+    etc = np.array([[[10.0], [15.0]], [[8.0], [4.0]], [[inf], [6.0]]])
+    apc = np.array([[[40.0], [20.0]], [[30.0], [45.0]], [[0.0], [25.0]]])
+    names = "typed tasks", "typed tasks, idle power"
+    cases = []
+    for name, idle_w in zip(names, (0.0, np.array([5.0, 2.0])), strict=True):
+        types = TaskTypes(etc, apc, np.array([0, 1, 0]), idle_w=idle_w)
+        tasks = make_tasks([TYPED_TASK_FLOPS] * 9, task_type=[0, 1, 2, 0, 1, 2, 0, 1, 0], name=name)
+        cases.append(Case(name, typed_platform(types), tasks, types=types))
+    return tuple(cases)
+
+
+#: What schedulers that go by types must cope with, too.
+TYPED_CASES = _typed_bags()
+
+
 def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:
     """Return the tiny cases that suit the scheduler.
 
@@ -324,6 +342,8 @@ def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:
     """
     traits = scheduler.traits
     cases = UTILITY_CASES if traits.needs_utility else TINY_CASES
+    if traits.by_types:
+        cases += TYPED_CASES
     if traits.asked != "start" or traits.delegates:
         return cases
     return tuple(case for case in cases if len(set(case.tasks.submit_time_s.tolist())) <= 1)

@@ -7,10 +7,10 @@ from functools import cache
 import numpy as np
 import pytest
 
+from gridsched.model.tariff import Tariff
 from gridsched.optimize.pareto_front import exact_front
 from gridsched.optimize.profit_lp import most_profit, relative_decrease
 from gridsched.optimize.recovery import earnings, recover
-from gridsched.optimize.tariff import Tariff
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.workloads.profit_system import ProfitBag, draw_profit_system, draw_task_counts
 

@@ -12,10 +12,10 @@ from scipy.optimize import linprog
 from typed_bags import changed, every_schedule, exact_idle_w, example, random_bag
 
 from gridsched.errors import InputError
+from gridsched.model.tariff import Tariff
 from gridsched.optimize.pareto_front import exact_front, least_energy
 from gridsched.optimize.profit_lp import most_profit, relative_decrease
 from gridsched.optimize.recovery import earnings, recover
-from gridsched.optimize.tariff import Tariff
 from gridsched.optimize.typed_bag import typed_bag
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from typed_bags import example, random_bag
 
 from gridsched.errors import InputError
+from gridsched.model.tariff import Tariff
 from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import earnings, recover, whole_tasks
-from gridsched.optimize.tariff import Tariff
 from gridsched.optimize.typed_bag import typed_bag
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import ValidationError
 
 from gridsched.errors import InputError
-from gridsched.optimize.tariff import Tariff, depreciation_per_s
+from gridsched.model.tariff import Tariff, depreciation_per_s
 
 
 def test_profit_of_a_bag_by_hand():
@@ -33,12 +32,38 @@ def test_depreciation_is_price_over_life():
 
 
 @pytest.mark.parametrize(
-    "fields", [{"price": -1}, {"price": 1, "pue": 0.9}, {"price": float("inf")}, {"prize": 1}]
+    ("fields", "message"),
+    [
+        ({"price": -1}, "Tariff: price is -1; it must be at least 0"),
+        ({"price": 1, "pue": 0.9}, "Tariff: pue is 0.9; it must be at least 1"),
+        ({"price": float("inf")}, "Tariff: price is inf"),
+        ({"price": 1, "wear_per_s": (1, -1)}, "wear_per_s is .1, -1.; it must be at least 0"),
+        ({"price": 1, "wear_per_s": "much"}, "Tariff: wear_per_s is 'much'"),
+    ],
 )
-def test_refused(fields):
-    """Negative money, a PUE below 1, infinities and unknown names."""
-    with pytest.raises(ValidationError):
+def test_refused(fields, message):
+    """Negative money, a PUE below 1, infinities and words."""
+    with pytest.raises(InputError, match=message):
         Tariff(**fields)
+
+
+def test_unknown_names_are_refused():
+    """A misspelt key is no key."""
+    with pytest.raises(TypeError, match="prize"):
+        Tariff(prize=1)
+
+
+def test_price_by_the_least_energy():
+    """Gamma 1.5 on 120 J of the machines, which cost 0.5 x 1.2 money a joule."""
+    tariff = Tariff(price=0, energy_cost_per_j=0.5, pue=1.2).priced(1.5, 120.0)
+    assert tariff.price == pytest.approx(108.0, rel=1e-15)
+
+
+def test_numbers_by_type_become_numbers_by_machine():
+    """Machines 0 and 2 are of type 1; one number stays one."""
+    tariff = Tariff(price=1, wear_per_s=(1, 2), depreciation_per_s=3).for_each([1, 0, 1])
+    assert tariff.wear_per_s == (2, 1, 2)
+    assert tariff.depreciation([1, 1, 1]) == 9
 
 
 def test_numbers_of_another_system():

@@ -1,0 +1,107 @@
+"""The least possible makespan and energy of tasks with types, by linear programming.
+
+Both follow from programme (5) of paper 003, in which tasks are divided among machine types. What is
+told is not the solver's optimum but Lagrange's function at its prices, rounded down
+(`pareto_front.Line`): a solver's tolerance cannot lift it above the true optimum.
+
+Where a scheduler chooses P-states, each pair of types takes the least time and the least energy of
+all P-states, even if no P-state has both. Where hosts may be switched off, idle power is not
+counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import InputError
+from gridsched.model.task_types import TaskTypes
+from gridsched.model.tasks import Tasks
+from gridsched.optimize.bag_bounds import BagBounds
+from gridsched.optimize.pareto_front import least_values
+from gridsched.optimize.relaxation import ROUNDOFF
+from gridsched.optimize.typed_bag import TypedBag
+
+
+def typed_bounds(
+    types: TaskTypes,
+    tasks: Tasks,
+    pstate: int = 0,
+    *,
+    may_switch_off: bool = False,
+    free_pstates: bool = False,
+    hosts_off: Collection[int] = (),
+) -> BagBounds:
+    """Bound makespan and energy of any schedule of all these tasks from below.
+
+    Parameters
+    ----------
+    types : TaskTypes
+        ETC, APC, idle power, and the hosts, which have one core each.
+    tasks : Tasks
+        All of them are executed; those that can run nowhere are left out.
+    pstate : int
+        The scenario's P-state, in which all executions are without `free_pstates`.
+    may_switch_off : bool
+        Hosts may be switched off and on at any time: energy without idle.
+    free_pstates : bool
+        A scheduler chooses P-states (trait `uses_dvfs`).
+    hosts_off : collection of int
+        Hosts that are off at the start; without `may_switch_off` they stay off.
+
+    Raises
+    ------
+    InputError
+        If there are tasks and no host to run them.
+
+    Notes
+    -----
+    A late submission enters by each task alone: no makespan is less than the time from the first
+    submission until the task has arrived and run where it runs fastest.
+    """
+    nothing = BagBounds(0.0, 0.0, not may_switch_off, free_pstates)
+    if not len(tasks):
+        return nothing
+    is_on = np.ones(len(types.host_type), dtype=bool)
+    is_on[[] if may_switch_off else list(hosts_off)] = False
+    if not is_on.any():
+        raise InputError(f"{tasks.name}: no host is on, so the tasks have no bounds.")
+    bag = _relaxed_bag(types, tasks, is_on, pstate, may_switch_off, free_pstates)
+    if not bag.tasks.any():
+        return nothing
+    makespan, energy = least_values(bag)
+    quickest = np.where(bag.usable, bag.etc, np.inf).min(axis=1)[tasks.task_type]
+    alone = tasks.submit_time_s - tasks.submit_time_s[0] + quickest
+    makespan = max(makespan, float(alone[np.isfinite(quickest)].max()))
+    frugal = np.where(bag.usable, bag.runnable * bag.extra_w, np.inf).min(axis=1)
+    above_idle = math.fsum((bag.tasks * np.where(bag.tasks > 0, frugal, 0.0)).tolist())
+    above_idle -= 4 * ROUNDOFF * abs(above_idle)
+    energy = max(energy, above_idle + bag.all_idle_w * makespan)
+    energy += bag.all_idle_w * float(tasks.submit_time_s[0])
+    return BagBounds(makespan, energy, not may_switch_off, free_pstates)
+
+
+def _relaxed_bag(
+    types: TaskTypes, tasks: Tasks, is_on: NDArray[np.bool_], pstate: int, may_switch_off: bool,
+    free_pstates: bool,
+) -> TypedBag:  # fmt: skip
+    """Return a bag in which every pair has its least time and least energy above idle power."""
+    levels = slice(None) if free_pstates else slice(pstate, pstate + 1)
+    etc, apc = types.etc[:, :, levels], types.apc[:, :, levels]
+    idle_w = np.zeros_like(types.idle_w) if may_switch_off else np.array(types.idle_w)
+    can = np.isfinite(etc)
+    above = np.full(etc.shape, np.inf)
+    above[can] = etc[can] * np.broadcast_to(apc - idle_w[:, None], etc.shape)[can]
+    time_s, above_j = etc.min(axis=2), above.min(axis=2)
+    runs = np.isfinite(time_s)
+    watts = np.zeros(time_s.shape)
+    watts[runs] = above_j[runs] / time_s[runs]
+    # rounded down, so that time x (power - idle power) is not above the least energy
+    watts -= 4 * ROUNDOFF * (np.abs(watts) + idle_w)
+    machines = np.bincount(types.host_type[is_on], minlength=len(idle_w))
+    counts = np.bincount(tasks.task_type, minlength=len(etc))
+    homeless = ~(runs & (machines > 0)).any(axis=1)
+    return TypedBag(time_s, watts + idle_w, np.where(homeless, 0, counts), machines, idle_w)

@@ -1,0 +1,1 @@
+"""Policies that plan the whole bag at once, before the first task runs."""

@@ -1,0 +1,161 @@
+"""Plans from linear programmes, made once for the whole bag (paper 003)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import ClassVar
+
+import numpy as np
+
+from gridsched.errors import InputError
+from gridsched.model.system import System
+from gridsched.model.tariff import Tariff
+from gridsched.optimize.grouped_bag import grouped_bag
+from gridsched.optimize.pareto_front import least_energy, weighted_point
+from gridsched.optimize.profit_lp import most_profit
+from gridsched.optimize.recovery import recover
+from gridsched.optimize.typed_bag import Floats, TypedBag
+from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.decisions import Decision, Drop, Plan
+from gridsched.policy.state import State
+
+#: Price over the cost of the least energy where nobody says what the bag pays: near the knee of
+#: the front (paper 003, V-B).
+USUAL_GAMMA = 1.2
+
+
+def _check_number(owner: str, name: str, value: object, least: float, most: float) -> None:
+    """Raise `InputError` unless parameter `name` of `owner` is a number in a range."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:
+        raise InputError(
+            f"Parameter {name!r} of {owner} is {value!r}; it must be a number from {least:g} to "
+            f"{most:g}."
+        )
+
+
+class _PlannedOnce(Scheduler):
+    """Base of policies that divide the bag by a linear programme, round it and place it by LPT."""
+
+    #: Among equal optima the solver's choice depends on the order of the machine types.
+    traits: ClassVar[Traits] = Traits(
+        asked="start", may_drop=True, platform_order_matters=True, by_types=True
+    )
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Check the parameters.
+
+        Raises
+        ------
+        InputError
+            If one is out of range.
+        """
+        self._check()
+        self.system_ = system
+
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Plan every waiting task; what cannot run on any host that is on is left."""
+        system, hosts = self.system_, np.flatnonzero(state.is_on)
+        waiting = np.array(state.mappable, dtype=np.int64)
+        if len(waiting) and len(hosts):
+            possible = np.isfinite(state.estimates.etc(waiting, hosts, system.pstate))
+            waiting = waiting[possible.any(axis=1)]
+        if not len(waiting) or not len(hosts):
+            return []
+        grouped = grouped_bag(
+            system.platform, state.estimates, state.tasks, waiting, hosts, system.pstate
+        )
+        divided = self._divided(grouped.bag)
+        if divided is None:
+            return [Drop(task) for task in waiting.tolist()]
+        tasks, planned = grouped.placed(recover(grouped.bag, divided))
+        return [Plan(tasks, planned, np.full(len(tasks), system.pstate))]
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise `InputError` where a parameter is out of range."""
+
+    @abstractmethod
+    def _divided(self, bag: TypedBag) -> Floats | None:
+        """Return divided tasks by type, None to run nothing."""
+
+
+class LPMaxProfit(_PlannedOnce):
+    """The largest profit per second if such bags follow each other (programme (10) of [1]_).
+
+    Tasks are divided among machine types by the programme, rounded, and placed on machines
+    longest first. If processing the bag loses more than standing still, all tasks are dropped.
+
+    Parameters
+    ----------
+    gamma : float, optional
+        Price of the bag over the cost of the least energy that can process it. By default the
+        tariff of the scenario says the price; 1.2 if there is none.
+    power_cap_w : float, optional
+        Largest mean power drawn from the grid, PUE included [W]; default none.
+    least_rate_per_s : float
+        Bags per second that have been promised.
+
+    References
+    ----------
+    .. [1] K. M. Tarplee, A. A. Maciejewski, H. J. Siegel, "Energy-aware profit maximizing
+       scheduling algorithm for heterogeneous computing systems", CCGrid 2014.
+    """
+
+    def __init__(
+        self,
+        gamma: float | None = None,
+        power_cap_w: float | None = None,
+        least_rate_per_s: float = 0.0,
+    ) -> None:
+        self.gamma = gamma
+        self.power_cap_w = power_cap_w
+        self.least_rate_per_s = least_rate_per_s
+
+    def _check(self) -> None:
+        if self.gamma is not None:
+            _check_number("lp_max_profit", "gamma", self.gamma, 0.0, 1e9)
+        if self.power_cap_w is not None:
+            _check_number("lp_max_profit", "power_cap_w", self.power_cap_w, 1e-9, 1e30)
+        _check_number("lp_max_profit", "least_rate_per_s", self.least_rate_per_s, 0.0, 1e30)
+
+    def _divided(self, bag: TypedBag) -> Floats | None:
+        plan = most_profit(
+            bag, self._tariff(bag),
+            power_cap_w=np.inf if self.power_cap_w is None else self.power_cap_w,
+            least_rate_per_s=self.least_rate_per_s,
+        )  # fmt: skip
+        return plan.x if plan.runs else None
+
+    def _tariff(self, bag: TypedBag) -> Tariff:
+        told = self.system_.tariff
+        if told is not None and self.gamma is None:
+            return told
+        gamma = USUAL_GAMMA if self.gamma is None else self.gamma
+        return (told or Tariff(price=0.0)).priced(gamma, least_energy(bag).energy_j)
+
+
+class LPPareto(_PlannedOnce):
+    """A point of the front of energy against makespan of divided tasks (programme (5) of [1]_).
+
+    Parameters
+    ----------
+    energy_weight : float
+        Weight alpha of the energy: what is minimised is ``alpha E / E_min + (1 - alpha) MS /
+        MS_min``. 0 is the least energy of the shortest, 1 the shortest of the least energy.
+
+    References
+    ----------
+    .. [1] K. M. Tarplee, A. A. Maciejewski, H. J. Siegel, "Energy-aware profit maximizing
+       scheduling algorithm for heterogeneous computing systems", CCGrid 2014.
+    """
+
+    def __init__(self, energy_weight: float = 0.5) -> None:
+        self.energy_weight = energy_weight
+
+    def _check(self) -> None:
+        _check_number("lp_pareto", "energy_weight", self.energy_weight, 0.0, 1.0)
+
+    def _divided(self, bag: TypedBag) -> Floats:
+        return weighted_point(bag, self.energy_weight).x

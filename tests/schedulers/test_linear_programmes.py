@@ -1,0 +1,223 @@
+"""Plans by linear programmes: E5 of the algorithms by hand, and SimGrid meters what was planned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gridsched import Scenario, run
+from gridsched.errors import InputError
+from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.tariff import Tariff
+from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
+from gridsched.model.tasks import make_tasks
+from gridsched.model.trace import TaskState
+from gridsched.optimize.grouped_bag import grouped_bag
+from gridsched.optimize.pareto_front import least_energy, weighted_point
+from gridsched.optimize.profit_lp import most_profit
+from gridsched.optimize.recovery import earnings, recover
+from gridsched.optimize.typed_bag import typed_bag
+from gridsched.spec.scenario import make_system
+from gridsched.workloads.profit_system import (
+    ProfitBag,
+    draw_profit_system,
+    draw_task_counts,
+    generate_profit_bag,
+)
+
+DRIVERS = ("reference", "simgrid")
+#: Relative difference between the plan's numbers and a run's.
+AGREEMENT = 1e-9
+
+
+def example(scheduler="lp_max_profit", tasks=12, idle_w=0.0, **changes) -> Scenario:
+    """E5: a task takes 2 s at 10 W on the first machine, or 4 s at 2.5 W on the second."""
+    types = TaskTypes(
+        np.array([[[2.0], [4.0]]]), np.array([[[10.0], [2.5]]]), np.array([0, 1]), idle_w=idle_w
+    )
+    bag = make_tasks([TYPED_TASK_FLOPS] * tasks, task_type=[0] * tasks)
+    changes = {"driver": "reference", **changes}
+    return Scenario(typed_platform(types), bag, scheduler, types=types, **changes)
+
+
+def counts_on(result, hosts=2) -> list[int]:
+    """Tasks on each host."""
+    return np.bincount(result.trace.executions["host"], minlength=hosts).tolist()
+
+
+# ---------------------------------------------------------------------- by hand
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize(
+    ("price", "tasks", "makespan", "energy", "rate"),
+    [(180, [0, 12], 48, 120, 1.25), (300, [8, 4], 16, 200, 6.25)],
+)
+def test_profit_by_hand(driver, price, tasks, makespan, energy, rate):
+    """E5: the cheapest machines for a low price, the shortest makespan for a high one."""
+    result = run(example(tariff=Tariff(price=price), driver=driver))
+    numbers = result.summary()
+    assert counts_on(result) == tasks
+    assert numbers["makespan_s"] == pytest.approx(makespan, rel=1e-12)
+    assert numbers["energy_j"] == pytest.approx(energy, rel=1e-12)
+    assert numbers["profit"] == pytest.approx(price - energy, rel=1e-12)
+    assert numbers["profit_rate"] == pytest.approx(rate, rel=1e-12)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_under_a_power_cap_by_hand(driver):
+    """E5: 7.2 and 4.8 tasks become 7 and 5; 190 J in 20 s, 5.5 a second, 9.5 W on average."""
+    scenario = example(tariff=Tariff(price=300), parameters={"power_cap_w": 10.0}, driver=driver)
+    result = run(scenario)
+    assert counts_on(result) == [7, 5]
+    assert result.summary()["profit_rate"] == pytest.approx(5.5, rel=1e-12)
+    assert result.summary()["energy_j"] == pytest.approx(190.0, rel=1e-12)
+
+
+def test_idle_power_counts_to_the_makespan():
+    """E5 with 1 and 0.25 W: 8 and 4 tasks keep both machines busy, so that nothing idles."""
+    idle_w = np.array([1.0, 0.25])
+    result = run(example(tariff=Tariff(price=300), idle_w=idle_w))
+    assert counts_on(result) == [8, 4]
+    assert result.summary()["energy_j"] == pytest.approx(200.0, rel=1e-12)
+    capped = run(example(tariff=Tariff(price=300), idle_w=idle_w, parameters={"power_cap_w": 10.0}))
+    # 7 tasks, 14 s, then 6 s idle at 1 W; 5 tasks, 20 s
+    assert capped.summary()["energy_j"] == pytest.approx(140.0 + 6.0 + 50.0, rel=1e-12)
+
+
+def test_a_bag_that_only_loses_is_not_run():
+    """E5, gamma 0.9: r = 0; every task is dropped, and nothing is earned."""
+    result = run(example(tariff=Tariff(price=108)))
+    assert (result.trace.final_state == TaskState.DROPPED).all()
+    assert result.summary()["profit"] == 0.0
+
+
+def test_gamma_takes_the_place_of_the_price():
+    """Gamma 2.5 of 120 J is a price of 300; the costs are the tariff's."""
+    dear = run(example(parameters={"gamma": 2.5}))
+    assert counts_on(dear) == [8, 4]
+    cheap = run(example(parameters={"gamma": 1.5}, tariff=Tariff(price=300)))
+    assert counts_on(cheap) == [0, 12]
+    assert cheap.summary()["profit"] == pytest.approx(180.0, rel=1e-12)  # of what is paid
+
+
+@pytest.mark.parametrize(
+    ("weight", "tasks"), [(0.0, [8, 4]), (0.5, [8, 4]), (0.9, [0, 12]), (1.0, [0, 12])]
+)
+def test_weights_of_the_energy_by_hand(weight, tasks):
+    """Both ends of E5's front; a weight of 0.75 is an exact tie."""
+    assert counts_on(run(example("lp_pareto", parameters={"energy_weight": weight}))) == tasks
+
+
+def test_a_promised_rate_runs_what_loses():
+    """A bag in 48 s has been promised: the cheapest way that keeps it."""
+    rate = {"least_rate_per_s": 1 / 48}
+    result = run(example(tariff=Tariff(price=108), parameters=rate))
+    assert counts_on(result) == [0, 12]
+    assert result.summary()["profit_rate"] == pytest.approx((108 - 120) / 48, rel=1e-12)
+
+
+def test_a_bag_with_a_task_unfinished_pays_nothing():
+    """A horizon ends the run: energy costs, and nobody pays."""
+    result = run(example("lp_pareto", tariff=Tariff(price=300), horizon_s=5.0))
+    numbers = result.summary()
+    assert numbers["tasks_finished"] < 12
+    assert numbers["profit"] == pytest.approx(-numbers["energy_j"], rel=1e-12)
+
+
+def test_wear_and_depreciation_are_by_machine_type():
+    """E3's numbers on (8, 4) tasks: wear 16 + 8, overhead 12, depreciation 16 x 1.5."""
+    tariff = Tariff(price=300, overhead=12, wear_per_s=(1, 0.5), depreciation_per_s=(1, 0.5))
+    numbers = run(example(tariff=tariff)).summary()
+    assert numbers["profit"] == pytest.approx(300 - 12 - 200 - 16 - 8 - 24, rel=1e-12)
+    assert numbers["profit_rate"] == pytest.approx(2.5, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "parameters"),
+    [
+        ("lp_max_profit", {"gamma": -1.0}), ("lp_max_profit", {"gamma": "high"}),
+        ("lp_max_profit", {"power_cap_w": 0.0}), ("lp_max_profit", {"least_rate_per_s": -1.0}),
+        ("lp_pareto", {"energy_weight": 1.5}), ("lp_pareto", {"energy_weight": True}),
+    ],
+)  # fmt: skip
+def test_parameters_out_of_range(scheduler, parameters):
+    """Which parameter, what is legal, what was found."""
+    (name,) = parameters
+    with pytest.raises(InputError, match=f"{name!r} of {scheduler} is .*; it must be a number"):
+        run(example(scheduler, parameters=parameters))
+
+
+# ---------------------------------------------------------------------- bags without types
+
+
+def test_a_bag_of_sizes_is_grouped_by_size_and_core():
+    """Sizes are task types; equal hosts one machine type, each core a machine with its share."""
+    quick = Host("q", (PState(10.0, 4.0, 4.0, 20.0),), cores=2)
+    slow = [Host(f"s{k}", (PState(5.0, 1.0, 1.0, 3.0),)) for k in range(2)]
+    tasks = make_tasks([100.0, 50.0, 100.0, 50.0, 50.0])
+    platform = Platform((slow[0], quick, slow[1]))
+    system = make_system(Scenario(platform, tasks))
+    everything = np.arange(5), np.arange(3)
+    grouped = grouped_bag(platform, system.estimates, tasks, *everything)
+    assert grouped.bag.tasks.tolist() == [3, 2]
+    assert grouped.bag.etc.tolist() == [[10.0, 5.0], [20.0, 10.0]]
+    assert grouped.bag.apc.tolist() == [[3.0, 10.0], [3.0, 10.0]]
+    assert grouped.bag.idle_w.tolist() == [1.0, 2.0]
+    assert [hosts.tolist() for hosts in grouped.machines] == [[0, 2], [1, 1]]
+    assert grouped.tasks.tolist() == [1, 3, 4, 0, 2]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_bag_of_sizes_runs_as_planned(driver):
+    """Two cores and two hosts of one core; makespan and joules are those of the allocation."""
+    rng = np.random.default_rng(3)
+    hosts = [Host("q", (PState(10.0, 4.0, 4.0, 20.0),), cores=2)]
+    hosts += [Host(f"s{k}", (PState(5.0, 1.0, 1.0, 3.0),)) for k in range(2)]
+    tasks = make_tasks(rng.choice([30.0, 50.0, 100.0], 40))
+    platform = Platform(tuple(hosts))
+    scenario = Scenario(platform, tasks, "lp_pareto", driver=driver)
+    system = make_system(scenario)
+    grouped = grouped_bag(platform, system.estimates, tasks, np.arange(40), np.arange(3))
+    planned = recover(grouped.bag, weighted_point(grouped.bag, 0.5).x)
+    numbers = run(scenario).summary()
+    assert numbers["makespan_s"] == pytest.approx(planned.finish_s, rel=AGREEMENT)
+    assert numbers["energy_j"] == pytest.approx(planned.energy_j(), rel=AGREEMENT)
+
+
+def test_typed_tasks_on_hosts_of_several_cores_are_refused():
+    """Typed power is that of the whole host."""
+    scenario = example("lp_pareto")
+    first, second = scenario.platform.hosts
+    platform = Platform((replace(first, cores=2), second))
+    with pytest.raises(InputError, match="m1 has several cores"):
+        run(replace(scenario, platform=platform))
+
+
+# ---------------------------------------------------------------------- the paper's system
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("idle_share", [0.0, 0.05])
+def test_runs_of_the_papers_system_are_the_plan(driver, idle_share):
+    """11,000 tasks on 360 machines: makespan, joules and profit rate equal the plan's."""
+    spec = ProfitBag(idle_share=idle_share)
+    system = draw_profit_system(spec)
+    bag = typed_bag(
+        system.etc, system.apc, draw_task_counts(spec, system), system.machines, system.idle_w
+    )
+    tariff = Tariff(price=0).priced(1.2, least_energy(bag).energy_j)
+    plan = most_profit(bag, tariff)
+    allocation = recover(bag, plan.x)
+    scenario = Scenario(None, "", "lp_max_profit", tariff=tariff, driver=driver)
+    result = run(scenario.with_system(generate_profit_bag(spec)))
+    numbers = result.summary()
+    assert numbers["tasks_finished"] == 11_000
+    assert numbers["makespan_s"] == pytest.approx(allocation.finish_s, rel=AGREEMENT)
+    assert numbers["energy_j"] == pytest.approx(allocation.energy_j(), rel=AGREEMENT)
+    assert numbers["energy_model_j"] == pytest.approx(allocation.energy_j(), rel=AGREEMENT)
+    earned = earnings(allocation, tariff).profit_rate
+    assert numbers["profit_rate"] == pytest.approx(earned, rel=AGREEMENT)
+    assert numbers["profit_rate"] <= plan.bound
