@@ -29,8 +29,8 @@ BAG_COLUMNS = (
     *metric_columns(
         "makespan_s", "makespan_above_best", "makespan_above_bound", "busy_time_s",
         "energy_j", "energy_model_j", "energy_above_best", "energy_above_bound",
-        "energy_idle_j", "energy_wasted_j", "energy_links_j", "hosts_used",
-        "profit", "profit_rate",
+        "energy_idle_j", "energy_wasted_j", "energy_links_j", "hosts_used", "tasks_late",
+        "tasks_missed", "profit", "profit_rate",
     ),
 )  # fmt: skip
 UTILITY_COLUMNS = (
@@ -38,13 +38,15 @@ UTILITY_COLUMNS = (
     *metric_columns(
         "window_utility", "utility", "utility_share_of_best", "window_energy_j",
         "energy_j", "energy_model_j", "tasks_finished", "tasks_dropped", "tasks_postponed",
+        "tasks_late", "tasks_missed",
         "mean_waiting_time_s",
     ),
     Column("mapping_event_ms", "mapping\nevent\n[ms]", "figure"),
 )  # fmt: skip
 #: Keys that a table leaves out where no run has them.
 _OPTIONAL = (
-    "energy_links_j", "window_utility", "window_energy_j", "profit", "profit_rate",
+    "energy_links_j", "window_utility", "window_energy_j", "tasks_late", "tasks_missed", "profit",
+    "profit_rate",
 )  # fmt: skip
 #: An excess of less than this share of the budget is rounding.
 ROUNDING = 1e-9
@@ -130,16 +132,23 @@ def _joules(value: float) -> str:
     return f"{value / factor:,.6g} {letter}J"
 
 
+def _in_periods(budget: EnergyBudget, words: str) -> str:
+    """Return for how long the budget is, in words."""
+    if budget.period_s == float("inf"):
+        return "for the whole run"
+    return f"{words} {budget.period_s:,.10g} s"
+
+
 def _budget_line(budget: EnergyBudget, rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the budget in words, and which runs exceeded it."""
     if budget.energy_j == float("inf"):
-        return f"Energy budget: none, in periods of {budget.period_s:,.10g} s."
+        return f"Energy budget: none, {_in_periods(budget, 'in periods of')}."
     over = {
         row["scheduler"]: row["budget_excess_j"] for row in rows
         if row.get("budget_excess_j", 0.0) > ROUNDING * budget.energy_j
     }  # fmt: skip
     kept = "; exceeded by " + ", ".join(f"{id} ({_joules(j)})" for id, j in over.items())
     return (
-        f"Energy budget: {_joules(budget.energy_j)} in each {budget.period_s:,.10g} s "
+        f"Energy budget: {_joules(budget.energy_j)} {_in_periods(budget, 'in each')} "
         f"({budget.on_exhaustion}){kept if over else '; no run exceeded it'}."
     )

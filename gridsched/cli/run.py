@@ -34,8 +34,9 @@ SHOWN = (
     "energy_model_j", "  energy_busy_j", "  energy_idle_j", "  energy_boot_j", "  energy_off_j",
     "  energy_wasted_j", "wasted_flops", "waste_ratio", "hosts_used",
     "tasks_finished", "tasks_dropped", "tasks_postponed", "tasks_rejected", "tasks_killed",
-    "tasks_failed", "tasks_unfinished", "mean_waiting_time_s", "max_waiting_time_s",
-    "mean_flow_time_s", "max_flow_time_s", "mean_slowdown", "max_slowdown", "mapping_events",
+    "tasks_failed", "tasks_unfinished", "tasks_late", "tasks_missed",
+    "mean_waiting_time_s", "max_waiting_time_s", "mean_flow_time_s", "max_flow_time_s",
+    "mean_slowdown", "max_slowdown", "mapping_events",
 )  # fmt: skip
 #: What is left out where it is 0.
 ONLY_WHERE_ANY = {

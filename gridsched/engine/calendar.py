@@ -12,11 +12,6 @@ from gridsched.engine.execution import UNENDED, Execution
 from gridsched.model.run_times import RunTimes
 
 
-def instant_width(time: float) -> float:
-    """Return how far apart [s] two ends near `time` [s] may be and still be one instant."""
-    return 1e-9 if time < 1000.0 else 1e-12 * time
-
-
 class Calendar:
     """The ends of all running executions in order of time.
 

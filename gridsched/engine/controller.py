@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from gridsched.engine.admission import check_policy
 from gridsched.engine.budget_guard import BudgetGuard
-from gridsched.engine.calendar import instant_width
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
@@ -31,6 +30,7 @@ from gridsched.engine.requests import Requests
 from gridsched.engine.staging import Staging
 from gridsched.engine.timers import Timers
 from gridsched.errors import IncompleteRun, InvalidDecision
+from gridsched.model.instants import instant_width
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import host_power
-from gridsched.engine.calendar import instant_width
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.execution import Execution
 from gridsched.engine.ledger import Ledger
 from gridsched.model.budget import EnergyBudget
+from gridsched.model.instants import instant_width
 from gridsched.model.system import System
 from gridsched.model.trace import PERIOD
 from gridsched.policy.state import EnergyState

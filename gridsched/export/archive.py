@@ -41,6 +41,8 @@ FORMAT_VERSION = 2
 MAX_BYTES = 4 << 30
 
 _TASKS = ("flops", "submit_time_s", "input_bytes", "output_bytes", "labels")
+#: Columns that not all tasks have.
+_SOME_TASKS = ("task_type", "deadline_s")
 _FUNCTIONS = ("priority", "urgency", "utility_class")
 _CLASSES = (
     "first", "start_time", "start_fraction", "end_fraction", "urgency_modifier", "kind",
@@ -81,8 +83,9 @@ def archive_bytes(export: Export) -> bytes:
     trace, tasks = export.trace, export.trace.tasks
     arrays = {name: getattr(trace, name) for name in _RECORDS}
     arrays |= {f"tasks.{name}": getattr(tasks, name) for name in _TASKS}
-    if tasks.task_type is not None:
-        arrays["tasks.task_type"] = tasks.task_type
+    for name in _SOME_TASKS:
+        if getattr(tasks, name) is not None:
+            arrays[f"tasks.{name}"] = getattr(tasks, name)
     if tasks.utility is not None:
         arrays |= {f"utility.{name}": getattr(tasks.utility, name) for name in _FUNCTIONS}
         arrays |= {f"classes.{name}": getattr(tasks.utility.classes, name) for name in _CLASSES}
@@ -181,8 +184,9 @@ def _tasks(description: dict[str, Any], arrays: dict[str, NDArray]) -> Tasks:
     if (np.diff(columns["submit_time_s"]) < 0).any():
         raise InputError("tasks.submit_time_s must never decrease.")
     return make_tasks(
-        **columns, task_type=arrays.get("tasks.task_type"), utility=utility, files=files,
-        input_files=description["input_files"], name=description["tasks_name"],
+        **columns, **{name: arrays.get(f"tasks.{name}") for name in _SOME_TASKS},
+        utility=utility, files=files, input_files=description["input_files"],
+        name=description["tasks_name"],
         nominal_heterogeneity=description["nominal_heterogeneity"],
     )  # fmt: skip
 

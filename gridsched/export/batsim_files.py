@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gridsched import metrics
 from gridsched.energy import HostEnergy, busy_energy_j, task_energy_j
+from gridsched.model.tasks import deadline_column
 from gridsched.model.timeline import HostTimeline, host_timeline
 from gridsched.model.trace import TaskState, Trace
 from gridsched.power import grid_power, running_total
@@ -96,6 +97,7 @@ def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None =
         "flops": tasks.flops,
         **_typed_columns(trace, pstates, scheduler_pstates),
         **_utility_columns(trace),
+        **deadline_column(tasks),
     }
 
 

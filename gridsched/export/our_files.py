@@ -8,6 +8,7 @@ import numpy as np
 
 from gridsched.energy import HostEnergy, busy_energy_j, relative_difference, task_energy_j
 from gridsched.export.batsim_files import Columns
+from gridsched.model.tasks import deadline_column
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 
@@ -49,6 +50,7 @@ def tasks_table(trace: Trace) -> Columns:
         "final_state": [TaskState(state).name.lower() for state in trace.final_state.tolist()],
         "times_postponed": trace.times_postponed,
         **{name: getattr(tasks.utility, name) for name in names},
+        **deadline_column(tasks),
     }
 
 

@@ -9,6 +9,8 @@ from gridsched.metrics.of_runs import (
     execution_time_s,
     flow_time_s,
     hosts_used,
+    is_late,
+    is_missed,
     makespan_s,
     max_of_finished,
     mean_of_finished,

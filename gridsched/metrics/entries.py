@@ -30,6 +30,7 @@ POSTPONING = Condition(
     "utility functions or an energy budget",
     lambda run: run.has_utility or len(run.trace.periods) > 0,
 )
+DEADLINES = Condition("deadlines", lambda run: run.trace.tasks.deadline_s is not None, usual=False)
 BUDGET = Condition("an energy budget", lambda run: run.budget_j is not None)
 TARIFF = Condition("a tariff (`price`)", lambda run: run.tariff is not None, usual=False)
 #: Told nothing of a run: the bounds follow from its description.
@@ -138,6 +139,13 @@ _RUN = (
            better="less"),
     Metric("tasks_unfinished", "", "tasks that the horizon left undone",
            _count(TaskState.UNFINISHED), better="less"),
+    Metric("tasks_late", "", "tasks that finished after their deadline",
+           lambda run: int(of_runs.is_late(run.trace).sum()), condition=DEADLINES, better="less",
+           header="late"),
+    Metric("tasks_missed", "", "tasks that did not finish by their deadline: late, dropped, "
+           "rejected, killed, failed or unfinished",
+           lambda run: int(of_runs.is_missed(run.trace).sum()), condition=DEADLINES,
+           better="less", header="missed"),
     Metric("mean_waiting_time_s", "s", "mean time from submission to start of finished tasks",
            lambda run: of_runs.mean_of_finished(run.waiting_s), better="less",
            header="mean\nwait [{unit}]", form="rounded"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.model.instants import instant_width
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 Floats = NDArray[np.float64]
@@ -58,6 +59,28 @@ def hosts_used(trace: Trace) -> int:
 def count_in_state(trace: Trace, *states: TaskState) -> int:
     """Number of tasks that ended in one of `states`."""
     return int(np.isin(trace.final_state, states).sum())
+
+
+# ---------------------------------------------------------------------- deadlines
+
+
+def is_late(trace: Trace) -> NDArray[np.bool_]:
+    """Whether each task finished after its deadline, shape (tasks,).
+
+    A finish in the deadline's instant is in time; a task without a deadline is never late.
+    """
+    deadline = trace.tasks.deadline_s
+    if deadline is None:
+        return np.zeros(len(trace.tasks), dtype=np.bool_)
+    widths = np.array([instant_width(time) for time in deadline.tolist()])
+    late: NDArray[np.bool_] = trace.finish_time_s > deadline + widths
+    return late
+
+
+def is_missed(trace: Trace) -> NDArray[np.bool_]:
+    """Whether each task is late or did not finish at all, shape (tasks,)."""
+    missed: NDArray[np.bool_] = is_late(trace) | (trace.final_state != TaskState.FINISHED)
+    return missed
 
 
 # ---------------------------------------------------------------------- each task

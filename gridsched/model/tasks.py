@@ -35,7 +35,9 @@ class DataFiles:
 
 
 #: Arrays of `Tasks` with an entry for each task.
-_COLUMNS = ("flops", "submit_time_s", "input_bytes", "output_bytes", "labels", "task_type")
+_COLUMNS = (
+    "flops", "submit_time_s", "input_bytes", "output_bytes", "labels", "task_type", "deadline_s",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,9 @@ class Tasks:
         Sizes of the task's input and result [byte]; 0 means that no network is used.
     task_type : ndarray of int64, shape (tasks,), or None
         Row of the ETC matrix, where the workload has task types.
+    deadline_s : ndarray of float64, shape (tasks,), or None
+        When each task should have finished [s], on the clock of the run; inf where a task has
+        no deadline, None where none has one. A finish at the deadline is in time.
     utility : UtilityFunctions or None
         What finishing each task is worth, where the workload tells it.
     input_files : tuple of tuple of int, or None
@@ -71,6 +76,7 @@ class Tasks:
     output_bytes: NDArray[np.float64]
     labels: NDArray[np.int64]
     task_type: NDArray[np.int64] | None = None
+    deadline_s: NDArray[np.float64] | None = None
     utility: UtilityFunctions | None = None
     input_files: tuple[tuple[int, ...], ...] | None = None
     files: DataFiles | None = None
@@ -124,6 +130,7 @@ def make_tasks(
     output_bytes: ArrayLike = 0.0,
     labels: Sequence[int] | None = None,
     task_type: ArrayLike | None = None,
+    deadline_s: ArrayLike | None = None,
     utility: UtilityFunctions | None = None,
     input_files: Sequence[Sequence[int]] | None = None,
     files: DataFiles | None = None,
@@ -144,6 +151,8 @@ def make_tasks(
         Ids shown to people; default 1, 2, ...
     task_type : array_like of int, optional
         Row of the ETC matrix of each task.
+    deadline_s : array_like, optional
+        When each task should have finished [s], at least 0; inf for a task without a deadline.
     utility : UtilityFunctions, optional
         One function for each task, in the order of `flops`.
     input_files : sequence of sequences of int, optional
@@ -169,20 +178,28 @@ def make_tasks(
     if len(ids) != n or len(np.unique(ids)) != n:
         raise InputError(f"{name}: task ids must be as many as tasks ({n}) and distinct.")
 
-    def column(values: ArrayLike, what: str, *, positive: bool) -> NDArray[np.float64]:
+    def column(
+        values: ArrayLike, what: str, *, positive: bool = False, or_inf: bool = False
+    ) -> NDArray[np.float64]:
         array = np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)).copy()
         bad = ~(array >= (SMALLEST if positive else 0)) | (array > LARGEST)
+        if or_inf:
+            bad &= array != np.inf
         if bad.any():
             k = int(np.flatnonzero(bad)[0])
             least = "greater than" if positive else "at least"
-            legal = f"finite and {least} 0, at most {LARGEST:g}"
+            legal = f"finite and {least} 0, at most {LARGEST:g}" + ", or inf" * or_inf
             raise InputError(f"{name}: task {ids[k]} has {what} {array[k]:g}; it must be {legal}.")
         return array
 
     flops = column(flops, "flops", positive=True)
-    submit = column(submit_time_s, "submit_time_s", positive=False)
-    inputs = column(input_bytes, "input_bytes", positive=False)
-    outputs = column(output_bytes, "output_bytes", positive=False)
+    submit = column(submit_time_s, "submit_time_s")
+    inputs = column(input_bytes, "input_bytes")
+    outputs = column(output_bytes, "output_bytes")
+    deadlines = None
+    if deadline_s is not None:
+        deadlines = column(deadline_s, "deadline_s", or_inf=True)
+        deadlines = None if np.isposinf(deadlines).all() else deadlines
     types = None if task_type is None else np.asarray(task_type, dtype=np.int64)
     for each in (types, utility):
         if each is not None and len(each) != n:
@@ -197,9 +214,22 @@ def make_tasks(
     made = Tasks(
         flops[order], submit[order], inputs[order], outputs[order], ids[order],
         task_type=None if types is None else types[order],
+        deadline_s=None if deadlines is None else deadlines[order],
         utility=None if utility is None else utility.taken(order),
         input_files=needs, files=files, nominal_heterogeneity=nominal_heterogeneity, name=name,
     )  # fmt: skip
-    for array in (made.flops, made.submit_time_s, made.input_bytes, made.output_bytes, made.labels):
-        array.setflags(write=False)
+    for name in _COLUMNS:
+        if name != "task_type" and (array := getattr(made, name)) is not None:
+            array.setflags(write=False)
     return made
+
+
+def deadline_column(tasks: Tasks) -> dict[str, NDArray[np.float64]]:
+    """Return the column ``deadline_s`` of a table of tasks [s], nan where a task has none.
+
+    Empty where no task has a deadline.
+    """
+    deadline = tasks.deadline_s
+    if deadline is None:
+        return {}
+    return {"deadline_s": np.where(np.isposinf(deadline), np.nan, deadline)}

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.engine import Calendar, Controller, Execution, Stop
-from gridsched.engine.calendar import instant_width
 from gridsched.errors import IncompleteRun, SimulationError
+from gridsched.model.instants import instant_width
 from gridsched.sim.session import ActorSession
 from gridsched.sim.work import Work
 from gridsched.sim.world import World, check_clocks

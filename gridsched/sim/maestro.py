@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.engine import Calendar, Controller, Execution
-from gridsched.engine.calendar import instant_width
 from gridsched.engine.execution import Command
+from gridsched.model.instants import instant_width
 from gridsched.sim.session import Session
 from gridsched.sim.work import Work
 from gridsched.sim.world import World, check_clocks

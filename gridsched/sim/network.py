@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.engine import Controller, Execution, Stop, TurnOff, TurnOn
-from gridsched.engine.calendar import instant_width
 from gridsched.errors import IncompleteRun, InputError, SimulationError
+from gridsched.model.instants import instant_width
 from gridsched.model.tasks import Tasks
 from gridsched.sim.session import ActorSession
 from gridsched.sim.work import Work

@@ -61,8 +61,11 @@ def with_other_future(tasks: Tasks, time: float) -> Tasks:
     flops = tasks.flops[order]
     if tasks.task_type is None:
         flops = np.where(late, flops**1.5 + 10.0 * np.arange(len(tasks)), flops)
+    deadline = tasks.deadline_s
+    if deadline is not None:
+        deadline = np.where(late, later + (deadline - submitted)[order], deadline)
     return replace(
-        tasks, flops=flops, submit_time_s=np.where(late, later, submitted),
+        tasks, flops=flops, deadline_s=deadline, submit_time_s=np.where(late, later, submitted),
         task_type=None if tasks.task_type is None else tasks.task_type[order],
         utility=None if tasks.utility is None else tasks.utility.taken(order),
     )  # fmt: skip

@@ -1,7 +1,8 @@
-"""Bags of tasks as CSV: ``id,flops[,input_bytes,output_bytes,submit_time_s,input_files]``."""
+"""Bags of tasks as CSV: ``id,flops[,input_bytes,output_bytes,...]``."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,12 +11,13 @@ from gridsched.errors import InputError
 from gridsched.files.csv_files import Number, Table, Text, Whole, csv_text, read_csv
 from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
-from gridsched.model.tasks import DataFiles, Tasks, make_tasks
+from gridsched.model.tasks import DataFiles, Tasks, deadline_column, make_tasks
 from gridsched.workloads.files import read_data_files
 
 COLUMNS = {
     "id": Whole(), "flops": Number(above=True), "input_bytes": Number(default=0.0),
     "output_bytes": Number(default=0.0), "submit_time_s": Number(default=0.0),
+    "deadline_s": Number(default=math.inf),
     "input_files": Text(default=""),
 }  # fmt: skip
 _NOMINAL = re.compile(r"#\s*nominal_heterogeneity\s*=\s*(\S+)\s*\Z")
@@ -51,6 +53,7 @@ def read_bag(path: str | Path, *, files: str | Path | None = None) -> Tasks:
     return make_tasks(
         table["flops"], table["submit_time_s"] or 0.0, input_bytes=table["input_bytes"] or 0.0,
         output_bytes=table["output_bytes"] or 0.0, labels=table["id"],
+        deadline_s=table["deadline_s"] or None,
         input_files=None if data is None else needs, files=data, nominal_heterogeneity=nominal,
         name=str(path),
     )  # fmt: skip
@@ -95,6 +98,7 @@ def write_bag(tasks: Tasks, path: str | Path, *, force: bool = False) -> None:
     for name in ("input_bytes", "output_bytes", "submit_time_s"):
         if getattr(tasks, name).any():
             columns[name] = getattr(tasks, name)
+    columns |= deadline_column(tasks)
     if tasks.input_files:
         names = tasks.files.names
         _check_names(path, names)

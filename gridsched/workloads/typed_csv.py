@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -35,6 +36,7 @@ CLASSES = {
 TASKS = {
     "id": Whole(), "submit_time_s": Number(), "task_type": Text(), "priority": Number(),
     "urgency": Number(), "utility_class": Whole(),
+    "deadline_s": Number(default=math.inf),
 }  # fmt: skip
 
 
@@ -229,8 +231,8 @@ def read_typed_tasks(
     Parameters
     ----------
     path : path
-        CSV ``id,submit_time_s,task_type,priority,urgency,utility_class``; the urgency is per
-        urgency unit, the class a number from 0.
+        CSV ``id,submit_time_s,task_type,priority,urgency,utility_class[,deadline_s]``; the
+        urgency is per urgency unit, the class a number from 0.
     task_types : sequence of str
         Names of the rows of ETC.
     classes : UtilityClasses
@@ -256,6 +258,6 @@ def read_typed_tasks(
     )  # fmt: skip
     return make_tasks(
         np.full(len(table), TYPED_TASK_FLOPS), np.array(table["submit_time_s"], dtype=np.float64),
-        labels=table["id"], utility=utility, name=str(path),
+        labels=table["id"], deadline_s=table["deadline_s"] or None, utility=utility, name=str(path),
         task_type=np.array(table.places("task_type", task_types, "the ETC matrix"), dtype=np.int64),
     )  # fmt: skip

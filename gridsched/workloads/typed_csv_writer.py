@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gridsched.files.csv_files import csv_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.model.task_types import TaskTypes
-from gridsched.model.tasks import Tasks
+from gridsched.model.tasks import Tasks, deadline_column
 from gridsched.model.utility_classes import UtilityClasses
 from gridsched.workloads.typed_csv import APC, CLASSES, ETC, KINDS, MACHINES, TASKS
 
@@ -96,4 +96,5 @@ def _task_columns(tasks: Tasks, type_names: Sequence[str]) -> dict[str, Any]:
         tasks.labels, tasks.submit_time_s, np.array(type_names, dtype=object)[tasks.task_type],
         utility.priority, utility.urgency, utility.utility_class,
     )  # fmt: skip
-    return dict(zip(TASKS, columns, strict=True))
+    needed = [name for name, column in TASKS.items() if column.default is None]
+    return {**dict(zip(needed, columns, strict=True)), **deadline_column(tasks)}

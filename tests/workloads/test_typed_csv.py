@@ -270,3 +270,16 @@ def test_the_multicore_measurements(tmp_path: Path):
     assert [host.name for host in whole.platform.hosts][:2] == ["amd-1", "arm-1"]
     assert not any(set(host.name) & set("/: ") for host in whole.platform.hosts)
     assert len(whole.tasks) > 0
+
+
+def test_typed_tasks_may_have_deadlines(tmp_path: Path):
+    """The column is read, an empty cell is none, and both are written again."""
+    text = (
+        "id,submit_time_s,task_type,priority,urgency,utility_class,deadline_s\n"
+        "7,120.25,fft,8,0.1,0,\n3,0,sort,4,0,1,99.5\n"
+    )
+    whole = read_system_workload(written(tmp_path, {"tasks.csv": text}))
+    assert whole.tasks.deadline_s.tolist() == [99.5, np.inf]
+    files = write_workload_files(whole.tasks, whole.types, tmp_path / "again.csv", {"days": 1})
+    again = read_system_workload(files[-1])
+    assert again.tasks.deadline_s.tolist() == [99.5, np.inf]
