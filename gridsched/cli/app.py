@@ -14,6 +14,7 @@ from typer.main import get_command
 from gridsched import __version__
 from gridsched.cli.compare import EPILOG as COMPARE_EPILOG
 from gridsched.cli.compare import compare
+from gridsched.cli.optimize import optimize_app
 from gridsched.cli.output import say
 from gridsched.cli.platform import platform_app
 from gridsched.cli.plot import plot_app
@@ -71,6 +72,7 @@ app.command("validate", epilog=VALIDATE_EPILOG)(validate)
 app.add_typer(platform_app, name="platform")
 app.add_typer(workload_app, name="workload")
 app.add_typer(plot_app, name="plot")
+app.add_typer(optimize_app, name="optimize")
 study_app.command("report")(report)
 study_app.command("claims")(claims)
 app.add_typer(study_app, name="study")

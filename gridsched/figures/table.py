@@ -21,8 +21,9 @@ if TYPE_CHECKING:  # matplotlib takes longer to load than the rest
     from matplotlib.figure import Figure
 
 #: What is drawn: a `Trace`; rows as of `compare`; `Tasks`; a `SystemWorkload`; a study's results
-#: and their `Layout`; a study's results and one of its ``[[figures]]``.
-Subject = Literal["run", "comparison", "tasks", "system", "study", "declared"]
+#: and their `Layout`; a study's results and one of its ``[[figures]]``; a `Landscape` of energies
+#: and makespans that are possible.
+Subject = Literal["run", "comparison", "tasks", "system", "study", "declared", "landscape"]
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,17 @@ def read_task_counts(path: str | Path, task_types: Sequence[str]) -> NDArray[np.
     return counts
 
 
+def read_machine_type_names(etc_path: str | Path) -> list[str]:
+    """Return the machine types in the order in which ETC first names them.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column of the first bad value.
+    """
+    return list(dict.fromkeys(read_csv(etc_path, ETC)["machine_type"]))
+
+
 def read_task_types(
     etc_path: str | Path, apc_path: str | Path, machines: dict[str, int],
     machines_path: str | Path,

@@ -1,0 +1,156 @@
+"""Makespan over energy: what is possible, the front, and what each place earns."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from gridsched.figures.figure_file import new_figure, plain_numbers, prefixed
+from gridsched.figures.table import Drawn, register_figure
+from gridsched.model.tariff import Tariff
+from gridsched.optimize.answers import Landscape
+
+Floats = NDArray[np.float64]
+#: Rows of the data file: series, energy, makespan, profit rate.
+Points = list[tuple[str, float, float, float]]
+#: Contours of the profit rate, about.
+CONTOURS = 9
+#: Places along each axis at which the profit rate is computed for its contours.
+GRID = 200
+#: Energies above the largest drawn one that are shown, as a share of the range of the drawn ones.
+FURTHER = 0.6
+_DARK = "#2f6396"
+
+
+@register_figure("front", "landscape", "The front, the feasible region and profit contours.")
+def front(subject: Landscape, *, title: str = "") -> Drawn:
+    """Draw makespan over energy, as figures 1 and 5 of paper 003.
+
+    Parameters
+    ----------
+    subject : Landscape
+    title : str
+    """
+    figure = new_figure(7.6, 5.2)
+    axes = figure.add_subplot()
+    factor, unit = prefixed("J", float(subject.answer.front.energies_j.max(initial=0.0)))
+    points = _draw_region(axes, subject, factor) + _draw_front(axes, subject, factor)
+    _set_limits(axes, subject, factor, points)
+    tariff = subject.tariff
+    if tariff is not None:
+        _draw_contours(axes, subject, tariff, factor)
+    if subject.profit is not None:
+        points += _draw_plan(axes, subject, factor)
+    axes.set_xlabel(f"Energy [{unit}]")
+    axes.set_ylabel("Makespan [s]")
+    plain_numbers(axes.xaxis)
+    plain_numbers(axes.yaxis)
+    figure.legend(loc="outside lower center", ncols=3)
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
+    names = ("series", "energy_j", "makespan_s", "profit_rate")
+    return Drawn(figure, dict(zip(names, map(list, zip(*points, strict=True)), strict=True)))
+
+
+def _draw_region(axes: Axes, subject: Landscape, factor: float) -> Points:
+    times = subject.makespans_s
+    axes.fill_betweenx(
+        times, subject.least_j / factor, subject.most_j / factor, facecolor="#e9eef4",
+        edgecolor="#9aa7b5", linewidth=0.8, label="possible with divided tasks",
+    )  # fmt: skip
+    nothing = float("nan")
+    return [
+        (name, float(energy), float(time), nothing)
+        for name, energies in (("least energy", subject.least_j), ("most energy", subject.most_j))
+        for energy, time in zip(energies, times, strict=True)
+    ]
+
+
+def _draw_front(axes: Axes, subject: Landscape, factor: float) -> Points:
+    """Draw the corners of the front, and the schedules of whole tasks made from them."""
+    rows = subject.answer.rows()
+    series = (
+        ("front", "energy_j", "makespan_s",
+         {"marker": "o", "markersize": 3.5, "linewidth": 1.8, "color": _DARK,
+          "label": "front of divided tasks"}),
+        ("schedules", "schedule_energy_j", "schedule_makespan_s",
+         {"marker": "D", "markersize": 3.5, "linestyle": "", "color": "#606060",
+          "markerfacecolor": "none", "markeredgewidth": 0.7, "label": "schedules of whole tasks"}),
+    )  # fmt: skip
+    points: Points = []
+    for name, energy, makespan, look in series:
+        x, y = ([row[key] for row in rows] for key in (energy, makespan))
+        axes.plot(np.array(x) / factor, y, zorder=3, **look)
+        earns = [row.get("profit_rate", float("nan")) for row in rows]
+        earns = earns if name == "front" else [float("nan")] * len(rows)
+        points += [(name, *each) for each in zip(x, y, earns, strict=True)]
+    return points
+
+
+def _set_limits(axes: Axes, subject: Landscape, factor: float, points: Points) -> None:
+    """Show the front and the plan whole, and of the region what is not far from them."""
+    drawn = [point[1] for point in points if point[0] in ("front", "schedules")]
+    if subject.profit is not None:
+        drawn += [row["energy_j"] for row in subject.profit.rates() if row["energy_j"] < np.inf]
+    least, most = min(drawn), max(drawn)
+    width = max(most - least, 0.05 * most)
+    axes.set_xlim((least - 0.1 * width) / factor, (most + FURTHER * width) / factor)
+    bottom, top = float(subject.makespans_s[0]), float(subject.makespans_s[-1])
+    axes.set_ylim(bottom - 0.06 * (top - bottom), top)
+
+
+def _draw_contours(axes: Axes, subject: Landscape, tariff: Tariff, factor: float) -> None:
+    """Draw where schedules earn the same per second; wear, which depends on more, is left out."""
+    x, y = (np.linspace(*limits, GRID) for limits in (axes.get_xlim(), axes.get_ylim()))
+    energy, makespan = np.meshgrid(x * factor, y)
+    costs = tariff.overhead + tariff.energy_cost_per_j * tariff.pue * energy
+    standing = tariff.depreciation(subject.answer.named.bag.machines)
+    rates = (tariff.price - costs) / np.maximum(makespan, 1e-3 * y[-1]) - standing
+    least, most = (
+        np.interp(makespan, subject.makespans_s, edge) for edge in (subject.least_j, subject.most_j)
+    )
+    possible = rates[(energy >= least) & (energy <= most)]
+    levels = MaxNLocator(CONTOURS).tick_values(possible.min(), possible.max())
+    lines = axes.contour(
+        x, y, rates, levels=levels, colors="#8c5a1a", linewidths=0.8, linestyles="dashed",
+    )  # fmt: skip
+    divisor, letter = prefixed("", float(np.abs(levels).max()))
+    axes.clabel(lines, fmt=lambda level: f"{level / divisor:,.4g}{letter if level else ''}",
+                fontsize=7)  # fmt: skip
+    wear = ", before wear" if np.any(tariff.wear(len(subject.answer.named.machine_types))) else ""
+    axes.plot([], [], color="#8c5a1a", linewidth=0.8, linestyle="--",
+              label=f"equal profit per second{wear}")  # fmt: skip
+
+
+def _draw_plan(axes: Axes, subject: Landscape, factor: float) -> Points:
+    """Draw the largest profit rate, by divided and whole tasks, and the power cap."""
+    answer = subject.profit
+    points: Points = []
+    if answer is None:
+        return points
+    looks = {
+        "divided": {"marker": "s", "markersize": 11, "markeredgecolor": "#c0392b",
+                    "label": "largest profit, divided tasks"},
+        "whole": {"marker": "D", "markersize": 7, "markeredgecolor": "#c0392b",
+                  "label": "its schedule of whole tasks"},
+    }  # fmt: skip
+    if answer.plan.runs:
+        for row in answer.rates():
+            energy, time = row["energy_j"], row["time_s"]
+            axes.plot(
+                energy / factor, time, linestyle="", markerfacecolor="none", markeredgewidth=2,
+                zorder=4, **looks[row["tasks"]],
+            )  # fmt: skip
+            points.append((f"largest profit, {row['tasks']}", energy, time, row["profit_rate"]))
+    if np.isfinite(answer.power_cap_w):
+        joules = np.array(axes.get_xlim()) * factor
+        time = joules * answer.plan.tariff.pue / answer.power_cap_w
+        below = axes.get_ylim()[0]
+        axes.fill_between(
+            joules / factor, below, np.maximum(time, below), facecolor="none", hatch="...",
+            edgecolor="#b8b8b8", linewidth=0, label=f"above {answer.power_cap_w:,.6g} W",
+        )  # fmt: skip
+        axes.plot(joules / factor, time, color="#505050", linewidth=1.2, scaley=False)
+    return points

@@ -1,0 +1,278 @@
+"""What the programmes answer about a named bag, as rows for tables, files and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from gridsched.model.tariff import Tariff
+from gridsched.optimize.named_bag import NamedBag
+from gridsched.optimize.pareto_front import (
+    FrontPoint,
+    ParetoFront,
+    exact_front,
+    feasible_energies,
+)
+from gridsched.optimize.profit_lp import ProfitPlan, most_profit, relative_decrease
+from gridsched.optimize.recovery import Allocation, Earnings, earnings, recover
+from gridsched.optimize.typed_bag import Floats
+
+#: Makespans at which the edge of the feasible region is computed.
+REGION_POINTS = 40
+#: Least room in a figure above and to the right of what is drawn.
+MARGIN = 1.12
+
+
+@dataclass(frozen=True, eq=False)
+class ProfitAnswer:
+    """The largest profit rate by divided tasks, and a schedule of whole ones.
+
+    Attributes
+    ----------
+    named : NamedBag
+    plan : ProfitPlan
+    power_cap_w : float
+        [W].
+    allocation : Allocation or None
+        None where nothing runs.
+    earned : Earnings or None
+        What `allocation` earns.
+    """
+
+    named: NamedBag
+    plan: ProfitPlan
+    power_cap_w: float
+    allocation: Allocation | None
+    earned: Earnings | None
+
+    def rates(self) -> list[dict[str, Any]]:
+        """Return a row for the divided tasks and, where anything runs, one for the whole ones."""
+        plan, found = self.plan, self.earned
+        rows: list[dict[str, Any]] = [
+            {
+                "tasks": "divided", "profit_rate": plan.profit_rate,
+                "rate_per_s": plan.rate_per_s, "time_s": plan.makespan_s,
+                "energy_j": plan.energy_j, "mean_power_w": plan.mean_power_w,
+            }
+        ]  # fmt: skip
+        if found is not None:
+            rows.append(
+                {
+                    "tasks": "whole", "profit_rate": found.profit_rate,
+                    "rate_per_s": 1 / found.length_s, "time_s": found.length_s,
+                    "energy_j": found.energy_j, "mean_power_w": found.mean_power_w,
+                }
+            )  # fmt: skip
+        return rows
+
+    def machines(self) -> list[dict[str, Any]]:
+        """Return a row for each machine type: its work, and what one machine more is worth."""
+        plan, bag = self.plan, self.named.bag
+        capacity = bag.machines * plan.makespan_s if plan.runs else np.ones(len(bag.machines))
+        busy = bag.busy_s(plan.x) / np.maximum(capacity, np.finfo(np.float64).tiny)
+        return [
+            {
+                "machine_type": name, "machines": int(bag.machines[j]),
+                "divided_tasks": float(plan.x[:, j].sum()), "busy_share": float(busy[j]),
+                "machine_worth": float(plan.machine_worth[j]),
+            }
+            for j, name in enumerate(self.named.machine_types)
+        ]  # fmt: skip
+
+    def tasks(self) -> list[dict[str, Any]]:
+        """Return a row for each task type that has tasks: what one task less is worth."""
+        return [
+            {
+                "task_type": name, "tasks": int(self.named.bag.tasks[i]),
+                "task_worth": float(self.plan.task_worth[i]),
+            }
+            for i, name in enumerate(self.named.task_types)
+            if self.named.bag.tasks[i]
+        ]  # fmt: skip
+
+    def places(self) -> list[dict[str, Any]]:
+        """Return a row for each pair of types that has work: its divided and whole tasks."""
+        whole = np.zeros(self.plan.x.shape, dtype=np.int64)
+        if self.allocation is not None:
+            whole = self.allocation.tasks
+        bag = self.named.bag
+        return [
+            {
+                "task_type": self.named.task_types[i], "machine_type": self.named.machine_types[j],
+                "etc_s": float(bag.etc[i, j]), "apc_w": float(bag.apc[i, j]),
+                "divided_tasks": float(self.plan.x[i, j]), "tasks": int(whole[i, j]),
+            }
+            for i, j in np.argwhere((self.plan.x > 0) | (whole > 0)).tolist()
+        ]  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it, for JSON."""
+        return {
+            "bag": self.named.describe(), "tariff": asdict(self.plan.tariff),
+            "runs": self.plan.runs, "profit_rate_bound": self.plan.bound,
+            "relative_decrease": self.relative_decrease, "rates": self.rates(),
+            "watt_worth": self.plan.watt_worth, "machines": self.machines(),
+            "task_types": self.tasks(), "places": self.places(),
+        }  # fmt: skip
+
+    @property
+    def relative_decrease(self) -> float:
+        """How far the schedule of whole tasks is below the bound, as a share of it."""
+        if self.earned is None:
+            return float("nan")
+        return relative_decrease(self.plan.bound, self.earned.profit_rate)
+
+
+def profit_answer(
+    named: NamedBag, tariff: Tariff, *, power_cap_w: float = np.inf, least_rate_per_s: float = 0.0
+) -> ProfitAnswer:
+    """Solve programme (10) and place whole tasks as its solution says.
+
+    Parameters
+    ----------
+    named : NamedBag
+    tariff : Tariff
+    power_cap_w : float
+        Largest mean power drawn from the grid, PUE included [W].
+    least_rate_per_s : float
+        Promised bags per second.
+
+    Raises
+    ------
+    InputError
+        If cap or promise cannot be kept.
+    """
+    limits = {"power_cap_w": power_cap_w, "least_rate_per_s": least_rate_per_s}
+    plan = most_profit(named.bag, tariff, **limits)
+    if not plan.runs:
+        return ProfitAnswer(named, plan, power_cap_w, None, None)
+    allocation = recover(named.bag, plan.x)
+    return ProfitAnswer(
+        named, plan, power_cap_w, allocation, earnings(allocation, tariff, **limits)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FrontAnswer:
+    """The front of energy against makespan, and schedules of whole tasks near its corners.
+
+    Attributes
+    ----------
+    named : NamedBag
+    front : ParetoFront
+    allocations : tuple of Allocation
+        One for each point of the front.
+    tariff : Tariff or None
+        With it each point has a profit rate.
+    """
+
+    named: NamedBag
+    front: ParetoFront
+    allocations: tuple[Allocation, ...]
+    tariff: Tariff | None = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each corner, by rising makespan."""
+        slopes = [*self.front.joules_per_second.tolist(), None]
+        return [
+            self._row(*each)
+            for each in zip(self.front.points, self.allocations, slopes, strict=True)
+        ]
+
+    def _row(self, point: FrontPoint, whole: Allocation, slope: float | None) -> dict[str, Any]:
+        first, last = self.front.points[0], self.front.points[-1]
+        row = {
+            "makespan_s": point.makespan_s, "energy_j": point.energy_j,
+            "makespan_above_least": point.makespan_s / first.makespan_s - 1,
+            "energy_above_least": point.energy_j / last.energy_j - 1 if last.energy_j else None,
+            "mean_power_w": point.energy_j / point.makespan_s,
+            "joules_per_second": slope,
+            "schedule_makespan_s": whole.finish_s, "schedule_energy_j": whole.energy_j(),
+        }  # fmt: skip
+        if self.tariff is not None:
+            row["profit_rate"] = self._profit_rate(point, self.tariff)
+        return row
+
+    def _profit_rate(self, point: FrontPoint, tariff: Tariff) -> float:
+        bag = self.named.bag
+        profit = tariff.profit(point.energy_j, bag.busy_s(point.x), point.makespan_s, bag.machines)
+        return profit / point.makespan_s
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it, for JSON."""
+        return {
+            "bag": self.named.describe(), "complete": self.front.complete,
+            "tariff": None if self.tariff is None else asdict(self.tariff), "front": self.rows(),
+        }  # fmt: skip
+
+
+def front_answer(
+    named: NamedBag, tariff: Tariff | None = None, *, most_points: int = 200
+) -> FrontAnswer:
+    """Walk the front of a bag, and place whole tasks as each of its corners says.
+
+    Parameters
+    ----------
+    named : NamedBag
+    tariff : Tariff, optional
+    most_points : int
+        Corners, at most; of a front with more, so many that are even.
+    """
+    front = exact_front(named.bag, most_points)
+    allocations = tuple(recover(named.bag, point.x) for point in front.points)
+    return FrontAnswer(named, front, allocations, tariff)
+
+
+@dataclass(frozen=True, eq=False)
+class Landscape:
+    """Energies and makespans that are possible, and what they earn: paper 003's figures 1 and 5.
+
+    Attributes
+    ----------
+    answer : FrontAnswer
+    profit : ProfitAnswer or None
+    makespans_s, least_j, most_j : ndarray of float64
+        Edge of the feasible region of divided tasks: with all machines on for a makespan, the
+        least and the most energy.
+    """
+
+    answer: FrontAnswer
+    profit: ProfitAnswer | None
+    makespans_s: Floats
+    least_j: Floats
+    most_j: Floats
+
+    @property
+    def tariff(self) -> Tariff | None:
+        """What a profit is counted by."""
+        return self.answer.tariff if self.profit is None else self.profit.plan.tariff
+
+
+def landscape(answer: FrontAnswer, profit: ProfitAnswer | None = None) -> Landscape:
+    """Compute the edge of the feasible region around a front and, if given, a plan.
+
+    Parameters
+    ----------
+    answer : FrontAnswer
+    profit : ProfitAnswer, optional
+        Of the same bag.
+    """
+    front = answer.front
+    last = float(front.makespans_s[-1])
+    shown = [last, *(time for time in _shown_times(profit) if np.isfinite(time))]
+    first = front.least_makespan_s * (1 + 1e-9)
+    corners = front.makespans_s[front.makespans_s > first]
+    corners = corners[:: 1 + len(corners) // REGION_POINTS]
+    times = np.union1d(np.linspace(first, MARGIN * max(shown), REGION_POINTS), corners)
+    edges = np.array([feasible_energies(answer.named.bag, time) for time in times])
+    return Landscape(answer, profit, times, edges[:, 0], edges[:, 1])
+
+
+def _shown_times(profit: ProfitAnswer | None) -> Iterator[float]:
+    if profit is not None:
+        yield profit.plan.makespan_s
+        if profit.earned is not None:
+            yield profit.earned.length_s

@@ -1,0 +1,202 @@
+"""Bags by type with their names, as the commands take them: from generators, CSV or a platform."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gridsched.errors import InputError
+from gridsched.model.estimates import FlopsEstimates
+from gridsched.model.platform import Platform
+from gridsched.model.task_types import SystemWorkload
+from gridsched.model.tasks import Tasks
+from gridsched.optimize.grouped_bag import grouped_bag
+from gridsched.optimize.typed_bag import TypedBag, typed_bag
+from gridsched.workloads.generators import generator_of
+from gridsched.workloads.load import read_generator
+from gridsched.workloads.profit_system import (
+    ProfitBag,
+    draw_or_read_profit_system,
+    draw_task_counts,
+)
+from gridsched.workloads.typed_csv import (
+    read_machine_type_names,
+    read_machines_and_idle_power,
+    read_task_counts,
+    read_task_types,
+)
+
+#: Pairs of a task size and a kind of machine that a bag may have; more take minutes.
+MOST_PAIRS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class NamedBag:
+    """A bag by types, and how its types are called.
+
+    Attributes
+    ----------
+    name : str
+        Where it comes from.
+    bag : TypedBag
+    task_types, machine_types : tuple of str
+    notes : tuple of str
+        What the programmes do not see of it.
+    """
+
+    name: str
+    bag: TypedBag
+    task_types: tuple[str, ...]
+    machine_types: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """Return one line: how many tasks and machines of how many types."""
+        tasks, machines = int(self.bag.tasks.sum()), int(self.bag.machines.sum())
+        some_tasks = int(np.count_nonzero(self.bag.tasks))
+        some_machines = int(np.count_nonzero(self.bag.machines))
+        return (
+            f"{self.name}: {_counted(tasks, 'task')} of {_counted(some_tasks, 'type')} on "
+            f"{_counted(machines, 'machine')} of {_counted(some_machines, 'type')}"
+        )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def bag_of_generator(path: str | Path, pstate: int = 0) -> NamedBag:
+    """Return the bag of a generator that brings its machines.
+
+    Parameters
+    ----------
+    path : path
+        TOML of a kind with task types, such as ``profit`` or ``utility``. A bag of kind ``profit``
+        is taken by its counts, however many its tasks are.
+    pstate : int
+        All executions are in this one.
+
+    Raises
+    ------
+    InputError
+        If the file is wrong, is of a kind without machines, or lacks the P-state.
+    """
+    parameters = read_generator(path)
+    if isinstance(parameters, ProfitBag):
+        _check_pstate(str(path), pstate, 1)
+        system = draw_or_read_profit_system(parameters)
+        counts = draw_task_counts(parameters, system)
+        bag = typed_bag(system.etc, system.apc, counts, system.machines, system.idle_w)
+        return NamedBag(str(path), bag, system.task_type_names, system.machine_type_names)
+    whole = generator_of(parameters).generate(parameters)
+    if not isinstance(whole, SystemWorkload):
+        raise InputError(f"{path}: a bag of this kind has no machines of its own; add --platform.")
+    return _bag_of_system(str(path), whole, pstate)
+
+
+def _bag_of_system(name: str, whole: SystemWorkload, pstate: int) -> NamedBag:
+    types, tasks = whole.types, whole.tasks
+    _check_pstate(name, pstate, types.etc.shape[2])
+    counts = np.bincount(tasks.task_type, minlength=len(types.etc))
+    machines = np.bincount(types.host_type, minlength=types.etc.shape[1])
+    bag = typed_bag(
+        types.etc[:, :, pstate], types.apc[:, :, pstate], counts, machines, types.idle_w
+    )
+    notes = _arrival_note(tasks)
+    return NamedBag(name, bag, types.task_type_names, types.host_type_names, notes)
+
+
+def bag_of_csv(
+    etc: str | Path, apc: str | Path, counts: str | Path, machines: str | Path | None = None,
+    pstate: int = 0,
+) -> NamedBag:  # fmt: skip
+    """Return a bag from measured matrices.
+
+    Parameters
+    ----------
+    etc, apc : path
+        CSV ``task_type,machine_type,pstate,etc_s`` and ``...,apc_w``; a pair without a line cannot
+        run.
+    counts : path
+        CSV ``task_type,tasks``.
+    machines : path, optional
+        CSV ``machine_type,count[,idle_w]``; by default one machine of each type in `etc`, which
+        draws nothing when idle.
+    pstate : int
+        All executions are in this one.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column of the first bad value.
+    """
+    if machines is None:
+        numbers = dict.fromkeys(read_machine_type_names(etc), 1)
+        idle_w = np.zeros(len(numbers))
+    else:
+        numbers, idle_w = read_machines_and_idle_power(machines)
+    types = read_task_types(etc, apc, numbers, machines or etc)
+    _check_pstate(str(etc), pstate, types.etc.shape[2])
+    bag = typed_bag(
+        types.etc[:, :, pstate], types.apc[:, :, pstate],
+        read_task_counts(counts, types.task_type_names), list(numbers.values()), idle_w,
+    )  # fmt: skip
+    return NamedBag(str(counts), bag, types.task_type_names, types.host_type_names)
+
+
+def bag_of_platform(platform: Platform, tasks: Tasks, pstate: int = 0) -> NamedBag:
+    """Return a bag without types on the hosts of a platform, gathered into types.
+
+    Parameters
+    ----------
+    platform : Platform
+        Hosts of equal speed and power are machines of one type, each core a machine.
+    tasks : Tasks
+        Tasks of one size are one type.
+    pstate : int
+        All executions are in this one.
+
+    Raises
+    ------
+    InputError
+        If there are no tasks, too many sizes, or a host lacks the P-state.
+    """
+    name = f"{tasks.name} on {platform.name}"
+    _check_pstate(platform.name, pstate, min(len(host.pstates) for host in platform.hosts))
+    if not len(tasks):
+        raise InputError(f"{tasks.name}: there are no tasks to divide among machines.")
+    sizes = np.unique(tasks.flops)
+    kinds = {(host.pstates[pstate], host.cores) for host in platform.hosts}
+    if len(sizes) * len(kinds) > MOST_PAIRS:
+        raise InputError(
+            f"{name}: {len(sizes):,} sizes of tasks and {len(kinds):,} kinds of machines make "
+            f"{len(sizes) * len(kinds):,} pairs; the programmes take at most {MOST_PAIRS:,}. Round "
+            f"the sizes, so that fewer differ."
+        )
+    estimates = FlopsEstimates(platform, tasks)
+    every = np.arange(len(tasks)), np.arange(len(platform.hosts))
+    grouped = grouped_bag(platform, estimates, tasks, *every, pstate=pstate)
+    return NamedBag(
+        name, grouped.bag, tuple(f"{size:,.10g} flop" for size in sizes.tolist()),
+        tuple(_host_names(platform, np.unique(hosts)) for hosts in grouped.machines),
+        _arrival_note(tasks),
+    )  # fmt: skip
+
+
+def _host_names(platform: Platform, hosts: Sequence[int]) -> str:
+    first = platform.hosts[hosts[0]].name
+    return first if len(hosts) == 1 else f"{first} and {len(hosts) - 1} like it"
+
+
+def _arrival_note(tasks: Tasks) -> tuple[str, ...]:
+    if len(tasks) and tasks.submit_time_s.max() > tasks.submit_time_s.min():
+        return ("the tasks arrive over time; the programmes take all of them as one bag.",)
+    return ()
+
+
+def _check_pstate(name: str, pstate: int, number: int) -> None:
+    if not 0 <= pstate < number:
+        raise InputError(f"{name}: P-state {pstate} is wanted; legal are 0 to {number - 1}.")
