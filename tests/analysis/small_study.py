@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,13 @@ pstate = 0
 [group.environment.high]
 pstate = 1
 """
+
+
+def of_metrics(*names: str) -> str:
+    """Return the study's text with fewer metrics, and so with fewer figures to draw."""
+    shown = ", ".join(f'"{name}"' for name in names)
+    return re.sub(r"^metrics = .*$", f"metrics = [{shown}]", TEXT, flags=re.MULTILINE)
+
 
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

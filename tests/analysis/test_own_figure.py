@@ -38,10 +38,10 @@ def own_entries():
     _TABLE.update(before)
 
 
-def report_with(name: str, store: Path, folder: Path) -> Path:
+def report_with(name: str, store: Path, folder: Path, study: str = small_study.TEXT) -> Path:
     """Write the report of the small study with a policies file; return its page."""
     (folder / "own.py").write_text(POLICIES.replace("NAME", repr(name)))
-    text = small_study.TEXT.replace("seed = 7", 'seed = 7\npolicies = ["own.py"]')
+    text = study.replace("seed = 7", 'seed = 7\npolicies = ["own.py"]')
     (folder / "small.toml").write_text(text)
     (folder / "p.xml").write_text(small_study.PLATFORM)
     study = small_study.Study.from_file(folder / "small.toml")
@@ -67,6 +67,6 @@ def test_a_users_figure_is_in_the_report(small_store: Path, tmp_path: Path):
 def test_a_figure_never_takes_anothers_files(small_store: Path, tmp_path: Path, name: str):
     """A name that is taken, or none for a file, is refused; nothing is written."""
     with pytest.raises(InputError, match="a figure is called"):
-        report_with(name, small_store, tmp_path)
+        report_with(name, small_store, tmp_path, small_study.of_metrics("energy_j"))
     assert not (tmp_path / "r.html").exists()
     assert not files_folder(tmp_path / "r.html").exists()
