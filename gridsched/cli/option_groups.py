@@ -16,7 +16,7 @@ import typer
 from gridsched.model.records import Key, keys_of
 
 #: What stands for a value in the help, by the end of a key's name.
-_METAVARS = {"_s": "S", "_j": "X"}
+_METAVARS = {"_per_s": "X", "_s": "S", "_j": "X"}
 
 
 def with_options(
@@ -125,4 +125,6 @@ def _option_type(alternatives: list[Any]) -> Any:
 def _metavar(key: Key, alternatives: list[Any]) -> str:
     if key.info.examples:
         return str(key.info.examples[0])
-    return _METAVARS.get(key.name[-2:], "N" if int in alternatives else "NAME")
+    by_unit = (metavar for end, metavar in _METAVARS.items() if key.name.endswith(end))
+    by_type = "N" if int in alternatives else "X" if float in alternatives else "NAME"
+    return next(by_unit, by_type)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -105,20 +107,28 @@ def _draw_contours(axes: Axes, subject: Landscape, tariff: Tariff, factor: float
     """Draw where schedules earn the same per second; wear, which depends on more, is left out."""
     x, y = (np.linspace(*limits, GRID) for limits in (axes.get_xlim(), axes.get_ylim()))
     energy, makespan = np.meshgrid(x * factor, y)
-    costs = tariff.overhead + tariff.energy_cost_per_j * tariff.pue * energy
     standing = tariff.depreciation(subject.answer.named.bag.machines)
-    rates = (tariff.price - costs) / np.maximum(makespan, 1e-3 * y[-1]) - standing
+
+    def rate(energy_j: Any, makespan_s: Any) -> Any:
+        costs = tariff.overhead + tariff.energy_cost_per_j * tariff.pue * energy_j
+        return (tariff.price - costs) / makespan_s - standing
+
+    rates = rate(energy, np.maximum(makespan, 1e-3 * y[-1]))
     least, most = (
         np.interp(makespan, subject.makespans_s, edge) for edge in (subject.least_j, subject.most_j)
     )
     possible = rates[(energy >= least) & (energy <= most)]
-    levels = MaxNLocator(CONTOURS).tick_values(possible.min(), possible.max())
+    shown = possible if possible.size else rates  # one type of machines leaves no room
+    levels = MaxNLocator(CONTOURS).tick_values(shown.min(), shown.max())
     lines = axes.contour(
         x, y, rates, levels=levels, colors="#8c5a1a", linewidths=0.8, linestyles="dashed",
     )  # fmt: skip
     divisor, letter = prefixed("", float(np.abs(levels).max()))
     axes.clabel(lines, fmt=lambda level: f"{level / divisor:,.4g}{letter if level else ''}",
                 fontsize=7)  # fmt: skip
+    if subject.profit is not None and subject.profit.plan.runs:  # what equals the largest profit
+        best = rate(subject.profit.plan.energy_j, subject.profit.plan.makespan_s)
+        axes.contour(x, y, rates, levels=[best], colors="#c0392b", linewidths=1.0)
     wear = ", before wear" if np.any(tariff.wear(len(subject.answer.named.machine_types))) else ""
     axes.plot([], [], color="#8c5a1a", linewidth=0.8, linestyle="--",
               label=f"equal profit per second{wear}")  # fmt: skip

@@ -144,6 +144,22 @@ def test_files_are_written(gridsched, example, tmp_path):
     assert figure.read_text().startswith("<?xml")
 
 
+@pytest.mark.parametrize("price", [300, 108, 0])
+def test_figures_of_one_type_of_machines(gridsched, write, tmp_path, price):
+    """The front is a point, the region a line; where nothing pays there is no plan to draw."""
+    words = []
+    for name, text in FILES.items():
+        only_fast = "\n".join(line for line in text.splitlines() if "slow" not in line)
+        words += [f"--{name}", write(f"{name}.csv", f"{only_fast}\n")]
+    figure = tmp_path / "f.png"
+    outcome = gridsched("optimize", "profit", *words, "--price", price, "--plot", figure)
+    # a bag costs 240 J
+    assert (outcome.status, outcome.err) == (0 if price == 300 else 1, "")
+    data = figure.with_suffix(".csv").read_text()
+    assert ("largest profit" in data) == (price == 300)
+    assert figure.stat().st_size > 10_000
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
