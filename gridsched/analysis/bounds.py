@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from gridsched.errors import InputError
 from gridsched.metrics import BOUNDED, METRICS
 from gridsched.optimize.bag_bounds import BagBounds, bag_bounds
-from gridsched.optimize.typed_bounds import typed_bounds
 from gridsched.policy.base import Traits
 from gridsched.policy.registry import make_scheduler
 from gridsched.spec.run import RunResult
@@ -93,6 +92,8 @@ def _scenario_bounds(scenario: Scenario, traits: Iterable[Traits]) -> BagBounds:
             scenario.platform, scenario.tasks, scenario.pstate, may_switch_off=may_switch_off,
             free_pstates=free_pstates, hosts_off=off,
         )  # fmt: skip
+    from gridsched.optimize.typed_bounds import typed_bounds  # scipy's solver is slow to load
+
     return typed_bounds(
         scenario.types, scenario.tasks, scenario.pstate, may_switch_off=may_switch_off,
         free_pstates=free_pstates, hosts_off=off,

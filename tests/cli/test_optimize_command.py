@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
 
 import pytest
 from cli_cases import EX_A_TASKS, ROOT
@@ -203,3 +205,10 @@ def test_too_many_sizes_are_refused(refused, write):
     bag = write("w.csv", f"id,flops\n{lines}\n")
     message = refused("optimize", "pareto", "--platform", PLATFORM, "--workload", bag)
     assert "100,197 pairs; the programmes take at most 100,000" in message
+
+
+def test_commands_start_without_the_solver():
+    """It takes longer to load than the rest of the command line; only these commands need it."""
+    code = "import sys, gridsched.cli.app; print('scipy.optimize' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
