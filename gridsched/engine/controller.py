@@ -302,7 +302,7 @@ class Controller:
             self._progress.made()
         elif self._horizon == math.inf and self._progress.is_none(
             event_due=event_due,
-            has_periods=self._account is not None,
+            has_periods=self._account is not None and self._account.period_end < math.inf,
             has_events=self._has_events,
         ):
             raise IncompleteRun(self.what_is_left())

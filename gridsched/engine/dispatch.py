@@ -114,6 +114,20 @@ class Dispatch:
     # ------------------------------------------------------------------ off a core
 
     def finish(self, execution: Execution, together: Iterable[Execution], now: float) -> None:
+    def uncount_assigned(self, task: int, host: int, pstate: int) -> None:
+        """Take a fixed task that is withdrawn out of what was ever assigned."""
+        if self._account is not None:
+            self._account.assigned_j -= self._estimates.energy(task, host, pstate)
+
+    def uncount_running(self, execution: Execution, now: float) -> None:
+        """Take out what a running copy will not draw, because it is withdrawn at `now` [s]."""
+        if self._account is not None:
+            task, host = execution.task, execution.host
+            pstate = self._estimates.scheduler_pstate(task, execution.pstate)
+            run_time = self._estimates.run_time(task, host, pstate)
+            left = min(max(execution.estimated_end - now, 0.0), run_time) / run_time
+            self._account.assigned_j -= left * self._estimates.energy(task, host, pstate)
+
         """Apply the end of an execution: the task is done, its other copies are cancelled.
 
         Copies among `together`, which end in this instant, too, are cancelled when it is their

@@ -99,7 +99,9 @@ class EnergyAccount:
     def advance(self, now: float) -> bool:
         """Count what was drawn until `now` [s]; return whether a new period has begun."""
         new_period = False
-        while now >= self.period_end - instant_width(self.period_end):
+        while self.period_end < math.inf and now >= (
+            self.period_end - instant_width(self.period_end)
+        ):
             self._draw_until(self.period_end)
             self._close()
             self._open_next()

@@ -150,11 +150,13 @@ class Ledger:
         self._unqueued(host, entry[0])
         return entry
 
-    def remove_fixed(self, host: int, task: int) -> None:
-        """Take the first entry of a task out of the host's fixed queue."""
+    def remove_fixed(self, host: int, task: int) -> int:
+        """Take the first entry of a task out of the host's fixed queue; return its P-state."""
         queue = self.fixed[host]
-        queue.remove(next(entry for entry in queue if entry[0] == task))
+        entry = next(entry for entry in queue if entry[0] == task)
+        queue.remove(entry)
         self._unqueued(host, task)
+        return entry[1]
 
     def _unqueued(self, host: int, task: int) -> None:
         self.touch(host)

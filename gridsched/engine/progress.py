@@ -32,7 +32,7 @@ class Progress:
 
     def is_none(self, *, event_due: bool, has_periods: bool, has_events: bool) -> bool:
         """Whether nothing will ever happen again, now that nothing runs or is to come."""
-        if has_periods:
+        if has_periods:  # more of them to come
             return self._periods >= MAX_BARREN_PERIODS
         if has_events:
             self._events += event_due

@@ -149,9 +149,11 @@ class Requests:
             if not self._traits.replicates:
                 return _needs("replicates", "Cancel of a running copy")
             ledger.copies[task].remove(copies[-1])
+            self._dispatch.uncount_running(copies[-1], now)
             self._dispatch.stop(copies[-1], now)
         elif queued and self._traits.may_cancel:
-            ledger.remove_fixed(queued[0], task)
+            pstate = ledger.remove_fixed(queued[0], task)
+            self._dispatch.uncount_assigned(task, queued[0], pstate)
         elif ledger.state_of[task] == QUEUED and not self._traits.may_cancel:
             return _needs("may_cancel", "Cancel of a queued task")
         else:

@@ -24,7 +24,7 @@ class EnergyBudget:
     energy_j : float
         Budget of one period [J]; infinite gives periods without a limit.
     period_s : float
-        Length of a period [s].
+        Length of a period [s]; infinite: one budget for the whole run.
     first_period_start_s : float
         Before it nothing is limited or counted [s] (paper 001's warm-up).
     on_exhaustion : {"refuse", "stop"}
@@ -53,7 +53,11 @@ class EnergyBudget:
     period_s: Annotated[
         float,
         KeyName("budget_period_s"),
-        Field(gt=0, allow_inf_nan=False, description="Length of a period; default a day."),
+        Field(
+            ge=SMALLEST,
+            allow_inf_nan=True,
+            description="Length of a period; inf: the whole run; default a day.",
+        ),
     ] = DAY_S
     first_period_start_s: Annotated[
         float,
@@ -105,5 +109,7 @@ class EnergyBudget:
         return index
 
     def start_of(self, period: int) -> float:
-        """Return when a period starts [s]."""
+        """Return when a period starts [s]; infinite if there is no such period."""
+        if period == 0:  # zero periods last no time, even if each is infinite
+            return self.first_period_start_s
         return self.first_period_start_s + period * self.period_s

@@ -37,7 +37,8 @@ class EnergyState:
     remaining_j : float
         ``budget_j - consumed_j - committed_j`` (paper 000, eq. 1) [J].
     assigned_j : float
-        Estimated energy of all tasks that were ever started or fixed [J] (paper 002's zeta).
+        Estimated energy of all tasks that were ever started or fixed [J] (paper 002's zeta); of
+        what a `Cancel` withdrew, only the part that had been computed.
     period_start, period_end : float
         The present period [s].
     """

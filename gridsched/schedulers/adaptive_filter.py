@@ -34,7 +34,7 @@ def budget_pace(energy: EnergyState, now: float) -> float:
     -------
     float
         1: the energy drawn or committed so far is in proportion to the time; less: there was more;
-        infinite at the period's end.
+        infinite at the period's end. 1 also in a period without end: no pace can be told there.
 
     Notes
     -----
@@ -42,6 +42,8 @@ def budget_pace(energy: EnergyState, now: float) -> float:
 
         pace = (remaining_j / budget_j) / ((period_end - now) / (period_end - period_start))
     """
+    if energy.period_end == math.inf:
+        return 1.0
     time_left = (energy.period_end - now) / (energy.period_end - energy.period_start)
     if time_left <= 0.0:
         return math.inf

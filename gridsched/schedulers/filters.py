@@ -125,11 +125,11 @@ def fair_share_j(remaining_j: float, time_left_s: float, mean_etc_s: float) -> f
     """Return the energy that remains, divided by the tasks that still fit into the time [J].
 
     Minus infinity where nothing remains, infinite where no time is left (then no option can start
-    today anyway) or the energy is unlimited.
+    today anyway), the energy is unlimited, or the period has no end: no share of it can be told.
     """
     if remaining_j <= 0.0:
         return -math.inf
-    if time_left_s <= 0.0 or remaining_j == math.inf:
+    if time_left_s <= 0.0 or math.inf in (remaining_j, time_left_s):
         return math.inf
     return remaining_j / (time_left_s / mean_etc_s)
 

@@ -7,7 +7,7 @@ import json
 import math
 
 import pytest
-from cli_cases import EX_A_TASKS
+from cli_cases import EX_A_TASKS, ROOT
 
 DAY = """kind = "utility"
 seed = 5
@@ -226,3 +226,19 @@ def test_what_is_written_is_what_json_says(gridsched, day, tmp_path):
     with flat.open() as stream:
         row = next(csv.DictReader(stream))
     assert float(row["window_utility"]) == ours["window_utility"]
+
+
+def test_a_budget_for_the_whole_run(gridsched):
+    """``inf`` is a period on the command line; both drivers stop at the same joules."""
+    words = ("--workload", ROOT / "examples" / "utility_small.toml", "--energy-budget-j", "2e6",
+             "--budget-period-s", "inf", "--on-exhaustion", "stop")  # fmt: skip
+    found = [
+        gridsched("run", *words, "--driver", driver, "--json").json
+        for driver in ("reference", "simgrid")
+    ]
+    assert found[0]["horizon_s"] == found[1]["horizon_s"]
+    for each in found:
+        assert each["tasks_killed"] > 0
+        assert each["energy_j"] == pytest.approx(2e6, rel=1e-9)
+    shown = gridsched("compare", *words, "--driver", "reference", "--schedulers", "mct").out
+    assert "Energy budget: 2 MJ for the whole run (stop)" in shown

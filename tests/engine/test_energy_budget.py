@@ -15,7 +15,7 @@ from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Traits
-from gridsched.policy.decisions import Assign, Drop, Postpone
+from gridsched.policy.decisions import Assign, Cancel, Drop, Postpone, WakeAt
 
 HEEDING = Traits("event", may_drop=True, heeds_budget=True)
 ARRIVING = Traits("arrival", may_drop=True, heeds_budget=True)
@@ -345,3 +345,45 @@ def test_a_boundary_belongs_to_the_period_that_it_begins():
     for k in range(200):
         assert budget.period_at(budget.start_of(k)) == k
         assert budget.period_at(math.nextafter(budget.start_of(k), 0.0)) == k - 1
+
+
+def test_one_budget_for_the_whole_run():
+    """10 W busy: 950 J last 95 s, whatever a day is; the only period has no end."""
+    answer, seen = seen_energy(first_host)
+    budget = EnergyBudget(950.0, period_s=math.inf, on_exhaustion="stop")
+    assert [budget.start_of(k) for k in (0, 1)] == [0.0, math.inf]
+    assert budget.period_at(1e9) == 0
+    tasks = make_tasks([100.0, 900.0], [0.0, 90_000.0])
+    trace, _ = play(idle_free(10.0), tasks, answer, budget=budget)
+    assert trace.periods[["start", "end", "budget_j"]].tolist() == [(0.0, 90_085.0, 950.0)]
+    assert trace.horizon_s == pytest.approx(90_085.0, rel=1e-15)
+    assert (seen[0.0].period_start, seen[0.0].period_end) == (0.0, math.inf)
+    assert trace.final_state.tolist() == [TaskState.FINISHED, TaskState.KILLED]
+
+
+def test_a_budget_for_the_whole_run_may_begin_late():
+    """From 5 s on 60 J: the task that began before is carried over, 6 s later all is drawn."""
+    budget = EnergyBudget(60.0, math.inf, first_period_start_s=5.0, on_exhaustion="stop")
+    trace, _ = play(idle_free(10.0), make_tasks([500.0]), first_host, budget=budget)
+    assert trace.horizon_s == pytest.approx(11.0, rel=1e-15)
+    assert trace.periods["carried_over_j"].tolist() == pytest.approx([60.0])
+
+
+def test_what_such_a_budget_refuses_is_never_done():
+    """Of 95 J 60 are taken; no later period admits the 40 J, and the run says so at once."""
+    tasks = make_tasks([60.0, 40.0])
+    with pytest.raises(IncompleteRun, match="no period's budget of 95 J admits these"):
+        play(idle_free(10.0), tasks, at((0.0, [Assign(0, 0), Assign(1, 0)])),
+             budget=EnergyBudget(95.0, period_s=math.inf))  # fmt: skip
+
+
+def test_a_cancel_takes_its_energy_out_of_what_was_assigned():
+    """10 W: of 40 + 60 + 50 J the queued 60 go at 1 s, and of the 50 the 30 J after 2 s."""
+    answer, seen = seen_energy(at(
+        (0.0, [Assign(0, 0), Assign(1, 0), Assign(2, 1), WakeAt(1.0), WakeAt(2.0), WakeAt(3.0)]),
+        (1.0, [Cancel(1)]), (2.0, [Cancel(2)]), (3.0, [Drop(1), Drop(2)]),
+    ))  # fmt: skip
+    budget = EnergyBudget(1e3, on_exhaustion="stop")
+    play(idle_free(10.0, 10.0), make_tasks([40.0, 60.0, 50.0]), answer, budget=budget)
+    assert [seen[t].assigned_j for t in (1.0, 2.0, 3.0)] == pytest.approx([150, 90, 60])
+    assert seen[3.0].consumed_j == pytest.approx(50.0)  # of tasks 0 and 2, until 3 s and 2 s
