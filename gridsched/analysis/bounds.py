@@ -84,12 +84,15 @@ def _scenario_bounds(scenario: Scenario, traits: Iterable[Traits]) -> BagBounds:
         )
     compared = list(traits)
     may_switch_off = any(each.powers_hosts for each in compared)
-    free_pstates = any(each.uses_dvfs for each in compared)
+    # parked hosts rest in another P-state: the bounds then allow any
+    parks = scenario.parked_pstate is not None
+    free_pstates = parks or any(each.uses_dvfs for each in compared)
+    pstate = scenario.parked_pstate if parks else scenario.pstate
     names = set(scenario.hosts_off)
     off = [h for h, host in enumerate(scenario.platform.hosts) if host.name in names]
     if scenario.types is None:
         return bag_bounds(
-            scenario.platform, scenario.tasks, scenario.pstate, may_switch_off=may_switch_off,
+            scenario.platform, scenario.tasks, pstate, may_switch_off=may_switch_off,
             free_pstates=free_pstates, hosts_off=off,
         )  # fmt: skip
     from gridsched.optimize.typed_bounds import typed_bounds  # scipy's solver is slow to load

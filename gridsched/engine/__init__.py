@@ -2,6 +2,6 @@
 
 from gridsched.engine.calendar import Calendar
 from gridsched.engine.controller import Controller
-from gridsched.engine.execution import Execution, Stop, TurnOff, TurnOn
+from gridsched.engine.execution import Execution, SetPState, Stop, TurnOff, TurnOn
 
-__all__ = ["Calendar", "Controller", "Execution", "Stop", "TurnOff", "TurnOn"]
+__all__ = ["Calendar", "Controller", "Execution", "SetPState", "Stop", "TurnOff", "TurnOn"]

@@ -75,7 +75,7 @@ class Controller:
         hosts_off: Iterable[int] = (),
         stopwatch: Callable[[], float] | None = None,
     ) -> None:
-        system.platform.check_pstate(system.pstate)
+        system.check_pstates()
         check_policy(scheduler, system, tasks)
         self.system = system
         self.tasks = tasks
@@ -96,6 +96,7 @@ class Controller:
         self._has_events = bool(rules.mapping_interval_s)
         self._next_event = 0
         self._next_event_time = 0.0
+        self._parks = rules.parked_pstate is not None
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
         self._ended = False
         self._returned: list[int] = []
@@ -201,6 +202,8 @@ class Controller:
                 return [command]
         self._dispatch.commands = []
         self._apply_instant(now, finished)
+        if self._parks:
+            self._dispatch.park_idle_hosts(now)
         self._renew_next_timer()
         return self._dispatch.commands
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.execution import UNENDED, Command, Execution, Stop, Timer
+from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer
 from gridsched.engine.ledger import FINISHED, QUEUED, RUNNING, Ledger
 from gridsched.engine.staging import Staging
 from gridsched.engine.timers import Timers
@@ -58,6 +58,9 @@ class Dispatch:
         self.host_pstate: Callable[[int, int], int] | None = None
         if type(estimates).host_pstate is not Estimates.host_pstate:
             self.host_pstate = estimates.host_pstate
+        self._parked_pstate = system.rules.parked_pstate
+        #: how far the ledger's journal has been read for hosts to park
+        self._read = 0
         self.commands: list[Command] = []
         self.freed: list[int] = []
         self.vacant: list[int] = []
@@ -111,9 +114,6 @@ class Dispatch:
             self._account.forget_state()
             self._account.assigned_j += self._estimates.energy(task, host, pstate)
 
-    # ------------------------------------------------------------------ off a core
-
-    def finish(self, execution: Execution, together: Iterable[Execution], now: float) -> None:
     def uncount_assigned(self, task: int, host: int, pstate: int) -> None:
         """Take a fixed task that is withdrawn out of what was ever assigned."""
         if self._account is not None:
@@ -128,6 +128,9 @@ class Dispatch:
             left = min(max(execution.estimated_end - now, 0.0), run_time) / run_time
             self._account.assigned_j -= left * self._estimates.energy(task, host, pstate)
 
+    # ------------------------------------------------------------------ off a core
+
+    def finish(self, execution: Execution, together: Iterable[Execution], now: float) -> None:
         """Apply the end of an execution: the task is done, its other copies are cancelled.
 
         Copies among `together`, which end in this instant, too, are cancelled when it is their
@@ -163,6 +166,23 @@ class Dispatch:
             self._account.execution_ended(execution)
         if ledger.fixed[execution.host] or ledger.n_virtual:
             self.freed.append(execution.host)
+
+    def park_idle_hosts(self, now: float) -> None:
+        """Park hosts on which nothing runs, after all of the instant has started.
+
+        Only hosts on which something has happened are looked at.
+        """
+        ledger, pstate = self._ledger, self._parked_pstate
+        assert pstate is not None  # else nobody asks
+        happened = sorted(set(ledger.journal[self._read :]))
+        for host in happened:
+            if ledger.is_on[host] and host not in ledger.running and ledger.pstate[host] != pstate:
+                ledger.pstate[host] = pstate
+                ledger.host_changed(now, host)
+                if self._account is not None:
+                    self._account.host_changed(host)
+                self.commands.append(SetPState(host, pstate))
+        self._read = len(ledger.journal)
 
     # ------------------------------------------------------------------ out of the queues
 

@@ -88,4 +88,12 @@ class TurnOn:
     host: int
 
 
-Command = Execution | Stop | TurnOff | TurnOn
+@dataclass(frozen=True, slots=True)
+class SetPState:
+    """Command: bring a host on which nothing runs into a P-state."""
+
+    host: int
+    pstate: int
+
+
+Command = Execution | Stop | TurnOff | TurnOn | SetPState

@@ -82,7 +82,7 @@ class Ledger:
         self.switched_on = np.array(self.is_on, dtype=np.bool_)
         self.boot_end = [0.0] * n
         self.states = np.frombuffer(self.state_of, dtype=np.uint8)
-        self.pstate = [system.pstate] * n
+        self.pstate = [system.first_pstate] * n
         self.running: dict[int, list[Execution]] = {}
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
         self.queued_hosts: set[int] = set()
@@ -93,7 +93,7 @@ class Ledger:
         self.places: dict[int, list[int]] = {}
         self.replicates = traits.replicates
         self._keeps_places = traits.replicates or traits.may_cancel
-        self.host_changes = [(0.0, h, system.pstate, self.is_on[h]) for h in range(n)]
+        self.host_changes = [(0.0, h, system.first_pstate, self.is_on[h]) for h in range(n)]
         self.open_tasks = len(tasks)
         self.version = [0] * n
         self.journal: list[int] = list(range(n))

@@ -33,6 +33,9 @@ class Rules:
     charge_mapping_time : bool
         A mapping event begins only when the last one's computation has ended, by the wall clock
         (paper 000, III-A); such runs do not repeat exactly.
+    parked_pstate : int or None
+        P-state of every host that is on while nothing runs there (paper 002's idle cores); None
+        leaves hosts in the P-state of their last task.
 
     Raises
     ------
@@ -71,6 +74,10 @@ class Rules:
             "clock."
         ),
     ] = False
+    parked_pstate: Annotated[
+        int | None,
+        Field(ge=0, description="P-state of hosts while nothing runs on them."),
+    ] = None
 
     def __post_init__(self) -> None:
         check_record(self, Rules)

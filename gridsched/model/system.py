@@ -43,6 +43,17 @@ class System:
     tariff: Tariff | None = None
 
     @property
+    def first_pstate(self) -> int:
+        """The P-state in which hosts are at time 0, before anything runs."""
+        parked = self.rules.parked_pstate
+        return self.pstate if parked is None else parked
+
+    def check_pstates(self) -> None:
+        """Raise `InputError` unless every host has the P-states that are asked for."""
+        for pstate in (self.pstate, self.first_pstate):
+            self.platform.check_pstate(pstate)
+
+    @property
     def n_hosts(self) -> int:
         """Number of computing hosts."""
         return len(self.platform.hosts)

@@ -110,7 +110,7 @@ def simulate(request: SimulationRequest) -> Records:
     world = World(
         request.system.platform,
         request.platform_file,
-        pstate=request.system.pstate,
+        pstate=request.system.first_pstate,
         hosts_off=request.hosts_off,
         cfg=request.cfg,
         log=request.log,

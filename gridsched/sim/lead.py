@@ -11,7 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from gridsched.engine import Calendar, Controller, Execution, Stop
+from gridsched.engine import Calendar, Controller, Execution, SetPState, Stop
 from gridsched.errors import IncompleteRun, SimulationError
 from gridsched.model.instants import instant_width
 from gridsched.sim.session import ActorSession
@@ -54,6 +54,8 @@ class LeadSession(ActorSession):
                     self._start(command)
                 elif isinstance(command, Stop):
                     self._activities.pop(command.execution).cancel()
+                elif isinstance(command, SetPState):
+                    self.set_pstate(command.host, command.pstate)
                 else:
                     self.switch(command)
         self.finish()
@@ -76,7 +78,7 @@ class LeadSession(ActorSession):
     def _start(self, execution: Execution) -> None:
         """Start an execution on its host."""
         self._calendar.start(execution)
-        self.set_pstate(execution)
+        self.set_pstate(execution.host, execution.pstate)
         activity = self._simgrid.this_actor.exec_init(self._flops(execution))
         activity.host = self.world.hosts[execution.host]
         self._activities[execution] = activity.start()

@@ -10,7 +10,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from gridsched.engine import Calendar, Controller, Execution
+from gridsched.engine import Calendar, Controller, Execution, SetPState
 from gridsched.engine.execution import Command
 from gridsched.model.instants import instant_width
 from gridsched.sim.session import Session
@@ -132,7 +132,10 @@ class MaestroSession(Session):
                     break
                 check_clocks(clock, time)
             for command in controller.step(time, self._finished):
-                start(command)
+                if command.__class__ is SetPState:
+                    self.set_pstate(command.host, command.pstate)
+                else:
+                    start(command)
             if controller.done:
                 self.energy_j = self.world.metered_energy()
                 raise _Ended
@@ -145,7 +148,7 @@ class MaestroSession(Session):
         host = execution.host
         self._calendar.start(execution)
         if self._pstate[host] != execution.pstate:
-            self.set_pstate(execution)
+            self.set_pstate(host, execution.pstate)
         core = self._free[host].pop()
         core.execution = execution
         self._set_amount(core.task, self._flops(execution), "instance_0")

@@ -10,7 +10,8 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from gridsched.engine import Controller, Execution, Stop, TurnOff, TurnOn
+from gridsched.engine import Controller, Execution, SetPState, Stop, TurnOff
+from gridsched.engine.execution import Command
 from gridsched.errors import IncompleteRun, InputError, SimulationError
 from gridsched.model.instants import instant_width
 from gridsched.model.tasks import Tasks
@@ -154,11 +155,13 @@ class NetworkSession(ActorSession):
         self._simgrid.this_actor.sleep_until(time)
         self._news.release()
 
-    def _carry_out(self, command: Execution | Stop | TurnOff | TurnOn) -> None:
+    def _carry_out(self, command: Command) -> None:
         if isinstance(command, Execution):
             self._send(command)
         elif isinstance(command, Stop):
             self._stop(command.execution)
+        elif isinstance(command, SetPState):
+            self.set_pstate(command.host, command.pstate)
         else:
             if isinstance(command, TurnOff):
                 self._check_switch(command)
@@ -176,7 +179,7 @@ class NetworkSession(ActorSession):
 
     def _send(self, execution: Execution) -> None:
         """Send the task to a free worker of its host; the worker is made when first needed."""
-        self.set_pstate(execution)
+        self.set_pstate(execution.host, execution.pstate)
         worker = self._free[execution.host].pop()
         self._worker_of[execution] = worker
         if not worker.is_deployed:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gridsched.engine import Controller, Execution, TurnOff, TurnOn
+from gridsched.engine import Controller, TurnOff, TurnOn
 from gridsched.errors import SimulationError
 from gridsched.sim.work import Work
 from gridsched.sim.world import World
@@ -49,12 +49,11 @@ class Session(ABC):
             What the controller or SimGrid objects to.
         """
 
-    def set_pstate(self, execution: Execution) -> None:
-        """Bring the host of an execution into its P-state."""
-        host = execution.host
-        if self._pstate[host] != execution.pstate:
-            self._pstate[host] = execution.pstate
-            self.world.hosts[host].pstate = execution.pstate
+    def set_pstate(self, host: int, pstate: int) -> None:
+        """Bring a host into a P-state."""
+        if self._pstate[host] != pstate:
+            self._pstate[host] = pstate
+            self.world.hosts[host].pstate = pstate
 
     def stuck(self) -> Exception:
         """Return the error for a simulation that stopped early."""
