@@ -67,8 +67,12 @@ RUN_OPTIONS = {
     "period 0": (
         ["--energy-budget-j", "9", "--budget-period-s", "0"], ["period_s is 0", "greater than 0 s"],
     ),
-    "period inf": (
-        ["--energy-budget-j", "9", "--budget-period-s", "inf"], ["period_s is inf", "finite"],
+    "period nan": (
+        ["--energy-budget-j", "9", "--budget-period-s", "nan"],
+        ["period_s is nan", "greater than 0 s"],
+    ),
+    "parked_pstate": (
+        ["--parked-pstate", "1"], ["host 'h1'", "P-states 0 to 0", "P-state 1 was asked for"],
     ),
     "unknown exhaustion": (
         ["--energy-budget-j", "9", "--on-exhaustion", "halt"], ["'halt'", "'refuse'", "'stop'"],
