@@ -113,12 +113,11 @@ class Tariff:
         machine_type : array_like of int, shape (machines,)
             Type of each machine.
         """
-        chosen = np.asarray(machine_type)
-        return replace(self, **{
-            name: tuple(_by_type(name, value, len(value))[chosen].tolist())
-            for name in ("wear_per_s", "depreciation_per_s")
-            if isinstance(value := getattr(self, name), tuple)
-        })  # fmt: skip
+        return replace(
+            self,
+            wear_per_s=_for_each(self.wear_per_s, machine_type),
+            depreciation_per_s=_for_each(self.depreciation_per_s, machine_type),
+        )
 
     def wear(self, machine_types: int) -> Floats:
         """Return the wear of one machine of each type [money/s]; refuses another number of them."""
@@ -180,6 +179,14 @@ def depreciation_per_s(cost: ArrayLike, lifetime_s: ArrayLike) -> tuple[float, .
             f"{lifetime_s!r}."
         )
     return tuple(float(rate) for rate in np.atleast_1d(price / life))
+
+
+def _for_each(
+    value: float | tuple[float, ...], machine_type: ArrayLike
+) -> float | tuple[float, ...]:
+    if not isinstance(value, tuple):
+        return value
+    return tuple(value[j] for j in np.asarray(machine_type).tolist())
 
 
 def _by_type(name: str, value: float | tuple[float, ...], machine_types: int) -> Floats:

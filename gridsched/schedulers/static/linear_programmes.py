@@ -27,8 +27,11 @@ USUAL_GAMMA = 1.2
 
 def _check_number(owner: str, name: str, value: object, least: float, most: float) -> None:
     """Raise `InputError` unless parameter `name` of `owner` is a number in a range."""
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or not least <= value <= most:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        is_legal = least <= value <= most
+    else:
+        is_legal = False
+    if not is_legal:
         raise InputError(
             f"Parameter {name!r} of {owner} is {value!r}; it must be a number from {least:g} to "
             f"{most:g}."
