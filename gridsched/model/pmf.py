@@ -73,8 +73,11 @@ class Pmf:
         return np.append(0.0, np.cumsum(self.masses))
 
     @cached_property
-    def _after(self) -> Floats:
-        """Mass behind the first k impulses, summed from the end: small tails keep their digits."""
+    def mass_after(self) -> Floats:
+        """Mass behind the first k impulses, for k = 0 to all of them.
+
+        It is summed from the end, so that small tails keep their digits.
+        """
         return np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
 
     def mass_until(self, time: ArrayLike) -> Any:
@@ -83,7 +86,7 @@ class Pmf:
 
     def late_mass(self, time: ArrayLike) -> Any:
         """Return the probability of ending after `time` [s], the direct sum of those impulses."""
-        late = self._after[np.searchsorted(self.times, time, side="right")]
+        late = self.mass_after[np.searchsorted(self.times, time, side="right")]
         return np.where(late < LEAST_MASS, 0.0, late)[()]
 
     def sum_late_mass(self, other: Pmf, time: float) -> float:
@@ -91,7 +94,7 @@ class Pmf:
 
         One sum over the other's impulses: nothing is convolved.
         """
-        late = float(other.masses @ self._after[
+        late = float(other.masses @ self.mass_after[
             np.searchsorted(self.times, time - other.times, side="right")
         ])  # fmt: skip
         return late if late >= LEAST_MASS else 0.0
@@ -126,9 +129,9 @@ class Pmf:
         first = int(np.searchsorted(self.times, time, side="left"))
         if first == 0:
             return self
-        if first == len(self) or self._after[first] <= 0:
+        if first == len(self) or self.mass_after[first] <= 0:
             return Pmf(np.array([time]), np.ones(1), self.step)
-        return Pmf(self.times[first:], self.masses[first:] / self._after[first], self.step)
+        return Pmf(self.times[first:], self.masses[first:] / self.mass_after[first], self.step)
 
     def convolved(self, other: Pmf) -> Pmf:
         """Return the pmf of the sum of this time and an independent other one.

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.estimates import TypedPowerEstimates
+from gridsched.model.estimates import TypedEstimates, TypedPowerEstimates
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.rules import Rules
+from gridsched.model.run_times import RunTimes
 from gridsched.model.tasks import Tasks
 
 #: Work of every task of a type [flop]: the type's time alone decides how long it runs.
@@ -66,7 +67,7 @@ class TaskTypes:
         energy[feasible] = self.etc[feasible] * self.apc[feasible]
         return energy
 
-    def estimates(self, tasks: Tasks) -> TypedPowerEstimates:
+    def estimates(self, tasks: Tasks) -> TypedEstimates:
         """Return what a scheduler may know of these tasks.
 
         Raises
@@ -81,7 +82,10 @@ class TaskTypes:
                 f"{tasks.name}: task types reach from {tasks.task_type.min()} to "
                 f"{tasks.task_type.max()}; ETC has types 0 to {len(self.etc) - 1}."
             )
-        return TypedPowerEstimates(self.etc, self.apc, tasks.task_type, self.host_type, self.idle_w)
+        return self._estimates(tasks.task_type)
+
+    def _estimates(self, task_type: NDArray[np.int64]) -> TypedEstimates:
+        return TypedPowerEstimates(self.etc, self.apc, task_type, self.host_type, self.idle_w)
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,8 @@ class SystemWorkload:
         The rules that the generator's parameters say.
     window_s : tuple of float, or None
         Begin and end of the time that the results are taken from [s].
+    run_times : RunTimes or None
+        How long tasks really take, where that is not what is estimated.
     """
 
     platform: Platform
@@ -104,6 +110,7 @@ class SystemWorkload:
     types: TaskTypes
     rules: Rules = field(default_factory=Rules)
     window_s: tuple[float, float] | None = None
+    run_times: RunTimes | None = None
 
 
 def typed_platform(

@@ -126,7 +126,7 @@ class Scenario(RunSettings):
         window_s = whole.window_s if self.window_s is None else self.window_s
         return replace(
             self, platform=whole.platform, tasks=whole.tasks, types=whole.types,
-            window_s=window_s, **rules,
+            window_s=window_s, run_times=self.run_times or whole.run_times, **rules,
         )  # fmt: skip
 
     def deployed(self) -> Scenario:
