@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gridsched.errors import InputError
+from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler
@@ -28,4 +29,9 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
         raise InputError(
             f"{scheduler!r} plans once, at the first submission, and {tasks.name} has tasks that "
             f"arrive until {times[-1]:g} s. Submit all at one time, or use another scheduler."
+        )
+    if traits.needs_distributions and not isinstance(system.estimates, StochasticEstimates):
+        raise InputError(
+            f"{scheduler!r} accepts workloads whose run times are distributions; those of "
+            f"{tasks.name} are not. Use a generator of kind 'robust', or another scheduler."
         )

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.ledger import Ledger
+from gridsched.engine.ready_pmfs import ReadyPmfs
 from gridsched.engine.staging import Staging
+from gridsched.model.pmf import Pmf
+from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.policy.state import RUNNING_COPY, EnergyState, State
@@ -54,6 +57,10 @@ class LiveState(State):
         self._staging = staging
         self._account = account
         self._commitments = commitments
+        estimates = system.estimates
+        self._ready_pmfs = (
+            ReadyPmfs(ledger, estimates) if isinstance(estimates, StochasticEstimates) else None
+        )
         self._only: int | None = None
         self._views: dict[str, NDArray[Any]] = {}
 
@@ -143,6 +150,18 @@ class LiveState(State):
     def ready_time(self) -> NDArray[np.float64]:
         """When each host could take a newly appended task [s], shape (hosts,)."""
         return self._view("ready_time", lambda: self.core_ready_time[:, 0])
+
+    def ready_pmf(self, host: int) -> Pmf:
+        """Return when a one-core host could take a newly appended task [s], as a distribution.
+
+        Raises
+        ------
+        AttributeError
+            If run times are not known as distributions, or the host has several cores.
+        """
+        if self._ready_pmfs is None:
+            raise AttributeError("state.ready_pmf: the run times of this run are no distributions.")
+        return self._ready_pmfs.of(host, self.now)
 
     @property
     def energy(self) -> EnergyState:

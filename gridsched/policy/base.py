@@ -44,6 +44,8 @@ class Traits:
         Needs tasks with utility functions and task types (paper 000).
     by_types : bool
         Goes by types of tasks and hosts; the common checks play it on tasks with types, too.
+    needs_distributions : bool
+        Needs run times that are known as distributions (paper 002).
     heeds_budget : bool
         Never asks for more than `State.energy` leaves: where a budget refuses, it is an error if
         it does. What a policy without it asks for too much is postponed by the controller.
@@ -60,6 +62,7 @@ class Traits:
     delegates: bool = False
     needs_utility: bool = False
     by_types: bool = False
+    needs_distributions: bool = False
     heeds_budget: bool = False
 
     def covers(self, other: Traits) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.model.estimates import Estimates
+from gridsched.model.pmf import Pmf
 from gridsched.model.tasks import Tasks
 
 Floats = NDArray[np.float64]
@@ -121,6 +122,15 @@ class State(ABC):
     @abstractmethod
     def ready_time(self) -> Floats:
         """When each host could take a newly appended task [s], shape (hosts,)."""
+
+    @abstractmethod
+    def ready_pmf(self, host: int) -> Pmf:
+        """Return when a one-core host could take a newly appended task [s], as a distribution.
+
+        Where run times are known as distributions (`StochasticEstimates`): of what runs there,
+        knowing that it has not ended yet, and of its fixed queue. It is certain where the host
+        runs nothing, and infinite where it is off.
+        """
 
     @property
     @abstractmethod
