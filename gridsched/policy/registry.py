@@ -165,6 +165,16 @@ for _id, _class, _section in (
         _id, f"gridsched.schedulers.static.linear_programmes:{_class}", accepts=("typed",),
         source=f"paper 003, section {_section}",
     )  # fmt: skip
+for _id, _class in (
+    ("shortest_queue", "ShortestQueue"),
+    ("minimum_expected_completion_time", "MinimumExpectedCompletionTime"),
+    ("lightest_load", "LightestLoad"),
+    ("random_immediate", "RandomImmediate"),
+):
+    register(
+        _id, f"gridsched.schedulers.deadline.heuristics:{_class}", accepts=("stochastic",),
+        source="paper 002, section V",
+    )  # fmt: skip
 register(
     "auto_bag", "gridsched.schedulers.auto_bag:AutoBag",
     source="the best of all bag schedulers, by trial runs; docs/auto_bag.md",

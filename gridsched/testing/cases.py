@@ -14,7 +14,9 @@ from gridsched.errors import GridschedError, IncompleteRun
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import Estimates, TypedEstimates
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.run_times import DrawnRunTimes, RunTimes
 from gridsched.model.seeds import random_stream
+from gridsched.model.stochastic import GammaLaw, GammaTimes, StochasticTypes
 from gridsched.model.system import System
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import Tasks, make_tasks
@@ -28,6 +30,8 @@ from gridsched.spec.scenario import Scenario, make_system
 
 #: No tiny case needs more mapping events.
 MAX_MAPPING_EVENTS = 10_000
+#: How run times spread around their means, where they are uncertain.
+UNCERTAINTY = GammaLaw(0.25)
 
 
 class CheckFailed(AssertionError):
@@ -50,7 +54,9 @@ class Case:
     estimates : Estimates, optional
         Where given, the case is for the reference driver only.
     types : TaskTypes, optional
-        ETC and APC where the tasks have types and utility functions.
+        ETC and APC where the tasks have types.
+    luck : tuple of float, optional
+        Where given, the tasks take these quantiles of run times with cov 0.25 around `types`.
     rules : mapping
         Further fields of the scenario, by name: mapping interval, pending slots, budget.
     """
@@ -62,14 +68,23 @@ class Case:
     hosts_off: tuple[int, ...] = ()
     estimates: Estimates | None = None
     types: TaskTypes | None = None
+    luck: tuple[float, ...] | None = None
     rules: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def run_times(self) -> RunTimes | None:
+        """How long tasks really take; None where the estimates come true."""
+        if self.luck is None or self.types is None:
+            return None
+        return DrawnRunTimes(self.types.estimates(self.tasks), self.luck, UNCERTAINTY.quantile)
 
     def scenario(self, scheduler: Scheduler, **changes: Any) -> Scenario:
         """Return the scenario of the case; `changes` are further fields of it."""
         names = tuple(self.platform.hosts[h].name for h in self.hosts_off)
         return Scenario(
             replace(self.platform), self.tasks, scheduler,
-            pstate=self.pstate, hosts_off=names, types=self.types, **self.rules, **changes,
+            pstate=self.pstate, hosts_off=names, types=self.types, run_times=self.run_times,
+            **self.rules, **changes,
         )  # fmt: skip
 
     def system(self) -> System:
@@ -180,7 +195,7 @@ def play(
             rng=random_stream(seed, "scheduler"),
             hosts_off=case.hosts_off,
         )
-        return reference.simulate(controller)
+        return reference.simulate(controller, case.run_times)
 
 
 def make_host(name: str, *speeds: float, cores: int = 1, busy_w: float = 40.0) -> Host:
@@ -335,6 +350,78 @@ def _typed_bags() -> tuple[Case, ...]:
 TYPED_CASES = _typed_bags()
 
 
+def make_stochastic_case(
+    name: str, mean_s: Any, host_type: list[int], task_type: list[int], arrival_s: Any,
+    *, slack_s: float = 40.0, luck: bool = True, **rules: Any,
+) -> Case:  # fmt: skip
+    """Return a case of tasks with uncertain run times and deadlines.
+
+    Parameters
+    ----------
+    name : str
+    mean_s : array_like, shape (task types, host types, P-states)
+        Mean run times [s].
+    host_type, task_type : list of int
+        Of each host and of each task.
+    arrival_s : array_like
+        Of each task [s].
+    slack_s : float
+        From arrival to deadline [s].
+    luck : bool
+        Whether tasks take another time than estimated.
+    **rules
+        Further fields of the scenario.
+    """
+    means = np.asarray(mean_s, dtype=np.float64)
+    j, k = np.arange(means.shape[1])[:, None], np.arange(means.shape[2])[None, :]
+    watts = np.broadcast_to((130.0 - 17.0 * j) / 1.9**k, means.shape[1:])
+    types = StochasticTypes(
+        means, np.broadcast_to(watts, means.shape).copy(), np.array(host_type),
+        distributions=GammaTimes(means, UNCERTAINTY, 1.0),
+    )  # fmt: skip
+    hosts = tuple(
+        Host(
+            f"core{n + 1}",
+            tuple(PState(1e9 / 1.2**k, w, w, w) for k, w in enumerate(watts[kind].tolist())),
+        )
+        for n, kind in enumerate(host_type)
+    )
+    arrivals = np.asarray(arrival_s, dtype=np.float64)
+    tasks = make_tasks(
+        [TYPED_TASK_FLOPS] * len(task_type), arrivals, name=name,
+        task_type=np.array(task_type, dtype=np.int64), deadline_s=arrivals + slack_s,
+    )  # fmt: skip
+    shares = tuple((0.37 + 0.618 * k) % 1.0 for k in range(len(task_type)))
+    return Case(
+        name, Platform(hosts), tasks, types=types, luck=shares if luck else None, rules=rules
+    )
+
+
+def _stochastic_cases() -> tuple[Case, ...]:
+    """Cases for policies that need distributions of run times."""
+    inf = np.inf
+    two = [[[10, 14], [15, 21]], [[20, 28], [12, 17]]]
+    partly = [[[10, 14], [inf, inf]], [[20, inf], [12, 17]]]
+    ten = [k % 2 for k in range(10)]
+    budget = EnergyBudget(9e3, period_s=1e9, on_exhaustion="stop")
+    return (
+        make_stochastic_case("no uncertain tasks", two, [0, 1], [], []),
+        make_stochastic_case("one uncertain task, one host", two, [0], [1], [3.0]),
+        make_stochastic_case("more uncertain tasks than hosts", two, [0, 1], ten, [0.0] * 10),
+        make_stochastic_case("equal cores", two, [0, 0, 1, 1], ten, [4.5 * k for k in range(10)]),
+        make_stochastic_case("uncertain tasks with places where they cannot run", partly, [0, 1, 1],
+                             ten, [3.0 * k for k in range(10)]),
+        make_stochastic_case("no deadline can be met", two, [0, 1], ten,
+                             [2.0 * k for k in range(10)], slack_s=1.0),
+        make_stochastic_case("an energy budget that ends the run", two, [0, 1], ten,
+                             [6.0 * k for k in range(10)], budget=budget),
+    )  # fmt: skip
+
+
+#: What every scheduler that needs distributions must cope with.
+STOCHASTIC_CASES = _stochastic_cases()
+
+
 def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:
     """Return the tiny cases that suit the scheduler.
 
@@ -344,6 +431,8 @@ def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:
     cases = UTILITY_CASES if traits.needs_utility else TINY_CASES
     if traits.by_types:
         cases += TYPED_CASES
+    if traits.needs_distributions:
+        cases = STOCHASTIC_CASES
     if traits.asked != "start" or traits.delegates:
         return cases
     return tuple(case for case in cases if len(set(case.tasks.submit_time_s.tolist())) <= 1)

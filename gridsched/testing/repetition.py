@@ -17,6 +17,7 @@ from gridsched.testing.cases import (
     CheckFailed,
     cases_for,
     make_host,
+    make_stochastic_case,
     make_utility_case,
     play,
 )
@@ -50,7 +51,23 @@ _NO_TYPED_TIES = make_utility_case(
 )
 
 
+#: The same for policies that need distributions; what is estimated comes true.
+_NO_UNCERTAIN_TIES = make_stochastic_case(
+    "no uncertain ties",
+    [
+        [[10.13, 14.91], [21.7, 27.3], [15.77, 17.11]],
+        [[9.41, 14.37], [11.53, 15.19], [19.07, 23.3]],
+    ],
+    [0, 1, 2],
+    [k % 2 for k in range(12)],
+    [3.37 * k for k in range(12)],
+    luck=False,
+)
+
+
 def _without_ties(scheduler: Scheduler) -> Case:
+    if scheduler.traits.needs_distributions:
+        return _NO_UNCERTAIN_TIES
     return _NO_TYPED_TIES if scheduler.traits.needs_utility else _NO_TIES
 
 

@@ -1,0 +1,244 @@
+"""The heuristics of paper 002: each task is mapped once, at its arrival, to a core and a P-state.
+
+Two filters take pairs out before a heuristic chooses; they combine with each (algorithms D4).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import InputError
+from gridsched.model.stochastic import StochasticEstimates
+from gridsched.model.system import System
+from gridsched.policy.base import Scheduler, Traits, check_choice
+from gridsched.policy.decisions import Assign, Decision, Drop
+from gridsched.policy.state import State
+from gridsched.schedulers.deadline.candidates import Candidates
+
+#: Tasks per core up to which the energy filter is strict, and from which on it is lenient.
+SHALLOW, DEEP = 0.8, 1.2
+
+
+def energy_multiplier(depth: float) -> float:
+    """Return what multiple of its fair share of energy a task may use (algorithms D4).
+
+    Parameters
+    ----------
+    depth : float
+        Mean number of tasks per core, without the one that arrives.
+
+    Examples
+    --------
+    >>> [energy_multiplier(depth) for depth in (0.79, 0.8, 1.2, 1.21)]
+    [0.8, 1.0, 1.0, 1.2]
+    """
+    if depth < SHALLOW:
+        return 0.8
+    return 1.0 if depth <= DEEP else 1.2
+
+
+class DeadlineScheduler(Scheduler):
+    """Base of the policies that map a task at its arrival by chance and energy.
+
+    A subclass says in `_choose` which of the allowed pairs it takes.
+    """
+
+    traits: ClassVar[Traits] = Traits(
+        asked="arrival", may_drop=True, uses_dvfs=True, needs_distributions=True
+    )
+    _id: ClassVar[str]
+
+    def __init__(self, energy_fair_share: bool = False, robustness: float = 0.0) -> None:
+        self.energy_fair_share = energy_fair_share
+        self.robustness = robustness
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Check the parameters; read the energies.
+
+        Raises
+        ------
+        InputError
+            If the run times are no distributions, a host has several cores or a parameter is out
+            of range.
+        """
+        estimates = system.estimates
+        if not isinstance(estimates, StochasticEstimates):
+            raise InputError(
+                f"Scheduler {self._id} needs run times that are distributions; this workload has "
+                "none. Give it a workload of the kind 'robust'."
+            )
+        if (system.platform.cores > 1).any():
+            raise InputError(f"Scheduler {self._id} needs hosts with one core each.")
+        check_choice(self._id, "energy_fair_share", self.energy_fair_share, (True, False))
+        least: Any = self.robustness
+        is_number = isinstance(least, int | float | np.number) and not isinstance(least, bool)
+        if not is_number or not 0 <= least <= 1:
+            raise InputError(
+                f"Parameter 'robustness' of {self._id} is {least!r}; it must be a chance from 0 "
+                "to 1."
+            )
+        self.estimates_ = estimates
+        feasible = np.isfinite(estimates.etc_matrix)
+        by_type = np.full(estimates.etc_matrix.shape, np.inf)
+        by_type[feasible] = estimates.etc_matrix[feasible] * estimates.apc_matrix[feasible]
+        self.eec_j_ = by_type[:, estimates.host_type]
+        self.rng_ = rng
+
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Map the task that has arrived, or give it up where no pair is left."""
+        types = state.tasks.task_type
+        if types is None or not state.is_on.any():
+            return []
+        decisions: list[Decision] = []
+        for task in state.next_waiting(1):  # asked for each task
+            found = Candidates(state, self.estimates_, task, self.eec_j_[types[task]])
+            self._filter(state, found)
+            if not found.allowed.any():
+                decisions.append(Drop(task))
+                continue
+            host, pstate = divmod(self._choose(found), found.allowed.shape[1])
+            decisions.append(Assign(task, host, pstate))
+        return decisions
+
+    def _filter(self, state: State, found: Candidates) -> None:
+        """Take out what uses too much energy, then what is too likely to be late."""
+        if self.energy_fair_share:
+            found.allowed &= found.eec_j <= _fair_share_j(state, found)
+        if self.robustness > 0:
+            found.allowed &= 1.0 - found.late >= self.robustness
+
+    @abstractmethod
+    def _choose(self, found: Candidates) -> int:
+        """Return which pair, host by host, is taken; at least one is allowed."""
+
+
+def _fair_share_j(state: State, found: Candidates) -> float:
+    """Return the largest energy that the energy filter lets a task have [J] (paper 002, eq. 6)."""
+    energy = state.energy
+    if energy.budget_j == math.inf:
+        return math.inf
+    depth = float(found.assigned.sum()) / len(found.assigned)
+    left_j = energy.budget_j - energy.assigned_j
+    return energy_multiplier(depth) * left_j / max(state.tasks_to_arrive, 1)
+
+
+def _least(allowed: NDArray[np.bool_], *values: NDArray[Any]) -> int:
+    """Return the first of the allowed pairs with the least value; ties go by the next value."""
+    pairs = np.flatnonzero(allowed)
+    for value in values:
+        of_pairs = value.ravel()[pairs]
+        pairs = pairs[of_pairs == of_pairs.min()]
+    return int(pairs[0])
+
+
+class ShortestQueue(DeadlineScheduler):
+    """Shortest queue: the core with the fewest tasks, in the P-state with the shortest run time.
+
+    Parameters
+    ----------
+    energy_fair_share : bool
+        Take only pairs that use at most the fair share of the energy that is left.
+    robustness : float
+        Take only pairs that meet the deadline with at least this chance (0.5 in the paper); 0
+        takes all.
+
+    Notes
+    -----
+    Tasks that run count, too. Ties go to the smallest mean run time, then the lowest host id. A
+    task for which the filters leave no pair is dropped.
+
+    References
+    ----------
+    .. [1] Paper 002, section V; algorithms D4.
+    """
+
+    _id: ClassVar[str] = "shortest_queue"
+
+    def _choose(self, found: Candidates) -> int:
+        assigned = np.broadcast_to(found.assigned[:, None], found.eet_s.shape)
+        return _least(found.allowed, assigned, found.eet_s)
+
+
+class MinimumExpectedCompletionTime(DeadlineScheduler):
+    """MECT: the pair with which the task ends earliest in the mean.
+
+    Parameters
+    ----------
+    energy_fair_share : bool
+    robustness : float
+        As in `ShortestQueue`.
+
+    Notes
+    -----
+    The mean of a sum of independent times is the sum of their means: nothing is convolved for it.
+
+    References
+    ----------
+    .. [1] Paper 002, section V; algorithms D4.
+    """
+
+    _id: ClassVar[str] = "minimum_expected_completion_time"
+
+    def _choose(self, found: Candidates) -> int:
+        return _least(found.allowed, found.ect_s)
+
+
+class LightestLoad(DeadlineScheduler):
+    """LL: the pair with the least product of energy and chance to miss the deadline.
+
+    Parameters
+    ----------
+    energy_fair_share : bool
+    robustness : float
+        As in `ShortestQueue`.
+
+    Notes
+    -----
+    ``load = EEC * (1 - rho)``, with the chance rho to end until the deadline. Ties, as between
+    all pairs that are never late, go to the smaller energy, then the lowest host id.
+
+    References
+    ----------
+    .. [1] Paper 002, section V, eq. 5; algorithms D4.
+    """
+
+    _id: ClassVar[str] = "lightest_load"
+
+    def _choose(self, found: Candidates) -> int:
+        load = np.where(found.allowed, found.eec_j, 0.0) * found.late
+        return _least(found.allowed, load, found.eec_j)
+
+
+class RandomImmediate(DeadlineScheduler):
+    """Random: any allowed pair, all equally likely.
+
+    Parameters
+    ----------
+    energy_fair_share : bool
+    robustness : float
+        As in `ShortestQueue`.
+
+    Notes
+    -----
+    One number is drawn for each task that is mapped.
+
+    References
+    ----------
+    .. [1] Paper 002, section V; algorithms D4.
+    """
+
+    traits: ClassVar[Traits] = Traits(
+        asked="arrival", may_drop=True, uses_dvfs=True, uses_rng=True, needs_distributions=True,
+        platform_order_matters=True,
+    )  # fmt: skip
+    _id: ClassVar[str] = "random_immediate"
+
+    def _choose(self, found: Candidates) -> int:
+        pairs = np.flatnonzero(found.allowed)
+        return int(pairs[self.rng_.integers(len(pairs))])
