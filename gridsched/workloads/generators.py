@@ -18,6 +18,8 @@ from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.bag import BagOfTasks, generate_bag
 from gridsched.workloads.profit_system import ProfitBag, generate_profit_bag
+from gridsched.workloads.robust_system import RobustTrial
+from gridsched.workloads.robust_trial import generate_robust_trial
 from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
 #: Longer values are cut in messages.
@@ -73,6 +75,9 @@ GENERATORS: dict[str, Generator] = {
         document="docs/utility_workloads.md",
     ),
     "profit": Generator(ProfitBag, generate_profit_bag, makes="system", document="docs/profit.md"),
+    "robust": Generator(
+        RobustTrial, generate_robust_trial, makes="system", document="docs/robust_workloads.md"
+    ),
 }
 
 

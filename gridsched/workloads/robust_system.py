@@ -6,6 +6,7 @@ times belong to a trial.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from gridsched.errors import InputError
+from gridsched.model.budget import EnergyBudget
 from gridsched.model.limits import Count, CountRange, Positive, PositiveRange, Seed
+from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.workloads.etc_matrices import gamma
 
@@ -68,6 +71,11 @@ class RobustTrial(BaseModel):
     def n_tasks(self) -> int:
         """Tasks of a trial."""
         return sum(count for count, _ in self.phases)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of the run, which follow from the drawn system."""
+        return rules_of(self, draw_robust_system(self))
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,7 @@ class RobustTasks:
     deadline_s : ndarray of float64, shape (tasks,)
         Absolute hard deadlines [s].
     luck : ndarray of float64, shape (tasks,)
-        The uniform number in [0, 1) that decides each task's true run time, wherever it runs.
+        The uniform number in (0, 1) that decides each task's true run time, wherever it runs.
     """
 
     submit_time_s: Floats
@@ -158,6 +166,14 @@ def draw_robust_system(spec: RobustTrial) -> RobustSystem:
     if spec.time_node_cov:
         by_node = by_node * gamma(rng, 1.0, spec.time_node_cov, by_node.shape)
     return RobustSystem(cores, slowdown, power, efficiency, by_node[:, :, None] * slowdown)
+
+
+def rules_of(spec: RobustTrial, system: RobustSystem) -> Rules:
+    """Return the rules of a trial: one energy budget, with which everything stops."""
+    budget = EnergyBudget(
+        system.budget_j(spec.budget_tasks), period_s=math.inf, on_exhaustion="stop"
+    )  # fmt: skip
+    return Rules(budget=budget)
 
 
 def _draw_cores(rng: np.random.Generator, spec: RobustTrial) -> NDArray[np.int64]:
@@ -195,4 +211,5 @@ def draw_robust_tasks(spec: RobustTrial, system: RobustSystem) -> RobustTasks:
     by_type = system.mean_time_s.mean(axis=(1, 2))
     deadline = submit + by_type[types] + system.t_avg_s
     luck = random_stream(spec.seed, "runtime", spec.replicate).random(spec.n_tasks)
-    return RobustTasks(submit, types, deadline, luck)
+    # 0 can be drawn, and would be a run time of 0
+    return RobustTasks(submit, types, deadline, np.maximum(luck, np.finfo(np.float64).tiny))
