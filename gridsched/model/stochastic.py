@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -136,17 +137,22 @@ class _Stack:
     first: int
     step: float
     masses: Floats
+    #: mass from each impulse on, and 0 behind the last
+    rest: Floats
 
     def late_masses(self, ready: Pmf, time: float) -> Floats:
         """Return the chance to end after `time` [s] in each P-state."""
         earliest = float(ready.times[0]) + self.first * self.step
-        steps = np.floor((time - earliest) / self.step)
+        steps = math.floor((time - earliest) / self.step)
         if earliest + (steps + 1.0) * self.step <= time:  # what the division rounded away
-            steps += 1.0
-        # how many impulses of the start are early enough for each impulse of the run time
-        in_time = steps + 1.0 - np.arange(self.masses.shape[1])
-        at = np.clip(in_time, 0, len(ready)).astype(np.int64)
-        return np.asarray(self.masses @ ready.mass_after[at])
+            steps += 1
+        # impulse s of the run time leaves `in_time - s` impulses of the start in time: those before
+        # `begin` leave all of them, those from `end` on none
+        in_time, length = steps + 1, self.masses.shape[1]
+        begin = min(max(in_time - len(ready), 0), length)
+        end = min(max(in_time, begin), length)
+        after = ready.mass_after[in_time - end + 1 : in_time - begin + 1][::-1]
+        return np.asarray(self.masses[:, begin:end] @ after + self.rest[:, end])
 
 
 class StochasticEstimates(TypedEstimates):
@@ -233,7 +239,9 @@ class StochasticEstimates(TypedEstimates):
         masses = np.zeros((len(pmfs), length))
         for row, at, pmf in zip(masses, begins, pmfs, strict=True):
             row[at - first : at - first + len(pmf)] = pmf.masses
-        return _Stack(first, step, masses)
+        rest = np.zeros((len(pmfs), length + 1))
+        rest[:, :-1] = np.cumsum(masses[:, ::-1], axis=1)[:, ::-1]
+        return _Stack(first, step, masses, rest)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ times belong to a trial.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -169,11 +168,14 @@ def draw_robust_system(spec: RobustTrial) -> RobustSystem:
 
 
 def rules_of(spec: RobustTrial, system: RobustSystem) -> Rules:
-    """Return the rules of a trial: one energy budget, with which everything stops."""
+    """Return the rules of a trial: one energy budget, with which everything stops.
+
+    A core that runs nothing is put into its slowest P-state.
+    """
     budget = EnergyBudget(
         system.budget_j(spec.budget_tasks), period_s=math.inf, on_exhaustion="stop"
     )  # fmt: skip
-    return Rules(budget=budget)
+    return Rules(budget=budget, parked_pstate=spec.pstates - 1)
 
 
 def _draw_cores(rng: np.random.Generator, spec: RobustTrial) -> NDArray[np.int64]:

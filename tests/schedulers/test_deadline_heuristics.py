@@ -19,8 +19,9 @@ from gridsched.model.rules import Rules
 from gridsched.model.stochastic import ListedTimes, StochasticEstimates
 from gridsched.model.system import System
 from gridsched.model.tasks import make_tasks
+from gridsched.model.trace import TaskState
 from gridsched.policy.base import Scheduler
-from gridsched.policy.decisions import Assign, Drop
+from gridsched.policy.decisions import Drop
 from gridsched.policy.registry import make_scheduler, scheduler_class
 from gridsched.schedulers.deadline.heuristics import LightestLoad, energy_multiplier
 from gridsched.testing.cases import make_stochastic_case, play
@@ -137,15 +138,24 @@ def test_robustness_out_of_range(value):
 
 
 def with_oracle(id: str):
-    """A twin of a heuristic that convolves whole queues anew for each pair."""
+    """A heuristic that is watched: whole queues are convolved anew for each of its decisions."""
 
-    class Naive(scheduler_class(id)):
+    class Watched(scheduler_class(id)):
         def prepare(self, system, rng):
             super().prepare(system, rng)
             self.mine = {}
 
         def schedule(self, state):
             task = next(state.waiting())
+            self.expected = self.allowed_pairs(state, task)
+            decisions = list(super().schedule(state))
+            if isinstance(decisions[0], Drop):
+                assert self.expected == []
+            else:
+                self.mine[task] = decisions[0].host, decisions[0].pstate
+            return decisions
+
+        def allowed_pairs(self, state, task):
             pairs = self.pairs(state, task)
             if self.energy_fair_share:
                 depth = sum(self.in_system(state)) / len(state.pstate)
@@ -153,21 +163,26 @@ def with_oracle(id: str):
                 left = (energy.budget_j - energy.assigned_j) / max(state.tasks_to_arrive, 1)
                 limit = (0.8 if depth < 0.8 else 1.0 if depth <= 1.2 else 1.2) * left
                 pairs = [pair for pair in pairs if pair["eec"] <= limit]
-            pairs = [pair for pair in pairs if 1.0 - pair["late"] >= self.robustness]
-            if not pairs:
-                return [Drop(task)]
-            if id == "random_immediate":
-                best = pairs[self.rng_.integers(len(pairs))]
-            else:
-                best = min(pairs, key=lambda pair: (*self.keys(pair), pair["host"], pair["pstate"]))
-            self.mine[task] = best["host"], best["pstate"]
-            return [Assign(task, *self.mine[task])]
+            if self.robustness > 0:
+                pairs = [pair for pair in pairs if 1.0 - pair["late"] >= self.robustness]
+            return pairs
+
+        def _choose(self, found):
+            places = [(pair["host"], pair["pstate"]) for pair in self.expected]
+            assert places == list(zip(*np.nonzero(found.allowed), strict=True))
+            chosen = super()._choose(found)
+            taken = self.expected[places.index(divmod(chosen, found.allowed.shape[1]))]
+            if id != "random_immediate":
+                best = min(self.keys(pair) for pair in self.expected)
+                # sums in another order: what is equal may differ in the last digit
+                assert self.keys(taken) == pytest.approx(best, rel=1e-11)
+            return chosen
 
         def keys(self, pair):
             return {
                 "shortest_queue": (pair["assigned"], pair["eet"]),
                 "minimum_expected_completion_time": (pair["ect"],),
-                "lightest_load": (pair["eec"] * pair["late"], pair["eec"]),
+                "lightest_load": (pair["eec"] * pair["late"],),
             }[id]
 
         def in_system(self, state):
@@ -199,15 +214,14 @@ def with_oracle(id: str):
                     })  # fmt: skip
             return found
 
-    Naive.__name__ = f"Naive{scheduler_class(id).__name__}"
-    return Naive
+    return Watched
 
 
 @pytest.mark.parametrize("id", HEURISTICS)
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10**6), both=st.booleans())
 def test_naive_convolution_decides_alike(id, seed, both):
-    """Whole queues convolved anew for every pair lead to the same run."""
+    """Whole queues convolved anew for every pair allow the same pairs, and the same are best."""
     rng = np.random.default_rng(seed)
     host_types = np.repeat([0, 1, 2], rng.integers(1, 3, 3)).tolist()
     means = rng.uniform(8.0, 30.0, (3, 3, 1)) * np.cumprod(rng.uniform(1.1, 1.3, (3, 3, 2)), 2)
@@ -219,7 +233,5 @@ def test_naive_convolution_decides_alike(id, seed, both):
         budget=EnergyBudget(float(rng.uniform(1e4, 6e4)), period_s=1e9, on_exhaustion="stop"),
     )  # fmt: skip
     given = {"energy_fair_share": both, "robustness": 0.5 if both else 0.0}
-    one = play(case, make_scheduler(id, given))
-    other = play(case, with_oracle(id)(**given))
-    assert np.array_equal(one.executions, other.executions)
-    assert np.array_equal(one.final_state, other.final_state)
+    trace = play(case, with_oracle(id)(**given))
+    assert (trace.final_state >= TaskState.FINISHED).all()
