@@ -6,6 +6,7 @@ times belong to a trial.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
