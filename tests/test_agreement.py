@@ -89,7 +89,9 @@ def check_agreement(scenario: Scenario, scheduler: str) -> None:
 SCHEDULERS = [
     entry.id
     for entry in entries()
-    if not (traits := scheduler_class(entry.id).traits).needs_utility and not traits.by_types
+    if not (traits := scheduler_class(entry.id).traits).needs_utility
+    and not traits.by_types
+    and not traits.needs_distributions
 ]
 RULES = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 

@@ -34,7 +34,11 @@ RULES = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 DAY_S = 600.0
 ETC = st.sampled_from([60.0, 120.0, 180.0]) | st.floats(10.0, 400.0)
 APC = st.sampled_from([50.0, 100.0]) | st.floats(1.0, 300.0)
-SERIAL = [entry.id for entry in entries() if not scheduler_class(entry.id).traits.by_types]
+SERIAL = [
+    entry.id
+    for entry in entries()
+    if not (traits := scheduler_class(entry.id).traits).by_types and not traits.needs_distributions
+]
 UTILITY = [id for id in SERIAL if scheduler_class(id).traits.needs_utility]
 #: one policy for each way of being asked and of planning; the others run in test_agreement.py
 PLAIN = ["wq", "mct", "min_min", "sufferage", "wqr", "auto_bag"]
