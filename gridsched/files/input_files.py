@@ -34,6 +34,25 @@ def read_text(path: str | Path, most: int = MAX_TEXT_BYTES) -> str:
     return text
 
 
+def size_of(path: str | Path) -> int:
+    """Return the size of a regular file [byte].
+
+    Raises
+    ------
+    InputError
+        If it is missing, or a folder, device or pipe, whose reading might never end.
+    """
+    try:
+        found = Path(path).stat()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise InputError(f"{path}: cannot be read: it is a folder.")
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"{path}: cannot be read: it is a device or pipe.")
+    return found.st_size
+
+
 def read_bytes(path: str | Path, most: int, expected: str | None = None) -> bytes:
     """Return the content of a regular file.
 
@@ -51,15 +70,10 @@ def read_bytes(path: str | Path, most: int, expected: str | None = None) -> byte
         If the file is missing, unreadable, too large, or a folder or device; or empty.
     """
     try:
-        found = Path(path).stat()
-        if stat.S_ISDIR(found.st_mode):
-            raise InputError(f"{path}: cannot be read: it is a folder.")
-        if not stat.S_ISREG(found.st_mode):
-            raise InputError(f"{path}: cannot be read: it is a device or pipe.")
-        if found.st_size > most:
+        size = size_of(path)
+        if size > most:
             raise InputError(
-                f"{path}: has {found.st_size / 2**20:,.0f} MB; at most {most // 2**20:,} MB are "
-                "read."
+                f"{path}: has {size / 2**20:,.0f} MB; at most {most // 2**20:,} MB are read."
             )
         data = Path(path).read_bytes()
     except OSError as error:

@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 from gridsched.errors import InputError
+from gridsched.files.input_files import size_of
 
 #: Version of everything that decides a run's metrics. Raise it with every change that alters any
 #: number a run gives; stored runs of another version are kept, but not taken for this one's.
@@ -24,8 +25,9 @@ def file_digest(path: Path) -> str:
     Raises
     ------
     InputError
-        If it cannot be read.
+        If it cannot be read, or is a folder, device or pipe.
     """
+    size_of(path)
     try:
         with open(path, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()

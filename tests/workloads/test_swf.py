@@ -108,7 +108,7 @@ def test_missing_files_and_folders_are_refused(tmp_path: Path):
     """Nothing waits for a pipe."""
     with pytest.raises(InputError, match="cannot be read"):
         read_swf(tmp_path / "none.swf")
-    with pytest.raises(InputError, match="no regular file"):
+    with pytest.raises(InputError, match="it is a folder"):
         read_swf(tmp_path)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import math
 import re
-import stat
 import zlib
 from array import array
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
+from gridsched.files.input_files import size_of
 from gridsched.files.output_files import write_whole
 from gridsched.workloads.traces.job_table import JobTable, dropped_lines
 
@@ -135,9 +135,7 @@ def _nodes(text: str) -> float:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (number, text) of the lines of a log; logs are read as they come, never whole."""
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise InputError(f"{path}: cannot be read: it is no regular file.")
+        size_of(path)
         with path.open("rb") as stream:
             is_gzip = stream.read(2) == b"\x1f\x8b"
         with (gzip.open if is_gzip else open)(path, "rt", **_TEXT) as stream:
