@@ -34,13 +34,13 @@ def read_text(path: str | Path, most: int = MAX_TEXT_BYTES) -> str:
     return text
 
 
-def size_of(path: str | Path) -> int:
-    """Return the size of a regular file [byte].
+def check_size(path: str | Path, most: int) -> None:
+    """Refuse what is no regular file of at most `most` bytes: its reading might never end.
 
     Raises
     ------
     InputError
-        If it is missing, or a folder, device or pipe, whose reading might never end.
+        If it is missing, a folder, device or pipe, or too large.
     """
     try:
         found = Path(path).stat()
@@ -50,7 +50,10 @@ def size_of(path: str | Path) -> int:
         raise InputError(f"{path}: cannot be read: it is a folder.")
     if not stat.S_ISREG(found.st_mode):
         raise InputError(f"{path}: cannot be read: it is a device or pipe.")
-    return found.st_size
+    if found.st_size > most:
+        raise InputError(
+            f"{path}: has {found.st_size / 2**20:,.0f} MB; at most {most // 2**20:,} MB are read."
+        )
 
 
 def read_bytes(path: str | Path, most: int, expected: str | None = None) -> bytes:
@@ -70,11 +73,7 @@ def read_bytes(path: str | Path, most: int, expected: str | None = None) -> byte
         If the file is missing, unreadable, too large, or a folder or device; or empty.
     """
     try:
-        size = size_of(path)
-        if size > most:
-            raise InputError(
-                f"{path}: has {size / 2**20:,.0f} MB; at most {most // 2**20:,} MB are read."
-            )
+        check_size(path, most)
         data = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None

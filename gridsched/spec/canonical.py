@@ -6,11 +6,14 @@ import hashlib
 from pathlib import Path
 
 from gridsched.errors import InputError
-from gridsched.files.input_files import size_of
+from gridsched.files.input_files import check_size
 
 #: Version of everything that decides a run's metrics. Raise it with every change that alters any
 #: number a run gives; stored runs of another version are kept, but not taken for this one's.
 RESULTS_VERSION = 1
+
+#: Larger files are not hashed: the largest that is read here has a few gigabytes.
+MAX_BYTES = 64 << 30
 
 
 def run_id_of(canonical: str) -> str:
@@ -25,9 +28,9 @@ def file_digest(path: Path) -> str:
     Raises
     ------
     InputError
-        If it cannot be read, or is a folder, device or pipe.
+        If it cannot be read, is too large, or is a folder, device or pipe.
     """
-    size_of(path)
+    check_size(path, MAX_BYTES)
     try:
         with open(path, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()

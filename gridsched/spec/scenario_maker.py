@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -96,7 +96,7 @@ class ScenarioMaker:
         """
         stored = described if isinstance(described, RunSpec) else RunSpec.read(described)
         spec = stored.located(self._inputs)
-        digests = self._digests(stored, spec)
+        self._remember_names(stored, spec)
         if spec.scheduler.policy is not None:
             load_policies([Path(spec.scheduler.policy)])
         world = self._world(spec, needs_file=spec.settings.driver == "simgrid")
@@ -107,25 +107,19 @@ class ScenarioMaker:
             seed=spec.seed,
             replicate=spec.replicate,
             timeout_s=timeout_s,
-            inputs={**world.inputs, **digests},
+            # only what was read, and so is of a legal size, is hashed
+            inputs={**world.inputs, **_digests(stored, spec)},
         )
         given = spec.settings.model_fields_set.difference(MEASURE_SETTINGS)
         return with_keys(
             scenario, {name: getattr(spec.settings, name) for name in sorted(given)}, spelled
         )
 
-    def _digests(self, stored: RunSpec, located: RunSpec) -> dict[str, str]:
-        """Return the SHA-256 of each file, and remember what files of a store are called."""
-        digests = {}
-        for named, there in zip(stored.sections, located.sections, strict=True):
-            for key in file_keys(named):
-                file, path = getattr(named, key), getattr(there, key)
-                if isinstance(file, FileReference):
-                    digests[file.name] = file.sha256
-                    self._names[path] = file.name
-                else:
-                    digests[file] = file_digest(Path(path))
-        return digests
+    def _remember_names(self, stored: RunSpec, located: RunSpec) -> None:
+        """Remember what files of a store are called."""
+        for file, path in _files(stored, located):
+            if isinstance(file, FileReference):
+                self._names[path] = file.name
 
     def _world(self, spec: RunSpec, *, needs_file: bool) -> Scenario:
         """Return what the schedulers of a replicate share."""
@@ -208,6 +202,23 @@ class ScenarioMaker:
         model = GENERATORS[section.generator].model
         key = f"{section.generator} {sorted(values.items())} {seeds}"
         return key, lambda: generate(model(**values, **seeds))
+
+
+def _files(stored: RunSpec, located: RunSpec) -> Iterator[tuple[str | FileReference, str]]:
+    """Yield each file of a description: what it is called there, and where it lies."""
+    for named, there in zip(stored.sections, located.sections, strict=True):
+        for key in file_keys(named):
+            yield getattr(named, key), getattr(there, key)
+
+
+def _digests(stored: RunSpec, located: RunSpec) -> dict[str, str]:
+    """Return the SHA-256 of each file by its name."""
+    return {
+        file.name if isinstance(file, FileReference) else file: (
+            file.sha256 if isinstance(file, FileReference) else file_digest(Path(path))
+        )
+        for file, path in _files(stored, located)
+    }
 
 
 def _given(section: Section) -> dict[str, Any]:

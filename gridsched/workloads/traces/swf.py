@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.files.input_files import size_of
+from gridsched.files.input_files import check_size
 from gridsched.files.output_files import write_whole
 from gridsched.workloads.traces.job_table import JobTable, dropped_lines
 
@@ -27,6 +27,8 @@ JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME = 0, 1, 3, 4, 7, 8
 #: Fields that every line must have: up to the requested time.
 LEAST_FIELDS = REQUESTED_TIME + 1
 N_FIELDS = 18
+#: Larger logs are refused [byte].
+MAX_BYTES = 16 << 30
 #: A log is no log if it has more lines than this that are none of its format.
 MAX_BAD_SHARE = 0.5
 #: Largest number that a field may hold [s or nodes].
@@ -135,7 +137,7 @@ def _nodes(text: str) -> float:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (number, text) of the lines of a log; logs are read as they come, never whole."""
     try:
-        size_of(path)
+        check_size(path, MAX_BYTES)
         with path.open("rb") as stream:
             is_gzip = stream.read(2) == b"\x1f\x8b"
         with (gzip.open if is_gzip else open)(path, "rt", **_TEXT) as stream:
