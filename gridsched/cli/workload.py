@@ -115,6 +115,7 @@ def generate(
         option = option_name(next(iter(given)))
         raise InputError(f"{option} has no effect beside {generator}; set it in the file.")
     if generator is not None:
+        check_targets({"-o": [output]}, [generator], force=force)
         parameters = read_generator(generator)
     else:
         parameters = checked_parameters(given, "workload generate", spelled=option_name)

@@ -39,8 +39,8 @@ def read_workload(path: str | Path, *, files: str | Path | None = None) -> Tasks
         generator = generator_of(parameters)
         if generator.makes == "system":
             raise InputError(
-                f"{path}: its generator brings its machines too, so it goes where no platform is "
-                "given; use 'read_system_workload' in Python."
+                f"{path}: kind {parameters.kind!r} brings its machines too: it makes its own "
+                "system, so leave out --platform; in Python, use 'read_system_workload'."
             )
         return cast(Tasks, generator.generate(parameters))
     if suffix == ".csv":
