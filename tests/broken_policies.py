@@ -307,6 +307,6 @@ class DecidesByDriver(Sound):
 
     def schedule(self, state):
         tasks = list(state.waiting())
-        if "simgrid" in sys.modules:
+        if "pytest" not in sys.modules:  # a simulating process has none
             tasks.reverse()
         return self.give(state, tasks)

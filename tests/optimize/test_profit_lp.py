@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -79,7 +80,7 @@ def test_extensions_by_hand():
     """E5: overhead 12 and wear (1, 0.5) leave 4; depreciation of 1.5 leaves 2.5."""
     worn = Tariff(price=300, overhead=12, wear_per_s=(1, 0.5))
     assert most_profit(example(), worn).profit_rate == pytest.approx(4, rel=1e-12)
-    old = worn.model_copy(update={"depreciation_per_s": (1.0, 0.5)})
+    old = replace(worn, depreciation_per_s=(1.0, 0.5))
     assert most_profit(example(), old).profit_rate == pytest.approx(2.5, rel=1e-12)
 
 
@@ -300,7 +301,7 @@ def test_scaling_laws(seed, gamma, k):
     size = abs(base) + bag.all_idle_w + tariff.price / exact_front(bag, 2).makespans_s[0]
 
     def same(other_bag, expected=base, **money):
-        plan = most_profit(other_bag, tariff.model_copy(update=money))
+        plan = most_profit(other_bag, replace(tariff, **money))
         assert plan.bound == pytest.approx(
             expected, abs=1e-8 * size * max(1, expected / (base or 1))
         )
