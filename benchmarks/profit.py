@@ -24,10 +24,10 @@ import numpy as np
 from numba import njit
 
 from gridsched import __version__
+from gridsched.model.tariff import Tariff
 from gridsched.optimize.pareto_front import least_energy
 from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import recover
-from gridsched.model.tariff import Tariff
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.workloads.profit_system import ProfitBag, draw_profit_system, draw_task_counts
 
