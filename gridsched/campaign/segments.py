@@ -27,6 +27,7 @@ from typing import Any
 
 from gridsched.errors import InputError
 from gridsched.files.json_files import stored_text
+from gridsched.files.output_files import as_bytes
 
 _HEAD = b'{"crc32":"'
 _MIDDLE = b'","row":'
@@ -83,7 +84,7 @@ def encoded(row: Mapping[str, Any]) -> bytes:
 
     Numbers that JSON lacks are written as null (nan) and as the texts ``inf`` and ``-inf``.
     """
-    text = stored_text(row).encode()
+    text = as_bytes(stored_text(row))
     return b"%s%08x%s%s}\n" % (_HEAD, zlib.crc32(text), _MIDDLE, text)
 
 

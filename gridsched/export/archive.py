@@ -22,6 +22,7 @@ from pydantic_core import to_jsonable_python
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
 from gridsched.files.json_files import json_text
+from gridsched.files.output_files import as_bytes
 from gridsched.model.limits import LARGEST_RESULT
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
@@ -106,7 +107,7 @@ def archive_bytes(export: Export) -> bytes:
         "urgency_unit_s": tasks.utility and tasks.utility.urgency_unit_s,
     }
     stream = io.BytesIO()
-    text = json_text(description, exact=True).encode()
+    text = as_bytes(json_text(description, exact=True))
     np.savez_compressed(stream, description=np.frombuffer(text, np.uint8), **arrays)
     return stream.getvalue()
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import signal
 
 from gridsched.errors import InputError
 
@@ -144,6 +143,8 @@ class Pmf:
         if len(self) * len(other) <= FFT_FROM:
             masses = np.convolve(self.masses, other.masses)
         else:
+            from scipy import signal  # slow to load
+
             masses = np.maximum(signal.fftconvolve(self.masses, other.masses), 0.0)
         first = self.times[0] + other.times[0]
         return Pmf(first + self.step * np.arange(len(masses)), masses / masses.sum(), self.step)

@@ -10,7 +10,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedEstimates
@@ -47,6 +46,8 @@ class GammaLaw:
 
     def quantile(self, share: float, mean_s: float) -> float:
         """Return the time [s] that this share of runs does not exceed, if the mean is `mean_s`."""
+        from scipy import special  # slow to load
+
         scale = mean_s * self.cov**2
         return float(scale * special.gammaincinv(1.0 / self.cov**2, share))
 
@@ -63,9 +64,13 @@ class _Gamma:
     scale: float
 
     def cdf(self, times: Floats) -> Floats:
+        from scipy import special  # slow to load
+
         return np.asarray(special.gammainc(self.shape, np.maximum(times, 0.0) / self.scale))
 
     def isf(self, tail: float) -> float:
+        from scipy import special  # slow to load
+
         return float(self.scale * special.gammainccinv(self.shape, tail))
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from gridsched.errors import InputError
 from gridsched.optimize.relaxation import (
-    ROUNDOFF,
     Infeasible,
     Relaxation,
     Solution,
@@ -222,11 +221,8 @@ class _Solver:
         """
         bag = self.bag
         prices = solution.machine_prices / self.base.scale_s
-        prices = self.base.prices_of_all(prices, per_joule)
         second = per_second + per_joule * bag.all_idle_w
-        total = float(prices.sum())
-        shares = prices / total if total > 0 else bag.machines / bag.machines.sum()
-        prices = shares * second * (1 - (len(shares) + 4) * ROUNDOFF)
+        prices = self.base.prices_of_all(prices, per_joule, total=second)
         costs = least_costs(bag, per_joule, prices / np.maximum(bag.machines, 1))
         return Line(per_joule, per_second, sum_below(bag.tasks * costs))
 

@@ -109,8 +109,9 @@ class Relaxation:
         return i, j, self._b[i, j]
 
     def prices_of_all(
-        self, machine_prices: Floats, per_joule: float, wear: Floats | float = 0.0
-    ) -> Floats:
+        self, machine_prices: Floats, per_joule: float, wear: Floats | float = 0.0,
+        total: float | None = None,
+    ) -> Floats:  # fmt: skip
         """Raise the solver's prices until no pair that was left out is cheaper than the others.
 
         Parameters
@@ -121,18 +122,36 @@ class Relaxation:
             Price of energy above idle [unit/J].
         wear : ndarray of float64, shape (machine types,), or float
             Price of a machine's second apart from `machine_prices` [unit/s].
+        total : float, optional
+            What the prices must add up to, rounded down [unit/s]; it is shared as the solver
+            shares it, after what the pairs left out need.
         """
-        if not self._left_out.any():
-            return machine_prices
+        needed = self._least_prices(machine_prices, per_joule, wear)
+        if total is None:
+            return np.maximum(machine_prices, needed)
+        above = np.maximum(machine_prices - needed, 0.0)
+        whole = float(above.sum())
+        shares = above / whole if whole > 0 else self.bag.machines / self.bag.machines.sum()
+        left = max(total - float(needed.sum()), 0.0)
+        prices: Floats = needed + shares * left * (1 - (len(needed) + 4) * ROUNDOFF)
+        return prices
+
+    def _least_prices(
+        self, machine_prices: Floats, per_joule: float, wear: Floats | float
+    ) -> Floats:
+        """Return prices at which what was left out stays dear, whatever rounding takes off."""
         bag = self.bag
+        if not self._left_out.any():
+            return np.zeros(len(bag.machines))
         machines = np.maximum(bag.machines, 1)
-        costs = bag.runnable * (per_joule * bag.extra_w + wear + machine_prices / machines)
+        energy = per_joule * bag.extra_w
+        costs = bag.runnable * (energy + wear + machine_prices / machines)
         least = np.where(bag.usable & ~self._left_out, costs, np.inf).min(axis=1)
-        least = np.where(np.isfinite(least), least, 0.0)[:, None]
-        needed = least / np.where(self._left_out, bag.etc, 1.0) - per_joule * bag.extra_w - wear
-        needed = np.where(self._left_out, needed * machines, 0.0).max(axis=0)
-        raised: Floats = np.maximum(machine_prices, needed)
-        return raised
+        least = np.where(np.isfinite(least), np.maximum(least, 0.0), 0.0)[:, None]
+        margin = 32 * ROUNDOFF * (np.abs(energy) + np.abs(wear))
+        needed = least / np.where(self._left_out, bag.etc, 1.0) - energy - wear + margin
+        prices: Floats = np.where(self._left_out, needed * machines, 0.0).max(axis=0)
+        return np.maximum(prices, 0.0)
 
     def solve_lengths(self, cost: Floats, cost_of_m: float, most_m: float = np.inf,
                       row: tuple[Floats, float, float] | None = None) -> Solution:  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gridsched.errors import InputError
 from gridsched.files.input_files import check_size
+from gridsched.files.output_files import as_bytes
 
 #: Version of everything that decides a run's metrics. Raise it with every change that alters any
 #: number a run gives; stored runs of another version are kept, but not taken for this one's.
@@ -19,7 +20,7 @@ MAX_BYTES = 64 << 30
 def run_id_of(canonical: str) -> str:
     """Return the id of the run whose scenario has this canonical text: 32 hexadecimal digits."""
     text = f"{RESULTS_VERSION}\n{canonical}"
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(as_bytes(text)).hexdigest()[:32]
 
 
 def file_digest(path: Path) -> str:
