@@ -43,7 +43,7 @@ MAX_BYTES = 4 << 30
 
 _TASKS = ("flops", "submit_time_s", "input_bytes", "output_bytes", "labels")
 #: Columns that not all tasks have.
-_SOME_TASKS = ("task_type", "deadline_s")
+_SOME_TASKS = ("task_type", "deadline_s", "width", "requested_time_s")
 _FUNCTIONS = ("priority", "urgency", "utility_class")
 _CLASSES = (
     "first", "start_time", "start_fraction", "end_fraction", "urgency_modifier", "kind",

@@ -8,7 +8,7 @@ import numpy as np
 
 from gridsched.energy import HostEnergy, busy_energy_j, relative_difference, task_energy_j
 from gridsched.export.batsim_files import Columns
-from gridsched.model.tasks import deadline_column
+from gridsched.model.tasks import Tasks, deadline_column
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 
@@ -51,7 +51,14 @@ def tasks_table(trace: Trace) -> Columns:
         "times_postponed": trace.times_postponed,
         **{name: getattr(tasks.utility, name) for name in names},
         **deadline_column(tasks),
+        **_of_jobs(tasks),
     }
+
+
+def _of_jobs(tasks: Tasks) -> Columns:
+    """Columns of what jobs asked for: nodes and time, each where the tasks have it."""
+    names = ("width", "requested_time_s")
+    return {name: getattr(tasks, name) for name in names if getattr(tasks, name) is not None}
 
 
 def executions_table(trace: Trace) -> Columns:

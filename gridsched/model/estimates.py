@@ -151,6 +151,40 @@ class FlopsEstimates(Estimates):
         return np.unique(speed, return_inverse=True)[1].reshape(-1)
 
 
+def relative_speed(platform: Platform) -> NDArray[np.float64]:
+    """Speed of each host and P-state over the fastest host's in P-state 0, shape as `speed`.
+
+    A time in a log is that of the fastest host in P-state 0: there it is exactly itself.
+    """
+    return platform.speed / platform.speed[:, 0].max(initial=0.0)
+
+
+class RequestedTimes(FlopsEstimates):
+    """Run time = the time that was asked for, longer on slower hosts and in slower P-states.
+
+    Users ask for more than their jobs take: these are upper bounds (algorithms I).
+
+    Raises
+    ------
+    InputError
+        If the tasks have no requested times.
+    """
+
+    def __init__(self, platform: Platform, tasks: Tasks) -> None:
+        super().__init__(platform, tasks)
+        if tasks.requested_time_s is None:
+            raise InputError(f"{tasks.name}: the tasks have no requested times.")
+        # seconds in the place of flops, over relative speeds: exact where that is 1
+        self._flops = self._all_flops = tasks.requested_time_s
+        self._flops_list = tasks.requested_time_s.tolist()
+        self._speed = relative_speed(platform)
+        self._speed_list = self._speed.tolist()
+
+    def of(self, tasks: Tasks) -> RequestedTimes:
+        """Return the other tasks' requested times on the same hosts."""
+        return RequestedTimes(self._platform, tasks)
+
+
 class TypedEstimates(Estimates):
     """Run time and power by (task type, host type, P-state) matrices.
 

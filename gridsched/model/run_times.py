@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gridsched.errors import InputError
-from gridsched.model.estimates import Estimates
+from gridsched.model.estimates import Estimates, relative_speed
+from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.platform import Platform
 
 
 class RunTimes(ABC):
@@ -68,3 +70,35 @@ class DrawnRunTimes(RunTimes):
         known = self._estimates
         estimate_s = known.run_time(task, host, known.scheduler_pstate(task, pstate))
         return self._quantile(self._shares[task], estimate_s)
+
+
+class LoggedRunTimes(RunTimes):
+    """Durations that a log tells of, longer on slower hosts and in slower P-states.
+
+    Parameters
+    ----------
+    platform : Platform
+    run_time_s : array_like, shape (tasks,)
+        How long each task took [s], on the fastest host of `platform` in P-state 0.
+
+    Raises
+    ------
+    InputError
+        If a time is not finite and greater than 0.
+    """
+
+    def __init__(self, platform: Platform, run_time_s: ArrayLike) -> None:
+        times = np.asarray(run_time_s, dtype=np.float64)
+        legal = (times >= SMALLEST) & (times <= LARGEST)
+        if not legal.all():
+            task = int(np.argmin(legal))
+            raise InputError(
+                f"Run times: that of task {task} is {times[task]:g} s; it must be finite and "
+                "greater than 0."
+            )
+        self._times: list[float] = times.tolist()
+        self._speed: list[list[float]] = relative_speed(platform).tolist()
+
+    def run_time(self, task: int, host: int, pstate: int) -> float:
+        """Return the logged time over the host's relative speed [s]."""
+        return self._times[task] / self._speed[host][pstate]

@@ -34,9 +34,13 @@ class DataFiles:
         return len(self.names)
 
 
+#: No task is wider.
+MOST_NODES = 10**9
+
 #: Arrays of `Tasks` with an entry for each task.
 _COLUMNS = (
     "flops", "submit_time_s", "input_bytes", "output_bytes", "labels", "task_type", "deadline_s",
+    "width", "requested_time_s",
 )  # fmt: skip
 
 
@@ -47,7 +51,7 @@ class Tasks:
     Attributes
     ----------
     flops : ndarray of float64, shape (tasks,)
-        Work of each task [flop].
+        Work of each task [flop]; of a parallel one on each of its nodes.
     submit_time_s : ndarray of float64, shape (tasks,)
         Submission times [s], never decreasing.
     input_bytes, output_bytes : ndarray of float64, shape (tasks,)
@@ -57,6 +61,12 @@ class Tasks:
     deadline_s : ndarray of float64, shape (tasks,), or None
         When each task should have finished [s], on the clock of the run; inf where a task has
         no deadline, None where none has one. A finish at the deadline is in time.
+    width : ndarray of int64, shape (tasks,), or None
+        Nodes that each task takes at once, where tasks are rigid parallel jobs; None where every
+        task is serial and takes one core.
+    requested_time_s : ndarray of float64, shape (tasks,), or None
+        The run time that was asked for [s], on the fastest host in P-state 0. Where it is given,
+        it is all that is known of a task's length: estimates go by it (`RequestedTimes`).
     utility : UtilityFunctions or None
         What finishing each task is worth, where the workload tells it.
     input_files : tuple of tuple of int, or None
@@ -77,6 +87,8 @@ class Tasks:
     labels: NDArray[np.int64]
     task_type: NDArray[np.int64] | None = None
     deadline_s: NDArray[np.float64] | None = None
+    width: NDArray[np.int64] | None = None
+    requested_time_s: NDArray[np.float64] | None = None
     utility: UtilityFunctions | None = None
     input_files: tuple[tuple[int, ...], ...] | None = None
     files: DataFiles | None = None
@@ -131,6 +143,8 @@ def make_tasks(
     labels: Sequence[int] | None = None,
     task_type: ArrayLike | None = None,
     deadline_s: ArrayLike | None = None,
+    width: ArrayLike | None = None,
+    requested_time_s: ArrayLike | None = None,
     utility: UtilityFunctions | None = None,
     input_files: Sequence[Sequence[int]] | None = None,
     files: DataFiles | None = None,
@@ -153,6 +167,10 @@ def make_tasks(
         Row of the ETC matrix of each task.
     deadline_s : array_like, optional
         When each task should have finished [s], at least 0; inf for a task without a deadline.
+    width : array_like of int, optional
+        Nodes that each task takes at once, at least 1; a scalar serves for all.
+    requested_time_s : array_like, optional
+        Run time that was asked for [s], finite and positive; a scalar serves for all.
     utility : UtilityFunctions, optional
         One function for each task, in the order of `flops`.
     input_files : sequence of sequences of int, optional
@@ -200,6 +218,10 @@ def make_tasks(
     if deadline_s is not None:
         deadlines = column(deadline_s, "deadline_s", or_inf=True)
         deadlines = None if np.isposinf(deadlines).all() else deadlines
+    requested = None
+    if requested_time_s is not None:
+        requested = column(requested_time_s, "requested_time_s", positive=True)
+    widths = None if width is None else _widths(width, ids, name)
     types = None if task_type is None else np.asarray(task_type, dtype=np.int64)
     for each in (types, utility):
         if each is not None and len(each) != n:
@@ -215,6 +237,8 @@ def make_tasks(
         flops[order], submit[order], inputs[order], outputs[order], ids[order],
         task_type=None if types is None else types[order],
         deadline_s=None if deadlines is None else deadlines[order],
+        width=None if widths is None else widths[order],
+        requested_time_s=None if requested is None else requested[order],
         utility=None if utility is None else utility.taken(order),
         input_files=needs, files=files, nominal_heterogeneity=nominal_heterogeneity, name=name,
     )  # fmt: skip
@@ -222,6 +246,19 @@ def make_tasks(
         if name != "task_type" and (array := getattr(made, name)) is not None:
             array.setflags(write=False)
     return made
+
+
+def _widths(width: ArrayLike, ids: NDArray[np.int64], name: str) -> NDArray[np.int64]:
+    """Return how many nodes each task takes; `InputError` where that is no number of nodes."""
+    found = np.broadcast_to(np.asarray(width), (len(ids),))
+    wrong = ~((found >= 1) & (found <= MOST_NODES) & (found == np.floor(found)))
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise InputError(
+            f"{name}: task {ids[k]} has width {found[k]:g}; it must be a whole number of nodes "
+            f"from 1 to {MOST_NODES:g}."
+        )
+    return found.astype(np.int64)
 
 
 def deadline_column(tasks: Tasks) -> dict[str, NDArray[np.float64]]:

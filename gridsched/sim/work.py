@@ -40,7 +40,7 @@ class Work:
                 run_times.run_time(execution.task, execution.host, execution.pstate)
                 * speed[execution.host][execution.pstate]
             )
-        elif isinstance(system.estimates, FlopsEstimates):
+        elif type(system.estimates) is FlopsEstimates:
             flops: list[float] = tasks.flops.tolist()
             self.flops = lambda execution: flops[execution.task]
         else:

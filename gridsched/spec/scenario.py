@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import InputError
-from gridsched.model.estimates import FlopsEstimates
+from gridsched.model.estimates import FlopsEstimates, RequestedTimes
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import RunTimes
@@ -196,6 +196,8 @@ def make_system(scenario: Scenario) -> System:
     tasks = scenario.tasks
     if scenario.types is not None:
         estimates = scenario.types.estimates(tasks)
+    elif tasks.requested_time_s is not None:
+        estimates = RequestedTimes(scenario.platform, tasks)
     else:
         estimates = FlopsEstimates(scenario.platform, tasks)
     return System(

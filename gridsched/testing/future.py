@@ -64,8 +64,12 @@ def with_other_future(tasks: Tasks, time: float) -> Tasks:
     deadline = tasks.deadline_s
     if deadline is not None:
         deadline = np.where(late, later + (deadline - submitted)[order], deadline)
+    width, requested = tasks.width, tasks.requested_time_s
+    if requested is not None:
+        requested = np.where(late, requested[order] * 1.5 + 10.0, requested)
     return replace(
-        tasks, flops=flops, deadline_s=deadline, submit_time_s=np.where(late, later, submitted),
+        tasks, width=None if width is None else width[order], requested_time_s=requested,
+        flops=flops, deadline_s=deadline, submit_time_s=np.where(late, later, submitted),
         task_type=None if tasks.task_type is None else tasks.task_type[order],
         utility=None if tasks.utility is None else tasks.utility.taken(order),
     )  # fmt: skip

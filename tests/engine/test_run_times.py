@@ -10,13 +10,14 @@ from scripted import hosts
 
 from gridsched import Scenario, run
 from gridsched.errors import InputError
-from gridsched.model.estimates import FlopsEstimates
+from gridsched.model.estimates import FlopsEstimates, RequestedTimes
 from gridsched.model.platform import Host, Platform, PState
-from gridsched.model.run_times import DrawnRunTimes
+from gridsched.model.run_times import DrawnRunTimes, LoggedRunTimes
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.spec.scenario import make_system
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 
@@ -32,6 +33,35 @@ def test_a_task_has_the_same_luck_wherever_it_runs():
     truth = DrawnRunTimes(FlopsEstimates(platform, tasks), [0.25, 0.75], uniform)
     assert [truth.run_time(0, h, 0) for h in (0, 1)] == [7.5, 3.75]
     assert [truth.run_time(1, h, 0) for h in (0, 1)] == [25.0, 12.5]
+
+
+def test_requested_and_logged_times_are_those_of_the_fastest_host():
+    """On the fastest host in P-state 0 to the last digit; at a quarter of its speed 4 times."""
+    platform = Platform((Host("a", (PState(3e9), PState(1.5e9))), Host("b", (PState(0.75e9),))))
+    tasks = make_tasks([1.0, 1.0], requested_time_s=[0.1, 7.3])
+    known, truth = RequestedTimes(platform, tasks), LoggedRunTimes(platform, [0.07, 6.1])
+    assert known.run_time(0, 0, 0) == 0.1
+    assert known.etc([1], [0, 1]).tolist() == [[7.3, 4 * 7.3]]
+    assert (known.run_time(1, 0, 1), truth.run_time(1, 0, 1)) == (14.6, 12.2)
+    assert (truth.run_time(0, 0, 0), truth.run_time(0, 1, 0)) == (0.07, 0.28)
+    seen = known.concealed()
+    seen.reveal(1)
+    assert seen.etc([0], [0]).tolist() == [[0.1]]
+    with pytest.raises(InputError, match="have no requested times"):
+        RequestedTimes(platform, make_tasks([1.0]))
+    with pytest.raises(InputError, match="that of task 1 is 0 s"):
+        LoggedRunTimes(platform, [1.0, 0.0])
+
+
+def test_a_scenario_estimates_by_requested_times():
+    """Ten seconds asked for, four taken: the policy sees the ten, the records have the four."""
+    platform = hosts(1e9)
+    tasks = make_tasks([10e9], requested_time_s=[10.0])
+    scenario = Scenario(
+        platform, tasks, "wq", driver="reference", run_times=LoggedRunTimes(platform, [4.0])
+    )  # fmt: skip
+    assert make_system(scenario).estimates.run_time(0, 0, 0) == 10.0
+    assert run(scenario).trace.finish_time_s.tolist() == [4.0]
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan")])

@@ -87,6 +87,22 @@ def test_optional_parts_of_tasks_come_back(tmp_path):
     assert plain.task_type is plain.input_files is plain.files is None
 
 
+def test_nodes_and_requested_times_come_back(tmp_path):
+    """Width and requested time stand in the archive and in tasks.csv, where tasks have them."""
+    trace = by_hand.work_queue()
+    n = len(trace.tasks)
+    tasks = replace(
+        trace.tasks, width=np.arange(1, n + 1), requested_time_s=np.arange(n) + 0.1
+    )  # fmt: skip
+    folder = export(replace(trace, tasks=tasks), tmp_path / "run")
+    back = read_export(folder).trace.tasks
+    assert back.width.tolist() == tasks.width.tolist()
+    assert back.requested_time_s.tolist() == tasks.requested_time_s.tolist()
+    header, first, *_ = (folder / "tasks.csv").read_text().splitlines()
+    assert header.endswith(",width,requested_time_s")
+    assert first.endswith(",1,0.1")
+
+
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -24,6 +24,16 @@ def test_tasks_are_in_order_of_submission_and_stable():
     assert tasks.output_bytes.tolist() == [20, 40, 10, 30]
 
 
+def test_nodes_and_requested_times_go_with_their_tasks():
+    """They are sorted with the tasks, and a scalar serves for all; serial tasks have none."""
+    tasks = make_tasks([1.0, 2.0], [5.0, 0.0], width=[3, 4], requested_time_s=[30.0, 40.0])
+    assert tasks.width.tolist() == [4, 3]
+    assert tasks.requested_time_s.tolist() == [40.0, 30.0]
+    assert tasks.first(1).width.tolist() == [4]
+    assert make_tasks([1.0, 2.0], width=7).width.tolist() == [7, 7]
+    assert make_tasks([1.0]).width is make_tasks([1.0]).requested_time_s is None
+
+
 def test_heterogeneity_is_the_nominal_value_where_there_is_one():
     """The generator's value wins over the measured spread."""
     assert make_tasks([75.0, 125.0], nominal_heterogeneity=0.4).heterogeneity == 0.4
@@ -66,6 +76,10 @@ def test_heterogeneity_does_not_depend_on_unit_or_order(sizes, factor):
         ),
         ({"flops": [1.0], "input_bytes": [float("nan")]}, "task 1 has input_bytes nan"),
         ({"flops": [1.0], "output_bytes": [-2.0]}, "task 1 has output_bytes -2"),
+        ({"flops": [1.0, 1.0], "width": [2, 0]}, "task 2 has width 0; it must be a whole number"),
+        ({"flops": [1.0], "width": [1.5]}, "task 1 has width 1.5"),
+        ({"flops": [1.0], "width": [float("nan")]}, "task 1 has width nan"),
+        ({"flops": [1.0], "requested_time_s": [0.0]}, "task 1 has requested_time_s 0; it must be"),
         ({"flops": [1.0, 1.0], "labels": [3, 3]}, "task ids must be as many as tasks"),
         ({"flops": [1.0, 1.0], "labels": [3]}, "task ids must be as many as tasks"),
     ],
