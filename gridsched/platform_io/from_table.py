@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError, did_you_mean
@@ -21,6 +21,9 @@ from gridsched.platform_io.recipe import (
 )
 from gridsched.platform_io.tables import MachineTable
 from gridsched.platform_io.xml_entries import MAX_HOSTS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

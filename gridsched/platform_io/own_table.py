@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.platform_io.recipe import parse_pstates
 from gridsched.platform_io.table_files import RawTable
 from gridsched.platform_io.table_headers import OWN_COLUMNS, Column
 from gridsched.platform_io.table_numbers import number_column, text_column
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _TEXT = ("name", "computer", "site", "cluster", "pstates")
 _NUMBERS = (
@@ -33,6 +36,8 @@ def read_own_format(path: str | Path, raw: RawTable) -> pd.DataFrame:
     places = _columns(path, raw)
     if not raw.rows:
         raise InputError(f"{path}: the table has a header and no rows.")
+
+    import pandas as pd  # slow to load
 
     frame = pd.DataFrame(
         {name: text_column(raw, places.get(name)) for name in _TEXT}

@@ -23,10 +23,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from gridsched.errors import InputError
 from gridsched.platform_io.own_table import read_own_format
@@ -38,6 +37,9 @@ from gridsched.platform_io.table_headers import (
     unknown_unit,
 )
 from gridsched.platform_io.table_numbers import number_column, text_column
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Columns of every machine table, in this order.
 CANONICAL = (
@@ -140,6 +142,8 @@ def _read_list(path: str | Path, raw: RawTable, year: int | None, notes: list[st
             data[name] = text_column(raw, column)
         else:
             data[name] = number_column(path, raw, column)
+    import pandas as pd  # slow to load
+
     frame = pd.DataFrame(data)
     if raw.preamble:
         notes.append(f"{path}: {raw.preamble} line(s) above the header were left out.")

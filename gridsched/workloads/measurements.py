@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.csv_files import Number, Table, Text, Whole, read_csv
@@ -52,6 +51,8 @@ def read_measurements(path: str | Path, machines: Mapping[str, int] | None = Non
     table = read_csv(path, COLUMNS)
     if not len(table):
         raise InputError(f"{path}: no measurements; at least one line is needed.")
+    import pandas as pd  # slow to load, and many processes start that do not need it
+
     rows = pd.DataFrame({name: table[name] for name in COLUMNS})
     rows["freq"] = [_frequency(table, row) for row in range(len(table))]
     counts = dict.fromkeys(rows["machine"], 1) if machines is None else dict(machines)

@@ -111,7 +111,7 @@ def command(
 
 def outcome(process: subprocess.Popen) -> tuple[int, str, str]:
     """Return status, stdout and stderr of a command at its end."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     return process.returncode, out, err
 
 

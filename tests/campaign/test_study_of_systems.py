@@ -215,7 +215,11 @@ def test_series_repeat_exactly(kept: tuple[Study, Store], tmp_path: Path):
     """A repeated run compares its series, too; runs that differ there are told as conflicts."""
     study, store = kept
     first = [run for run in study.scenarios() if run.axes["replicate"] == 0]
-    for run in first:  # infinite budgets and leniencies among them
+    unlimited, simgrid = first[5], first[3]
+    assert unlimited.axes["budget"] == "wide"
+    assert unlimited.axes["scheduler"] == "max_max_upe(energy_leniency=inf)"
+    assert simgrid.axes["driver"] == "simgrid"
+    for run in (unlimited, simgrid):
         assert rerun(store, run.run_id).is_identical
     run_id = first[0].run_id
     stored = store.row(run_id)

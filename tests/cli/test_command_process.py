@@ -27,7 +27,7 @@ COMMANDS = [
 def process(*words: object, **options) -> subprocess.CompletedProcess:
     """Run the command in a process of its own."""
     return subprocess.run(
-        [*COMMAND, *map(str, words)], cwd=ROOT, text=True, check=False, timeout=120,
+        [*COMMAND, *map(str, words)], cwd=ROOT, text=True, check=False, timeout=300,
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
     )  # fmt: skip
 
@@ -141,7 +141,7 @@ def test_interrupt(simgrid, driver, tmp_path):
         time.sleep(0.5)
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the whole group
         try:
-            out, err = running.communicate(timeout=60)
+            out, err = running.communicate(timeout=300)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)

@@ -70,7 +70,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def execute(words: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
     """Run a command in this process, where the fork server is shared; return status and output."""
     if words[0] in SMALL_TOOLS:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
         return done.returncode, done.stdout + done.stderr
     monkeypatch.setattr(sys, "argv", words)
     output = io.StringIO()

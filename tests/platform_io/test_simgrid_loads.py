@@ -53,7 +53,7 @@ def transfer(path: Path, source: str, target: str):
     package = str(Path(gridsched.__file__).parent.parent)
     done = subprocess.run(
         [sys.executable, "-c", _TRANSFER, str(path), source, target],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=300, check=True,
         env={**os.environ, "PYTHONPATH": package},
     )  # fmt: skip
     return json.loads(done.stdout)

@@ -72,7 +72,7 @@ def test_a_distributions_package_is_enough(distribution, tmp_path):
     )
     done = subprocess.run(
         [sys.executable, "-S", "-c", code],
-        env=distribution, cwd=ROOT, capture_output=True, text=True, timeout=120,
+        env=distribution, cwd=ROOT, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     metadata, found, outcome = done.stdout.splitlines()

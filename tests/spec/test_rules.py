@@ -78,7 +78,7 @@ def ask(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "200"}
     return subprocess.run(
         [sys.executable, *map(str, words)], cwd=folder, env=environment, text=True,
-        capture_output=True, timeout=120, check=False,
+        capture_output=True, timeout=300, check=False,
     )  # fmt: skip
 
 
