@@ -5,6 +5,8 @@ replicate; `where` chooses the cells.
 
 =========================  ======================================================================
 ``mean``                   mean of `metric` of `scheduler`
+``median``                 median over replicates of `metric` of `scheduler`
+``median_difference``      that of `against` minus that of `scheduler`
 ``percent_more``           how much more `against` needs than `scheduler` [%], paired over
                            replicates; over several cells, the mean of each replicate's mean
 ``largest_percent_more``   the largest ``percent_more`` of all cells, with that cell's interval
@@ -28,8 +30,9 @@ replicate; `where` chooses the cells.
 
 Those of levels have percentile bootstrap intervals over replicates where no t-interval exists
 (``best_level``, ``best_level_steps``, ``spread``); a level's interval tells which levels could as
-well be the best. With `variant`, `scheduler` and `against` may be families: the variant with the
-largest or least mean of a metric is taken. Our number is multiplied by `scale`.
+well be the best. ``median_difference`` has one, too, and ``median`` the interval of its order
+statistics. With `variant`, `scheduler` and `against` may be families: the variant with the largest
+or least mean of a metric is taken. Our number is multiplied by `scale`.
 
 `against` is a label, or ``best_other``: in each cell the scheduler with the least mean besides
 `scheduler`. It is chosen by the same runs, so that its lead is a little overestimated.
@@ -42,20 +45,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from gridsched.analysis import statistics
+from gridsched.analysis.claim_requests import BEST_OTHER, Request, joined
 from gridsched.analysis.claim_values import (
     SERIES_OF,
     Floats,
-    Level,
     Measured,
-    Where,
-    levels_of,
     replicate_values,
     series_values,
     where_of,
@@ -63,6 +62,8 @@ from gridsched.analysis.claim_values import (
 from gridsched.analysis.statistics import (
     Interval,
     bootstrap_interval,
+    difference_of_medians,
+    median_interval,
     percent_more,
     ratio_of_means,
     t_interval,
@@ -72,90 +73,6 @@ from gridsched.analysis.texts import axis_text, value_text
 from gridsched.errors import InputError
 from gridsched.spec.study_axes import full_name
 from gridsched.spec.study_document import Claim
-
-#: As `Claim.against`: in each cell the scheduler with the least mean besides the claim's.
-BEST_OTHER = "best_other"
-
-
-class NoData(Exception):
-    """What a claim needs is not there; says what."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a statistic is computed from: a study's results, a claim, and the runs it chooses."""
-
-    results: StudyResults
-    claim: Claim
-
-    @cached_property
-    def where(self) -> Where:
-        """Axis -> values of the runs that the claim chooses."""
-        return where_of(self.results, self.claim.where)
-
-    @property
-    def cells(self) -> list[str]:
-        """The axes besides scheduler and replicate."""
-        return self.results.cell_axes
-
-    @cached_property
-    def _needed(self) -> pd.DataFrame:
-        """The chosen runs of the schedulers that the claim is about."""
-        chosen = restricted(self.results.plain, self.where)
-        claim = self.claim
-        if claim.statistic == "worst_rank" or claim.against == BEST_OTHER:
-            return chosen
-        labels = [claim.scheduler, *([claim.against] if claim.against else [])]
-        return chosen[chosen["scheduler"].isin(labels)]
-
-    @cached_property
-    def finished(self) -> pd.DataFrame:
-        """Those of them that finished; raises `NoData` where a whole combination has none."""
-        metric = self.claim.metric
-        if metric not in self.results.plain:
-            raise NoData(f"no run has {metric}")
-        needed = self._needed
-        finished = needed[(needed["status"] == "finished") & needed[metric].notna()]
-        group = [*self.cells, "scheduler"]
-        wanted, found = (len(frame[group].drop_duplicates()) for frame in (needed, finished))
-        if found < wanted or not wanted:
-            raise NoData(
-                f"{wanted - found} of {wanted} combinations that it needs have no finished run"
-            )
-        return finished
-
-    @property
-    def missing(self) -> str:
-        """What to say of runs that are missing from `finished`."""
-        number, lost = len(self._needed), len(self._needed) - len(self.finished)
-        return f"{lost} of {number} runs are missing or failed" if lost else ""
-
-    def paired(self, columns: dict[Any, pd.Series]) -> tuple[pd.DataFrame, str]:
-        """Return a row for each replicate that has all columns, and what to say if not all have."""
-        whole = pd.concat(columns, axis=1).dropna()
-        if not len(whole):
-            lacking = [str(name) for name, values in columns.items() if not len(values)]
-            what = f": nothing of {', '.join(lacking)}" if lacking else ""
-            raise NoData(f"no replicate has all runs that it needs{what}")
-        n, planned = len(whole), self.results.study.replicates
-        return whole, "" if n == planned else f"{n} of {planned} replicates have all its runs"
-
-    def levels(self, family: str) -> tuple[list[Level], pd.DataFrame, str]:
-        """Return the levels of a family and the metric of each, one row a replicate."""
-        claim = self.claim
-        found = levels_of(self.results, family, claim.along or "", claim.levels)
-        columns = {
-            k: replicate_values(
-                self.results, level.label, {**self.where, **level.where}, claim.metric
-            )
-            for k, level in enumerate(found)
-        }
-        return found, *self.paired(columns)
-
-
-def _joined(*texts: str) -> str:
-    return "; ".join(filter(None, texts))
-
 
 # ---------------------------------------------------------------------- cells
 
@@ -192,7 +109,7 @@ def _differences(request: Request) -> tuple[pd.DataFrame, str]:
 def _percent_more(request: Request) -> Measured:
     pairs, against = _differences(request)
     interval = _over_replicates(pairs, request.cells, "difference_percent")
-    return Measured(interval, _joined(against, request.missing))
+    return Measured(interval, joined(against, request.missing))
 
 
 def _extreme_percent_more(request: Request) -> Measured:
@@ -203,7 +120,7 @@ def _extreme_percent_more(request: Request) -> Measured:
     interval = Interval(*(float(row[k]) for k in ("mean", "low", "high")), int(row["count"]))
     place = axis_text({name: row[name] for name in request.results.varying_axes})
     text = f"{place}, against {row['scheduler']}".lstrip(", ")
-    return Measured(interval, _joined(text, request.missing))
+    return Measured(interval, joined(text, request.missing))
 
 
 def _worst_rank(request: Request) -> Measured:
@@ -211,7 +128,7 @@ def _worst_rank(request: Request) -> Measured:
     ranks = table.loc[table["scheduler"] == request.claim.scheduler, "rank"]
     text = f"rank 1 in {int((ranks == 1).sum())} of {len(ranks)} cells"
     interval = Interval(float(ranks.max()), math.nan, math.nan, len(ranks))
-    return Measured(interval, _joined(text, request.missing))
+    return Measured(interval, joined(text, request.missing))
 
 
 def _rises_along(request: Request) -> Measured:
@@ -230,7 +147,27 @@ def _rises_along(request: Request) -> Measured:
     rising = int((both["mean_y"] > both["mean_x"]).sum())
     text = f"rises in {rising} of {len(both)} pairs from {first} to {second}"
     interval = Interval(float(rising), math.nan, math.nan, len(both))
-    return Measured(interval, _joined(text, request.missing))
+    return Measured(interval, joined(text, request.missing))
+
+
+# ---------------------------------------------------------------------- medians
+
+
+def _median(request: Request) -> Measured:
+    claim = request.claim
+    values = replicate_values(request.results, claim.scheduler, request.where, claim.metric)
+    table, note = request.paired({claim.scheduler: values})
+    return Measured(median_interval(table[claim.scheduler]), note)
+
+
+def _median_difference(request: Request) -> Measured:
+    claim = request.claim
+    table, note = request.paired({
+        name: replicate_values(request.results, name, request.where, claim.metric)
+        for name in (claim.scheduler, claim.against)
+    })  # fmt: skip
+    interval = difference_of_medians(table[claim.against], table[claim.scheduler])
+    return Measured(interval, joined(f"against {claim.against}", note))
 
 
 # ---------------------------------------------------------------------- ratios
@@ -276,7 +213,7 @@ def _best_level_steps(request: Request) -> Measured:
     def steps(means: Floats) -> Floats:
         return means[:, :split].argmax(axis=1) - means[:, split:].argmax(axis=1)
 
-    return Measured(bootstrap_interval(both, steps), _joined(f"against {claim.against}", note))
+    return Measured(bootstrap_interval(both, steps), joined(f"against {claim.against}", note))
 
 
 def _best_over_last(request: Request) -> Measured:
@@ -285,7 +222,7 @@ def _best_over_last(request: Request) -> Measured:
     if claim.against is not None:
         other, other_text, _ = _gain(request, claim.against)
         gain, text = (gain - other).dropna(), f"{text}; {claim.against}: {other_text}"
-    return Measured(t_interval(gain), _joined(text, note))
+    return Measured(t_interval(gain), joined(text, note))
 
 
 def _gain(request: Request, family: str) -> tuple[pd.Series, str, str]:
@@ -314,7 +251,7 @@ def _least_rise(request: Request) -> Measured:
     rises = [t_interval(percent_more(table[k + 1], table[k])) for k in range(len(levels) - 1)]
     least = min(range(len(rises)), key=lambda k: rises[k].mean)
     one, other = (value_text(levels[k].value) for k in (least, least + 1))
-    return Measured(rises[least], _joined(f"from {one} to {other}", note))
+    return Measured(rises[least], joined(f"from {one} to {other}", note))
 
 
 # ---------------------------------------------------------------------- series
@@ -343,7 +280,7 @@ def _hours_later(request: Request) -> Measured:
     at = table.mean()
     hours = f"{at[claim.scheduler]:.2f} h against {at[claim.against]:.2f} h"
     late = f"{never} runs never, counted at the end" if never else ""
-    return Measured(t_interval(later), _joined(hours, late, note))
+    return Measured(t_interval(later), joined(hours, late, note))
 
 
 def _percent_of_budget_used(request: Request) -> Measured:
@@ -391,6 +328,10 @@ class Statistic:
 
 STATISTICS: dict[str, Statistic] = {
     "mean": Statistic(_mean),
+    "median": Statistic(_median, takes_families=True),
+    "median_difference": Statistic(
+        _median_difference, ("against",), is_difference=True, takes_families=True
+    ),
     "percent_more": Statistic(_percent_more, ("against",), is_difference=True),
     "largest_percent_more": Statistic(_extreme_percent_more, ("against",), is_difference=True),
     "smallest_percent_more": Statistic(_extreme_percent_more, ("against",), is_difference=True),

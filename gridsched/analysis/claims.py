@@ -16,13 +16,8 @@ import math
 import re
 from dataclasses import dataclass
 
-from gridsched.analysis.claim_statistics import (
-    BEST_OTHER,
-    STATISTICS,
-    NoData,
-    Request,
-    check_claim,
-)
+from gridsched.analysis.claim_requests import BEST_OTHER, NoData, Request
+from gridsched.analysis.claim_statistics import STATISTICS, check_claim
 from gridsched.analysis.claim_values import Measured, chosen_variant, where_of
 from gridsched.analysis.statistics import Interval, t_interval
 from gridsched.analysis.study_results import StudyResults

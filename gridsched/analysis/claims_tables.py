@@ -136,9 +136,10 @@ def claims_markdown(findings: Sequence[Finding], title: str) -> str:
 
 #: What the columns mean.
 HOW = (
-    "*Ours*: mean and 95 % interval over the replicates. *Set*: whether the tolerance was fixed "
-    "before or after own runs had been seen; where it was after, *reproduced* shows that the code "
-    "does what was decided, and is no independent confirmation."
+    "*Ours*: mean (or what the claim is of: a median, a level) and 95 % interval over the "
+    "replicates. *Set*: whether the tolerance was fixed before or after own runs had been seen; "
+    "where it was after, *reproduced* shows that the code does what was decided, and is no "
+    "independent confirmation."
 )
 
 

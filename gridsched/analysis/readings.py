@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from gridsched.analysis import statistics
-from gridsched.analysis.claim_statistics import BEST_OTHER
+from gridsched.analysis.claim_requests import BEST_OTHER
 from gridsched.analysis.claim_values import flat
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import TextTable, axis_name, axis_text, value_text

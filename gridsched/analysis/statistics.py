@@ -1,4 +1,4 @@
-"""Means with t-intervals, and differences paired over replicates.
+"""Means and medians with their intervals, and differences paired over replicates.
 
 All schedulers of a replicate meet the same platform and the same tasks, so the difference within a
 replicate is free of their chance; its interval is much shorter than that of two separate means.
@@ -84,6 +84,60 @@ def t_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
     deviation = float(sample.std(ddof=1)) if len(sample) > 1 else np.nan
     half = float(half_widths(deviation, len(sample), confidence))
     return Interval(mean, mean - half, mean + half, len(sample))
+
+
+def median_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
+    """Return the median of a sample with the interval of its order statistics.
+
+    Parameters
+    ----------
+    values : array_like
+        The sample; nan values do not count.
+    confidence : float
+        Probability that the interval holds the median of the distribution, at least, whatever
+        the distribution is.
+
+    Returns
+    -------
+    Interval
+        Its `mean` is the median; the ends are values of the sample, nan where it is too small for
+        the confidence (less than 6 values for 95 %).
+    """
+    from scipy.stats import quantile_test  # slow to load
+
+    sample = np.asarray(values, dtype=np.float64)
+    sample = sample[~np.isnan(sample)]
+    if not len(sample):
+        return Interval(np.nan, np.nan, np.nan, 0)
+    ends = quantile_test(sample, p=0.5).confidence_interval(confidence)
+    return Interval(float(np.median(sample)), float(ends.low), float(ends.high), len(sample))
+
+
+def difference_of_medians(
+    one: ArrayLike, other: ArrayLike, confidence: float = CONFIDENCE
+) -> Interval:
+    """Return the median of one sample minus that of another, with its percentile bootstrap.
+
+    Parameters
+    ----------
+    one, other : array_like, shape (replicates,)
+        Paired samples: pairs are drawn again as pairs.
+    confidence : float
+        Confidence of the interval.
+    """
+    pairs = np.column_stack([one, other]).astype(np.float64)
+    n = len(pairs)
+    if not n:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    first, second = np.median(pairs, axis=0).tolist()
+    value = first - second
+    if n < 2:
+        return Interval(value, np.nan, np.nan, n)
+    drawn = np.random.default_rng(BOOTSTRAP_SEED).integers(n, size=(RESAMPLES, n))
+    medians = np.median(pairs[drawn], axis=1)
+    outside = (1 - confidence) / 2
+    low, high = np.quantile(medians[:, 0] - medians[:, 1], [outside, 1 - outside])
+    return Interval(value, float(low), float(high), n)
 
 
 def ratio_of_means(

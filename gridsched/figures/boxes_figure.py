@@ -13,7 +13,13 @@ from matplotlib.patches import Patch
 from gridsched.analysis import statistics
 from gridsched.analysis.study_results import StudyResults
 from gridsched.figures.study_layout import Layout, SeriesLook
-from gridsched.figures.study_panels import draw_panels, label_x, panels_drawn, places_along_x
+from gridsched.figures.study_panels import (
+    draw_boxes,
+    draw_panels,
+    label_x,
+    panels_drawn,
+    places_along_x,
+)
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import METRICS
 
@@ -52,14 +58,9 @@ def _draw(axes: Axes, table: pd.DataFrame, layout: Layout, looks: list[SeriesLoo
         places, values = places_along_x(layout, part), part["difference_percent"].to_numpy()
         known = np.unique(places)
         if len(known):
-            axes.boxplot(
-                [values[places == place] for place in known],
-                positions=known + (k - (len(looks) - 1) / 2) * width, widths=0.86 * width,
-                patch_artist=True, manage_ticks=False,
-                boxprops={**look.patch, "linewidth": 0.5}, medianprops={"color": "#000000"},
-                whiskerprops={"linewidth": 0.7}, capprops={"linewidth": 0.7},
-                flierprops={"marker": ".", "markersize": 2, "markeredgecolor": "#303030"},
-            )  # fmt: skip
+            samples = [values[places == place] for place in known]
+            centres = known + (k - (len(looks) - 1) / 2) * width
+            draw_boxes(axes, samples, centres, 0.86 * width, look.patch)
     axes.axhline(0, color="#1b3a5c", linewidth=1.2)
     axes.grid(axis="y")
     axes.set_xlim(-0.5, len(layout.x_values) - 0.5)

@@ -96,6 +96,30 @@ def scale_of(metric: str, largest: float) -> tuple[float, str]:
     return 0.01 if entry.is_share else 1.0, entry.title
 
 
+def draw_boxes(
+    axes: Axes, samples: Sequence[np.ndarray], x: Any, width: float, look: dict[str, Any]
+) -> None:
+    """Draw a box for each sample: median, quartiles, whiskers to 1.5 interquartile ranges.
+
+    Parameters
+    ----------
+    axes : Axes
+    samples : sequence of ndarray
+    x : array_like
+        Where the boxes stand.
+    width : float
+        Of a box.
+    look : dict
+        Keyword arguments of the boxes.
+    """
+    axes.boxplot(
+        samples, positions=x, widths=width, patch_artist=True, manage_ticks=False,
+        boxprops={"linewidth": 0.5, **look}, medianprops={"color": "#000000"},
+        whiskerprops={"linewidth": 0.7}, capprops={"linewidth": 0.7},
+        flierprops={"marker": ".", "markersize": 2, "markeredgecolor": "#303030"},
+    )  # fmt: skip
+
+
 def draw_line(axes: Axes, x: np.ndarray, y: np.ndarray, look: SeriesLook) -> None:
     """Draw a series as a line with markers."""
     axes.plot(

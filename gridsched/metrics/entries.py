@@ -146,6 +146,9 @@ _RUN = (
            "rejected, killed, failed or unfinished",
            lambda run: int(of_runs.is_missed(run.trace).sum()), condition=DEADLINES,
            better="less", header="missed"),
+    Metric("mean_time_to_deadline_s", "s", "mean time from submission to deadline of tasks that "
+           "have one", lambda run: of_runs.mean_time_to_deadline_s(run.trace),
+           condition=DEADLINES),
     Metric("mean_waiting_time_s", "s", "mean time from submission to start of finished tasks",
            lambda run: of_runs.mean_of_finished(run.waiting_s), better="less",
            header="mean\nwait [{unit}]", form="rounded"),

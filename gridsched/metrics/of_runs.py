@@ -83,6 +83,15 @@ def is_missed(trace: Trace) -> NDArray[np.bool_]:
     return missed
 
 
+def mean_time_to_deadline_s(trace: Trace) -> float:
+    """Mean time from submission to deadline [s] of the tasks that have one; nan if none has."""
+    deadline = trace.tasks.deadline_s
+    if deadline is None:
+        return float("nan")
+    given = (deadline - trace.tasks.submit_time_s)[np.isfinite(deadline)]
+    return float(given.mean()) if len(given) else float("nan")
+
+
 # ---------------------------------------------------------------------- each task
 
 

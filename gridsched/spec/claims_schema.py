@@ -140,15 +140,17 @@ class DeclaredFigure(Section):
     ----------
     name : str
         Of its files.
-    kind : {"best", "sweep", "traces"}
+    kind : {"best", "sweep", "traces", "box"}
         Bars of each family's best and last variant; bars of a metric for each level, a panel for
-        each family; mean series of some levels, likewise.
+        each family; mean series of some levels, likewise; a box for each variant.
     metric : str
     along : str
-        The parameter or axis that varies.
+        The parameter or axis that varies; ``box`` needs none.
     schedulers : tuple of str
         Families (labels without parameters) in order; default: all that vary along it, and for
-        ``best`` the others, too.
+        ``best`` and ``box`` the others, too. For ``box`` also labels of single variants.
+    names : tuple of str
+        For ``box``: how its boxes are called, in order; default: the labels.
     levels : tuple
         The levels that are drawn; default: all.
     limit : str or None
@@ -159,10 +161,11 @@ class DeclaredFigure(Section):
     """
 
     name: str = Field(pattern=NAME)
-    kind: Literal["best", "sweep", "traces"]
+    kind: Literal["best", "sweep", "traces", "box"]
     metric: str
-    along: str
+    along: str = ""
     schedulers: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     levels: tuple[Any, ...] = ()
     limit: str | None = None
     infinite: str = "inf"

@@ -65,7 +65,7 @@ def check_results(
     for k, claim in claims:
         _check_claim(document, ("claims", k), claim, known, [*labels, *families], values_of)
     for k, figure in enumerate(content.figures):
-        _check_figure(document, ("figures", k), figure, known, families)
+        _check_figure(document, ("figures", k), figure, known, families, labels)
     names = [figure.name for figure in content.figures]
     for k, name in enumerate(names):
         if name in names[:k]:
@@ -105,12 +105,17 @@ def _check_figure(
     figure: DeclaredFigure,
     known: tuple[str, ...],
     families: list[str],
+    labels: list[str],
 ) -> None:
+    is_box = figure.kind == "box"
+    if not (figure.along or is_box):
+        document.refuse((*path, "along"), f"is missing, which kind {figure.kind!r} needs.")
     _check_metric(document, (*path, "metric"), figure.metric, known)
     if figure.limit is not None:
         _check_metric(document, (*path, "limit"), figure.limit, known)
     for k, family in enumerate(figure.schedulers):
-        _check_label(document, (*path, "schedulers", k), family, families)
+        legal = [*families, *labels] if is_box else families
+        _check_label(document, (*path, "schedulers", k), family, legal)
 
 
 def _check_metric(document: StudyDocument, path: tuple, name: str, known: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,21 @@ def test_variant_with_the_least_mean(results: StudyResults):
     expected = (180 + 150 + 100 * 18 / 14) / 3
     assert found.interval.mean == pytest.approx(expected)
     assert "a(max_replicas=1), b(max_replicas=2)" in found.detail
+
+
+def test_medians(results: StudyResults):
+    """Three replicates have a median, not yet an interval; the difference has the claim's scale."""
+    one = measured(results, statistic="median", scheduler="b(max_replicas=1)")
+    assert (one.interval.mean, one.interval.count) == (33.0, 3)
+    assert math.isnan(one.interval.low)
+    assert one.detail == "b(max_replicas=1)"
+    both = measured(
+        results, statistic="median_difference", scheduler="b(max_replicas=1)",
+        against="a(max_replicas=2)", scale=0.1,
+    )  # fmt: skip
+    assert both.interval.mean == pytest.approx(0.1 * (22 - 33))  # pairs differ by -10, -11, -12
+    assert (both.interval.low, both.interval.high) == (pytest.approx(-1.2), pytest.approx(-1.0))
+    assert both.detail == "b(max_replicas=1); against a(max_replicas=2)"
 
 
 def test_best_level(results: StudyResults):

@@ -117,6 +117,42 @@ def test_panels_show_all_of_their_data(store: Path, tmp_path: Path):
                 assert top >= each.data["high"].max()
 
 
+def test_boxes_of_variants(store: Path, tmp_path: Path):
+    """A box for each variant of a family and for a label, beside the paper's median of a claim."""
+    extra = """
+[[figures]]
+name = "box"
+kind = "box"
+metric = "window_utility"
+schedulers = ["a", "wq"]
+names = ["1", "2", "4", "wq"]
+[[claims]]
+id = "c"
+source = "s"
+metric = "window_utility"
+statistic = "median"
+scheduler = "a(max_replicas=2)"
+scale = 0.5
+paper = 13.0
+tolerance = 2.0
+tolerance_set = "before"
+"""
+    results = read_results(str(store), study_in(tmp_path / "b", extra))
+    with style():
+        drawn = next(d for _, d in study_figures(results, layout_of(results)) if d.name == "box")
+        axes = drawn.figure.axes[0]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "2", "4", "wq"]
+    assert axes.get_ylim() == (0.0, 1.05 * 36.0)  # up to the largest of all runs, b's, too
+    data = drawn.data.set_index("scheduler")
+    assert data["median"].tolist() == [12.0, 22.0, 18.0, 5.0]
+    assert data.loc["wq", ["minimum", "quartile_1", "quartile_3"]].tolist() == [4.0, 4.5, 5.5]
+    assert data["paper"].dropna().to_dict() == {"a(max_replicas=2)": 26.0}
+    short = extra.replace('names = ["1", "2", "4", "wq"]', 'names = ["1", "2"]')
+    results = read_results(str(store), study_in(tmp_path / "n", short))
+    with pytest.raises(InputError, match="2 names for 4 boxes"):
+        write_report(results, tmp_path / "family.html")
+
+
 def test_report_with_declared_figures_repeats_exactly(store: Path, page: Path, tmp_path: Path):
     """The same store gives the same bytes."""
     again = tmp_path / "family.html"
@@ -131,6 +167,8 @@ def test_figures_of_unknown_things_are_refused(store: Path, tmp_path: Path):
         study_in(tmp_path / "m", figure + 'metric = "window_utilty"\n')
     with pytest.raises(InputError, match=r"figures\[3\].schedulers\[0\] is 'c'"):
         study_in(tmp_path / "s", figure + 'metric = "utility"\nschedulers = ["c"]\n')
+    with pytest.raises(InputError, match=r"figures\[3\].along is missing, which kind 'sweep'"):
+        study_in(tmp_path / "a", figure.replace("along", "infinite") + 'metric = "utility"\n')
     extra = figure + 'metric = "window_utility"\nlevels = [3]\n'
     results = read_results(str(store), study_in(tmp_path / "l", extra))
     with pytest.raises(InputError, match=r"a has no max_replicas 3. Legal: 1, 2, 4"):
