@@ -52,7 +52,7 @@ def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -
     if not wanted:
         return runs
     finished = runs[runs["status"] == "finished"]
-    stored = [metric.id for metric in METRICS.values() if metric.of == "run"]
+    stored = [metric.id for metric in METRICS.values() if metric.of in ("run", "plan")]
     rows = finished.reindex(columns=stored).to_dict("records")
     if any(metric.condition is BOUNDED for metric in wanted):
         bounds = study_bounds(study, inputs)

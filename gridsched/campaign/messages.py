@@ -23,7 +23,6 @@ import numpy as np
 from gridsched import __version__
 from gridsched.campaign.row_table import FAILED, FINISHED
 from gridsched.spec.canonical import RESULTS_VERSION
-from gridsched.spec.run import RunResult
 
 #: A run whose process is killed from outside is begun so often in all.
 ATTEMPTS = 3
@@ -133,13 +132,25 @@ def failed_row(job: Job, error: str, total_s: float = 0.0) -> dict[str, Any]:
 
 
 def finished_row(
-    job: Job, metrics: Mapping[str, Any], result: RunResult, total_s: float
-) -> dict[str, Any]:
-    """Return the row of a run that came to its end."""
-    row = _row(job, None, metrics, result.timing, total_s)
-    row["provenance"]["warnings"] = list(result.trace.platform.warnings)
-    if result.trace.delegated_to:
-        row["provenance"]["delegated_to"] = result.trace.delegated_to
+    job: Job, metrics: Mapping[str, Any], timing: Mapping[str, float],
+    said: Mapping[str, Any], total_s: float,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the row of a run that came to its end.
+
+    Parameters
+    ----------
+    job : Job
+    metrics : mapping
+        What repeats exactly.
+    timing : mapping
+        Wall times [s].
+    said : mapping
+        What goes into the provenance beside versions: warnings, say.
+    total_s : float
+        Wall time of all of it [s].
+    """
+    row = _row(job, None, metrics, timing, total_s)
+    row["provenance"].update(said)
     return row
 
 

@@ -40,6 +40,7 @@ from gridsched.errors import (
 )
 from gridsched.sim import wire
 from gridsched.spec.run import RunResult, check_energy_agreement, run
+from gridsched.spec.run_spec import OPTIMIZE
 from gridsched.spec.scenario_maker import ScenarioMaker
 
 _PR_SET_PDEATHSIG = 1
@@ -81,16 +82,11 @@ def perform(
     began = time.perf_counter()
     try:
         begin(None if timeout_s is None else timeout_s + _PREPARING_S)
-        is_simulated = job.scenario["settings"]["driver"] == "simgrid"
         maker.load_policies(job.policies)
-        scenario = maker.make(job.scenario, timeout_s if is_simulated else None)
-        if timeout_s is not None:
-            begin(ATTEMPTS * timeout_s + _PREPARING_S if is_simulated else timeout_s)
-        result = _insistently(scenario)
-        check_energy_agreement(result)
-        metrics = result.metrics()
-        step_s = job.scenario["settings"].get("series_step_s")
-        series = {} if step_s is None else {"series": measure_series(result, step_s)}
+        if job.scenario["settings"]["driver"] == OPTIMIZE:
+            begin(timeout_s)
+            return _optimized(maker, job, began), None
+        return _executed(maker, job, timeout_s, begin, began)
     except (MissingDependency, EnvironmentFault):
         raise
     except GridschedError as raised:
@@ -102,7 +98,38 @@ def perform(
         place = f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
         error = f"{type(raised).__name__}: {raised} ({place})."
         return failed_row(job, error, time.perf_counter() - began), None
-    return {**finished_row(job, metrics, result, time.perf_counter() - began), **series}, result
+
+
+def _executed(
+    maker: ScenarioMaker, job: Job, timeout_s: float | None,
+    begin: Callable[[float | None], None], began: float,
+) -> tuple[dict[str, Any], RunResult]:  # fmt: skip
+    """Return the row of a run of a driver that executes tasks, and what it gave."""
+    settings = job.scenario["settings"]
+    is_simulated = settings["driver"] == "simgrid"
+    scenario = maker.make(job.scenario, timeout_s if is_simulated else None)
+    if timeout_s is not None:
+        begin(ATTEMPTS * timeout_s + _PREPARING_S if is_simulated else timeout_s)
+    result = _insistently(scenario)
+    check_energy_agreement(result)
+    metrics, trace = result.metrics(), result.trace
+    step_s = settings.get("series_step_s")
+    series = {} if step_s is None else {"series": measure_series(result, step_s)}
+    said = {"warnings": list(trace.platform.warnings)}
+    if trace.delegated_to:
+        said["delegated_to"] = trace.delegated_to
+    total_s = time.perf_counter() - began
+    return {**finished_row(job, metrics, result.timing, said, total_s), **series}, result
+
+
+def _optimized(maker: ScenarioMaker, job: Job, began: float) -> dict[str, Any]:
+    """Return the row of a run that executes nothing."""
+    from gridsched.spec.optimization import optimize  # scipy's solver is slow to load
+
+    found = optimize(maker.optimization(job.scenario))
+    said = {"warnings": list(found.notes)}
+    total_s = time.perf_counter() - began
+    return finished_row(job, found.metrics(), found.timing, said, total_s)
 
 
 def _insistently(scenario: Any) -> RunResult:

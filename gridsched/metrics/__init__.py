@@ -30,6 +30,7 @@ from gridsched.metrics.of_windows import (
     utility_possible,
     window_series,
 )
+from gridsched.metrics.plan_facts import PlanFacts
 from gridsched.metrics.table import (
     METRICS,
     Condition,
@@ -37,6 +38,7 @@ from gridsched.metrics.table import (
     described,
     known_metrics,
     metrics_of,
+    metrics_of_plan,
     register_metric,
     summary,
 )

@@ -33,6 +33,7 @@ POSTPONING = Condition(
 DEADLINES = Condition("deadlines", lambda run: run.trace.tasks.deadline_s is not None, usual=False)
 BUDGET = Condition("an energy budget", lambda run: run.budget_j is not None)
 TARIFF = Condition("a tariff (`price`)", lambda run: run.tariff is not None, usual=False)
+PLANNED = Condition("the driver `optimize`", usual=False)
 #: Told nothing of a run: the bounds follow from its description.
 BOUNDED = Condition("bags of tasks", workload="bag")
 
@@ -88,10 +89,12 @@ def _share_of_best(rows: Sequence[Row]) -> list[float | None] | None:
 _ENERGY = (
     Metric("energy_j", "J", "energy of the computing hosts over the run; `energy_source` says by "
            "what it was metered", lambda run: run.energy_j, condition=DRIVEN, better="less",
-           words="energy by plugin", header="energy,\nplugin\n[{unit}]", scale="total"),
+           words="energy by plugin", header="energy,\nplugin\n[{unit}]", scale="total",
+           planned=lambda plan: plan.energy_j),
     Metric("energy_source", "", "what `energy_j` is by: SimGrid's energy `plugin`, or the `model` "
-           "with the reference driver", lambda run: "model" if run.plugin_j is None else "plugin",
-           condition=DRIVEN, header="energy\nby", form="text"),
+           "with the reference driver, or the `plan` with the driver `optimize`",
+           lambda run: "model" if run.plugin_j is None else "plugin",
+           condition=DRIVEN, header="energy\nby", form="text", planned=lambda plan: "plan"),
     Metric("energy_links_j", "J", "energy of the links by SimGrid's plugin, not counted in "
            "`energy_j`", lambda run: float(sum(run.links_j.values())), condition=LINKS,
            better="less", header="links\n[{unit}]"),
@@ -99,10 +102,10 @@ _ENERGY = (
 _RUN = (
     Metric("makespan_s", "s", "last finish minus first submission. Batsim 5 means the same; Batsim "
            "4 used the last finish", lambda run: of_runs.makespan_s(run.trace), better="less",
-           header="makespan\n[{unit}]"),
+           header="makespan\n[{unit}]", planned=lambda plan: plan.makespan_s),
     Metric("busy_time_s", "s", "time cores spent executing, wasted copies too",
            lambda run: of_runs.busy_time_s(run.trace),
-           header="busy\ntime [{unit}]"),
+           header="busy\ntime [{unit}]", planned=lambda plan: plan.busy_time_s),
     Metric("energy_model_j", "J", "energy of the computing hosts over the run by the model",
            _energy("total_j"), better="less", words="energy by model",
            header="energy,\nmodel\n[{unit}]", scale="total"),
@@ -126,9 +129,11 @@ _RUN = (
            lambda run: of_runs.hosts_used(run.trace), header="hosts\nused"),
     Metric("executions", "", "copies of tasks that were started",
            lambda run: len(run.trace.executions)),
-    Metric("tasks", "", "tasks that were submitted", lambda run: len(run.trace.tasks)),
+    Metric("tasks", "", "tasks that were submitted", lambda run: len(run.trace.tasks),
+           planned=lambda plan: plan.tasks),
     Metric("tasks_finished", "", "tasks that finished", _count(TaskState.FINISHED),
-           better="more", header="finished"),
+           better="more", header="finished",
+           planned=lambda plan: plan.tasks if plan.runs else 0),
     Metric("tasks_dropped", "", "tasks that the scheduler gave up", _count(TaskState.DROPPED),
            better="less", header="dropped"),
     Metric("tasks_rejected", "", "tasks that fit on no host", _count(TaskState.REJECTED),
@@ -206,11 +211,27 @@ _UTILITY = (
 _MONEY = (
     Metric("profit", "", "money: price of the bag, if all its tasks finished, less the costs of "
            "energy (PUE included), overhead, wear and depreciation over the run",
-           lambda run: run.profit, condition=TARIFF, better="more", header="profit\n[money]"),
+           lambda run: run.profit, condition=TARIFF, better="more", header="profit\n[money]",
+           planned=lambda plan: plan.profit),
     Metric("profit_rate", "", "money per second: `profit` over the length of the run, what such "
            "bags earn if they follow each other", lambda run: run.profit_rate, condition=TARIFF,
            better="more",
-           header="profit\nrate\n[money/s]"),
+           header="profit\nrate\n[money/s]", planned=lambda plan: plan.profit_rate),
+)  # fmt: skip
+_PLANS = (
+    Metric("plan_runs", "", "1 where the programme has the bag run, 0 where standing still costs "
+           "less", lambda plan: int(plan.runs), "plan", PLANNED),
+    Metric("divided_makespan_s", "s", "makespan of the programme's own solution, in which tasks "
+           "are divided", lambda plan: plan.divided_makespan_s, "plan", PLANNED, "less"),
+    Metric("divided_energy_j", "J", "energy of that solution until its makespan",
+           lambda plan: plan.divided_energy_j, "plan", PLANNED, "less"),
+    Metric("divided_profit_rate", "", "money per second that it earns if such bags follow each "
+           "other", lambda plan: plan.divided_profit_rate, "plan", PLANNED, "more"),
+    Metric("profit_rate_bound", "", "money per second that no schedule earns more than; of "
+           "`lp_max_profit`", lambda plan: plan.profit_rate_bound, "plan", PLANNED),
+    Metric("relative_decrease", "", "share by which `profit_rate` is below `profit_rate_bound`; "
+           "none where that is not positive", lambda plan: plan.relative_decrease, "plan", PLANNED,
+           "less", form="share"),
 )  # fmt: skip
 _ROWS = (
     Metric("energy_delay_js", "J s", "`energy_j` times makespan",
@@ -240,5 +261,5 @@ _COMPARISONS = (
            "best", _share_of_best, "comparison", Condition("utility functions"), "more",
            header="share\nof best", form="share"),
 )  # fmt: skip
-for _metric in (*_ENERGY, *_RUN, *_PLUGIN, *_UTILITY, *_MONEY, *_ROWS, *_COMPARISONS):
+for _metric in (*_ENERGY, *_RUN, *_PLUGIN, *_UTILITY, *_MONEY, *_PLANS, *_ROWS, *_COMPARISONS):
     register_metric(_metric)

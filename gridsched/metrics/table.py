@@ -13,6 +13,7 @@ from typing import Any, Literal
 from gridsched.energy import HostEnergy, trace_energy
 from gridsched.errors import InputError
 from gridsched.metrics.facts import RunFacts
+from gridsched.metrics.plan_facts import PlanFacts
 from gridsched.model.trace import Trace
 
 _SUFFIXES = {"_s": "s", "_j": "J", "_js": "J s", "_flops": "flop"}
@@ -57,8 +58,9 @@ class Metric:
         What it means.
     function : callable
         See `of`.
-    of : {"run", "row", "comparison"}
-        What it is computed from. A ``run``: `function` is told its `RunFacts`. A stored ``row``: it
+    of : {"run", "plan", "row", "comparison"}
+        What it is computed from. A ``run``: `function` is told its `RunFacts`. A ``plan`` that is
+        not executed: it is told its `PlanFacts`, and may return None. A stored ``row``: it
         is told the row's metrics by id, and under ``bounds`` the bounds of the run, where its
         condition is `BOUNDED`; no new run is needed. A ``comparison``: it is told the rows of all
         schedulers and returns one value for each, or None.
@@ -74,19 +76,23 @@ class Metric:
         How it is written: see `gridsched.cli.tables.Column`; shares are written in per cent.
     scale : str
         Columns with the same word here share their unit's prefix.
+    planned : callable, optional
+        Of a metric of runs: how it is got from the `PlanFacts` of a plan that is not executed; it
+        may return None. Without it such plans do not have the metric.
     """
 
     id: str
     unit: str
     sentence: str
     function: Callable[[Any], Any]
-    of: Literal["run", "row", "comparison"] = "run"
+    of: Literal["run", "plan", "row", "comparison"] = "run"
     condition: Condition = ALWAYS
     better: Literal["less", "more"] | None = None
     words: str = ""
     header: str = ""
     form: Literal["number", "rounded", "percent", "share", "text"] = "number"
     scale: str = ""
+    planned: Callable[[PlanFacts], Any] | None = None
 
     @property
     def is_number(self) -> bool:
@@ -171,6 +177,17 @@ def metrics_of(facts: RunFacts) -> dict[str, Any]:
         for metric in METRICS.values()
         if metric.of == "run" and metric.condition.holds(facts)
     }
+
+
+def metrics_of_plan(facts: PlanFacts) -> dict[str, Any]:
+    """Return every metric that a plan has without being executed, by id, in the table's order."""
+    found = {
+        metric.id: metric.planned if metric.of == "run" else metric.function
+        for metric in METRICS.values()
+        if metric.of == "plan" or metric.planned is not None
+    }
+    values = {id: function(facts) for id, function in found.items() if function is not None}
+    return {id: value for id, value in values.items() if value is not None}
 
 
 def known_metrics(workload: Literal["bag", "system"]) -> list[Metric]:

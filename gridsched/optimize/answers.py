@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.model.tariff import Tariff
+from gridsched.optimize.divided_plan import point_profit_rate
 from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.pareto_front import (
     FrontPoint,
@@ -193,13 +194,8 @@ class FrontAnswer:
             "schedule_makespan_s": whole.finish_s, "schedule_energy_j": whole.energy_j(),
         }  # fmt: skip
         if self.tariff is not None:
-            row["profit_rate"] = self._profit_rate(point, self.tariff)
+            row["profit_rate"] = point_profit_rate(self.named.bag, point, self.tariff)
         return row
-
-    def _profit_rate(self, point: FrontPoint, tariff: Tariff) -> float:
-        bag = self.named.bag
-        profit = tariff.profit(point.energy_j, bag.busy_s(point.x), point.makespan_s, bag.machines)
-        return profit / point.makespan_s
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it, for JSON."""

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from pydantic import BaseModel
 
 from gridsched.errors import InputError
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Platform
-from gridsched.model.task_types import SystemWorkload
+from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.typed_bag import TypedBag, typed_bag
@@ -84,21 +85,40 @@ def bag_of_generator(path: str | Path, pstate: int = 0) -> NamedBag:
     InputError
         If the file is wrong, is of a kind without machines, or lacks the P-state.
     """
-    parameters = read_generator(path)
+    return bag_of_parameters(read_generator(path), str(path), pstate)
+
+
+def bag_of_parameters(parameters: BaseModel, name: str, pstate: int = 0) -> NamedBag:
+    """Return the bag that a generator's checked keys ask for; see `bag_of_generator`.
+
+    Parameters
+    ----------
+    parameters : BaseModel
+        Keys of a generator.
+    name : str
+        What the bag is called.
+    pstate : int
+        All executions are in this one.
+
+    Raises
+    ------
+    InputError
+        If the generator makes no machines, or has no such P-state.
+    """
     if isinstance(parameters, ProfitBag):
-        _check_pstate(str(path), pstate, 1)
+        _check_pstate(name, pstate, 1)
         system = draw_or_read_profit_system(parameters)
         counts = draw_task_counts(parameters, system)
         bag = typed_bag(system.etc, system.apc, counts, system.machines, system.idle_w)
-        return NamedBag(str(path), bag, system.task_type_names, system.machine_type_names)
+        return NamedBag(name, bag, system.task_type_names, system.machine_type_names)
     whole = generator_of(parameters).generate(parameters)
     if not isinstance(whole, SystemWorkload):
-        raise InputError(f"{path}: a bag of this kind has no machines of its own; add --platform.")
-    return _bag_of_system(str(path), whole, pstate)
+        raise InputError(f"{name}: a bag of this kind has no machines of its own; add --platform.")
+    return bag_of_types(name, whole.tasks, whole.types, pstate)
 
 
-def _bag_of_system(name: str, whole: SystemWorkload, pstate: int) -> NamedBag:
-    types, tasks = whole.types, whole.tasks
+def bag_of_types(name: str, tasks: Tasks, types: TaskTypes, pstate: int = 0) -> NamedBag:
+    """Return tasks that have types as a bag; see `bag_of_parameters`."""
     _check_pstate(name, pstate, types.etc.shape[2])
     counts = np.bincount(tasks.task_type, minlength=len(types.etc))
     machines = np.bincount(types.host_type, minlength=types.etc.shape[1])

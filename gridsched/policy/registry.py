@@ -160,6 +160,7 @@ for _id, _class in (
 for _id, _class, _section in (
     ("lp_max_profit", "LPMaxProfit", "IV"),
     ("lp_pareto", "LPPareto", "III"),
+    ("lp_pareto_profit", "LPParetoProfit", "IV"),
 ):
     register(
         _id, f"gridsched.schedulers.static.linear_programmes:{_class}", accepts=("typed",),

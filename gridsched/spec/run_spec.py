@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
 from gridsched.errors import InputError
 from gridsched.model.records import keys_of
+from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.xml_writer import NetworkLinks
 from gridsched.spec.settings import RunSettings
@@ -66,6 +67,11 @@ class NoPlatform(Section):
 _NOT_IN_STUDIES = ("timeout_s", "log")
 #: Settings that say what is kept of a run, and not how it is done.
 MEASURE_SETTINGS = ("series_step_s",)
+#: The driver of runs that execute nothing: see `gridsched.spec.optimization`.
+OPTIMIZE = "optimize"
+#: Beside the tariff's, the settings that may stand where a run executes nothing; the others would
+#: have no effect.
+_OPTIMIZE_TAKES = ("driver", "network", "pstate", "way", "cfg")
 #: Settings that every scenario's text has. The others are newer than the first stored runs, and a
 #: text lacks them where they have their default, so that these runs keep their ids.
 ALWAYS_WRITTEN = (
@@ -79,8 +85,16 @@ Settings = create_model(
     **{
         name: (InputPath | None if name == "deployment" else key.annotation, key.info)
         for name, key in keys_of(RunSettings).items()
-        if name not in (*_NOT_IN_STUDIES, "pstate")
+        if name not in (*_NOT_IN_STUDIES, "pstate", "driver")
     },
+    driver=(
+        Literal["simgrid", "reference", OPTIMIZE],
+        Field(
+            default="simgrid",
+            description="simgrid; reference: no SimGrid, no network; or optimize: nothing is "
+            "executed, the programme of a planner alone ([profit](profit.md)).",
+        ),
+    ),
     # the command line leaves this limit to the platform, whose message names the host
     pstate=(Annotated[int, Field(ge=0)], keys_of(RunSettings)["pstate"].info),
     series_step_s=(
@@ -94,6 +108,17 @@ Settings = create_model(
         ),
     ),
 )
+
+
+def without_effect(settings: Section) -> list[str]:
+    """Return the settings that are not the usual ones and mean nothing to `OPTIMIZE`."""
+    taken = {*_OPTIMIZE_TAKES, *keys_of(Tariff)}
+    usual = {name: field.default for name, field in Settings.model_fields.items()}
+    return [
+        name
+        for name in sorted(settings.model_fields_set - taken)
+        if getattr(settings, name) != usual[name]
+    ]
 
 
 def _dataclass_fields(cls: type) -> dict[str, Any]:

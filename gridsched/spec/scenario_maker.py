@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
@@ -31,9 +31,14 @@ from gridsched.spec.run_spec import (
     file_keys,
 )
 from gridsched.spec.scenario import Scenario
+from gridsched.spec.settings import RunSettings
 from gridsched.spec.study_schedulers import load_policies
 from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.load import read_workload
+
+if TYPE_CHECKING:
+    from gridsched.optimize.named_bag import NamedBag
+    from gridsched.spec.optimization import Optimization
 
 T = TypeVar("T")
 _LINKS = tuple(field.name for field in fields(NetworkLinks))
@@ -58,6 +63,7 @@ class ScenarioMaker:
         self._tables = _Recent(4)
         self._tasks = _Recent(4)
         self._systems = _Recent(2)
+        self._bags = _Recent(2)
         self._names: dict[str, str] = {}
         self._written = 0
 
@@ -94,11 +100,7 @@ class ScenarioMaker:
         InputError
             If an input file is missing or contradicts the parameters.
         """
-        stored = described if isinstance(described, RunSpec) else RunSpec.read(described)
-        spec = stored.located(self._inputs)
-        self._remember_names(stored, spec)
-        if spec.scheduler.policy is not None:
-            load_policies([Path(spec.scheduler.policy)])
+        stored, spec = self._located(described)
         world = self._world(spec, needs_file=spec.settings.driver == "simgrid")
         scenario = replace(
             world,
@@ -110,10 +112,59 @@ class ScenarioMaker:
             # only what was read, and so is of a legal size, is hashed
             inputs={**world.inputs, **_digests(stored, spec)},
         )
-        given = spec.settings.model_fields_set.difference(MEASURE_SETTINGS)
-        return with_keys(
-            scenario, {name: getattr(spec.settings, name) for name in sorted(given)}, spelled
-        )
+        return with_keys(scenario, _settings(spec), spelled)
+
+    def optimization(self, described: RunSpec | Mapping[str, Any]) -> Optimization:
+        """Return what is to be planned in a described run that executes nothing.
+
+        Parameters
+        ----------
+        described : RunSpec or mapping
+            As for `make`; its driver is ``optimize``.
+
+        Raises
+        ------
+        InputError
+            If an input file is missing, or the run has no bag by types.
+        """
+        from gridsched.spec.optimization import Optimization  # scipy's solver is slow to load
+
+        _, spec = self._located(described)
+        values = _settings(spec)
+        del values["driver"]
+        return Optimization(
+            self._bag(spec), spec.scheduler.id, spec.scheduler.parameters,
+            with_keys(RunSettings(), values).tariff,
+        )  # fmt: skip
+
+    def _located(self, described: RunSpec | Mapping[str, Any]) -> tuple[RunSpec, RunSpec]:
+        """Return a description as it is stored, and with files as they lie."""
+        stored = described if isinstance(described, RunSpec) else RunSpec.read(described)
+        spec = stored.located(self._inputs)
+        self._remember_names(stored, spec)
+        if spec.scheduler.policy is not None:
+            load_policies([Path(spec.scheduler.policy)])
+        return stored, spec
+
+    def _bag(self, spec: RunSpec) -> NamedBag:
+        """Return the bag of a run by types; one of a generator of systems need not be listed."""
+        from gridsched.optimize import named_bag
+
+        workload, pstate = spec.workload, spec.settings.pstate
+        if not isinstance(workload, WorkloadFile):
+            generator = GENERATORS[workload.generator]
+            if generator.makes == "system":
+                model, values = generator.model, _parameters(workload)
+                parameters = model(**values, **_seeds(workload, spec))
+                key = f"{parameters!r} {pstate}"
+                name = f"bag of replicate {spec.replicate}"
+                return self._bags.get(
+                    key, lambda: named_bag.bag_of_parameters(parameters, name, pstate)
+                )
+        world = self._world(spec, needs_file=False)
+        if world.types is not None:
+            return named_bag.bag_of_types(world.tasks.name, world.tasks, world.types, pstate)
+        return named_bag.bag_of_platform(world.platform, world.tasks, pstate)
 
     def _remember_names(self, stored: RunSpec, located: RunSpec) -> None:
         """Remember what files of a store are called."""
@@ -224,6 +275,12 @@ def _digests(stored: RunSpec, located: RunSpec) -> dict[str, str]:
 def _given(section: Section) -> dict[str, Any]:
     """Return the keys of a section that are set."""
     return {name: getattr(section, name) for name in section.model_fields_set}
+
+
+def _settings(spec: RunSpec) -> dict[str, Any]:
+    """Return the settings that are set, but for those of what is measured."""
+    given = spec.settings.model_fields_set.difference(MEASURE_SETTINGS)
+    return {name: getattr(spec.settings, name) for name in sorted(given)}
 
 
 def _parameters(section: Section) -> dict[str, Any]:

@@ -18,11 +18,13 @@ from gridsched.spec.canonical import file_digest, run_id_of
 from gridsched.spec.run_filter import run_filter
 from gridsched.spec.run_spec import (
     MEASURE_SETTINGS,
+    OPTIMIZE,
     SYSTEM_GENERATORS,
     FileReference,
     Settings,
     canonical_section,
     file_keys,
+    without_effect,
 )
 from gridsched.spec.settings import RunSettings
 from gridsched.spec.study_axes import (
@@ -38,7 +40,7 @@ from gridsched.spec.study_axes import (
     section_model,
     section_values,
 )
-from gridsched.spec.study_checks import check_results
+from gridsched.spec.study_checks import check_planners, check_results
 from gridsched.spec.study_document import StudyDocument, parse_document, read_document
 from gridsched.spec.study_schedulers import StudyScheduler, load_policies, read_schedulers
 from gridsched.workloads.generators import GENERATORS
@@ -145,6 +147,7 @@ class Study:
         if self.n_runs == 0:
             key = "exclude" if content.only is None else "only"
             document.refuse((key,), "leaves no run.")
+        check_planners(document, self.axes, self.schedulers, self._chosen)
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -371,6 +374,10 @@ class _SectionTexts:
             for name in paths
             if name not in MEASURE_SETTINGS and getattr(section, name) is not None
         }
+        if section.driver == OPTIMIZE:
+            for name in without_effect(section):
+                document.refuse(paths[name], f"has no effect with the driver {OPTIMIZE!r}.")
+            given.pop("driver")
         ruled = [name for name in given if name in keys_of(Rules)]
         if ruled and makes_system(document):
             document.refuse(paths[ruled[0]], "belongs into [workload], whose generator sets it.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gridsched.errors import did_you_mean
 from gridsched.metrics import METRICS, known_metrics
 from gridsched.spec.claims_schema import Claim, DeclaredFigure
+from gridsched.spec.run_spec import OPTIMIZE
 from gridsched.spec.study_axes import Axis, axis_values, has_utility
 from gridsched.spec.study_claims import study_claims
 from gridsched.spec.study_document import StudyDocument
@@ -78,6 +79,39 @@ def check_results(
         content.figures,
         axis_values(document, ("report", "where"), content.report.where, values_of),
     )
+
+
+def check_planners(
+    document: StudyDocument, axes: Sequence[Axis], schedulers: Sequence[StudyScheduler],
+    runs: Callable[[None], Iterable[tuple[tuple[int, ...], Any]]],
+) -> None:  # fmt: skip
+    """Refuse a run of the driver ``optimize`` whose scheduler plans by no programme.
+
+    Parameters
+    ----------
+    document : StudyDocument
+    axes : sequence of Axis
+    schedulers : sequence of StudyScheduler
+    runs : callable
+        Yields the levels of the axes of all runs.
+    """
+    names = [axis.name for axis in axes]
+    changes = {
+        k: [change.get(("settings", "driver")) for change in axis.changes]
+        for k, axis in enumerate(axes)
+    }
+    usual = document.settings.get("driver")
+    if OPTIMIZE not in (usual, *(driver for each in changes.values() for driver in each)):
+        return
+    from gridsched.spec.optimization import is_planner, no_planner  # scipy is slow to load
+
+    at = names.index("scheduler")
+    others = {k for k, each in enumerate(schedulers) if not is_planner(each.id, each.parameters)}
+    for levels, _ in runs(None) if others else ():
+        drivers = [each[levels[k]] for k, each in changes.items() if each[levels[k]] is not None]
+        if levels[at] in others and OPTIMIZE in (drivers or [usual]):
+            wrong = schedulers[levels[at]]
+            document.refuse(wrong.path, f"cannot be planned: {no_planner(wrong.id)}.")
 
 
 def _check_claim(

@@ -111,6 +111,19 @@ def test_weights_of_the_energy_by_hand(weight, tasks):
     assert counts_on(run(example("lp_pareto", parameters={"energy_weight": weight}))) == tasks
 
 
+@pytest.mark.parametrize(
+    ("parameters", "tariff", "tasks"),
+    [
+        ({"gamma": 1.5}, None, [0, 12]), ({}, Tariff(price=300), [8, 4]),
+        ({"gamma": 0.9}, None, [0, 12]),  # the front does not stand still
+    ],
+)  # fmt: skip
+def test_the_most_profitable_point_of_the_front(parameters, tariff, tasks):
+    """E5's front has two corners: 60 / 48 against -20 / 16, and 100 / 16 against 180 / 48."""
+    result = run(example("lp_pareto_profit", parameters=parameters, tariff=tariff))
+    assert counts_on(result) == tasks
+
+
 def test_a_promised_rate_runs_what_loses():
     """A bag in 48 s has been promised: the cheapest way that keeps it."""
     rate = {"least_rate_per_s": 1 / 48}
@@ -141,6 +154,7 @@ def test_wear_and_depreciation_are_by_machine_type():
         ("lp_max_profit", {"gamma": -1.0}), ("lp_max_profit", {"gamma": "high"}),
         ("lp_max_profit", {"power_cap_w": 0.0}), ("lp_max_profit", {"least_rate_per_s": -1.0}),
         ("lp_pareto", {"energy_weight": 1.5}), ("lp_pareto", {"energy_weight": True}),
+        ("lp_pareto_profit", {"gamma": "high"}),
     ],
 )  # fmt: skip
 def test_parameters_out_of_range(scheduler, parameters):

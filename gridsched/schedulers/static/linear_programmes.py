@@ -11,11 +11,17 @@ import numpy as np
 from gridsched.errors import InputError
 from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
+from gridsched.optimize.divided_plan import (
+    DividedPlan,
+    of_front_point,
+    of_profit_plan,
+    point_profit_rate,
+)
 from gridsched.optimize.grouped_bag import grouped_bag
-from gridsched.optimize.pareto_front import least_energy, weighted_point
+from gridsched.optimize.pareto_front import exact_front, least_energy, weighted_point
 from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import recover
-from gridsched.optimize.typed_bag import Floats, TypedBag
+from gridsched.optimize.typed_bag import TypedBag
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Decision, Drop, Plan
 from gridsched.policy.state import State
@@ -23,6 +29,16 @@ from gridsched.policy.state import State
 #: Price over the cost of the least energy where nobody says what the bag pays: near the knee of
 #: the front (paper 003, V-B).
 USUAL_GAMMA = 1.2
+#: Corners of a front that are looked at; one of more is cut evenly.
+MOST_CORNERS = 1000
+
+
+def _priced(bag: TypedBag, told: Tariff | None, gamma: float | None) -> Tariff:
+    """Return what profits are counted by: what is told, or `gamma` times the least energy."""
+    if told is not None and gamma is None:
+        return told
+    factor = USUAL_GAMMA if gamma is None else gamma
+    return (told or Tariff(price=0.0)).priced(factor, least_energy(bag).energy_j)
 
 
 def _check_number(owner: str, name: str, value: object, least: float, most: float) -> None:
@@ -69,10 +85,10 @@ class _PlannedOnce(Scheduler):
         grouped = grouped_bag(
             system.platform, state.estimates, state.tasks, waiting, hosts, system.pstate
         )
-        divided = self._divided(grouped.bag)
-        if divided is None:
+        divided = self.divided(grouped.bag, system.tariff)
+        if not divided.runs:
             return [Drop(task) for task in waiting.tolist()]
-        tasks, planned = grouped.placed(recover(grouped.bag, divided))
+        tasks, planned = grouped.placed(recover(grouped.bag, divided.x))
         return [Plan(tasks, planned, np.full(len(tasks), system.pstate))]
 
     @abstractmethod
@@ -80,8 +96,8 @@ class _PlannedOnce(Scheduler):
         """Raise `InputError` where a parameter is out of range."""
 
     @abstractmethod
-    def _divided(self, bag: TypedBag) -> Floats | None:
-        """Return divided tasks by type, None to run nothing."""
+    def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
+        """Solve the programme of a bag; `tariff` is what the scenario says of prices and costs."""
 
 
 class LPMaxProfit(_PlannedOnce):
@@ -123,20 +139,15 @@ class LPMaxProfit(_PlannedOnce):
             _check_number("lp_max_profit", "power_cap_w", self.power_cap_w, 1e-9, 1e30)
         _check_number("lp_max_profit", "least_rate_per_s", self.least_rate_per_s, 0.0, 1e30)
 
-    def _divided(self, bag: TypedBag) -> Floats | None:
-        plan = most_profit(
-            bag, self._tariff(bag),
-            power_cap_w=np.inf if self.power_cap_w is None else self.power_cap_w,
-            least_rate_per_s=self.least_rate_per_s,
-        )  # fmt: skip
-        return plan.x if plan.runs else None
-
-    def _tariff(self, bag: TypedBag) -> Tariff:
-        told = self.system_.tariff
-        if told is not None and self.gamma is None:
-            return told
-        gamma = USUAL_GAMMA if self.gamma is None else self.gamma
-        return (told or Tariff(price=0.0)).priced(gamma, least_energy(bag).energy_j)
+    def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
+        """Solve programme (10)."""
+        self._check()
+        limits = {
+            "power_cap_w": np.inf if self.power_cap_w is None else self.power_cap_w,
+            "least_rate_per_s": self.least_rate_per_s,
+        }
+        plan = most_profit(bag, _priced(bag, tariff, self.gamma), **limits)
+        return of_profit_plan(plan, **limits)
 
 
 class LPPareto(_PlannedOnce):
@@ -160,5 +171,43 @@ class LPPareto(_PlannedOnce):
     def _check(self) -> None:
         _check_number("lp_pareto", "energy_weight", self.energy_weight, 0.0, 1.0)
 
-    def _divided(self, bag: TypedBag) -> Floats:
-        return weighted_point(bag, self.energy_weight).x
+    def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
+        """Solve programme (5) with the weight of the energy."""
+        self._check()
+        return of_front_point(bag, weighted_point(bag, self.energy_weight), tariff)
+
+
+class LPParetoProfit(_PlannedOnce):
+    """The point of the front of energy against makespan that earns most per second (IV of [1]_).
+
+    The front of divided tasks (programme (5)) is walked, and of its corners the one is taken whose
+    bag earns most per second. At a price above the cost of the least energy that is the optimum of
+    `lp_max_profit`; below it, where idle machines cost as well, the least loss is no point of the
+    front (section V-C).
+
+    Parameters
+    ----------
+    gamma : float, optional
+        Price of the bag over the cost of the least energy that can process it. By default the
+        tariff of the scenario says the price; 1.2 if there is none.
+
+    References
+    ----------
+    .. [1] K. M. Tarplee, A. A. Maciejewski, H. J. Siegel, "Energy-aware profit maximizing
+       scheduling algorithm for heterogeneous computing systems", CCGrid 2014.
+    """
+
+    def __init__(self, gamma: float | None = None) -> None:
+        self.gamma = gamma
+
+    def _check(self) -> None:
+        if self.gamma is not None:
+            _check_number("lp_pareto_profit", "gamma", self.gamma, 0.0, 1e9)
+
+    def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
+        """Walk the front; between its corners no point earns more than at one of them."""
+        self._check()
+        priced = _priced(bag, tariff, self.gamma)
+        points = exact_front(bag, MOST_CORNERS).points
+        best = max(points, key=lambda point: point_profit_rate(bag, point, priced))
+        return of_front_point(bag, best, priced)

@@ -1,0 +1,131 @@
+"""A run that executes nothing: the programme of a planner, and the schedule it leads to.
+
+Studies ask for it by ``driver = "optimize"``. It has the description, the id and the row of any
+other run; its metrics are those of a plan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gridsched.errors import InputError
+from gridsched.metrics import PlanFacts, metrics_of_plan
+from gridsched.model.tariff import Tariff
+from gridsched.optimize.divided_plan import DividedPlan, Planner
+from gridsched.optimize.named_bag import NamedBag
+from gridsched.optimize.recovery import Allocation, earnings, recover
+from gridsched.policy.registry import entries, make_scheduler, scheduler_class
+
+
+@dataclass(frozen=True, eq=False)
+class Optimization:
+    """What is to be planned.
+
+    Attributes
+    ----------
+    named : NamedBag
+    scheduler : str
+        Id of a `Planner`.
+    parameters : mapping
+    tariff : Tariff or None
+        What the bag pays, and what operating the machines costs.
+    """
+
+    named: NamedBag
+    scheduler: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    tariff: Tariff | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Optimized:
+    """What a programme and the recovery of its solution gave.
+
+    Attributes
+    ----------
+    plan : DividedPlan
+        Of divided tasks.
+    allocation : Allocation or None
+        Of whole tasks; None where nothing runs.
+    facts : PlanFacts
+    notes : tuple of str
+        What the programme does not see of the bag.
+    timing : dict of str to float
+        Wall times [s].
+    """
+
+    plan: DividedPlan
+    allocation: Allocation | None
+    facts: PlanFacts
+    notes: tuple[str, ...] = ()
+    timing: dict[str, float] = field(default_factory=dict)
+
+    def metrics(self) -> dict[str, Any]:
+        """Return every metric of the plan; they repeat exactly, wall times are not among them."""
+        return metrics_of_plan(self.facts)
+
+
+def optimize(wanted: Optimization) -> Optimized:
+    """Solve the programme of a planner, round its solution and place whole tasks (paper 003).
+
+    Parameters
+    ----------
+    wanted : Optimization
+
+    Raises
+    ------
+    InputError
+        If the scheduler follows no programme, or its limits cannot be kept.
+    """
+    began = time.perf_counter()
+    planner = make_scheduler(wanted.scheduler, wanted.parameters)
+    if not isinstance(planner, Planner):
+        raise InputError(f"{no_planner(wanted.scheduler)}.")
+    bag = wanted.named.bag
+    plan = planner.divided(bag, wanted.tariff)
+    solved = time.perf_counter()
+    allocation = recover(bag, plan.x) if plan.runs else None
+    ended = time.perf_counter()
+    facts = _facts(wanted.named, plan, allocation)
+    timing = {"programme_s": solved - began, "recovery_s": ended - solved, "run_s": ended - began}
+    return Optimized(plan, allocation, facts, wanted.named.notes, timing)
+
+
+def is_planner(scheduler: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether a scheduler can be asked for its plan without a run."""
+    return isinstance(make_scheduler(scheduler, parameters), Planner)
+
+
+def no_planner(scheduler: str) -> str:
+    """Return the complaint about a scheduler that plans by no programme."""
+    ids = [each.id for each in entries() if each.id.startswith("lp_")]
+    known = [id for id in ids if hasattr(scheduler_class(id), "divided")]
+    return (
+        f"scheduler {scheduler!r} follows no programme, and the driver 'optimize' executes "
+        f"nothing; it takes planners as {', '.join(known)}. Take another driver"
+    )
+
+
+def _facts(named: NamedBag, plan: DividedPlan, allocation: Allocation | None) -> PlanFacts:
+    """Return what metrics are computed from."""
+    tasks = int(named.bag.tasks.sum())
+    if allocation is None:
+        nothing = (float("nan"),) * 5
+        still = plan.profit_rate
+        return PlanFacts(tasks, False, *nothing, still, still, None, plan.bound)
+    rate = profit = None
+    if plan.tariff is not None:
+        earned = earnings(
+            allocation, plan.tariff,
+            power_cap_w=plan.power_cap_w, least_rate_per_s=plan.least_rate_per_s,
+        )  # fmt: skip
+        rate, profit = earned.profit_rate, earned.profit_rate * earned.length_s
+    return PlanFacts(
+        tasks, True, plan.makespan_s, plan.energy_j, allocation.finish_s, allocation.energy_j(),
+        float(np.sum(allocation.busy_s)), plan.profit_rate, rate, profit, plan.bound,
+    )  # fmt: skip
