@@ -16,8 +16,8 @@ DRIVERS = ("reference", "simgrid")
 #: What is compared, as far as both drivers' runs have it.
 COMPARED = (
     "energy_model_j", "window_energy_j", "makespan_s", "busy_time_s", "utility", "window_utility",
-    "executions", "tasks_finished", "tasks_dropped", "tasks_postponed", "tasks_unfinished",
-    "mapping_events", "budget_excess_j",
+    "executions", "tasks_finished", "tasks_dropped", "tasks_killed", "tasks_postponed",
+    "tasks_unfinished", "tasks_late", "tasks_missed", "mapping_events", "budget_excess_j",
 )  # fmt: skip
 _COLUMNS = ["quantity", "compared", "runs", "largest_relative_difference", "run_id", "where"]
 

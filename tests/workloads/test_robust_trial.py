@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gridsched.energy import trace_energy
+from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.sim.library import is_installed
 from gridsched.spec.run import run
 from gridsched.spec.scenario import Scenario
@@ -60,15 +61,32 @@ def test_trials_share_their_system_and_a_task_its_luck():
     assert math.sqrt(pmf.variance) / pmf.mean == pytest.approx(0.25, rel=1e-2)
 
 
+BOTH_FILTERS = {"energy_fair_share": True, "robustness": 0.5}
+
+
 @pytest.mark.skipif(not is_installed(), reason="SimGrid is not installed")
-@pytest.mark.parametrize("scheduler", ["lightest_load", "mct"])
-def test_drivers_agree(scheduler):
+@pytest.mark.parametrize(
+    ("scheduler", "parameters"),
+    [
+        ("shortest_queue", {}), ("minimum_expected_completion_time", {}),
+        ("lightest_load", BOTH_FILTERS), ("random_immediate", {"robustness": 0.5}), ("mct", {}),
+    ],
+)  # fmt: skip
+def test_drivers_agree(scheduler, parameters):
     """Uncertain run times, parked hosts and a budget that ends the run; joules to 1e-9."""
     made = generate_robust_trial(small(seed=4))
-    scenario = Scenario(None, made.tasks, scheduler).with_system(made)
+    scenario = Scenario(None, made.tasks, scheduler, parameters).with_system(made)
     one = run(replace(scenario, driver="reference"))
     other = run(replace(scenario, driver="simgrid"))
     assert trace_differences(one.trace, other.trace) == []
     assert metered_differences(other) == []
     consumed = trace_energy(one.trace).grid_total()
-    assert consumed <= made.rules.budget.energy_j * (1 + 1e-9)
+    assert consumed == pytest.approx(made.rules.budget.energy_j, rel=1e-9)
+    assert TaskState.KILLED in one.trace.final_state  # the budget ended it, nothing else
+    # five cores are parked at once; others after them
+    assert np.array_equal(one.trace.host_changes, other.trace.host_changes)
+    assert len(one.trace.host_changes) >= 10
+    estimates = made.types.estimates(made.tasks)
+    executed = one.trace.of_outcome(ExecutionEnd.FINISHED)
+    expected = [estimates.run_time(*key) for key in executed[["task", "host", "pstate"]].tolist()]
+    assert not np.isclose(executed["end"] - executed["start"], expected, rtol=1e-3).any()
