@@ -53,7 +53,8 @@ class ScenarioOptions:
     @property
     def inputs(self) -> tuple[Path | None, ...]:
         """The files that are read."""
-        return self.platform, self.workload, self.files, self.settings.get("deployment")
+        files = (self.settings.get(key) for key in ("deployment", "prices"))
+        return self.platform, self.workload, self.files, *files
 
     def base_scenario(self) -> Scenario:
         """Return the scenario without its scheduler, with its files read.

@@ -34,6 +34,11 @@ DEADLINES = Condition("deadlines", lambda run: run.trace.tasks.deadline_s is not
 BUDGET = Condition("an energy budget", lambda run: run.budget_j is not None)
 TARIFF = Condition("a tariff (`price`)", lambda run: run.tariff is not None, usual=False)
 PLANNED = Condition("the driver `optimize`", usual=False)
+PRICES = Condition(
+    "prices that vary (`prices`)",
+    lambda run: run.tariff is not None and run.tariff.prices is not None,
+    usual=False,
+)
 #: Told nothing of a run: the bounds follow from its description.
 BOUNDED = Condition("bags of tasks", workload="bag")
 
@@ -217,6 +222,17 @@ _MONEY = (
            "bags earn if they follow each other", lambda run: run.profit_rate, condition=TARIFF,
            better="more",
            header="profit\nrate\n[money/s]", planned=lambda plan: plan.profit_rate),
+    Metric("income", "", "money: what the finished bags paid, each by the price of the moment in "
+           "which its last task finished", lambda run: run.income, condition=PRICES,
+           better="more", words="income of bags"),
+    Metric("energy_cost", "", "money: what the energy cost, PUE included, each interval by its "
+           "price; by the model", lambda run: run.energy_cost, condition=PRICES, better="less",
+           words="cost of the energy", header="cost of\nenergy\n[money]"),
+    Metric("mean_bag_flow_time_s", "s", "mean time from a bag's submission until its last task "
+           "finished, of finished bags",
+           lambda run: of_runs.mean_of_finished(run.bags.flow_time_s), condition=PRICES,
+           better="less", words="mean flow time of bags", header="mean\nflow of\nbags [{unit}]",
+           form="rounded"),
 )  # fmt: skip
 _PLANS = (
     Metric("plan_runs", "", "1 where the programme has the bag run, 0 where standing still costs "

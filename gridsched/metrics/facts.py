@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import HostEnergy, compare_energy
+from gridsched.metrics.of_prices import Bags, bags_of, energy_cost, income
 from gridsched.metrics.of_runs import flow_time_s, slowdown, waiting_time_s
 from gridsched.metrics.of_windows import (
     carried_over_energy,
@@ -90,18 +91,40 @@ class RunFacts:
         return float(sum(self.plugin_j.get(h.name, 0.0) for h in self.trace.platform.hosts))
 
     @cached_property
+    def bags(self) -> Bags:
+        """The bags of a run whose prices vary."""
+        return bags_of(self.trace)
+
+    @cached_property
+    def income(self) -> float:
+        """What the finished bags of a run pay by prices that vary [money]."""
+        assert self.tariff is not None
+        return income(self.trace, self.bags, self.tariff)
+
+    @cached_property
+    def energy_cost(self) -> float:
+        """What the energy of a run costs by prices that vary [money]."""
+        assert self.tariff is not None
+        return energy_cost(self.trace, self.tariff)
+
+    @cached_property
     def profit(self) -> float:
         """What the run earns [money]; a bag of which a task is unfinished pays nothing."""
         assert self.tariff is not None
-        trace = self.trace
+        trace, tariff = self.trace, self.tariff
         finished = np.all(trace.final_state == TaskState.FINISHED)
         cores = trace.platform.cores
         core_s = trace.executions["end"] - trace.executions["start"]
         busy_s = np.bincount(trace.executions["host"], core_s, minlength=len(cores)) / cores
-        tariff = self.tariff if finished else replace(self.tariff, price=0.0)
-        return tariff.profit(
-            self.energy_j, busy_s, trace.horizon_s, np.ones(len(cores), dtype=np.int64)
-        )
+        machines = np.ones(len(cores), dtype=np.int64)
+        if tariff.prices is not None:
+            bags = replace(
+                tariff, prices=None, price=self.income, overhead=tariff.overhead * len(self.bags)
+            )
+            return bags.profit(0.0, busy_s, trace.horizon_s, machines) - self.energy_cost
+        if not finished:
+            tariff = replace(tariff, price=0.0)
+        return tariff.profit(self.energy_j, busy_s, trace.horizon_s, machines)
 
     @property
     def profit_rate(self) -> float:

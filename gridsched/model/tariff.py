@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -10,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from gridsched.errors import InputError
+from gridsched.model.budget import DAY_S
 from gridsched.model.limits import LARGEST
+from gridsched.model.prices import PriceSeries
 from gridsched.model.records import KeyName, check_record
 
 Floats = NDArray[np.float64]
@@ -36,6 +40,12 @@ class Tariff:
     depreciation_per_s : float or tuple of float
         Purchase price of one machine over its life [money/s], whatever it does; one number, or one
         for each machine type (eq. 12).
+    prices : PriceSeries or path, optional
+        Prices that vary over the day; they go before `price` and `energy_cost_per_j`. A path names
+        their CSV file, which is read with the scenario. Each instant at which tasks are submitted
+        then begins a bag of its own, which pays when its last task finishes.
+    prices_period_s : float
+        After which the prices are those of the first line again [s]; default a day.
 
     Raises
     ------
@@ -83,9 +93,25 @@ class Tariff:
         KeyName("depreciation_per_s"),
         Field(description="Loss of value of a machine, busy or not [money/s]; default 0."),
     ] = 0.0
+    prices: Annotated[
+        PriceSeries | str | Path | None,
+        KeyName("prices"),
+        Field(
+            description="Prices by time of day (.csv: time_s,price,energy_cost_per_kwh,"
+            "price_per_waiting_bag).",
+            examples=["FILE"],
+        ),
+    ] = None
+    prices_period_s: Annotated[
+        float,
+        KeyName("prices_period_s"),
+        Field(gt=0, description="When the prices begin again; inf: never; default a day."),
+    ] = DAY_S
 
     def __post_init__(self) -> None:
         check_record(self, Tariff, "Tariff: ")
+        if isinstance(self.prices, PriceSeries):
+            self.prices.check_period(self.prices_period_s)
         for name in ("wear_per_s", "depreciation_per_s"):
             values = np.asarray(getattr(self, name), dtype=np.float64)
             if not np.all((values >= 0) & (values <= LARGEST)):
@@ -104,6 +130,51 @@ class Tariff:
             Of the machines [J], without PUE; the least that can process the bag (algorithms E4).
         """
         return replace(self, price=gamma * self.energy_cost_per_j * self.pue * least_energy_j)
+
+    def now_and_next(self, time_s: float, waiting: int = 0) -> tuple[Tariff, float]:
+        """Return the tariff that holds at a time, and when another one does [s].
+
+        Parameters
+        ----------
+        time_s : float
+        waiting : int
+            Other bags that are unfinished.
+
+        Returns
+        -------
+        tariff : Tariff
+            Without a series: its price is what a bag pays that is finished now.
+        change_s : float
+            Infinite if nothing will change.
+        """
+        if not isinstance(self.prices, PriceSeries):
+            return self, math.inf
+        line, change_s = self.prices.now_and_next(self.prices_period_s, time_s)
+        return self.of_line(line, waiting), change_s
+
+    def of_line(self, line: int, waiting: int = 0) -> Tariff:
+        """Return the tariff of one line of the series; `waiting` other bags are unfinished."""
+        assert isinstance(self.prices, PriceSeries)
+        price = float(self.prices.paid(line, waiting))
+        return self._fixed(price, self.prices.energy_cost_per_j[line])
+
+    def lines_from(self, time_s: float) -> range:
+        """Return the lines of the series that hold at a time [s] or at a later one."""
+        assert isinstance(self.prices, PriceSeries)
+        every = range(len(self.prices.time_s))
+        if not math.isinf(self.prices_period_s):
+            return every
+        return every[self.prices.now_and_next(self.prices_period_s, time_s)[0] :]
+
+    def mean(self, waiting: int = 0) -> Tariff:
+        """Return the tariff with the mean prices of a period, without a series."""
+        if not isinstance(self.prices, PriceSeries):
+            return self
+        price, energy_cost, per_bag = self.prices.mean(self.prices_period_s)
+        return self._fixed(max(price + per_bag * waiting, 0.0), energy_cost)
+
+    def _fixed(self, price: float, energy_cost_per_j: float) -> Tariff:
+        return replace(self, price=price, energy_cost_per_j=energy_cost_per_j, prices=None)
 
     def for_each(self, machine_type: ArrayLike) -> Tariff:
         """Return the tariff of machines one by one, each a type of its own.

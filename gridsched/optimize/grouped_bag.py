@@ -39,6 +39,19 @@ class GroupedBag:
     tasks: Integers
     machines: tuple[Integers, ...]
 
+    def ready_s(self, core_ready_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+        """Return when each machine of each type is ready [s].
+
+        Parameters
+        ----------
+        core_ready_s : ndarray of float64, shape (hosts, most cores)
+            When each core of each host is ready [s]; rows ascend.
+        """
+        return tuple(
+            core_ready_s[hosts, np.arange(len(hosts)) - np.searchsorted(hosts, hosts)]
+            for hosts in self.machines
+        )
+
     def placed(self, allocation: Allocation) -> tuple[Integers, Integers]:
         """Return tasks and their hosts, each host's tasks in the order of execution.
 
@@ -70,7 +83,7 @@ class GroupedBag:
 
 def _rows(placed: MachineCounts, durations_s: NDArray[np.float64]):
     """Yield task type, tasks on each machine, and when each machine begins with them [s]."""
-    ready = np.zeros(placed.counts.shape[1])
+    ready = placed.ready_s
     for k, counts in zip(placed.types.tolist(), placed.counts, strict=True):
         yield k, counts, ready
         ready = ready + counts * durations_s[k]

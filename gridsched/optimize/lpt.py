@@ -32,14 +32,19 @@ class MachineCounts:
         Tasks of each of these on each machine.
     loads_s : ndarray of float64, shape (machines,)
         When each machine finishes [s].
+    ready_s : ndarray of float64, shape (machines,)
+        When each machine began [s].
     """
 
     types: Integers
     counts: Integers
     loads_s: Floats
+    ready_s: Floats
 
 
-def longest_first(durations_s: ArrayLike, counts: ArrayLike, machines: int) -> MachineCounts:
+def longest_first(
+    durations_s: ArrayLike, counts: ArrayLike, machines: int, ready_s: ArrayLike = 0.0
+) -> MachineCounts:
     """Place tasks of some types on equal machines, longest first.
 
     Parameters
@@ -49,6 +54,8 @@ def longest_first(durations_s: ArrayLike, counts: ArrayLike, machines: int) -> M
     counts : array_like of int, shape (task types,)
         Tasks of each type.
     machines : int
+    ready_s : array_like, shape (machines,) or ()
+        When each machine is ready for its first task [s].
 
     Returns
     -------
@@ -73,12 +80,13 @@ def longest_first(durations_s: ArrayLike, counts: ArrayLike, machines: int) -> M
     if len(types) and machines < 1:
         raise InputError(f"{numbers.sum()} tasks have no machine; give their type machines.")
     types = types[np.argsort(-durations[types], kind="stable")].astype(np.int64)
-    loads = np.zeros(machines)
+    begin = np.array(np.broadcast_to(ready_s, machines), dtype=np.float64)
+    loads = begin.copy()
     placed = np.empty((len(types), machines), dtype=np.int64)
     for k, i in enumerate(types):
         placed[k] = next_tasks(loads, float(durations[i]), int(numbers[i]))
         loads += placed[k] * durations[i]
-    return MachineCounts(types, placed, loads)
+    return MachineCounts(types, placed, loads, begin)
 
 
 def next_tasks(ready_s: Floats, duration_s: float, count: int) -> Integers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,7 +111,7 @@ def whole_tasks(bag: TypedBag, x: Floats) -> Integers:
     return whole
 
 
-def recover(bag: TypedBag, x: Floats) -> Allocation:
+def recover(bag: TypedBag, x: Floats, ready_s: Sequence[Floats] | None = None) -> Allocation:
     """Round divided tasks and place them on machines, longest first (algorithms 1 and 2).
 
     Parameters
@@ -118,6 +119,9 @@ def recover(bag: TypedBag, x: Floats) -> Allocation:
     bag : TypedBag
     x : ndarray of float64, shape (task types, machine types)
         Divided tasks, as `ProfitPlan.x` or `FrontPoint.x`.
+    ready_s : sequence of ndarray of float64, optional
+        For each machine type, when each of its machines is ready for its first task [s]; by
+        default all are at 0.
 
     Returns
     -------
@@ -127,7 +131,9 @@ def recover(bag: TypedBag, x: Floats) -> Allocation:
     """
     tasks = whole_tasks(bag, x)
     machines = tuple(
-        longest_first(bag.etc[:, j], tasks[:, j], int(count))
+        longest_first(
+            bag.etc[:, j], tasks[:, j], int(count), 0.0 if ready_s is None else ready_s[j]
+        )
         for j, count in enumerate(bag.machines)
     )
     return Allocation(bag, tasks, machines)

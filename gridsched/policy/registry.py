@@ -166,6 +166,10 @@ for _id, _class, _section in (
         _id, f"gridsched.schedulers.static.linear_programmes:{_class}", accepts=("typed",),
         source=f"paper 003, section {_section}",
     )  # fmt: skip
+register(
+    "lp_rolling", "gridsched.schedulers.static.lp_rolling:LPRolling",
+    accepts=("typed", "arrivals"), source="paper 003, section IV, for varying prices: our own",
+)  # fmt: skip
 for _id, _class in (
     ("shortest_queue", "ShortestQueue"),
     ("minimum_expected_completion_time", "MinimumExpectedCompletionTime"),

@@ -86,6 +86,11 @@ def optimize(wanted: Optimization) -> Optimized:
     planner = make_scheduler(wanted.scheduler, wanted.parameters)
     if not isinstance(planner, Planner):
         raise InputError(f"{no_planner(wanted.scheduler)}.")
+    if wanted.tariff is not None and wanted.tariff.prices is not None:
+        raise InputError(
+            "prices vary over the day, and the driver 'optimize' knows no time of day. Take another "
+            "driver, or leave prices out."
+        )
     bag = wanted.named.bag
     plan = planner.divided(bag, wanted.tariff)
     solved = time.perf_counter()

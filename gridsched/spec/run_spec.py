@@ -83,7 +83,10 @@ Settings = create_model(
     "Settings",
     __base__=Section,
     **{
-        name: (InputPath | None if name == "deployment" else key.annotation, key.info)
+        name: (
+            InputPath | None if Path in typing.get_args(key.annotation) else key.annotation,
+            key.info,
+        )
         for name, key in keys_of(RunSettings).items()
         if name not in (*_NOT_IN_STUDIES, "pstate", "driver")
     },

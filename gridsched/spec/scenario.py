@@ -24,6 +24,7 @@ from gridsched.spec.canonical import file_digest
 from gridsched.spec.settings import RunSettings
 from gridsched.workloads import read_workload
 from gridsched.workloads.load import input_files, read_system_workload
+from gridsched.workloads.price_csv import with_prices_read
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,9 @@ class Scenario(RunSettings):
         if not isinstance(self.tasks, Tasks):
             whole = read_system_workload(self.tasks)
             if whole is not None:
-                return replace(self.with_system(whole), inputs=self._digests())
+                loaded = self.with_system(whole)
+                tariff = with_prices_read(self.tariff)
+                return replace(loaded, tariff=tariff, inputs=self._digests())
         if self.platform is None:
             raise InputError(
                 "Missing option '--platform FILE': the workload makes no platform of its own."
@@ -94,11 +97,14 @@ class Scenario(RunSettings):
             changes["platform_file"] = self.platform
         if not isinstance(self.tasks, Tasks):
             changes["tasks"] = read_workload(self.tasks, files=self.files)
+        if (tariff := with_prices_read(self.tariff)) is not self.tariff:
+            changes["tariff"] = tariff
         return replace(self, **changes, inputs=self._digests()) if changes else self
 
     def _digests(self) -> dict[str, str]:
         """Return the SHA-256 of every file that the scenario names, and of those they name."""
-        named = [self.platform, self.files, self.deployment]
+        prices = None if self.tariff is None else self.tariff.prices
+        named = [self.platform, self.files, self.deployment, prices]
         paths = [each for each in named if isinstance(each, str | Path)]
         if not isinstance(self.tasks, Tasks):
             paths += input_files(self.tasks)

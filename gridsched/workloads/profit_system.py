@@ -66,6 +66,9 @@ class ProfitBag(BaseModel):
     evenness: Positive = 3.0
     # a bag
     tasks: int = Field(default=11_000, ge=1, le=10**12)
+    # such bags, one after the other
+    bags: int = Field(default=1, ge=1, le=100_000)
+    bag_interval_s: Positive = 3600.0
     # measured values instead of drawn ones
     machines_csv: str | None = None
     etc_csv: str | None = None
@@ -192,19 +195,27 @@ def draw_profit_system(spec: ProfitBag) -> ProfitSystem:
 
 
 def draw_task_counts(spec: ProfitBag, system: ProfitSystem) -> NDArray[np.int64]:
-    """Return how many tasks of a bag are of each type: as a file says, or drawn for a replicate.
+    """Return how many tasks of the first bag are of each type."""
+    return draw_bags(spec, system)[0]
 
-    Every task's type is drawn from `ProfitSystem.frequency` (paper 003, V-B); the cost does not
-    grow with the number of tasks.
+
+def draw_bags(spec: ProfitBag, system: ProfitSystem) -> NDArray[np.int64]:
+    """Return how many tasks of each bag are of each type, shape (bags, task types).
+
+    As a file says, or drawn for a replicate: every task's type is drawn from
+    `ProfitSystem.frequency` (paper 003, V-B); the cost does not grow with the number of tasks.
     """
     if spec.counts_csv is not None:
-        return read_task_counts(spec.counts_csv, system.task_type_names)
+        counts = read_task_counts(spec.counts_csv, system.task_type_names)
+        return np.tile(counts, (spec.bags, 1))
     rng = random_stream(spec.seed, "tasks", spec.replicate)
-    return rng.multinomial(spec.tasks, system.frequency).astype(np.int64)
+    return rng.multinomial(spec.tasks, system.frequency, size=spec.bags).astype(np.int64)
 
 
 def generate_profit_bag(spec: ProfitBag) -> SystemWorkload:
-    """Return a system and a bag of single tasks in random order, all submitted at time 0.
+    """Return a system and a bag of single tasks in random order, submitted at time 0.
+
+    Further bags follow as a Poisson process with the mean distance `spec.bag_interval_s`.
 
     Parameters
     ----------
@@ -216,17 +227,21 @@ def generate_profit_bag(spec: ProfitBag) -> SystemWorkload:
         If the tasks are too many to be listed, or a file of `spec` cannot be read.
     """
     system = draw_or_read_profit_system(spec)
-    counts = draw_task_counts(spec, system)
-    total = int(counts.sum())
+    bags = draw_bags(spec, system)
+    total = int(bags.sum())
     if total > MAX_TASKS:
+        what = "The bag has" if len(bags) == 1 else f"The {len(bags):,} bags have"
         raise InputError(
-            f"The bag has {total:,} tasks; a run lists each of them, and at most {MAX_TASKS:,}. "
+            f"{what} {total:,} tasks; a run lists each of them, and at most {MAX_TASKS:,}. "
             f"The linear programmes (optimize) take as many as there are."
         )
     order = random_stream(spec.seed, "arrivals", spec.replicate)
+    types_of_bags = [order.permutation(np.repeat(np.arange(len(bag)), bag)) for bag in bags]
+    gaps_s = order.exponential(spec.bag_interval_s, len(bags) - 1)
     tasks = make_tasks(
         np.full(total, TYPED_TASK_FLOPS),
-        task_type=order.permutation(np.repeat(np.arange(len(counts)), counts)),
+        np.repeat(np.cumsum([0.0, *gaps_s]), bags.sum(axis=1)),
+        task_type=np.concatenate(types_of_bags),
         name=f"profit bag (seed {spec.seed}, replicate {spec.replicate})",
     )
     types = system.types

@@ -9,6 +9,7 @@ import pytest
 
 from gridsched.cli.app import main
 from gridsched.errors import InputError
+from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.study import Study
 
 TEXT = """name = "prices"
@@ -60,3 +61,21 @@ def test_runs_without_a_price_keep_their_description(tmp_path: Path):
     study.write_text(text, encoding="utf-8")
     settings = next(Study.from_file(study).scenarios()).scenario["settings"]
     assert not {"price", "pue", "energy_cost", "overhead"} & set(settings)
+
+
+def test_tables_of_prices_are_inputs_of_a_study(tmp_path: Path):
+    """They are an axis of files; a stored run knows its own by content."""
+    path = tmp_path / "s.toml"
+    for name, cost in (("cheap", "1e6"), ("dear", "9e6")):
+        text = f"time_s,energy_cost_per_kwh\n0,\n50,{cost}\n"
+        (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8")
+    text = TEXT.replace("pue = 1.2", 'prices = ["cheap.csv", "dear.csv"]\nprices_period_s = 100.0')
+    path.write_text(text.replace('"mct"', '"lp_rolling"'), encoding="utf-8")
+    study = Study.from_file(path)
+    maker = ScenarioMaker({each.sha256: each.path for each in study.inputs.values()}, tmp_path)
+    costs = {}
+    for each in study.scenarios():
+        assert set(each.scenario["settings"]["prices"]) == {"name", "sha256"}
+        prices = maker.make(each.scenario).loaded().tariff.prices
+        costs[each.axes["prices"]] = round(prices.energy_cost_per_j[1] * 3.6e6)
+    assert costs == {"cheap.csv": 1_000_000, "dear.csv": 9_000_000}

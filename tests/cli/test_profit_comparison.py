@@ -84,3 +84,29 @@ def test_a_scheduler_that_plans_once_refuses_tasks_that_arrive_later(tmp_path, c
     words = ["--platform", str(platform), "--workload", str(bag), "--driver", "reference"]
     assert main(["compare", *words, "--schedulers", "lp_pareto"]) == 2
     assert "plans once, at the first submission" in capsys.readouterr().err
+
+
+def test_prices_from_a_file(words, tmp_path, capsys):
+    """A joule is dearer in the first 100 s of each 1,000 s than the tariff says."""
+    series = tmp_path / "prices.csv"
+    series.write_text("time_s,energy_cost_per_kwh\n0,7.2e6\n100,\n", encoding="utf-8")
+    tariff = ["--price", "5e6", "--prices", str(series), "--prices-period-s", "1000", "--json"]
+    assert main([*words, *tariff]) == 0
+    rows = json.loads(capsys.readouterr().out)["results"]
+    for row in rows:
+        assert row["energy_j"] < row["energy_cost"] < 2 * row["energy_j"]
+        assert row["profit"] == pytest.approx(5e6 - row["energy_cost"], rel=1e-12)
+        assert str(series) in row["provenance"]["inputs"]
+    assert rows[0]["provenance"]["tariff"]["prices"]["energy_cost_per_j"] == [2.0, 1.0]
+
+
+def test_prices_need_a_price(words, tmp_path, capsys):
+    """The series may leave it to the tariff, and the table may be bad."""
+    series = tmp_path / "prices.csv"
+    series.write_text("time_s,price\n1,2\n", encoding="utf-8")
+    assert main([*words, "--prices", str(series)]) == 2
+    assert "--prices has no effect without --price" in capsys.readouterr().err
+    assert main([*words, "--prices", str(series), "--price", "3"]) == 2
+    assert "line 2: time_s is '1.0'; the first line begins at 0" in capsys.readouterr().err
+    assert main([*words, "--prices", str(tmp_path / "none.csv"), "--price", "3"]) == 2
+    assert "none.csv: cannot be read" in capsys.readouterr().err

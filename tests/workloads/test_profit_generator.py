@@ -118,3 +118,26 @@ def test_what_tells_of_utility_refuses_a_bag_without(write, capsys):
     """`workload describe` and `generate` have nothing to say of it."""
     assert main(["workload", "describe", str(write())]) == 2
     assert "gridsched optimize" in capsys.readouterr().err
+
+
+def test_bags_follow_each_other():
+    """The first bag is that of a single one; each is drawn anew, their gaps are exponential."""
+    spec = ProfitBag(tasks=50, task_types=3, machine_types=2, machines_per_type=1)
+    single = generate_profit_bag(spec).tasks
+    many = generate_profit_bag(spec.model_copy(update={"bags": 400, "bag_interval_s": 60.0})).tasks
+    times, sizes = np.unique(many.submit_time_s, return_counts=True)
+    assert (len(times), set(sizes.tolist()), times[0]) == (400, {50}, 0.0)
+    gaps = np.diff(times)
+    assert gaps.mean() == pytest.approx(60.0, rel=0.2)  # four standard errors
+    assert gaps.std() == pytest.approx(gaps.mean(), rel=0.2)
+    types = many.task_type.reshape(400, 50)
+    assert types[0].tolist() == single.task_type.tolist()
+    counts = [np.bincount(each, minlength=3).tolist() for each in types]
+    assert counts[0] != counts[1] != counts[2]
+
+
+def test_bags_of_counted_tasks_are_equal(write):
+    """A file of counts is every bag's."""
+    toml = write(g=FILES["g.toml"] + "bags = 3\n")
+    tasks = read_system_workload(toml).tasks
+    assert np.unique(tasks.submit_time_s, return_counts=True)[1].tolist() == [12, 12, 12]

@@ -1,1 +1,1 @@
-"""Policies that plan the whole bag at once, before the first task runs."""
+"""Policies that plan whole bags at once by linear programmes."""

@@ -21,7 +21,7 @@ from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.pareto_front import exact_front, least_energy, weighted_point
 from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import recover
-from gridsched.optimize.typed_bag import TypedBag
+from gridsched.optimize.typed_bag import Integers, TypedBag
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Decision, Drop, Plan
 from gridsched.policy.state import State
@@ -33,7 +33,7 @@ USUAL_GAMMA = 1.2
 MOST_CORNERS = 1000
 
 
-def _priced(bag: TypedBag, told: Tariff | None, gamma: float | None) -> Tariff:
+def priced(bag: TypedBag, told: Tariff | None, gamma: float | None = None) -> Tariff:
     """Return what profits are counted by: what is told, or `gamma` times the least energy."""
     if told is not None and gamma is None:
         return told
@@ -52,6 +52,22 @@ def _check_number(owner: str, name: str, value: object, least: float, most: floa
             f"Parameter {name!r} of {owner} is {value!r}; it must be a number from {least:g} to "
             f"{most:g}."
         )
+
+
+def possible_tasks(state: State, hosts: Integers, pstate: int) -> Integers:
+    """Return the mappable tasks that can run on some of the hosts.
+
+    Parameters
+    ----------
+    state : State
+    hosts : ndarray of int64
+    pstate : int
+    """
+    waiting = np.array(state.mappable, dtype=np.int64)
+    if not len(waiting) or not len(hosts):
+        return waiting[:0]
+    possible = np.isfinite(state.estimates.etc(waiting, hosts, pstate))
+    return waiting[possible.any(axis=1)]
 
 
 class _PlannedOnce(Scheduler):
@@ -76,11 +92,8 @@ class _PlannedOnce(Scheduler):
     def schedule(self, state: State) -> Iterable[Decision]:
         """Plan every waiting task; what cannot run on any host that is on is left."""
         system, hosts = self.system_, np.flatnonzero(state.is_on)
-        waiting = np.array(state.mappable, dtype=np.int64)
-        if len(waiting) and len(hosts):
-            possible = np.isfinite(state.estimates.etc(waiting, hosts, system.pstate))
-            waiting = waiting[possible.any(axis=1)]
-        if not len(waiting) or not len(hosts):
+        waiting = possible_tasks(state, hosts, system.pstate)
+        if not len(waiting):
             return []
         grouped = grouped_bag(
             system.platform, state.estimates, state.tasks, waiting, hosts, system.pstate
@@ -146,7 +159,7 @@ class LPMaxProfit(_PlannedOnce):
             "power_cap_w": np.inf if self.power_cap_w is None else self.power_cap_w,
             "least_rate_per_s": self.least_rate_per_s,
         }
-        plan = most_profit(bag, _priced(bag, tariff, self.gamma), **limits)
+        plan = most_profit(bag, priced(bag, tariff, self.gamma), **limits)
         return of_profit_plan(plan, **limits)
 
 
@@ -207,7 +220,7 @@ class LPParetoProfit(_PlannedOnce):
     def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
         """Walk the front; between its corners no point earns more than at one of them."""
         self._check()
-        priced = _priced(bag, tariff, self.gamma)
+        counted = priced(bag, tariff, self.gamma)
         points = exact_front(bag, MOST_CORNERS).points
-        best = max(points, key=lambda point: point_profit_rate(bag, point, priced))
-        return of_front_point(bag, best, priced)
+        best = max(points, key=lambda point: point_profit_rate(bag, point, counted))
+        return of_front_point(bag, best, counted)

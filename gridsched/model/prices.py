@@ -1,0 +1,152 @@
+"""Prices that vary over the day: what a bag of tasks pays, and what a joule costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gridsched.errors import InputError
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Changes of prices that a run may have.
+MOST_CHANGES = 1_000_000
+
+
+@dataclass(frozen=True)
+class PriceSeries:
+    """Prices by time of day: line k holds from ``time_s[k]`` until the next line begins.
+
+    After a period (`Tariff.prices_period_s`) the first line holds again.
+
+    Attributes
+    ----------
+    time_s : tuple of float
+        When each line begins [s]; the first is 0, and they ascend.
+    price : tuple of float
+        What a bag pays that is finished then and is the only unfinished one [money].
+    energy_cost_per_j : tuple of float
+        What a joule costs [money/J].
+    per_waiting_bag : tuple of float
+        What a bag pays more (or less, if negative) for each other bag that has been submitted and
+        is unfinished at that time [money]. No bag pays less than 0.
+
+    Raises
+    ------
+    InputError
+        If the columns differ in length, or the times do not ascend from 0.
+    """
+
+    time_s: tuple[float, ...]
+    price: tuple[float, ...]
+    energy_cost_per_j: tuple[float, ...]
+    per_waiting_bag: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        columns = (self.price, self.energy_cost_per_j, self.per_waiting_bag)
+        if any(len(column) != len(self.time_s) for column in columns):
+            raise InputError(
+                f"Prices: {len(self.time_s)} times go with {[len(each) for each in columns]} "
+                "prices, energy costs and prices by backlog; give one of each for each time."
+            )
+        times = np.array(self.time_s)
+        if not len(times) or times[0] != 0 or not np.all(np.diff(times) > 0):
+            raise InputError(
+                f"Prices: the times are {list(self.time_s)[:8]}; they must ascend from 0 s."
+            )
+
+    def check_period(self, period_s: float) -> None:
+        """Raise `InputError` unless the last line begins before a period [s] is over."""
+        if not self.time_s[-1] < period_s:
+            raise InputError(
+                f"Prices: the last line begins at {self.time_s[-1]:g} s, and the series begins "
+                f"again after {period_s:g} s (prices_period_s); make the period longer."
+            )
+
+    def begins(self, period_s: float, until_s: float) -> Floats:
+        """Return when lines begin, from 0 to `until_s` [s]; entry k is one of line k mod lines.
+
+        Parameters
+        ----------
+        period_s : float
+            After which the first line holds again [s]; infinite if it never does.
+        until_s : float
+
+        Raises
+        ------
+        InputError
+            If there are more than `MOST_CHANGES`.
+        """
+        periods = 1 if math.isinf(period_s) else math.floor(until_s / period_s) + 1
+        if periods * len(self.time_s) > MOST_CHANGES:
+            raise InputError(
+                f"Prices change {periods * len(self.time_s):,} times in {until_s:g} s; at most "
+                f"{MOST_CHANGES:,} changes are counted."
+            )
+        return self._between(0, periods, period_s, until_s)
+
+    def now_and_next(self, period_s: float, now_s: float) -> tuple[int, float]:
+        """Return the line that holds at a time, and when the next one begins [s].
+
+        Parameters
+        ----------
+        period_s : float
+            After which the first line holds again [s].
+        now_s : float
+
+        Returns
+        -------
+        line : int
+        next_s : float
+            Infinite if no line follows.
+        """
+        if math.isinf(period_s):
+            begins, first = self._between(0, 1, period_s, math.inf), 0
+        else:
+            first = max(math.floor(now_s / period_s) - 1, 0)
+            begins = self._between(first, first + 4, period_s, math.inf)
+        place = int(np.searchsorted(begins, now_s, side="right"))
+        following = float(begins[place]) if place < len(begins) else math.inf
+        return (place - 1) % len(self.time_s), following
+
+    def mean(self, period_s: float) -> tuple[float, float, float]:
+        """Return the means over a period of price, energy cost and price by backlog.
+
+        Of a series that never begins again: over the time until its last line, or that line if
+        it is the only one.
+
+        Parameters
+        ----------
+        period_s : float
+            [s].
+        """
+        end = self.time_s[-1] if math.isinf(period_s) else period_s
+        lasts = np.diff([*self.time_s, end])
+        weights = lasts if lasts.sum() > 0 else np.ones(1)
+        columns = (self.price, self.energy_cost_per_j, self.per_waiting_bag)
+        price, energy_cost, waiting = (float(np.average(each, weights=weights)) for each in columns)
+        return price, energy_cost, waiting
+
+    def paid(self, line: ArrayLike, waiting: ArrayLike) -> Floats:
+        """Return what a bag pays [money].
+
+        Parameters
+        ----------
+        line : array_like of int
+            The line that holds when it is finished.
+        waiting : array_like of int
+            Other bags that are unfinished then.
+        """
+        lines = np.asarray(line, dtype=np.int64)
+        price, more = np.array(self.price)[lines], np.array(self.per_waiting_bag)[lines]
+        return np.maximum(price + more * np.asarray(waiting), 0.0)
+
+    def _between(self, first: int, end: int, period_s: float, until_s: float) -> Floats:
+        """Return when lines begin in the periods `first` to ``end - 1``, up to `until_s` [s]."""
+        shifts = np.zeros(1) if math.isinf(period_s) else np.arange(first, end) * period_s
+        begins: Floats = (shifts[:, None] + np.array(self.time_s)).ravel()
+        return begins[begins <= until_s]

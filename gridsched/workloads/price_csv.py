@@ -1,0 +1,64 @@
+"""Prices that vary over the day, from a CSV table."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+from gridsched.errors import InputError
+from gridsched.files.csv_files import Number, read_csv
+from gridsched.model.limits import LARGEST
+from gridsched.model.prices import PriceSeries
+from gridsched.model.tariff import Tariff
+
+J_PER_KWH = 3.6e6
+#: Columns that are missing, and empty cells, are as the tariff says.
+COLUMNS = {
+    "time_s": Number(),
+    "price": Number(default=math.nan),
+    "energy_cost_per_kwh": Number(default=math.nan),
+    "price_per_waiting_bag": Number(-LARGEST, default=0.0),
+}
+
+
+def read_prices(path: str | Path, tariff: Tariff) -> PriceSeries:
+    """Read prices by time of day, one line for each change.
+
+    Parameters
+    ----------
+    path : path
+        CSV ``time_s[,price][,energy_cost_per_kwh][,price_per_waiting_bag]``.
+    tariff : Tariff
+        Says the price and the energy cost where the table does not.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column of the first bad value.
+    """
+    table = read_csv(path, COLUMNS)
+    if not len(table):
+        raise InputError(f"{path}: no prices; at least one line is needed.")
+    times = table["time_s"]
+    if times[0] != 0:
+        raise table.fail(0, "time_s", "the first line begins at 0")
+    for row in range(1, len(table)):
+        if times[row] <= times[row - 1]:
+            raise table.fail(
+                row, "time_s", f"it must be greater than the line before's, {times[row - 1]:g}"
+            )
+    costs = (each / J_PER_KWH for each in table["energy_cost_per_kwh"])
+    return PriceSeries(
+        tuple(times),
+        tuple(tariff.price if math.isnan(each) else each for each in table["price"]),
+        tuple(tariff.energy_cost_per_j if math.isnan(each) else each for each in costs),
+        tuple(table["price_per_waiting_bag"]),
+    )
+
+
+def with_prices_read(tariff: Tariff | None) -> Tariff | None:
+    """Return a tariff with the file that it names read; any other as it is."""
+    if tariff is None or not isinstance(tariff.prices, str | Path):
+        return tariff
+    return replace(tariff, prices=read_prices(tariff.prices, tariff))
