@@ -88,8 +88,8 @@ def optimize(wanted: Optimization) -> Optimized:
         raise InputError(f"{no_planner(wanted.scheduler)}.")
     if wanted.tariff is not None and wanted.tariff.prices is not None:
         raise InputError(
-            "prices vary over the day, and the driver 'optimize' knows no time of day. Take another "
-            "driver, or leave prices out."
+            "prices vary over the day, and the driver 'optimize' knows no time of day. Take "
+            "another driver, or leave prices out."
         )
     bag = wanted.named.bag
     plan = planner.divided(bag, wanted.tariff)
