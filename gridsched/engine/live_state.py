@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.chances import Chances, chances_of
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.ledger import Ledger
@@ -61,6 +62,7 @@ class LiveState(State):
         self._ready_pmfs = (
             ReadyPmfs(ledger, estimates) if isinstance(estimates, StochasticEstimates) else None
         )
+        self._chances: Chances | None = None
         self._only: int | None = None
         self._views: dict[str, NDArray[Any]] = {}
 
@@ -159,9 +161,46 @@ class LiveState(State):
         AttributeError
             If run times are not known as distributions, or the host has several cores.
         """
+        return self._distributions_for("ready_pmf").of(host, self.now)
+
+    def late_masses(self, task: int) -> NDArray[np.float64]:
+        """Return the chance of a newly appended task to end late, shape (hosts, P-states).
+
+        Raises
+        ------
+        AttributeError
+            If run times are not known as distributions, or a host has several cores.
+        """
+        deadline_s, estimates = self.tasks.deadline_s, self.estimates
+        if deadline_s is None or deadline_s[task] == math.inf:
+            self._distributions_for("late_masses")
+            assert isinstance(estimates, StochasticEstimates)
+            in_time = np.isfinite(estimates.etc_matrix[estimates.task_type[task]])
+            in_time = in_time[estimates.host_type] & self.is_on[:, None]
+            return np.where(in_time, 0.0, 1.0)
+        return self._all_chances("late_masses").late_masses(task, float(deadline_s[task]), self.now)
+
+    def mean_ready_time(self) -> NDArray[np.float64]:
+        """Return when each host could take a new task in the mean [s], shape (hosts,).
+
+        Raises
+        ------
+        AttributeError
+            If run times are not known as distributions, or a host has several cores.
+        """
+        return self._all_chances("mean_ready_time").mean_ready(self.now)
+
+    def _distributions_for(self, name: str) -> ReadyPmfs:
         if self._ready_pmfs is None:
-            raise AttributeError("state.ready_pmf: the run times of this run are no distributions.")
-        return self._ready_pmfs.of(host, self.now)
+            raise AttributeError(f"state.{name}: the run times of this run are no distributions.")
+        return self._ready_pmfs
+
+    def _all_chances(self, name: str) -> Chances:
+        if self._chances is None:
+            pmfs, estimates = self._distributions_for(name), self.estimates
+            assert isinstance(estimates, StochasticEstimates)
+            self._chances = chances_of(self._ledger, estimates, pmfs)
+        return self._chances
 
     @property
     def energy(self) -> EnergyState:

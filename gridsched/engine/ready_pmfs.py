@@ -1,8 +1,7 @@
 """When each one-core host is ready, as a distribution (paper 002, IV-B; algorithms D3).
 
 What runs ends by its distribution, without the impulses that have passed; the fixed queue is
-convolved with it. Both parts are kept: an append convolves once, and an impulse that passes is
-taken out of the sum again, instead of convolving what remains.
+convolved with it. Both parts are kept, so that an append convolves once.
 """
 
 from __future__ import annotations
@@ -10,17 +9,10 @@ from __future__ import annotations
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridsched.engine.ledger import Ledger
 from gridsched.model.pmf import Pmf, point_mass
 from gridsched.model.stochastic import StochasticEstimates
-
-Floats = NDArray[np.float64]
-
-#: As soon as so little is left of what was convolved last, it is convolved anew: taking impulses
-#: out of a sum then costs hardly a digit.
-LEAST_SHARE_LEFT = 0.5
 
 
 class ReadyPmfs:
@@ -92,52 +84,18 @@ class _Host:
         self.counted = 0
         self._end = end
         self._queue: Pmf | None = None
-        self._passed = -1
-        self._ready = end
-        #: masses of end and queue together, not scaled, and what share of the end they held
-        self._masses: Floats | None = None
-        self._share = 1.0
 
     def append(self, run_time: Pmf) -> None:
         """Add the run time of the task that comes next in the fixed queue."""
         self._queue = run_time if self._queue is None else self._queue.convolved(run_time)
         self.counted += 1
-        self._masses = None
-        self._passed = -1
 
     def ready(self, now: float) -> Pmf:
         """Return when the host is ready, if it is not yet at `now` [s]."""
         end, queue = self._end, self._queue
         passed = int(np.searchsorted(end.times, now, side="left"))
-        if passed < len(end) and end.mass_after[passed] > 0:
-            if passed != self._passed:
-                self._ready = (
-                    end.not_before(now) if queue is None else self._convolved(passed, queue)
-                )
-                self._passed = passed
-            return self._ready
-        self._passed = -1
-        # it should have ended: now, as far as is known
-        return point_mass(now) if queue is None else queue.shifted(now)
-
-    def _convolved(self, passed: int, queue: Pmf) -> Pmf:
-        """Return the sum of what is left of the end, and the queue."""
-        end = self._end
-        left = float(end.mass_after[passed])
-        if end.step is None or queue.step != end.step:
-            return end.not_before(float(end.times[passed])).convolved(queue)
-        first = end.times[0] + queue.times[0]
-        masses = self._masses
-        if masses is None or left < LEAST_SHARE_LEFT * self._share:
-            fresh = end.not_before(float(end.times[passed])).convolved(queue)
-            self._share = left
-            self._masses = np.concatenate([np.zeros(passed), fresh.masses * left])
-            return fresh
-        begin = self._passed
-        gone = np.convolve(end.masses[begin:passed], queue.masses)
-        masses[begin : begin + len(gone)] -= gone
-        masses[:passed] = 0.0
-        np.maximum(masses, 0.0, out=masses)
-        rest = masses[passed:]
-        times = first + end.step * np.arange(passed, len(masses))
-        return Pmf(times, rest / rest.sum(), end.step)
+        if passed == len(end) or end.mass_after[passed] <= 0:
+            # it should have ended: now, as far as is known
+            return point_mass(now) if queue is None else queue.shifted(now)
+        left = end.not_before(now)
+        return left if queue is None else left.convolved(queue)

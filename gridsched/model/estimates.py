@@ -228,7 +228,10 @@ class TypedEstimates(Estimates):
         self.idle_w = np.broadcast_to(
             np.asarray(idle_w, dtype=np.float64), self.etc_matrix.shape[1]
         )
+        self.eec_matrix = np.full(self.etc_matrix.shape, np.inf)
+        self.eec_matrix[feasible] = self.etc_matrix[feasible] * self.apc_matrix[feasible]
         self._etc_list = self.etc_matrix.tolist()
+        self._eec_list = self.eec_matrix.tolist()
         self._task_type_list = self.task_type.tolist()
         self._host_type_list = self.host_type.tolist()
 
@@ -287,6 +290,16 @@ class TypedEstimates(Estimates):
         """ETC entries [s] of task k on host k in P-state k, shape (tasks,)."""
         return self.etc_matrix[self.task_type[tasks], self.host_type[hosts], pstates]
 
+    def energy(self, task: int, host: int, pstate: int) -> float:
+        """EEC entry [J] of the task's and the host's type."""
+        return self._eec_list[self._task_type_list[task]][self._host_type_list[host]][pstate]
+
+    def energies(
+        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """EEC entries [J] of task k on host k in P-state k, shape (tasks,)."""
+        return self.eec_matrix[self.task_type[tasks], self.host_type[hosts], pstates]
+
     @property
     def always_feasible(self) -> bool:
         """Whether no entry of the ETC matrix is infinite."""
@@ -315,20 +328,6 @@ class TypedPowerEstimates(TypedEstimates):
     ) -> None:  # fmt: skip
         super().__init__(etc_matrix, apc_matrix, task_type, host_type, idle_w)
         self._levels = self.etc_matrix.shape[2]
-        self.eec_matrix = np.full(self.etc_matrix.shape, np.inf)
-        feasible = np.isfinite(self.etc_matrix)
-        self.eec_matrix[feasible] = self.etc_matrix[feasible] * self.apc_matrix[feasible]
-        self._eec_list = self.eec_matrix.tolist()
-
-    def energy(self, task: int, host: int, pstate: int) -> float:
-        """EEC entry [J] of the task's and the host's type."""
-        return self._eec_list[self._task_type_list[task]][self._host_type_list[host]][pstate]
-
-    def energies(
-        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """EEC entries [J] of task k on host k in P-state k, shape (tasks,)."""
-        return self.eec_matrix[self.task_type[tasks], self.host_type[hosts], pstates]
 
     def n_pstates(self, platform: Platform) -> NDArray[np.int64]:
         """P-states of the matrices, for each host, shape (hosts,)."""

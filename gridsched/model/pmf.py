@@ -19,7 +19,7 @@ from gridsched.errors import InputError
 
 Floats = NDArray[np.float64]
 
-#: Late masses below this are rounding (algorithms D4).
+#: Late masses closer than this to 0 or 1 are rounding (algorithms D4).
 LEAST_MASS = 1e-12
 #: Masses may sum up to 1 with this difference before they are scaled.
 SUM_TOLERANCE = 1e-6
@@ -86,7 +86,7 @@ class Pmf:
     def late_mass(self, time: ArrayLike) -> Any:
         """Return the probability of ending after `time` [s], the direct sum of those impulses."""
         late = self.mass_after[np.searchsorted(self.times, time, side="right")]
-        return np.where(late < LEAST_MASS, 0.0, late)[()]
+        return np.where(late < LEAST_MASS, 0.0, np.where(late > 1.0 - LEAST_MASS, 1.0, late))[()]
 
     def sum_late_mass(self, other: Pmf, time: float) -> float:
         """Return the probability that this time and an independent `other` end after `time` [s].
@@ -96,7 +96,9 @@ class Pmf:
         late = float(other.masses @ self.mass_after[
             np.searchsorted(self.times, time - other.times, side="right")
         ])  # fmt: skip
-        return late if late >= LEAST_MASS else 0.0
+        if late < LEAST_MASS:
+            return 0.0
+        return late if late <= 1.0 - LEAST_MASS else 1.0
 
     def quantile(self, probability: ArrayLike) -> Any:
         """Return the earliest time [s] until which at least `probability` of the mass has come.
@@ -244,12 +246,31 @@ def from_distribution(distribution: Any, step: float, *, tail: float = TAIL) -> 
     """
     _check_step(step)
     last = max(int(np.ceil(float(distribution.isf(tail)) / step)), 0)
-    edges = distribution.cdf((np.arange(last + 2) - 0.5) * step)
-    masses = np.diff(edges)
-    if not masses.sum() > 0.5:
+    return from_edges(distribution.cdf((np.arange(last + 2) - 0.5) * step), step)
+
+
+def from_edges(edges: Floats, step: float) -> Pmf:
+    """Return a distribution on the multiples of `step`, given between them.
+
+    Parameters
+    ----------
+    edges : ndarray of float64, shape (multiples + 1,)
+        Cumulated probability at ``(k - 1/2) * step``, for k = 0, 1, ...; what is above the last is
+        left out and the rest renormalised.
+    step : float
+        Distance of the grid [s].
+
+    Raises
+    ------
+    InputError
+        If hardly any mass lies on the grid.
+    """
+    masses = edges[1:] - edges[:-1]
+    whole = float(masses.sum())
+    if not whole > 0.5:
         raise InputError(
-            f"A distribution puts {masses.sum():.3g} of its mass on times from 0 to "
-            f"{last * step:g} s; it must be one of times that are at least 0."
+            f"A distribution puts {whole:.3g} of its mass on times from 0 to "
+            f"{(len(masses) - 1) * step:g} s; it must be one of times that are at least 0."
         )
     present = np.flatnonzero(masses > 0)
     first, end = int(present[0]), int(present[-1]) + 1

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedEstimates
-from gridsched.model.pmf import LEAST_MASS, Pmf, from_distribution
+from gridsched.model.pmf import TAIL, Pmf, from_edges
 from gridsched.model.task_types import TaskTypes
 from gridsched.model.tasks import Tasks
+
+if TYPE_CHECKING:
+    from gridsched.model.pmf_grid import PmfGrid
 
 Floats = NDArray[np.float64]
 
@@ -23,9 +25,30 @@ Floats = NDArray[np.float64]
 class Distributions(ABC):
     """Distributions of run times by (task type, host type, P-state)."""
 
+    _grid: PmfGrid | None = None
+
     @abstractmethod
     def pmf(self, task_type: int, host_type: int, pstate: int) -> Pmf:
         """Return the distribution of one run time [s]; whoever asks twice gets the same object."""
+
+    @property
+    def step_s(self) -> float | None:
+        """Distance of the grid that all of them stand on [s]; None if there is none."""
+        return None
+
+    def grid(self, mean_s: Floats) -> PmfGrid | None:
+        """Return all of them for compiled loops; None where they stand on no common grid.
+
+        Parameters
+        ----------
+        mean_s : ndarray of float64, shape (task types, host types, P-states)
+            Mean run times [s]; finite where there is a distribution.
+        """
+        if self._grid is None and self.step_s is not None:
+            from gridsched.model.pmf_grid import PmfGrid  # loads the compiler
+
+            self._grid = PmfGrid(self.step_s, mean_s, self.pmf)
+        return self._grid
 
 
 @dataclass(frozen=True)
@@ -51,27 +74,21 @@ class GammaLaw:
         scale = mean_s * self.cov**2
         return float(scale * special.gammaincinv(1.0 / self.cov**2, share))
 
-    def pmf(self, mean_s: float, step_s: float) -> Pmf:
-        """Return the distribution with mean `mean_s` on the multiples of `step_s` [s]."""
-        return from_distribution(_Gamma(1.0 / self.cov**2, mean_s * self.cov**2), step_s)
+    def pmfs(self, means_s: Floats, step_s: float) -> list[Pmf]:
+        """Return the distributions with these means on the multiples of `step_s` [s].
 
-
-@dataclass(frozen=True)
-class _Gamma:
-    """What `from_distribution` asks of scipy's gamma, many times faster to make."""
-
-    shape: float
-    scale: float
-
-    def cdf(self, times: Floats) -> Floats:
+        As `gridsched.model.pmf.from_distribution` makes them, but with one call of the gamma
+        function for all.
+        """
         from scipy import special  # slow to load
 
-        return np.asarray(special.gammainc(self.shape, np.maximum(times, 0.0) / self.scale))
-
-    def isf(self, tail: float) -> float:
-        from scipy import special  # slow to load
-
-        return float(self.scale * special.gammainccinv(self.shape, tail))
+        shape, scales = 1.0 / self.cov**2, means_s * self.cov**2
+        last = np.ceil(scales * special.gammainccinv(shape, TAIL) / step_s).astype(np.int64)
+        ends = np.cumsum(last + 2)
+        k = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - (last + 2), last + 2)
+        times = np.maximum((k - 0.5) * step_s, 0.0) / np.repeat(scales, last + 2)
+        edges = np.split(special.gammainc(shape, times), ends[:-1])
+        return [from_edges(each, step_s) for each in edges]
 
 
 class GammaTimes(Distributions):
@@ -92,12 +109,25 @@ class GammaTimes(Distributions):
         self._step_s = step_s
         self._made: dict[tuple[int, int, int], Pmf] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again: another process gets megabytes less."""
+        return {**self.__dict__, "_made": {}, "_grid": None}
+
     def pmf(self, task_type: int, host_type: int, pstate: int) -> Pmf:
         """Return the distribution of one run time [s]."""
         key = (task_type, host_type, pstate)
         if key not in self._made:
-            self._made[key] = self._law.pmf(float(self._mean_s[key]), self._step_s)
+            of_type = self._mean_s[task_type]
+            known = np.isfinite(of_type)
+            made = self._law.pmfs(of_type[known], self._step_s)
+            for (j, k), pmf in zip(np.argwhere(known).tolist(), made, strict=True):
+                self._made[task_type, j, k] = pmf
         return self._made[key]
+
+    @property
+    def step_s(self) -> float:
+        """Distance of the grid [s]."""
+        return self._step_s
 
 
 class ListedTimes(Distributions):
@@ -127,37 +157,23 @@ class ListedTimes(Distributions):
             )
         return found
 
+    @property
+    def step_s(self) -> float | None:
+        """Distance of the grid that all of them stand on [s]; None if there is none."""
+        steps = {pmf.step for pmf in self._pmfs.values()}
+        step = steps.pop() if len(steps) == 1 else None
+        if step is None or any(
+            pmf.times[0] != step * round(pmf.times[0] / step) for pmf in self._pmfs.values()
+        ):
+            return None
+        return step
+
     def means(self, shape: tuple[int, int, int]) -> Floats:
         """Return the mean run times [s], infinite where no distribution is listed."""
         means = np.full(shape, np.inf)
         for key, pmf in self._pmfs.items():
             means[key] = pmf.mean
         return means
-
-
-@dataclass(frozen=True)
-class _Stack:
-    """The P-states' distributions of a task type on a host type as one matrix on a shared grid."""
-
-    first: int
-    step: float
-    masses: Floats
-    #: mass from each impulse on, and 0 behind the last
-    rest: Floats
-
-    def late_masses(self, ready: Pmf, time: float) -> Floats:
-        """Return the chance to end after `time` [s] in each P-state."""
-        earliest = float(ready.times[0]) + self.first * self.step
-        steps = math.floor((time - earliest) / self.step)
-        if earliest + (steps + 1.0) * self.step <= time:  # what the division rounded away
-            steps += 1
-        # impulse s of the run time leaves `in_time - s` impulses of the start in time: those before
-        # `begin` leave all of them, those from `end` on none
-        in_time, length = steps + 1, self.masses.shape[1]
-        begin = min(max(in_time - len(ready), 0), length)
-        end = min(max(in_time, begin), length)
-        after = ready.mass_after[in_time - end + 1 : in_time - begin + 1][::-1]
-        return np.asarray(self.masses[:, begin:end] @ after + self.rest[:, end])
 
 
 class StochasticEstimates(TypedEstimates):
@@ -177,7 +193,6 @@ class StochasticEstimates(TypedEstimates):
     ) -> None:  # fmt: skip
         super().__init__(etc_matrix, apc_matrix, task_type, host_type)
         self._distributions = distributions
-        self._stacks: dict[tuple[int, int], _Stack | None] = {}
 
     def of(self, tasks: Tasks) -> Self:
         """Return the other tasks' rows of the same matrices.
@@ -199,6 +214,11 @@ class StochasticEstimates(TypedEstimates):
             self._task_type_list[task], self._host_type_list[host], pstate
         )
 
+    @property
+    def grid(self) -> PmfGrid | None:
+        """All distributions for compiled loops; None where they stand on no common grid."""
+        return self._distributions.grid(self.etc_matrix)
+
     def late_masses(self, task: int, host: int, ready: Pmf, time: float) -> Floats:
         """Return the chance that a task ends after `time` [s], shape (P-states,).
 
@@ -212,41 +232,14 @@ class StochasticEstimates(TypedEstimates):
 
         Notes
         -----
-        For each P-state one sum over the impulses of the run time: nothing is convolved. Chances
-        below 1e-12 are 0; that of a P-state in which the task cannot run is 1.
+        For each P-state one sum over the impulses of the run time: nothing is convolved. The
+        chance of a P-state in which the task cannot run is 1.
         """
         key = (self._task_type_list[task], self._host_type_list[host])
-        if key not in self._stacks:
-            self._stacks[key] = self._stack(*key)
-        stack = self._stacks[key]
-        if stack is not None and (ready.step == stack.step or len(ready) == 1):
-            late = stack.late_masses(ready, time)
-            return np.where(late < LEAST_MASS, 0.0, late)
         late = np.ones(self.etc_matrix.shape[2])
         for pstate in np.flatnonzero(np.isfinite(self.etc_matrix[key])).tolist():
             late[pstate] = ready.sum_late_mass(self._distributions.pmf(*key, pstate), time)
         return late
-
-    def _stack(self, task_type: int, host_type: int) -> _Stack | None:
-        """Return the distributions of all P-states on their grid; None if they share none."""
-        if not np.isfinite(self.etc_matrix[task_type, host_type]).all():
-            return None
-        levels = range(self.etc_matrix.shape[2])
-        pmfs = [self._distributions.pmf(task_type, host_type, k) for k in levels]
-        step = pmfs[0].step
-        if step is None or any(pmf.step != step for pmf in pmfs):
-            return None
-        begins = [round(pmf.times[0] / step) for pmf in pmfs]
-        if any(at * step != pmf.times[0] for at, pmf in zip(begins, pmfs, strict=True)):
-            return None
-        first = min(begins)
-        length = max(at + len(pmf) for at, pmf in zip(begins, pmfs, strict=True)) - first
-        masses = np.zeros((len(pmfs), length))
-        for row, at, pmf in zip(masses, begins, pmfs, strict=True):
-            row[at - first : at - first + len(pmf)] = pmf.masses
-        rest = np.zeros((len(pmfs), length + 1))
-        rest[:, :-1] = np.cumsum(masses[:, ::-1], axis=1)[:, ::-1]
-        return _Stack(first, step, masses, rest)
 
 
 @dataclass(frozen=True)

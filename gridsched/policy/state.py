@@ -132,6 +132,22 @@ class State(ABC):
         runs nothing, and infinite where it is off.
         """
 
+    @abstractmethod
+    def late_masses(self, task: int) -> Floats:
+        """Return the chance of a newly appended task to end late, shape (hosts, P-states).
+
+        Where run times are known as distributions: the probability that the end of what
+        `ready_pmf` tells and the task's own run time end after its deadline. It is 1 where the
+        host is off or the task cannot run; chances closer than 1e-12 to 0 or 1 are 0 or 1.
+        """
+
+    @abstractmethod
+    def mean_ready_time(self) -> Floats:
+        """Return when each host could take a new task in the mean [s], shape (hosts,).
+
+        The means of all `ready_pmf`, infinite where a host is off.
+        """
+
     @property
     @abstractmethod
     def energy(self) -> EnergyState:

@@ -16,7 +16,7 @@ from gridsched.model.estimates import Estimates, TypedEstimates
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.run_times import DrawnRunTimes, RunTimes
 from gridsched.model.seeds import random_stream
-from gridsched.model.stochastic import GammaLaw, GammaTimes, StochasticTypes
+from gridsched.model.stochastic import Distributions, GammaLaw, GammaTimes, StochasticTypes
 from gridsched.model.system import System
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import Tasks, make_tasks
@@ -352,7 +352,8 @@ TYPED_CASES = _typed_bags()
 
 def make_stochastic_case(
     name: str, mean_s: Any, host_type: list[int], task_type: list[int], arrival_s: Any,
-    *, slack_s: float = 40.0, luck: bool = True, **rules: Any,
+    *, slack_s: float = 40.0, luck: bool = True, boot_time_s: float = 0.0,
+    distributions: Distributions | None = None, **rules: Any,
 ) -> Case:  # fmt: skip
     """Return a case of tasks with uncertain run times and deadlines.
 
@@ -369,6 +370,10 @@ def make_stochastic_case(
         From arrival to deadline [s].
     luck : bool
         Whether tasks take another time than estimated.
+    boot_time_s : float
+        Of the hosts [s].
+    distributions : Distributions, optional
+        In place of gamma distributions around the means.
     **rules
         Further fields of the scenario.
     """
@@ -377,12 +382,13 @@ def make_stochastic_case(
     watts = np.broadcast_to((130.0 - 17.0 * j) / 1.9**k, means.shape[1:])
     types = StochasticTypes(
         means, np.broadcast_to(watts, means.shape).copy(), np.array(host_type),
-        distributions=GammaTimes(means, UNCERTAINTY, 1.0),
+        distributions=distributions or GammaTimes(means, UNCERTAINTY, 1.0),
     )  # fmt: skip
     hosts = tuple(
         Host(
             f"core{n + 1}",
             tuple(PState(1e9 / 1.2**k, w, w, w) for k, w in enumerate(watts[kind].tolist())),
+            boot_time_s=boot_time_s,
         )
         for n, kind in enumerate(host_type)
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from gridsched.model.platform import Host, Platform, PState
@@ -62,8 +64,16 @@ def _types(spec: RobustTrial, system: RobustSystem, law: GammaLaw) -> Stochastic
         host_type=np.repeat(np.arange(len(system.cores)), system.cores),
         task_type_names=tuple(f"type{k + 1}" for k in range(len(means))),
         host_type_names=tuple(f"node{j + 1}" for j in range(len(system.cores))),
-        distributions=GammaTimes(means, law, spec.grid_s),
+        distributions=_distributions(means.tobytes(), means.shape, law, spec.grid_s),
     )
+
+
+@lru_cache(maxsize=1)
+def _distributions(
+    means: bytes, shape: tuple[int, int, int], law: GammaLaw, step_s: float
+) -> GammaTimes:  # fmt: skip
+    """Return the distributions; trials on one system, one after the other, share them."""
+    return GammaTimes(np.frombuffer(means).reshape(shape), law, step_s)
 
 
 def _flops(system: RobustSystem) -> np.ndarray:

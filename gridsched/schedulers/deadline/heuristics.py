@@ -84,10 +84,7 @@ class DeadlineScheduler(Scheduler):
                 "to 1."
             )
         self.estimates_ = estimates
-        feasible = np.isfinite(estimates.etc_matrix)
-        by_type = np.full(estimates.etc_matrix.shape, np.inf)
-        by_type[feasible] = estimates.etc_matrix[feasible] * estimates.apc_matrix[feasible]
-        self.eec_j_ = by_type[:, estimates.host_type]
+        self.eec_j_ = estimates.eec_matrix[:, estimates.host_type]
         self.rng_ = rng
 
     def schedule(self, state: State) -> Iterable[Decision]:

@@ -25,6 +25,7 @@ def warm_up() -> None:
     order = np.zeros(1, dtype=np.int64)
     batch.map_in_order(order, np.ones((1, 1)), np.zeros((1, 1)), table.column_of, np.zeros(1))
     _warm_up_utility()
+    _warm_up_chances()
 
 
 def _warm_up_utility() -> None:
@@ -45,3 +46,19 @@ def _warm_up_utility() -> None:
     dropping.worth_postponing(*about, tasks, 1.0, 0.5)
     two_stage.map_two_stage(UPE, *about, tasks, ready, *limits)
     random_mapping.map_randomly(tables, task_type, tasks, np.zeros(1), ready, *limits)
+
+
+def _warm_up_chances() -> None:
+    """Call the kernels of uncertain run times once."""
+    import numpy as np
+
+    from gridsched.model import pmf_kernels
+    from gridsched.model.pmf import point_mass
+    from gridsched.model.pmf_grid import PmfGrid
+
+    table = PmfGrid(1.0, np.ones((1, 1, 1)), lambda *place: point_mass(1.0, 1.0)).table(0)
+    hosts, host_type = pmf_kernels.empty_host_table(1), np.zeros(1, dtype=np.int64)
+    pmf_kernels.let_pass(hosts, table, 0.0)
+    pmf_kernels.mean_ready(hosts, table, 0.0)
+    pmf_kernels.late_masses(hosts, table, host_type, 0, 0.0, 1.0)
+    pmf_kernels.convolved(np.ones(1), np.ones(1))

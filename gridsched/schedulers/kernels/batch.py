@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gridsched.schedulers.kernels.compiled import compiled
+from gridsched.compiled import compiled
 
 INF = np.inf
 #: What the chosen task has most of: sufferage, or the smallest or largest best completion time.
