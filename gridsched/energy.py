@@ -215,8 +215,14 @@ def _sum_by_host(values: Floats, host: NDArray[np.int64], n_hosts: int) -> Float
     return sums
 
 
-def _share_by_execution(timeline: HostTimeline, joules: Floats) -> Floats:
-    """Divide each row's `joules` evenly among the executions that run in it [J]."""
+def _share_by_placement(timeline: HostTimeline, joules: Floats) -> Floats:
+    """Divide each row's `joules` evenly among the executions that run in it [J].
+
+    Returns
+    -------
+    ndarray of float64, shape (placements,)
+        Of each execution on each of its hosts; see `Trace.placed`.
+    """
     if not len(timeline.first):
         return np.zeros(0)
     each = joules / np.maximum(timeline.busy_cores, 1)
@@ -225,6 +231,13 @@ def _share_by_execution(timeline: HostTimeline, joules: Floats) -> Floats:
     shares = np.empty(len(order))
     shares[order] = np.add.reduceat(each, pairs)[::2]
     return shares
+
+
+def _share_by_execution(trace: Trace, shares: Floats) -> Floats:
+    """Sum the shares of an execution on its hosts [J], shape (executions,)."""
+    if not trace.is_parallel or not len(shares):
+        return shares
+    return np.add.reduceat(shares, trace.host_offsets[:-1])
 
 
 def task_energy_j(trace: Trace) -> Floats:
@@ -236,7 +249,8 @@ def task_energy_j(trace: Trace) -> Floats:
     """
     timeline = host_timeline(trace)
     watts, idle_w = timeline_watts(trace, timeline)
-    return _share_by_execution(timeline, (watts - idle_w) * timeline.duration_s)
+    shares = _share_by_placement(timeline, (watts - idle_w) * timeline.duration_s)
+    return _share_by_execution(trace, shares)
 
 
 def busy_energy_j(trace: Trace) -> Floats:
@@ -246,7 +260,8 @@ def busy_energy_j(trace: Trace) -> Floats:
     this is `task_energy` (paper 004 eq. 1). The shares sum to `HostEnergy.busy_j`.
     """
     timeline = host_timeline(trace)
-    return _share_by_execution(timeline, timeline_watts(trace, timeline)[0] * timeline.duration_s)
+    joules = timeline_watts(trace, timeline)[0] * timeline.duration_s
+    return _share_by_execution(trace, _share_by_placement(timeline, joules))
 
 
 def trace_energy(trace: Trace) -> HostEnergy:
@@ -273,15 +288,17 @@ def trace_energy(trace: Trace) -> HostEnergy:
     watts, idle_w = timeline_watts(trace, timeline)
     joules = watts * timeline.duration_s
     above = np.where(timeline.is_busy, (watts - idle_w) * timeline.duration_s, 0.0)
-    each = _share_by_execution(timeline, joules)
-    wasted = np.where(trace.executions["outcome"] == ExecutionEnd.FINISHED, 0.0, each)
+    shares = _share_by_placement(timeline, joules)
+    execution, placed = trace.placed()
+    finished = trace.executions["outcome"] == ExecutionEnd.FINISHED
+    wasted = np.where(finished[execution], 0.0, shares)
     n = len(platform)
     parts = [
         _sum_by_host(np.where(rows, joules, 0.0), timeline.host, n)
         for rows in (timeline.is_busy, timeline.is_idle, timeline.is_booting, ~timeline.is_on)
     ]
     parts.append(_sum_by_host(above, timeline.host, n))
-    parts.append(_sum_by_host(wasted, trace.executions["host"], n))
+    parts.append(_sum_by_host(wasted, placed, n))
     total = parts[0] + parts[1] + parts[2] + parts[3]
     others = platform.idle_hosts_named
     rest = np.array([host.pstates[0].idle_w * trace.horizon_s for _, host in others])
@@ -292,7 +309,8 @@ def trace_energy(trace: Trace) -> HostEnergy:
         names=tuple(host.name for host in platform.hosts) + tuple(h.name for _, h in others),
         roles=("computing",) * n + tuple(role for role, _ in others),
         total_j=np.append(total, rest), busy_j=busy, idle_j=idle, boot_j=boot, off_j=off,
-        above_idle_j=above, wasted_j=wasted, execution_j=each,
+        above_idle_j=above, wasted_j=wasted,
+        execution_j=_share_by_execution(trace, shares),
     )  # fmt: skip
 
 

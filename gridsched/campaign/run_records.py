@@ -30,7 +30,8 @@ def records_of(result: RunResult) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``record`` is ``execution`` (``task_id, host_id, pstate, start_s, end_s, outcome``) or
+        ``record`` is ``execution`` (``task_id, host_id, pstate, start_s, end_s, outcome``, of
+        parallel tasks also ``width``; the host is then the first one) or
         ``host`` (``host_id, host, role, model_j, plugin_j``); the other columns are empty.
     """
     executions, hosts = _executions(result.trace), _hosts(result.trace, result.plugin_j)
@@ -40,7 +41,7 @@ def records_of(result: RunResult) -> pd.DataFrame:
 def _executions(trace: Trace) -> pd.DataFrame:
     runs = trace.executions
     names = np.array([ExecutionEnd(k).name.lower() for k in range(len(ExecutionEnd))])
-    return pd.DataFrame({
+    table = pd.DataFrame({
         "record": "execution",
         "task_id": np.asarray(trace.tasks.labels)[runs["task"]],
         "host_id": runs["host"].astype(np.int64),
@@ -49,6 +50,9 @@ def _executions(trace: Trace) -> pd.DataFrame:
         "end_s": runs["end"],
         "outcome": names[runs["outcome"]],
     })  # fmt: skip
+    if trace.is_parallel:
+        table["width"] = trace.width
+    return table
 
 
 def _hosts(trace: Trace, plugin_j: Mapping[str, float] | None) -> pd.DataFrame:

@@ -19,6 +19,19 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
     tasks : Tasks
     """
     traits = scheduler.traits
+    if traits.parallel and tasks.width is None:
+        raise InputError(
+            f"{scheduler!r} accepts parallel jobs; the tasks of {tasks.name} are serial. Use a "
+            "trace or tasks with a width, or another scheduler."
+        )
+    if tasks.width is not None:
+        if not traits.parallel:
+            raise InputError(
+                f"{scheduler!r} accepts serial tasks; {tasks.name} has parallel jobs, of up to "
+                f"{tasks.width.max(initial=1)} nodes. Use fcfs, easy_backfilling or "
+                "conservative_backfilling."
+            )
+        check_nodes(system, tasks)
     if traits.needs_utility and tasks.utility is None:
         raise InputError(
             f"{scheduler!r} accepts workloads with utility functions; {tasks.name} has none. Use "
@@ -34,4 +47,40 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
         raise InputError(
             f"{scheduler!r} accepts workloads whose run times are distributions; those of "
             f"{tasks.name} are not. Use a generator of kind 'robust', or another scheduler."
+        )
+
+
+def check_nodes(system: System, tasks: Tasks) -> None:
+    """Raise `InputError` where parallel tasks meet what node sets do not have.
+
+    Parameters
+    ----------
+    system : System
+    tasks : Tasks
+        Parallel ones.
+    """
+    platform = system.platform
+    for host in platform.hosts:
+        if host.cores != 1:
+            raise InputError(
+                f"{tasks.name}: parallel jobs need hosts of one core; host {host.name!r} of "
+                f"{platform.name} has {host.cores}. Give each core, or each whole node, as a host."
+            )
+    for cluster in platform.clusters:
+        first = platform.hosts[cluster.hosts[0]]
+        for h in cluster.hosts:
+            if [p.speed for p in platform.hosts[h].pstates] != [p.speed for p in first.pstates]:
+                raise InputError(
+                    f"{tasks.name}: parallel jobs need clusters of equal hosts; in "
+                    f"{cluster.name!r} of {platform.name} hosts {first.name!r} and "
+                    f"{platform.hosts[h].name!r} have other speeds. Put them into clusters of "
+                    "their own."
+                )
+    if system.rules.budget is not None:
+        raise InputError(
+            f"{tasks.name}: there is no energy budget for parallel jobs; leave the budget out."
+        )
+    if tasks.files is not None:
+        raise InputError(
+            f"{tasks.name}: parallel jobs have no input files; leave them out (--files)."
         )

@@ -90,6 +90,10 @@ class Controller:
         self._runnable = system.estimates.runnable(
             np.arange(len(tasks)), np.arange(system.n_hosts)
         )  # fmt: skip
+        if tasks.width is not None:  # what is wider than every cluster runs nowhere
+            self._runnable &= tasks.width <= max(
+                (len(cluster.hosts) for cluster in system.platform.clusters), default=0
+            )
         self._asked = scheduler.traits.asked
         rules = system.rules
         self._interval_s = rules.mapping_interval_s or math.inf
@@ -121,7 +125,7 @@ class Controller:
         if budget is not None and account is not None:
             guard = BudgetGuard(system, budget, ledger, account, commitments)
         self._dispatch = Dispatch(system, ledger, self._timers, staging, account)
-        self._legality = Legality(system, ledger)
+        self._legality = Legality(system, tasks, ledger)
         self._requests = Requests(
             system, ledger, self._legality, self._dispatch, self._timers, staging, account, guard
         )
@@ -443,7 +447,7 @@ class Controller:
         ledger.withdraw_plan()
         left = ledger.states < FINISHED
         if state == _KILLED:
-            for execution in [e for running in ledger.running.values() for e in running]:
+            for execution in ledger.executing():
                 execution.stop(self.now, ExecutionEnd.KILLED)
         else:
             left &= ledger.states != RUNNING
@@ -464,6 +468,7 @@ class Controller:
         A driver that had true run times other than the estimates says so.
         """
         ledger = self._ledger
+        offsets, ids = ledger.node_records()
         return Trace(
             platform=self.system.platform,
             tasks=self.tasks,
@@ -477,6 +482,8 @@ class Controller:
             periods=self._period_records(),
             times_postponed=self._requests.times_postponed,
             as_estimated=as_estimated,
+            host_offsets=offsets,
+            host_ids=ids,
         )
 
     def _period_records(self) -> NDArray[np.void]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer
 from gridsched.engine.ledger import FINISHED, QUEUED, RUNNING, Ledger
@@ -83,11 +86,25 @@ class Dispatch:
         else:
             self.begin(execution)
 
+    def allocate(self, task: int, hosts: NDArray[np.int64], pstate: int, now: float) -> None:
+        """Give the task a set of nodes, which are equal, at `now` [s]."""
+        host = int(hosts[0])
+        end = now + self.run_time(task, host, pstate)
+        if self.host_pstate is not None:
+            pstate = self.host_pstate(task, pstate)
+        execution = Execution(task, host, pstate, now, end)
+        execution.hosts = hosts
+        self._ledger.state_of[task] = RUNNING
+        self._ledger.nodes_taken(execution, hosts)
+        self.begin(execution)
+
     def begin(self, execution: Execution) -> None:
         """Let an execution compute from its start on."""
         ledger, host = self._ledger, execution.host
         execution.has_begun = True
-        if ledger.pstate[host] != execution.pstate:
+        if execution.hosts is not None:
+            ledger.set_pstates(execution.start, execution.hosts, execution.pstate)
+        elif ledger.pstate[host] != execution.pstate:
             ledger.pstate[host] = execution.pstate
             ledger.host_changed(execution.start, host)
         if self._account is not None:
@@ -159,8 +176,11 @@ class Dispatch:
         self._free_core(copy)
 
     def _free_core(self, execution: Execution) -> None:
-        """Give back the core of an execution; the host's queues are served later."""
+        """Give back the core or the nodes of an execution; queues are served later."""
         ledger = self._ledger
+        if execution.hosts is not None:
+            ledger.nodes_freed(execution, execution.hosts)
+            return
         ledger.core_freed(execution)
         if self._account is not None:
             self._account.execution_ended(execution)
@@ -176,7 +196,7 @@ class Dispatch:
         assert pstate is not None  # else nobody asks
         happened = sorted(set(ledger.journal[self._read :]))
         for host in happened:
-            if ledger.is_on[host] and host not in ledger.running and ledger.pstate[host] != pstate:
+            if ledger.is_on[host] and not ledger.is_busy(host) and ledger.pstate[host] != pstate:
                 ledger.pstate[host] = pstate
                 ledger.host_changed(now, host)
                 if self._account is not None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gridsched.model.trace import ExecutionEnd
 
 #: Outcome of an execution that has not ended.
@@ -25,6 +28,8 @@ class Execution:
     Attributes
     ----------
     task, host, pstate : int
+    hosts : ndarray of int64, or None
+        All nodes of a parallel task, ascending; `host` is the first. None: the one host.
     start : float
         Start [s].
     end : float
@@ -44,6 +49,7 @@ class Execution:
     # no __slots__: defaults in the class make one of 100,000 executions cheaper to create
     outcome = UNENDED
     has_begun = False
+    hosts: NDArray[np.int64] | None = None
     is_awaited = False
     is_reported = False
     watts = 0.0
@@ -57,6 +63,11 @@ class Execution:
         self.start = start
         self.end = estimated_end
         self.estimated_end = estimated_end
+
+    @property
+    def width(self) -> int:
+        """Number of its hosts."""
+        return 1 if self.hosts is None else len(self.hosts)
 
     def stop(self, time: float, outcome: ExecutionEnd) -> None:
         """Note that the execution ended at `time` [s] as `outcome`."""

@@ -6,6 +6,7 @@ view builds arrays from them when asked for.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.execution import Execution
+from gridsched.engine.node_sets import NodeSets
 from gridsched.engine.virtual_queues import VirtualQueues
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -44,7 +46,12 @@ class Ledger:
         The same as an array.
     boot_end : list of float
         Time until which a host boots [s].
-    pstate : list of int
+    pstate : array of int
+    pstates : ndarray of int64, shape (hosts,)
+        The same, sharing its memory.
+    nodes : NodeSets or None
+        Where tasks are parallel: what runs on which nodes. `running`, `free` and `idle` are of
+        serial work.
     running : dict of int to list of Execution
         On each host where something runs, in order of start.
     fixed : list of deque of (task, pstate)
@@ -82,7 +89,9 @@ class Ledger:
         self.switched_on = np.array(self.is_on, dtype=np.bool_)
         self.boot_end = [0.0] * n
         self.states = np.frombuffer(self.state_of, dtype=np.uint8)
-        self.pstate = [system.first_pstate] * n
+        self.pstate = array("q", [system.first_pstate]) * n
+        self.pstates = np.frombuffer(self.pstate, dtype=np.int64)
+        self.nodes = None if tasks.width is None else NodeSets(self.is_on)
         self.running: dict[int, list[Execution]] = {}
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
         self.queued_hosts: set[int] = set()
@@ -97,6 +106,7 @@ class Ledger:
         self.open_tasks = len(tasks)
         self.version = [0] * n
         self.journal: list[int] = list(range(n))
+        self.watches_nodes = system.rules.parked_pstate is not None
         self.busy_cores = 0
         self.n_virtual = 0
         #: tasks from here on are not submitted yet; none before `_first_waiting` is mappable
@@ -135,6 +145,32 @@ class Ledger:
         self.free[host] -= 1
         if not self.free[host]:
             del self.idle[bisect_left(self.idle, host)]
+
+    def nodes_taken(self, execution: Execution, hosts: NDArray[np.int64]) -> None:
+        """Put an execution on a set of nodes."""
+        assert self.nodes is not None
+        self.nodes.take(execution, hosts)
+        self.busy_cores += len(hosts)
+
+    def nodes_freed(self, execution: Execution, hosts: NDArray[np.int64]) -> None:
+        """Take an execution off its nodes."""
+        assert self.nodes is not None
+        self.nodes.release(execution, hosts)
+        self.busy_cores -= len(hosts)
+        if self.watches_nodes:
+            self.journal += hosts.tolist()
+
+    def is_busy(self, host: int) -> bool:
+        """Whether anything runs on the host."""
+        if self.nodes is not None:
+            return bool(self.nodes.busy[host])
+        return host in self.running
+
+    def executing(self) -> list[Execution]:
+        """Return what runs, on each host or on sets of nodes in order of start."""
+        if self.nodes is not None:
+            return self.nodes.running
+        return [execution for running in self.running.values() for execution in running]
 
     def append_fixed(self, host: int, task: int, pstate: int) -> None:
         """Append a task to the host's fixed queue."""
@@ -179,6 +215,8 @@ class Ledger:
     def set_idle(self, host: int, *, idle: bool) -> None:
         """Add the host to, or take it out of, the hosts that can take a task."""
         k = bisect_left(self.idle, host)
+        if self.nodes is not None:
+            self.nodes.set_ready(host, ready=idle)
         present = k < len(self.idle) and self.idle[k] == host
         if idle and not present:
             self.idle.insert(k, host)
@@ -190,6 +228,13 @@ class Ledger:
         self.host_changes.append((time, host, self.pstate[host], self.is_on[host]))
         self.switched_on[host] = self.is_on[host]
         self.touch(host)
+
+    def set_pstates(self, time: float, hosts: NDArray[np.int64], pstate: int) -> None:
+        """Bring nodes into a P-state, and note those that change as one block."""
+        changed = hosts[self.pstates[hosts] != pstate]
+        if len(changed):
+            self.pstates[changed] = pstate
+            self.host_changes += [(time, host, pstate, True) for host in changed.tolist()]
 
     def waiting_again(self, task: int) -> None:
         """Put a submitted, queued or planned task back among the waiting ones."""
@@ -287,7 +332,22 @@ class Ledger:
         records = np.empty(len(self.executions), dtype=EXECUTION)
         for name in EXECUTION.names or ():  # column by column: five times faster than row by row
             records[name] = list(map(attrgetter(name), self.executions))
-        return records[np.argsort(records["start"], kind="stable")]
+        return records[self._by_start(records["start"])]
+
+    def node_records(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the hosts of all executions as in `Trace`: offsets and ids; empty if serial."""
+        if self.nodes is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        starts = np.array([execution.start for execution in self.executions], dtype=np.float64)
+        sets = [self.executions[k].hosts for k in self._by_start(starts).tolist()]
+        offsets = np.zeros(len(sets) + 1, dtype=np.int64)
+        np.cumsum([len(hosts) for hosts in sets if hosts is not None], out=offsets[1:])
+        found = [np.zeros(0, dtype=np.int64), *(hosts for hosts in sets if hosts is not None)]
+        return offsets, np.concatenate(found)
+
+    @staticmethod
+    def _by_start(starts: NDArray[np.float64]) -> NDArray[np.intp]:
+        return np.argsort(starts, kind="stable")
 
     def host_change_records(self) -> NDArray[np.void]:
         """Return all host changes as an array of `HOST_CHANGE`."""

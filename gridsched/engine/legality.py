@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.ledger import VIRTUAL, WAITING, Ledger
 from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
 from gridsched.model.trace import TaskState
 
 Ids = NDArray[np.int64]
@@ -25,17 +26,20 @@ class Legality:
     Parameters
     ----------
     system : System
+    tasks : Tasks
     ledger : Ledger
         Where everything is; only read.
     """
 
-    def __init__(self, system: System, ledger: Ledger) -> None:
+    def __init__(self, system: System, tasks: Tasks, ledger: Ledger) -> None:
         self._ledger = ledger
         self._estimates = system.estimates
         self._n_hosts = system.n_hosts
         self._n_pstates_of = system.estimates.n_pstates(system.platform)
         self._n_pstates: list[int] = self._n_pstates_of.tolist()
         self._some_infeasible = not system.estimates.always_feasible
+        self._widths: list[int] = [] if tasks.width is None else tasks.width.tolist()
+        self._cluster_of = system.platform.cluster_of if len(system.platform.clusters) > 1 else None
 
     def unknown(self, task: int | None = None, host: int | None = None) -> str | None:
         """Say that the task or the host does not exist."""
@@ -60,6 +64,42 @@ class Legality:
         if ledger.cores[host] > 1:
             return self.shared_pstate(task, host, pstate)
         return None
+
+    def node_set(self, task: int, hosts: Ids, pstate: int) -> str | None:
+        """Say why the task cannot start on these nodes in this P-state now."""
+        ledger, nodes = self._ledger, self._ledger.nodes
+        if not 0 <= task < len(ledger.state_of):
+            return self.unknown(task)
+        if nodes is None:
+            return "the tasks of this run are serial; Assign them"
+        if ledger.state_of[task] != WAITING:
+            return f"the task is {_word(ledger.state_of[task])}"
+        width = self._widths[task]
+        if len(hosts) != width:
+            return f"the task takes {width} nodes, not {len(hosts)}"
+        first, last = int(hosts[0]), int(hosts[-1])
+        if first < 0 or last >= self._n_hosts:
+            return f"there are hosts 0 to {self._n_hosts - 1}"
+        if (hosts[1:] == hosts[:-1]).any():
+            return "a host stands there twice"
+        cluster_of = self._cluster_of
+        if cluster_of is not None and (cluster_of[hosts] != cluster_of[first]).any():
+            return "its nodes lie in several clusters; take them from one"
+        if not 0 <= pstate < self._n_pstates[first]:
+            return f"its nodes have P-states 0 to {self._n_pstates[first] - 1}, not {pstate}"
+        free = nodes.ready[hosts] & ~nodes.busy[hosts]
+        if not free.all():
+            return self._why_not_free(int(hosts[np.argmin(free)]))
+        if self._some_infeasible and self._estimates.run_time(task, first, pstate) == np.inf:
+            return "the task cannot run on these hosts"
+        return None
+
+    def _why_not_free(self, host: int) -> str:
+        if self._ledger.is_busy(host):
+            return f"host {host} is busy; take free ones, as state.nodes.free tells"
+        if not self._ledger.is_on[host]:
+            return f"host {host} is off; PowerOn it first"
+        return f"host {host} has not booted yet"
 
     def shared_pstate(self, task: int, host: int, pstate: int) -> str | None:
         """A host has one P-state for all its cores: what runs, is fixed and planned must agree.

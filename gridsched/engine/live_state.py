@@ -19,7 +19,7 @@ from gridsched.model.pmf import Pmf
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.policy.state import RUNNING_COPY, EnergyState, State
+from gridsched.policy.state import RUNNING_COPY, EnergyState, NodesState, State
 
 _NO_BUDGET = EnergyState(math.inf, 0.0, 0.0, math.inf, 0.0, 0.0, math.inf)
 
@@ -112,25 +112,38 @@ class LiveState(State):
     def idle_cores(self) -> list[int]:
         """Return the hosts that could start a task now, ascending, once for each free core."""
         ledger = self._ledger
+        if ledger.nodes is not None:
+            idle: list[int] = np.flatnonzero(ledger.nodes.free).tolist()
+            return idle
         if ledger.one_core:
             return ledger.idle.copy()
         return [h for h in ledger.idle for _ in range(ledger.free[h])]
 
     @property
     def running(self) -> NDArray[np.void]:
-        """All running copies in order of start: task, host, pstate, start, estimated_end [s]."""
+        """All running copies in order of start: fields of `RUNNING_COPY`, times in [s].
+
+        The host of a parallel task is the first of its nodes.
+        """
 
         def make() -> NDArray[np.void]:
-            copies = [e for host in self._ledger.running.values() for e in host]
+            copies = self._ledger.executing()
             copies.sort(key=lambda e: (e.start, e.task, e.host))
             pstate = self.estimates.scheduler_pstate
             rows = [
-                (e.task, e.host, pstate(e.task, e.pstate), e.start, e.estimated_end)
+                (e.task, e.host, pstate(e.task, e.pstate), e.start, e.estimated_end, e.width)
                 for e in copies
             ]  # fmt: skip
             return np.array(rows, dtype=RUNNING_COPY)
 
         return self._view("running", make)
+
+    @property
+    def nodes(self) -> NodesState:
+        """Free nodes, and estimated ends and widths of what runs; for parallel tasks only."""
+        if self._ledger.nodes is None:
+            raise AttributeError("state.nodes: the tasks of this run are serial.")
+        return self._ledger.nodes.state()
 
     def copies_of(self, task: int) -> list[tuple[int, float]]:
         """Return host and start [s] of each running copy of a task, the earliest first."""
@@ -146,6 +159,12 @@ class LiveState(State):
         Running work and fixed queues count, virtual queues do not. Rows ascend; they are padded
         with infinity, and a host that is off has nothing else.
         """
+        ledger = self._ledger
+        if (nodes := ledger.nodes) is not None:
+            return self._view(
+                "core_ready_time",
+                lambda: nodes.ready_times(self.now, ledger.boot_end, ledger.switched_on)[:, None],
+            )
         return self._view("core_ready_time", lambda: self._commitments.table(self.now))
 
     @property
@@ -212,12 +231,14 @@ class LiveState(State):
     @property
     def free_cores(self) -> NDArray[np.int64]:
         """Cores of each host that run nothing, shape (hosts,)."""
+        if (nodes := self._ledger.nodes) is not None:
+            return self._view("free_cores", lambda: (~nodes.busy).astype(np.int64))
         return self._view("free_cores", lambda: np.array(self._ledger.free, dtype=np.int64))
 
     @property
     def pstate(self) -> NDArray[np.int64]:
         """P-state of each host, shape (hosts,)."""
-        return self._view("pstate", lambda: np.array(self._ledger.pstate, dtype=np.int64))
+        return self._view("pstate", self._ledger.pstates.copy)
 
     @property
     def is_on(self) -> NDArray[np.bool_]:

@@ -21,6 +21,7 @@ from gridsched.model.system import System
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import (
+    Allocate,
     Assign,
     Cancel,
     Decision,
@@ -78,11 +79,12 @@ class Requests:
     def heed(self, traits: Traits) -> None:
         """Take decisions of a policy with these traits from now on."""
         self._traits = traits
+        self._handlers = self._FOR_NODES if traits.parallel else self._HANDLERS
         self._puts_off = self._guard is not None and self._guard.puts_off(traits)
 
     def apply(self, decision: Decision, now: float) -> Refusal | None:
         """Apply a decision at `now` [s], or say why it is illegal."""
-        handler = self._HANDLERS.get(decision.__class__)
+        handler = self._handlers.get(decision.__class__)
         if handler is None:
             return f"{decision!r} is no decision; see gridsched.policy.decisions", None, None
         return handler(self, decision, now)
@@ -129,6 +131,31 @@ class Requests:
             ledger.state_of[task] = QUEUED
         dispatch.enqueue(task, host, pstate, now)
         return None
+
+    def _allocate(self, decision: Allocate, now: float) -> Refusal | None:
+        if not self._traits.parallel:
+            return _needs("parallel", "Allocate")
+        task, pstate = decision.task, decision.pstate
+        pstate = self._pstate if pstate is None else pstate
+        for number, what in ((task, "task"), (pstate, "pstate")):
+            if (why := _no_whole_number(number, what)) is not None:
+                return why, None, None
+        hosts = np.asarray(decision.hosts)
+        if hosts.ndim != 1 or not hosts.size or hosts.dtype.kind not in "iu":
+            why = f"Allocate.hosts is {decision.hosts!r}; it must be an array of host ids"
+            return why, index(task), None
+        hosts = hosts.astype(np.int64)  # a copy: the policy may use its array again
+        if not (hosts[1:] > hosts[:-1]).all():
+            hosts.sort()
+        why = self._legality.node_set(index(task), hosts, index(pstate))
+        if why is not None:
+            return why, index(task), None
+        self._dispatch.allocate(index(task), hosts, index(pstate), now)
+        return None
+
+    def _for_serial_tasks(self, decision: Decision, now: float) -> Refusal | None:
+        kind = type(decision).__name__
+        return f"{kind} is for serial tasks; Allocate starts a parallel one", None, None
 
     def _cancel(self, decision: Cancel, now: float) -> Refusal | None:
         """End the task's last running copy, on the host that is named or on any; else unqueue."""
@@ -283,7 +310,7 @@ class Requests:
         ledger, host = self._ledger, index(decision.host)
         if not ledger.is_on[host]:
             return "PowerOff of a host that is off", None, host
-        if host in ledger.running or ledger.fixed[host]:
+        if ledger.is_busy(host) or ledger.fixed[host]:
             return "PowerOff while something runs or is fixed there", None, host
         ledger.is_on[host] = False
         ledger.set_idle(host, idle=False)
@@ -341,6 +368,14 @@ class Requests:
         PowerOff: _power_off,
         PowerOn: _power_on,
         WakeAt: _wake_at,
+        Allocate: _allocate,
+    }
+    #: for parallel tasks, which stand in no queue
+    _FOR_NODES: ClassVar[dict[type, Callable[[Requests, Any, float], Refusal | None]]] = {
+        **_HANDLERS,
+        Assign: _for_serial_tasks,
+        Plan: _for_serial_tasks,
+        Cancel: _for_serial_tasks,
     }
 
 

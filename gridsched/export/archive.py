@@ -53,6 +53,8 @@ _RECORDS = {
     "executions": EXECUTION, "host_changes": HOST_CHANGE, "periods": PERIOD,
     "final_state": np.dtype(np.int64), "times_postponed": np.dtype(np.int64),
 }  # fmt: skip
+#: Records of parallel tasks.
+_NODE_SETS = ("host_offsets", "host_ids")
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ def archive_bytes(export: Export) -> bytes:
     """Return the content of the archive; the same for the same run."""
     trace, tasks = export.trace, export.trace.tasks
     arrays = {name: getattr(trace, name) for name in _RECORDS}
+    if trace.is_parallel:
+        arrays |= {name: getattr(trace, name) for name in _NODE_SETS}
     arrays |= {f"tasks.{name}": getattr(tasks, name) for name in _TASKS}
     for name in _SOME_TASKS:
         if getattr(tasks, name) is not None:
@@ -100,6 +104,7 @@ def archive_bytes(export: Export) -> bytes:
         "mapping_events": trace.mapping_events,
         "delegated_to": trace.delegated_to,
         "timing": trace.timing,
+        "as_estimated": trace.as_estimated,
         "tasks_name": tasks.name,
         "nominal_heterogeneity": tasks.nominal_heterogeneity,
         "input_files": tasks.input_files,
@@ -153,11 +158,12 @@ def _export(description: dict[str, Any], arrays: dict[str, NDArray]) -> Export:
     _check_platform(platform)
     tasks = _tasks(description, arrays)
     records = {name: arrays[name].astype(dtype) for name, dtype in _RECORDS.items()}
+    records |= {name: arrays[name].astype(np.int64) for name in _NODE_SETS if name in arrays}
     trace = Trace(
         platform, tasks, records.pop("executions"), records.pop("host_changes"),
         records.pop("final_state"), float(description["horizon_s"]),
         int(description["mapping_events"]), description["timing"], description["delegated_to"],
-        **records,
+        as_estimated=bool(description.get("as_estimated", True)), **records,
     )  # fmt: skip
     _check_trace(trace)
     plugin_j = description["plugin_j"]
@@ -232,6 +238,7 @@ def _check_trace(trace: Trace) -> None:
     _check("executions", "start", legal, runs, "finite and at least 0 s")
     legal = (runs["end"] >= runs["start"]) & (runs["end"] <= LARGEST_RESULT)
     _check("executions", "end", legal, runs, "finite and not before the start")
+    _check_node_sets(trace)
     _check("executions", "outcome", np.isin(runs["outcome"], list(ExecutionEnd)), runs, "an end")
     legal = trace.times_postponed >= 0
     _check("tasks", "times_postponed", legal, {"times_postponed": trace.times_postponed}, ">= 0")
@@ -252,6 +259,24 @@ def _check_trace(trace: Trace) -> None:
             f"job {trace.tasks.labels[task]} ends as state {trace.final_state[task]}, but has "
             f"{finishes[task]} finished executions."
         )
+
+
+def _check_node_sets(trace: Trace) -> None:
+    """Raise `InputError` unless each execution of parallel tasks has hosts, the first its own."""
+    offsets, ids, runs = trace.host_offsets, trace.host_ids, trace.executions
+    if not len(offsets) and not len(ids):
+        return
+    if len(offsets) != len(runs) + 1 or offsets[0] != 0 or (np.diff(offsets) < 1).any():
+        raise InputError(
+            f"host_offsets: {len(runs)} executions need as many ascending offsets + 1."
+        )
+    last = len(trace.platform) - 1
+    if offsets[-1] != len(ids) or (ids < 0).any() or (ids > last).any():
+        raise InputError(f"host_ids: {offsets[-1]} hosts from 0 to {last} are needed.")
+    within = np.ones(len(ids), dtype=bool)
+    within[offsets[:-1]] = False
+    if (ids[1:] <= ids[:-1])[within[1:]].any() or (ids[offsets[:-1]] != runs["host"]).any():
+        raise InputError("host_ids: the hosts of an execution ascend from its own host.")
 
 
 def _check(records: str, column: str, legal: NDArray[np.bool_], values: Any, need: str) -> None:

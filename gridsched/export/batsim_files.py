@@ -41,6 +41,16 @@ def batsim_state(trace: Trace) -> list[str]:
     ]
 
 
+def interval_set(hosts: NDArray[np.int64]) -> str:
+    """Return ascending host ids as Batsim's interval set: ``0-3 7`` for 0, 1, 2, 3 and 7."""
+    gaps = np.flatnonzero(np.diff(hosts) != 1)
+    first = hosts[np.concatenate([[0], gaps + 1])].tolist()
+    last = hosts[np.concatenate([gaps, [len(hosts) - 1]])].tolist()
+    return " ".join(
+        str(low) if low == high else f"{low}-{high}" for low, high in zip(first, last, strict=True)
+    )
+
+
 def _sum_by_task(trace: Trace, values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.bincount(trace.executions["task"], values, minlength=len(trace.tasks))
 
@@ -70,16 +80,23 @@ def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None =
 
     start, end = of_copy("start"), of_copy("end")
     length, turnaround = end - start, end - submit
-    whole = (of_copy("host").tolist(), of_copy("pstate").tolist())
-    hosts, pstates = ([None if v != v else int(v) for v in column] for column in whole)
+    pstates = [None if k != k else int(k) for k in of_copy("pstate").tolist()]
+    hosts: list[int | str | None] = [
+        None if not ran else interval_set(trace.hosts_of(run)) if trace.is_parallel else int(first)
+        for run, ran, first in zip(
+            chosen.tolist(), known.tolist(), of_copy("host").tolist(), strict=True
+        )
+    ]
+    requested = tasks.requested_time_s
     types = ["task"] * n if tasks.task_type is None else [f"type{t}" for t in tasks.task_type]
     return {
         "job_id": tasks.labels,
         "workload_name": [workload_name] * n,
         "profile": types,
         "submission_time": submit,
-        "requested_number_of_resources": [1] * n,
-        "requested_time": [-1] * n,  # Batsim's word for no walltime
+        "requested_number_of_resources": [1] * n if tasks.width is None else tasks.width,
+        # -1 is Batsim's word for no walltime
+        "requested_time": [-1] * n if requested is None else requested,
         "success": np.array(state == "COMPLETED_SUCCESSFULLY", dtype=bool),
         "final_state": state,
         "starting_time": start,

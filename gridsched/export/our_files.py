@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gridsched.energy import HostEnergy, busy_energy_j, relative_difference, task_energy_j
-from gridsched.export.batsim_files import Columns
+from gridsched.export.batsim_files import Columns, interval_set
 from gridsched.model.tasks import Tasks, deadline_column
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
@@ -65,6 +65,9 @@ def executions_table(trace: Trace) -> Columns:
     """Rows of ``executions.csv``: every copy of every task, cancelled ones too."""
     runs = trace.executions
     names = [host.name for host in trace.platform.hosts]
+    sets: Columns = {}
+    if trace.is_parallel:
+        sets["allocated_resources"] = [interval_set(trace.hosts_of(k)) for k in range(len(runs))]
     return {
         "job_id": trace.tasks.labels[runs["task"]],
         "host_id": runs["host"],
@@ -76,6 +79,7 @@ def executions_table(trace: Trace) -> Columns:
         "executed_flops": trace.executed_flops(),
         "consumed_energy": task_energy_j(trace),
         "energy_with_idle": busy_energy_j(trace),
+        **sets,
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
@@ -37,6 +39,32 @@ CROWDED_ENDED = {
     ExecutionEnd.KILLED: Look("#000000", None, "killed"),
     ExecutionEnd.FAILED: Look("#b00000", None, "failed"),
 }
+
+
+@dataclass(frozen=True)
+class Bars:
+    """The bars of a chart: an execution on one host, or on several in a row.
+
+    Attributes
+    ----------
+    execution : ndarray of int64, shape (bars,)
+    top, rows : ndarray of int64, shape (bars,)
+        First host, and number of hosts.
+    """
+
+    execution: NDArray[np.int64]
+    top: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+
+def bars_of(trace: Trace) -> Bars:
+    """Return a bar for each execution; of a parallel one, one for each of its runs of hosts."""
+    execution, host = trace.placed()
+    new = np.ones(len(host), dtype=bool)
+    new[1:] = (execution[1:] != execution[:-1]) | (host[1:] != host[:-1] + 1)
+    new |= not trace.is_parallel
+    first = np.flatnonzero(new)
+    return Bars(execution[first], host[first], np.diff(np.append(first, len(host))))
 
 
 def core_lanes(trace: Trace) -> NDArray[np.int64]:
@@ -80,7 +108,8 @@ def gantt(trace: Trace, *, title: str = "") -> Drawn:
     """Draw a Gantt chart.
 
     Neighbouring executions alternate between two shades; cancelled, killed and failed ones are
-    hatched; times in which a host is off are grey. Each core of a host has a lane of its own.
+    hatched; times in which a host is off are grey. Each core of a host has a lane of its own; a
+    parallel job is one bar over hosts in a row.
 
     Parameters
     ----------
@@ -100,14 +129,18 @@ def gantt(trace: Trace, *, title: str = "") -> Drawn:
         axes.set_title(title, loc="left")
     if legend:
         figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
+    bars = bars_of(trace)
+    names, of_bar = [host.name for host in trace.platform.hosts], runs[bars.execution]
     data = {
-        "job_id": trace.tasks.labels[runs["task"]],
-        "host": [trace.platform.hosts[host].name for host in runs["host"].tolist()],
-        "core": lanes,
-        "start_s": runs["start"],
-        "end_s": runs["end"],
-        "outcome": [ExecutionEnd(end).name.lower() for end in runs["outcome"].tolist()],
+        "job_id": trace.tasks.labels[of_bar["task"]],
+        "host": [names[host] for host in bars.top.tolist()],
+        "core": lanes[bars.execution],
+        "start_s": of_bar["start"],
+        "end_s": of_bar["end"],
+        "outcome": [ExecutionEnd(end).name.lower() for end in of_bar["outcome"].tolist()],
     }
+    if trace.is_parallel:
+        data["hosts"] = bars.rows
     return Drawn(figure, data)
 
 
@@ -130,22 +163,27 @@ def _draw_switching(axes: Axes, trace: Trace) -> list[Patch]:
 
 def _draw_executions(axes: Axes, trace: Trace, lanes: NDArray[np.int64]) -> list[Patch]:
     """Draw the bars; return what to say of them in the legend."""
-    runs, cores = trace.executions, trace.platform.cores[trace.executions["host"]]
-    crowded, legend = len(runs) > MANY_BARS, []
+    bars = bars_of(trace)
+    each, cores = bars.execution, trace.platform.cores[bars.top]
+    runs = trace.executions[each]
+    crowded, legend = len(each) > MANY_BARS, []
     share = 1.0 if crowded else 0.84  # of a row; the rest keeps rows apart
-    lane_height = share / cores
-    top = runs["host"] - share / 2 + lanes * lane_height
-    box = _rectangles(runs["start"], runs["end"], top, top + lane_height)
-    for look, rows in _groups(trace, lanes, crowded=crowded):
+    height = np.where(bars.rows > 1, bars.rows - 1 + share, share / cores)
+    top = bars.top - share / 2 + lanes[each] * (share / cores)
+    box = _rectangles(runs["start"], runs["end"], top, top + height)
+    for look, chosen in _groups(trace, lanes, crowded=crowded):
+        rows = chosen[each]
         if rows.any():
-            bars = PolyCollection(box[rows], linewidth=0 if crowded else 0.4, rasterized=crowded)
-            bars.set(facecolor=look.face, hatch=look.hatch, edgecolor="#303030")
-            bars.set_in_layout(False)  # they lie inside the axes; measuring them takes time
-            axes.add_collection(bars, autolim=False)
+            areas = PolyCollection(box[rows], linewidth=0 if crowded else 0.4, rasterized=crowded)
+            areas.set(facecolor=look.face, hatch=look.hatch, edgecolor="#303030")
+            if trace.is_parallel:
+                areas.set_zorder(2.5)  # above the lines between hosts
+            areas.set_in_layout(False)  # they lie inside the axes; measuring them takes time
+            axes.add_collection(areas, autolim=False)
             if look is not FINISHED[1]:
                 legend.append(Patch(label=look.label, **look.style()))
     if len(runs) <= MAX_TASK_LABELS:
-        _label_tasks(axes, trace, top + lane_height / 2, lane_height)
+        _label_tasks(axes, trace, runs, top + height / 2, height)
     return legend
 
 
@@ -164,14 +202,15 @@ def _groups(
     return groups + [(look, outcome == end) for end, look in looks.items()]
 
 
-def _label_tasks(axes: Axes, trace: Trace, middle: NDArray, lane_height: NDArray) -> None:
-    """Write job ids into the bars that have room for them."""
-    runs = trace.executions
+def _label_tasks(
+    axes: Axes, trace: Trace, runs: NDArray[np.void], middle: NDArray, height: NDArray
+) -> None:
+    """Write job ids into the bars of executions `runs` that have room for them."""
     row_inch = (axes.figure.get_figheight() - 1.2) / max(len(trace.platform), 1)
     width_inch = 8.5 * (runs["end"] - runs["start"]) / (trace.horizon_s or 1.0)
     for k, (run, place) in enumerate(zip(runs, middle.tolist(), strict=True)):
         label = str(trace.tasks.labels[run["task"]])
-        if lane_height[k] * row_inch > 0.1 and width_inch[k] > 0.085 * len(label) + 0.04:
+        if height[k] * row_inch > 0.1 and width_inch[k] > 0.085 * len(label) + 0.04:
             axes.text(
                 (run["start"] + run["end"]) / 2, place, label, ha="center", va="center",
                 fontsize=7, clip_on=True,

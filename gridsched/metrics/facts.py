@@ -114,8 +114,9 @@ class RunFacts:
         trace, tariff = self.trace, self.tariff
         finished = np.all(trace.final_state == TaskState.FINISHED)
         cores = trace.platform.cores
-        core_s = trace.executions["end"] - trace.executions["start"]
-        busy_s = np.bincount(trace.executions["host"], core_s, minlength=len(cores)) / cores
+        execution, placed = trace.placed()
+        core_s = (trace.executions["end"] - trace.executions["start"])[execution]
+        busy_s = np.bincount(placed, core_s, minlength=len(cores)) / cores
         machines = np.ones(len(cores), dtype=np.int64)
         if tariff.prices is not None:
             bags = replace(

@@ -29,8 +29,9 @@ def makespan_s(trace: Trace) -> float:
 
 
 def busy_time_s(trace: Trace) -> float:
-    """Time cores spent executing, summed over all executions, cancelled ones too [s]."""
-    return float(np.sum(trace.executions["end"] - trace.executions["start"]))
+    """Time cores (or nodes) spent executing, over all executions, cancelled ones too [s]."""
+    length = trace.executions["end"] - trace.executions["start"]
+    return float(np.sum(length * trace.width if trace.is_parallel else length))
 
 
 def useful_flops(trace: Trace) -> float:
@@ -53,7 +54,7 @@ def waste_ratio(trace: Trace) -> float:
 
 def hosts_used(trace: Trace) -> int:
     """Number of hosts that executed anything."""
-    return len(np.unique(trace.executions["host"]))
+    return len(np.unique(trace.placed()[1]))
 
 
 def count_in_state(trace: Trace, *states: TaskState) -> int:

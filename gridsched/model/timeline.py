@@ -29,8 +29,9 @@ class HostTimeline:
         last of it have no length.
     busy_cores, pstate : ndarray of int64
     is_on, is_booting : ndarray of bool
-    first, last : ndarray of int64, shape (executions,)
-        Execution k covers the rows ``first[k]`` to ``last[k] - 1``.
+    first, last : ndarray of int64, shape (placements,)
+        Placement k (`Trace.placed`: an execution on one of its hosts) covers the rows ``first[k]``
+        to ``last[k] - 1``.
     """
 
     host: Ids
@@ -112,8 +113,11 @@ def host_timeline(trace: Trace) -> HostTimeline:
     _check_first_rows(trace, changes)
     boot_end = _boot_ends(trace.platform, changes)
     boots = np.isfinite(boot_end)
-    hosts = (changes["host"], changes["host"][boots], runs["host"], runs["host"])
-    times = (changes["time"], boot_end[boots], runs["start"], runs["end"])
+    execution, placed = trace.placed()  # the one place where sets of nodes are expanded
+    hosts = (changes["host"], changes["host"][boots], placed, placed)
+    times = (
+        changes["time"], boot_end[boots], runs["start"][execution], runs["end"][execution]
+    )  # fmt: skip
     sizes = [len(part) for part in hosts]
     host = np.concatenate(hosts)
     time = np.minimum(np.concatenate(times), horizon)

@@ -83,6 +83,10 @@ class Trace:
         The periods of the energy budget in order of time; empty without a budget.
     times_postponed : ndarray of int64, shape (tasks,)
         How often each task was postponed to the next period; by default never.
+    host_offsets, host_ids : ndarray of int64
+        Where tasks are parallel: execution k ran on the hosts
+        ``host_ids[host_offsets[k]:host_offsets[k + 1]]``, ascending, and its ``host`` is the first
+        of them. Empty where every execution has one host. `placed` serves both.
     as_estimated : bool
         Tasks took the time that was estimated; False where the run had `RunTimes` of its own.
     """
@@ -99,11 +103,41 @@ class Trace:
     periods: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, dtype=PERIOD))
     times_postponed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     as_estimated: bool = True
+    host_offsets: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    host_ids: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __post_init__(self) -> None:
         if not len(self.times_postponed):
             never = np.zeros(len(self.tasks), dtype=np.int64)
             object.__setattr__(self, "times_postponed", never)
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether executions have sets of hosts."""
+        return bool(len(self.host_offsets))
+
+    @property
+    def width(self) -> NDArray[np.int64]:
+        """Number of hosts of each execution, shape (executions,)."""
+        if self.is_parallel:
+            return np.diff(self.host_offsets)
+        return np.ones(len(self.executions), dtype=np.int64)
+
+    def placed(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return execution and host of everything that ran on a host, shape (placements,) each.
+
+        In order of the executions, then of their hosts: an execution of 57 nodes is 57 placements.
+        """
+        each = np.arange(len(self.executions))
+        if self.is_parallel:
+            return np.repeat(each, self.width), self.host_ids
+        return each, self.executions["host"]
+
+    def hosts_of(self, execution: int) -> NDArray[np.int64]:
+        """Return the hosts of one execution, ascending."""
+        if self.is_parallel:
+            return self.host_ids[self.host_offsets[execution] : self.host_offsets[execution + 1]]
+        return self.executions["host"][execution : execution + 1]
 
     def of_outcome(self, outcome: ExecutionEnd) -> NDArray[np.void]:
         """Return the executions that ended as `outcome`."""
@@ -127,11 +161,12 @@ class Trace:
     def executed_flops(self) -> NDArray[np.float64]:
         """Work each execution really did [flop], shape (executions,).
 
-        An execution did its run time times the speed. Where all took as long as estimated, a
-        finished one did just its task.
+        An execution did its run time times the speed, on each of its hosts. Where all took as long
+        as estimated, a finished one did just its task.
         """
         runs = self.executions
         speed = self.platform.speed[runs["host"], runs["pstate"]]
         done = (runs["end"] - runs["start"]) * speed
         whole = runs["outcome"] == ExecutionEnd.FINISHED
-        return np.where(whole & self.as_estimated, self.tasks.flops[runs["task"]], done)
+        each = np.where(whole & self.as_estimated, self.tasks.flops[runs["task"]], done)
+        return each * self.width if self.is_parallel else each

@@ -16,6 +16,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from gridsched.errors import InputError
+from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.xml_reader import (
@@ -34,6 +35,9 @@ _CONFIG = """  <config>
     <prop id="network/crosstraffic" value="0"/>
   </config>
 """
+_NETWORK_MODEL = re.compile(
+    r"""<prop\s+id\s*=\s*(["'])network/model\1\s+value\s*=\s*["']([^"']*)"""
+)
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -93,6 +97,32 @@ def platform_xml(platform: Platform, *, command: str, network: NetworkLinks | No
     writer = _Writer(platform, network or NetworkLinks())
     comment = f"<!-- Made by:\n{comment_text(command)}\n-->\n"
     return XML_HEAD + comment + "".join(f"{line}\n" for line in writer.lines())
+
+
+def parallel_platform_xml(path: str | Path) -> str | None:
+    """Return a platform file as SimGrid's model of parallel tasks takes it.
+
+    That model (ptask_L07) has its own network, and aborts where a file names another. Files that
+    gridsched wrote do: their own entry is left out.
+
+    Returns
+    -------
+    str or None
+        The text to load instead; None if the file serves as it is.
+
+    Raises
+    ------
+    InputError
+        If somebody else's file names a network model, or the file cannot be read.
+    """
+    text = read_text(path)
+    found = _NETWORK_MODEL.search(text.replace(_CONFIG, ""))
+    if found:
+        raise InputError(
+            f"{path}: its <config> names the network model {found[2]!r}, and SimGrid cannot run "
+            "parallel jobs with it. Take that entry out, or use --driver reference."
+        )
+    return text.replace(_CONFIG, "") if _CONFIG in text else None
 
 
 def comment_text(command: str) -> str:

@@ -46,6 +46,8 @@ class Traits:
         Goes by types of tasks and hosts; the common checks play it on tasks with types, too.
     needs_distributions : bool
         Needs run times that are known as distributions (paper 002).
+    parallel : bool
+        Places rigid parallel tasks by `Allocate`, and those alone.
     heeds_budget : bool
         Never asks for more than `State.energy` leaves: where a budget refuses, it is an error if
         it does. What a policy without it asks for too much is postponed by the controller.
@@ -63,14 +65,16 @@ class Traits:
     needs_utility: bool = False
     by_types: bool = False
     needs_distributions: bool = False
+    parallel: bool = False
     heeds_budget: bool = False
 
     def covers(self, other: Traits) -> bool:
         """Whether a policy with these traits may delegate to one with the `other` traits."""
         flags = {name: value for name, value in vars(other).items() if name != "asked"}
-        return not other.delegates and all(
-            getattr(self, name) or not value for name, value in flags.items()
-        )
+        return (
+            not other.delegates and self.parallel == other.parallel
+            and all(getattr(self, name) or not value for name, value in flags.items())
+        )  # fmt: skip
 
 
 class Scheduler(ABC):

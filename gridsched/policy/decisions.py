@@ -28,6 +28,19 @@ class Assign(Decision):
 
 
 @dataclass(slots=True)
+class Allocate(Decision):
+    """Start a parallel task now on a set of nodes (`parallel`).
+
+    `hosts` are as many as the task is wide, distinct, of one cluster, on, booted and free.
+    `pstate` None means the scenario's P-state.
+    """
+
+    task: int
+    hosts: NDArray[np.int64]
+    pstate: int | None = None
+
+
+@dataclass(slots=True)
 class Plan(Decision):
     """Replace all virtual queues: task k of the arrays goes to the end of its host's queue.
 

@@ -180,6 +180,15 @@ for _id, _class in (
         _id, f"gridsched.schedulers.deadline.heuristics:{_class}", accepts=("stochastic",),
         source="paper 002, section V",
     )  # fmt: skip
+for _id, _class in (
+    ("fcfs", "FCFS"),
+    ("easy_backfilling", "EasyBackfilling"),
+    ("conservative_backfilling", "ConservativeBackfilling"),
+):
+    register(
+        _id, f"gridsched.schedulers.parallel.backfilling:{_class}", accepts=("parallel",),
+        source="textbook; algorithms I",
+    )  # fmt: skip
 register(
     "auto_bag", "gridsched.schedulers.auto_bag:AutoBag",
     source="the best of all bag schedulers, by trial runs; docs/auto_bag.md",

@@ -19,8 +19,30 @@ Ids = NDArray[np.int64]
 #: Fields of `State.running`.
 RUNNING_COPY = np.dtype([
     ("task", np.int64), ("host", np.int64), ("pstate", np.int64),
-    ("start", np.float64), ("estimated_end", np.float64),
+    ("start", np.float64), ("estimated_end", np.float64), ("width", np.int64),
 ])  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class NodesState:
+    """Nodes and what runs on sets of them, as a policy of parallel tasks sees it.
+
+    Attributes
+    ----------
+    free : ndarray of bool, shape (hosts,)
+        Whether each node could start something now: on, booted, and without work.
+    n_free : int
+        Number of free nodes.
+    estimated_end : ndarray of float64, shape (running,)
+        Estimated end of each running execution [s], in no particular order.
+    width : ndarray of int64, shape (running,)
+        Nodes that each of them has.
+    """
+
+    free: NDArray[np.bool_]
+    n_free: int
+    estimated_end: Floats
+    width: Ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +119,10 @@ class State(ABC):
     @property
     @abstractmethod
     def running(self) -> NDArray[np.void]:
-        """All running copies in order of start: task, host, pstate, start, estimated_end [s].
+        """All running copies in order of start: fields of `RUNNING_COPY`, times in [s].
 
-        A copy runs from the moment it takes its core; one that waits for its input files, too.
+        The host of a parallel task is the first of its nodes. A copy runs from the moment it takes
+        its core; one that waits for its input files, too.
         """
 
     @abstractmethod
@@ -108,6 +131,11 @@ class State(ABC):
 
         For policies that replicate; for others it is empty.
         """
+
+    @property
+    @abstractmethod
+    def nodes(self) -> NodesState:
+        """Free nodes, and estimated ends and widths of what runs; for parallel tasks only."""
 
     @property
     @abstractmethod

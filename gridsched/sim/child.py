@@ -21,30 +21,39 @@ from gridsched.sim.world import World
 
 #: SimGrid's default for ``precision/timing``.
 SIMGRID_PRECISION_S = 1e-9
+#: SimGrid's model of tasks that compute on several hosts at once.
+PARALLEL_TASKS = "host/model:ptask_L07"
 
 
 def choose_way(request: SimulationRequest) -> str:
     """Choose how to run: ``"network"``, ``"lead"`` or ``"maestro"``.
 
-    Messages need worker actors. Cancellation, switched hosts, deployment files and SimGrid's
-    tracing (whose file is complete only if the simulation ends by itself) need a leading actor;
+    Messages need worker actors. Sets of nodes, cancellation, switched hosts, deployment files and
+    SimGrid's tracing (whose file is complete only if the simulation ends by itself) need a leading
+    actor;
     ``request.way`` can ask for it. The rest runs in the maestro.
 
     Raises
     ------
     InputError
-        If `request.way` is ``"maestro"`` although actors are needed.
+        If `request.way` is ``"maestro"`` although actors are needed, or parallel tasks send bytes.
     """
+    if request.uses_network and request.tasks.width is not None:
+        raise InputError(
+            f"{request.tasks.name}: parallel jobs have no messages; leave them out by --network "
+            "none."
+        )
     traits = request.scheduler.traits
     needs_lead = (
         request.deployment_file is not None or bool(request.hosts_off)
+        or request.tasks.width is not None
         or traits.replicates or traits.may_cancel or traits.powers_hosts
         or any(item.startswith("tracing") for item in request.cfg)
     )  # fmt: skip
     if request.way == "maestro" and (needs_lead or request.uses_network):
         raise InputError(
-            "way='maestro' has no messages, deployment, cancellation, switched hosts or tracing, "
-            "which this scenario needs; use way='auto'."
+            "way='maestro' has no messages, deployment, cancellation, switched hosts, sets of "
+            "nodes or tracing, which this scenario needs; use way='auto'."
         )
     if request.uses_network:
         return "network"
@@ -105,6 +114,7 @@ def simulate(request: SimulationRequest) -> Records:
     assert request.platform_file is not None
     check_precision(request)
     way = choose_way(request)
+    cfg = request.cfg if request.tasks.width is None else (*request.cfg, PARALLEL_TASKS)
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
     controller = make_controller(request)
     world = World(
@@ -112,7 +122,7 @@ def simulate(request: SimulationRequest) -> Records:
         request.platform_file,
         pstate=request.system.first_pstate,
         hosts_off=request.hosts_off,
-        cfg=request.cfg,
+        cfg=cfg,
         log=request.log,
         meters_links=request.uses_network,
     )

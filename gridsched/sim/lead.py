@@ -1,8 +1,9 @@
 """One actor leads: it starts executions on all hosts and waits for the one that ends next.
 
-The way wherever something is cancelled or switched and no message is sent. The calendar knows
-which execution ends next, so the actor waits for that one alone, with no worker actor on any core
-(each would be a thread). It lives on the clock host, so that it can switch all others.
+The way wherever something runs on sets of nodes, or is cancelled or switched, and no message is
+sent. The calendar knows which execution ends next, so the actor waits for that one alone, with no
+worker actor on any core (each would be a thread). It lives on the clock host, so that it can switch
+all others.
 """
 
 from __future__ import annotations
@@ -78,10 +79,25 @@ class LeadSession(ActorSession):
     def _start(self, execution: Execution) -> None:
         """Start an execution on its host."""
         self._calendar.start(execution)
-        self.set_pstate(execution.host, execution.pstate)
-        activity = self._simgrid.this_actor.exec_init(self._flops(execution))
-        activity.host = self.world.hosts[execution.host]
+        if execution.hosts is None:
+            self.set_pstate(execution.host, execution.pstate)
+            activity = self._simgrid.this_actor.exec_init(self._flops(execution))
+            activity.host = self.world.hosts[execution.host]
+        else:
+            activity = self._on_nodes(execution, execution.hosts.tolist())
         self._activities[execution] = activity.start()
+
+    def _on_nodes(self, execution: Execution, nodes: list[int]) -> Any:
+        """Return SimGrid's activity of an execution on a set of nodes, without messages.
+
+        The energy plugin does not notice that a node begins such a one, and would charge the idle
+        time before as busy: setting the P-state, even to what it is, makes it look.
+        """
+        hosts, pstate = [self.world.hosts[h] for h in nodes], execution.pstate
+        for h, host in zip(nodes, hosts, strict=True):
+            host.pstate = self._pstate[h] = pstate
+        flops = self._flops(execution)
+        return self._simgrid.this_actor.exec_init(hosts, [flops] * len(hosts), [])
 
 
 def _take_no_part(*_arguments: str) -> None:

@@ -19,11 +19,12 @@ from gridsched import __version__
 from gridsched.energy import HostEnergy, compare_energy, trace_energy
 from gridsched.engine.admission import check_policy
 from gridsched.errors import InputError, SimulationError
+from gridsched.files.output_files import write_whole
 from gridsched.metrics import RunFacts, metrics_of
 from gridsched.model.seeds import random_stream
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import Trace
-from gridsched.platform_io.xml_writer import write_platform
+from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.sim.client import simulate, simulate_reference
 from gridsched.sim.request import SimulationRequest
 from gridsched.spec.checks import check_loaded, network_is_used
@@ -233,12 +234,20 @@ def _request(scenario: Scenario, hosts_off: tuple[int, ...]) -> SimulationReques
 @contextlib.contextmanager
 def _platform_file(scenario: Scenario) -> Iterator[Path]:
     """Give the platform as a SimGrid file; one that is written for the run goes with it."""
-    if scenario.platform_file is not None:
-        yield Path(scenario.platform_file)
+    file, is_parallel = scenario.platform_file, scenario.tasks.width is not None
+    text = None
+    if file is not None and is_parallel:
+        text = parallel_platform_xml(file)
+    if file is not None and text is None:
+        yield Path(file)
         return
     with tempfile.TemporaryDirectory(prefix="gridsched-") as folder:
         path = Path(folder) / "platform.xml"
-        write_platform(scenario.platform, path, command="gridsched run")
+        if text is None:
+            write_platform(scenario.platform, path, command="gridsched run")
+            text = parallel_platform_xml(path) if is_parallel else None
+        if text is not None:
+            write_whole(path, text, force=True)
         yield path
 
 

@@ -32,8 +32,13 @@ def trace_differences(first: Trace, second: Trace, tolerance: float = TOLERANCE)
         return [f"final states {first.final_state} and {second.final_state}"]
     if len(first.executions) != len(second.executions):
         return [f"{len(first.executions)} and {len(second.executions)} executions"]
-    one, other = _sorted(first.executions), _sorted(second.executions)
+    order, other_order = _order(first.executions), _order(second.executions)
+    one, other = first.executions[order], second.executions[other_order]
     problems = []
+    for k, (mine, theirs) in enumerate(zip(order.tolist(), other_order.tolist(), strict=True)):
+        if not np.array_equal(first.hosts_of(mine), second.hosts_of(theirs)):
+            problems.append(f"execution {one[k]} and {other[k]}: hosts differ")
+            break
     for name in ("task", "host", "pstate", "outcome"):
         for k in np.flatnonzero(one[name] != other[name])[:1]:
             problems.append(f"execution {one[k]} and {other[k]}: {name} differs")
@@ -48,9 +53,8 @@ def trace_differences(first: Trace, second: Trace, tolerance: float = TOLERANCE)
     return problems
 
 
-def _sorted(executions: np.ndarray) -> np.ndarray:
-    keys = executions["start"], executions["host"], executions["task"]
-    return executions[np.lexsort(keys)]
+def _order(executions: np.ndarray) -> np.ndarray:
+    return np.lexsort((executions["start"], executions["host"], executions["task"]))
 
 
 def metered_differences(result: RunResult, tolerance: float = TOLERANCE) -> list[str]:

@@ -16,8 +16,8 @@ from gridsched.testing.cases import CheckFailed, cases_for, play
 def check_lower_bounds(scheduler: Scheduler) -> None:
     """No makespan and no energy lies below what physics allows."""
     for case in cases_for(scheduler):
-        # the bounds go by flops and speeds, or by types; where luck decides they hold for none
-        if case.estimates is None and case.luck is None:
+        # the bounds go by flops and speeds, or by types; where the truth is another, none holds
+        if case.estimates is None and case.run_times is None:
             trace = play(case, scheduler.clone())
             for problem in below_bounds(trace, scheduler.traits, case.pstate, case.types):
                 raise CheckFailed(f"{scheduler!r} on the case {case.name!r}: {problem}")

@@ -14,7 +14,7 @@ from gridsched.errors import GridschedError, IncompleteRun
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import Estimates, TypedEstimates
 from gridsched.model.platform import Host, Platform, PState
-from gridsched.model.run_times import DrawnRunTimes, RunTimes
+from gridsched.model.run_times import DrawnRunTimes, LoggedRunTimes, RunTimes
 from gridsched.model.seeds import random_stream
 from gridsched.model.stochastic import Distributions, GammaLaw, GammaTimes, StochasticTypes
 from gridsched.model.system import System
@@ -55,6 +55,8 @@ class Case:
         Where given, the case is for the reference driver only.
     types : TaskTypes, optional
         ETC and APC where the tasks have types.
+    logged : sequence of float, optional
+        Where given, how long the tasks really take, as in a log [s].
     luck : tuple of float, optional
         Where given, the tasks take these quantiles of run times with cov 0.25 around `types`.
     rules : mapping
@@ -69,11 +71,14 @@ class Case:
     estimates: Estimates | None = None
     types: TaskTypes | None = None
     luck: tuple[float, ...] | None = None
+    logged: Sequence[float] | None = None
     rules: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def run_times(self) -> RunTimes | None:
         """How long tasks really take; None where the estimates come true."""
+        if self.logged is not None:
+            return LoggedRunTimes(self.platform, self.logged)
         if self.luck is None or self.types is None:
             return None
         return DrawnRunTimes(self.types.estimates(self.tasks), self.luck, UNCERTAINTY.quantile)
@@ -433,7 +438,11 @@ def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:
 
     A policy that is asked only once, at the start, knows nothing of tasks that arrive later.
     """
+    from gridsched.testing.parallel_cases import PARALLEL_CASES  # made of this module's cases
+
     traits = scheduler.traits
+    if traits.parallel:
+        return PARALLEL_CASES
     cases = UTILITY_CASES if traits.needs_utility else TINY_CASES
     if traits.by_types:
         cases += TYPED_CASES

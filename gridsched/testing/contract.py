@@ -53,8 +53,9 @@ def check_legal_places(scheduler: Scheduler) -> None:
 def illegal_places(trace: Trace) -> list[str]:
     """Return, in words, where executions of a trace lie on hosts as they must not."""
     problems = []
+    execution, placed = trace.placed()
     for h, host in enumerate(trace.platform.hosts):
-        runs = trace.executions[trace.executions["host"] == h]
+        runs = trace.executions[execution[placed == h]]
         changes = trace.host_changes[trace.host_changes["host"] == h]
         if ((runs["pstate"] < 0) | (runs["pstate"] >= len(host.pstates))).any():
             problems.append(f"host {host.name} runs a task in a P-state it does not have.")
@@ -66,8 +67,11 @@ def illegal_places(trace: Trace) -> list[str]:
                 problems.append(f"host {host.name} runs tasks in several P-states at once.")
             if not changes[changes["time"] <= run["start"]][-1]["is_on"]:
                 problems.append(f"host {host.name} runs a task while it is off.")
-    if len(np.setdiff1d(trace.executions["host"], np.arange(len(trace.platform)))):
+    if len(np.setdiff1d(placed, np.arange(len(trace.platform)))):
         problems.append("a task runs on a host that does not exist.")
+    width = trace.tasks.width
+    if width is not None and (trace.width != width[trace.executions["task"]]).any():
+        problems.append("a task runs on more or fewer nodes than it is wide.")
     return problems
 
 
@@ -137,8 +141,15 @@ def picture(state: State, system: System) -> dict[str, Any]:
     seen: dict[str, Any] = {"state.now": state.now, "state.tasks_to_arrive": state.tasks_to_arrive}
     for name in dir(State):
         is_property = isinstance(getattr(State, name), property)
-        if is_property and not (name in _OF_FILES and state.tasks.files is None):
+        if (
+            is_property
+            and name != "nodes"
+            and not (name in _OF_FILES and state.tasks.files is None)
+        ):
             seen[f"state.{name}"] = np.copy(getattr(state, name))
+    if state.tasks.width is not None:
+        for name in ("free", "estimated_end", "width"):
+            seen[f"state.nodes.{name}"] = getattr(state.nodes, name).copy()
     seen.update(_arrays_of("tasks", state.tasks))
     platform = system.platform
     for name in ("cores", "n_pstates", "speed", "idle_w", "epsilon_w", "busy_w", "cluster_of"):

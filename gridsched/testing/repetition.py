@@ -21,6 +21,7 @@ from gridsched.testing.cases import (
     make_utility_case,
     play,
 )
+from gridsched.testing.parallel_cases import WITHOUT_TIES
 
 #: No two sizes, speeds or powers are equal, nor are any sums of run times.
 _NO_TIES = Case(
@@ -66,6 +67,8 @@ _NO_UNCERTAIN_TIES = make_stochastic_case(
 
 
 def _without_ties(scheduler: Scheduler) -> Case:
+    if scheduler.traits.parallel:
+        return WITHOUT_TIES
     if scheduler.traits.needs_distributions:
         return _NO_UNCERTAIN_TIES
     return _NO_TYPED_TIES if scheduler.traits.needs_utility else _NO_TIES
@@ -135,6 +138,7 @@ def same_run(first: Trace, second: Trace) -> bool:
     """Whether two traces hold the same records, bit by bit."""
     return (
         np.array_equal(first.executions, second.executions)
+        and np.array_equal(first.host_ids, second.host_ids)
         and np.array_equal(first.host_changes, second.host_changes)
         and np.array_equal(first.final_state, second.final_state)
     )

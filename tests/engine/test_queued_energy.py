@@ -21,7 +21,7 @@ def committed_afresh(state, cores) -> float:
     total = 0.0
     for host, n_cores in enumerate(cores):
         free_from = []
-        for task, on, pstate, start, estimated_end in state.running.tolist():
+        for task, on, pstate, start, estimated_end, _ in state.running.tolist():
             if on == host:
                 watts = estimates.energy(task, host, pstate) / estimates.run_time(
                     task, host, pstate

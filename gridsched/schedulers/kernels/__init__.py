@@ -24,8 +24,24 @@ def warm_up() -> None:
             )  # fmt: skip
     order = np.zeros(1, dtype=np.int64)
     batch.map_in_order(order, np.ones((1, 1)), np.zeros((1, 1)), table.column_of, np.zeros(1))
+    _warm_up_backfilling()
     _warm_up_utility()
     _warm_up_chances()
+
+
+def _warm_up_backfilling() -> None:
+    """Call the kernels of parallel jobs once, with arrays that can and cannot be written to."""
+    import numpy as np
+
+    from gridsched.schedulers.kernels import backfilling
+
+    times, widths = np.ones(3), np.array([1, 2, 1])
+    running = np.ones(1), np.ones(1, dtype=np.int64)
+    for array in running:
+        array.setflags(write=False)
+    backfilling.fcfs_starts(widths, 1)
+    backfilling.easy_starts(0.0, times, widths, 2, *running)
+    backfilling.conservative_starts(0.0, times, widths, 2, *running)
 
 
 def _warm_up_utility() -> None:

@@ -1,0 +1,105 @@
+"""Which nodes are free, and what runs on sets of them: arrays, whatever the width of a job."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine.execution import Execution
+from gridsched.policy.state import NodesState
+
+#: Room for as many running executions at first; it doubles when it is used up.
+_FIRST_ROOM = 64
+
+
+class NodeSets:
+    """Nodes that each run one execution at most, and the executions on sets of them.
+
+    A job of 57 nodes costs a few array operations, not 57 steps.
+
+    Parameters
+    ----------
+    is_on : list of bool
+        Of each host at the start.
+
+    Attributes
+    ----------
+    busy : ndarray of bool, shape (hosts,)
+        Whether an execution has the node.
+    ready : ndarray of bool, shape (hosts,)
+        Whether the node is on and has booted.
+    n_free : int
+        Nodes that are ready and not busy.
+    """
+
+    def __init__(self, is_on: list[bool]) -> None:
+        self.busy = np.zeros(len(is_on), dtype=np.bool_)
+        self.ready = np.array(is_on, dtype=np.bool_)
+        self.n_free = int(np.count_nonzero(self.ready))
+        #: where each running execution stands in the arrays; in order of start
+        self._place: dict[Execution, int] = {}
+        self._at: list[Execution] = []
+        self._end = np.empty(_FIRST_ROOM)
+        self._width = np.empty(_FIRST_ROOM, dtype=np.int64)
+        self._state: NodesState | None = None
+
+    @property
+    def running(self) -> list[Execution]:
+        """What runs, in order of start."""
+        return list(self._place)
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Whether each node could start something now, shape (hosts,)."""
+        return self.ready & ~self.busy
+
+    def take(self, execution: Execution, hosts: NDArray[np.int64]) -> None:
+        """Let an execution have its nodes."""
+        place = len(self._at)
+        if place == len(self._end):
+            self._end = np.concatenate([self._end, np.empty(place)])
+            self._width = np.concatenate([self._width, np.empty(place, dtype=np.int64)])
+        self._place[execution] = place
+        self._at.append(execution)
+        self._end[place] = execution.estimated_end
+        self._width[place] = len(hosts)
+        self.busy[hosts] = True
+        self.n_free -= len(hosts)
+        self._state = None
+
+    def release(self, execution: Execution, hosts: NDArray[np.int64]) -> None:
+        """Take the nodes of an execution back; the last one in the arrays fills its place."""
+        place, last = self._place.pop(execution), self._at.pop()
+        if last is not execution:
+            n = len(self._at)
+            self._at[place] = last
+            self._place[last] = place
+            self._end[place], self._width[place] = self._end[n], self._width[n]
+        self.busy[hosts] = False
+        self.n_free += len(hosts)
+        self._state = None
+
+    def set_ready(self, host: int, *, ready: bool) -> None:
+        """Note that a node on which nothing runs has booted, or was switched off."""
+        self.n_free += int(ready) - int(self.ready[host])
+        self.ready[host] = ready
+        self._state = None
+
+    def state(self) -> NodesState:
+        """Return what a policy may know, as arrays that cannot be written to."""
+        if self._state is None:
+            n = len(self._at)
+            arrays = self.free, self._end[:n].copy(), self._width[:n].copy()
+            for array in arrays:
+                array.setflags(write=False)
+            self._state = NodesState(arrays[0], self.n_free, *arrays[1:])
+        return self._state
+
+    def ready_times(
+        self, now: float, boot_end: list[float], is_on: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """When each node could take something [s], shape (hosts,); infinite if it is off."""
+        times = np.where(is_on, np.maximum(np.array(boot_end), now), np.inf)
+        for execution in self._at:
+            times[execution.hosts] = max(execution.estimated_end, now)
+        return times

@@ -1,0 +1,148 @@
+"""Compiled rules that say which rigid jobs of a queue start now (algorithms I). Times [s].
+
+The queue is given by `run_time` (estimated) and `width` of its jobs, in order; what runs by `end`
+(estimated) and `nodes`, in any order. Each returns positions in the queue, in order of starting.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gridsched.schedulers.kernels.compiled import kernel
+
+
+@kernel
+def fcfs_starts(width, n_free):
+    """The head of the queue starts while it fits, shape (started,)."""
+    k = 0
+    while k < len(width) and width[k] <= n_free:
+        n_free -= width[k]
+        k += 1
+    return np.arange(k)
+
+
+@kernel
+def _sorted_ends(now, end, nodes, run_time, width, n_started):
+    """Estimated ends, ascending, and the nodes that each sets free.
+
+    Of what runs, and of the first `n_started` jobs of the queue, which start now. What has
+    outlived its estimate ends in the next moment.
+    """
+    n = len(end)
+    ends, freed = np.empty(n + n_started), np.empty(n + n_started, dtype=np.int64)
+    for k in range(n):
+        ends[k] = end[k] if end[k] > now else np.nextafter(now, np.inf)
+        freed[k] = nodes[k]
+    for k in range(n_started):
+        ends[n + k], freed[n + k] = now + run_time[k], width[k]
+    order = np.argsort(ends)
+    return ends[order], freed[order]
+
+
+@kernel
+def easy_starts(now, run_time, width, n_free, end, nodes):
+    """EASY: jobs overtake the head that does not fit, without delaying it, shape (started,)."""
+    m = len(width)
+    starts = np.empty(m, dtype=np.int64)
+    head = 0
+    while head < m and width[head] <= n_free:
+        starts[head] = head
+        n_free -= width[head]
+        head += 1
+    count = head
+    if head >= m - 1 or n_free == 0:
+        return starts[:count]
+    ends, freed = _sorted_ends(now, end, nodes, run_time, width, head)
+    shadow, then, k = np.inf, n_free, 0
+    while k < len(ends):
+        then += freed[k]
+        k += 1
+        if then >= width[head] and (k == len(ends) or ends[k] != ends[k - 1]):
+            shadow = ends[k - 1]
+            break
+    extra = then - width[head]
+    for job in range(head + 1, m):
+        if width[job] > n_free:
+            continue
+        if now + run_time[job] > shadow:
+            if width[job] > extra:
+                continue
+            extra -= width[job]
+        starts[count] = job
+        count += 1
+        n_free -= width[job]
+        if n_free == 0:
+            break
+    return starts[:count]
+
+
+@kernel
+def _reserve(time, free, n, begin, until, width):
+    """Take `width` nodes from `begin` on until `until` out of a profile of `n` steps.
+
+    Returns
+    -------
+    n : int
+        Steps of the profile afterwards.
+    """
+    for edge in (begin, until):
+        k = np.searchsorted(time[:n], edge)
+        if k == n or time[k] != edge:
+            for later in range(n, k, -1):
+                time[later], free[later] = time[later - 1], free[later - 1]
+            time[k], free[k] = edge, free[k - 1]
+            n += 1
+    k = np.searchsorted(time[:n], begin)
+    while k < n and time[k] < until:
+        free[k] -= width
+        k += 1
+    return n
+
+
+@kernel
+def _earliest(time, free, n, run_time, width):
+    """Step of a profile of `n` steps at which the job can begin at the earliest.
+
+    -1 if the profile never has so many nodes, because some are off.
+    """
+    first = 0
+    while True:
+        while first < n and free[first] < width:
+            first += 1
+        if first == n:
+            return -1
+        until, k = time[first] + run_time, first + 1
+        while k < n and time[k] < until and free[k] >= width:
+            k += 1
+        if k == n or time[k] >= until:
+            return first
+        first = k
+
+
+@kernel
+def conservative_starts(now, run_time, width, n_free, end, nodes):
+    """Conservative: each job, in order, gets the earliest start; those that get `now` start."""
+    m = len(width)
+    starts, count = np.empty(m, dtype=np.int64), 0
+    ends, freed = _sorted_ends(now, end, nodes, run_time, width, 0)
+    room = len(ends) + 2 * m + 1
+    time, free = np.empty(room), np.empty(room, dtype=np.int64)
+    time[0], free[0], n = now, n_free, 1
+    for k in range(len(ends)):
+        if ends[k] != time[n - 1]:
+            time[n], free[n] = ends[k], free[n - 1]
+            n += 1
+        free[n - 1] += freed[k]
+    for job in range(m):
+        first = _earliest(time, free, n, run_time[job], width[job])
+        if first < 0:
+            continue
+        begin = time[first]
+        if begin == now:
+            starts[count] = job
+            count += 1
+            n_free -= width[job]
+            if n_free == 0:
+                break
+        n = _reserve(time, free, n, begin, begin + run_time[job], width[job])
+    return starts[:count]

@@ -1,0 +1,1 @@
+"""Policies of rigid parallel jobs on one homogeneous cluster (algorithms I)."""

@@ -1,0 +1,186 @@
+"""The textbook policies of rigid parallel jobs: first come, first served, and backfilling.
+
+All three start jobs on the free nodes of the lowest ids. The queue is in order of submission, then
+of the jobs' numbers. They decide by estimated run times; jobs end after their true ones.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import InputError
+from gridsched.model.system import System
+from gridsched.policy.base import Scheduler, Traits, check_choice
+from gridsched.policy.decisions import Allocate, Decision
+from gridsched.policy.state import State
+from gridsched.schedulers.kernels.backfilling import conservative_starts, easy_starts, fcfs_starts
+
+Ids = NDArray[np.int64]
+
+
+class ParallelQueue(Scheduler):
+    """Base of policies that start jobs of one queue on one cluster of equal nodes.
+
+    A subclass says in `_starts` which jobs of the queue start now.
+    """
+
+    traits: ClassVar[Traits] = Traits(
+        asked="event", parallel=True, platform_order_matters=True
+    )  # fmt: skip
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Look whether the platform is one cluster; nothing is estimated yet.
+
+        Raises
+        ------
+        InputError
+            If the platform has several clusters, or none.
+        """
+        clusters = system.platform.clusters
+        if len(clusters) != 1:
+            raise InputError(
+                f"{self!r} accepts one homogeneous cluster; {system.platform.name} has "
+                f"{len(clusters)}. Put all nodes into one cluster."
+            )
+        self.pstate_ = system.pstate
+        self.counted_ = 0
+        self.run_time_ = np.empty(0)
+        self.width_ = np.empty(0, dtype=np.int64)
+
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Start what may start now, each job on the free nodes of the lowest ids."""
+        nodes = state.nodes
+        if not nodes.n_free:
+            return []
+        queue = state.mappable
+        if not len(queue):
+            return []
+        self._learn(state)
+        starts = self._starts(state, queue, self.run_time_[queue], self.width_[queue])
+        if not len(starts):
+            return []
+        free = np.flatnonzero(nodes.free)
+        ends = np.cumsum(self.width_[queue[starts]]).tolist()
+        tasks = queue[starts].tolist()
+        return [
+            Allocate(task, free[begin:end])
+            for task, begin, end in zip(tasks, [0, *ends], ends, strict=False)
+        ]
+
+    def _learn(self, state: State) -> None:
+        """Take over width and estimated run time [s] of the tasks that have come."""
+        tasks, known = state.tasks, self.counted_
+        if len(tasks) == known:
+            return
+        if len(tasks) > len(self.run_time_):
+            room = max(64, len(tasks) - len(self.run_time_), len(self.run_time_))
+            self.run_time_ = np.concatenate([self.run_time_, np.empty(room)])
+            self.width_ = np.concatenate([self.width_, np.empty(room, dtype=np.int64)])
+        new = np.arange(known, len(tasks))
+        self.run_time_[new] = state.estimates.etc(new, [0], self.pstate_)[:, 0]
+        assert tasks.width is not None  # the controller has looked
+        self.width_[new] = tasks.width[new]
+        self.counted_ = len(tasks)
+
+    @abstractmethod
+    def _starts(self, state: State, queue: Ids, run_time: NDArray[np.float64], width: Ids) -> Ids:
+        """Return the positions in the queue of the jobs that start now, in order of starting.
+
+        Parameters
+        ----------
+        state : State
+        queue : ndarray of int64, shape (m,)
+            Ids of the jobs that wait, in order of the queue.
+        run_time : ndarray of float64, shape (m,)
+            Estimated [s].
+        width : ndarray of int64, shape (m,)
+            Nodes.
+        """
+
+
+class FCFS(ParallelQueue):
+    """First come, first served: the head of the queue starts while it fits.
+
+    Notes
+    -----
+    A job that does not fit holds up all that came after it (algorithms I, fcfs).
+
+    References
+    ----------
+    .. [1] Textbook baseline; D. G. Feitelson, L. Rudolph, "Parallel job scheduling: issues and
+       approaches", JSSPP 1995 (not read).
+    """
+
+    def _starts(self, state: State, queue: Ids, run_time: NDArray[np.float64], width: Ids) -> Ids:
+        return fcfs_starts(width, state.nodes.n_free)
+
+
+class EasyBackfilling(ParallelQueue):
+    """EASY backfilling: jobs overtake where they do not delay the head of the queue.
+
+    Notes
+    -----
+    The head starts while it fits. For the head that does not fit the running jobs are walked by
+    estimated end: the shadow time is the first end at which enough nodes are free for it, extra
+    are the nodes that are then free beyond its own, all jobs with that end released. The rest of
+    the queue is visited in order: a job that fits now starts if it ends by the shadow time, or
+    takes no more than the extra nodes, which it then uses up (algorithms I, easy). A job that
+    has outlived its estimate counts as ending at once.
+
+    References
+    ----------
+    .. [1] D. A. Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995 (not read).
+    .. [2] A. W. Mu'alem, D. G. Feitelson, "Utilization, predictability, workloads, and user
+       runtime estimates in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001
+       (not read).
+    """
+
+    def _starts(self, state: State, queue: Ids, run_time: NDArray[np.float64], width: Ids) -> Ids:
+        nodes = state.nodes
+        return easy_starts(
+            state.now, run_time, width, nodes.n_free, nodes.estimated_end, nodes.width
+        )  # fmt: skip
+
+
+class ConservativeBackfilling(ParallelQueue):
+    """Conservative backfilling: jobs overtake where they delay no reservation before theirs.
+
+    Parameters
+    ----------
+    reservations : {"recomputed"}
+        Reservations are made anew at every event, in order of the queue: each job gets the earliest
+        start in the profile of estimates that the running jobs and the reservations before its
+        own leave.
+
+    Notes
+    -----
+    As long as every job lasts as long as estimated this gives each job, once and for all, the
+    earliest start at its arrival (algorithms I, conservative). When a job ends early all
+    reservations are made anew in order of the queue. Most move to earlier times; one may move to a
+    later time, because a job before it in the queue took the place: "no start moves later", which
+    algorithms I adds, does not follow from that order and is not held.
+
+    References
+    ----------
+    .. [1] D. G. Feitelson, A. M. Weil, "Utilization and predictability in scheduling the IBM SP2
+       with backfilling", IPPS 1998 (not read).
+    """
+
+    def __init__(self, reservations: str = "recomputed") -> None:
+        self.reservations = reservations
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Check the parameter and the platform."""
+        check_choice("conservative_backfilling", "reservations", self.reservations, ["recomputed"])
+        super().prepare(system, rng)
+
+    def _starts(self, state: State, queue: Ids, run_time: NDArray[np.float64], width: Ids) -> Ids:
+        nodes = state.nodes
+        return conservative_starts(
+            state.now, run_time, width, nodes.n_free, nodes.estimated_end, nodes.width
+        )  # fmt: skip

@@ -1,0 +1,233 @@
+"""Parallel tasks on sets of nodes: the decision, what is refused, and the records, by hand."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scripted import Scripted, controller_of
+
+from gridsched.energy import trace_energy
+from gridsched.engine import reference
+from gridsched.errors import InputError, InvalidDecision
+from gridsched.metrics import summary
+from gridsched.model.budget import EnergyBudget
+from gridsched.model.estimates import RequestedTimes
+from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.model.run_times import LoggedRunTimes
+from gridsched.model.tasks import DataFiles, make_tasks
+from gridsched.model.trace import TaskState
+from gridsched.policy.base import Traits
+from gridsched.policy.decisions import (
+    Allocate,
+    Assign,
+    Cancel,
+    Plan,
+    PowerOff,
+    PowerOn,
+    WakeAt,
+)
+from gridsched.testing.contract import illegal_places
+
+PARALLEL = Traits(asked="event", parallel=True, powers_hosts=True)
+NODE = (PState(10.0, 5.0, 7.0, 20.0), PState(5.0, 4.0, 5.0, 9.0))
+
+
+def nodes(*sizes: int, cores: int = 1, boot_time_s: float = 0.0) -> Platform:
+    """Return clusters of equal nodes n0, n1, ..."""
+    hosts = tuple(
+        Host(f"n{k}", NODE, cores=cores, boot_time_s=boot_time_s) for k in range(sum(sizes))
+    )
+    edges = np.cumsum([0, *sizes]).tolist()
+    return Platform(hosts, tuple(
+        Cluster(f"c{c}", tuple(range(begin, end)))
+        for c, (begin, end) in enumerate(pairwise(edges))
+    ))  # fmt: skip
+
+
+def play(platform, jobs, answer, *, logged=None, traits=PARALLEL, **rules):
+    """Run jobs (submission [s], width, requested time [s]); return the trace and the policy."""
+    submit, width, requested = zip(*jobs, strict=True)
+    tasks = make_tasks(
+        np.array(requested) * 10.0, submit, width=width, requested_time_s=requested
+    )  # fmt: skip
+    policy = Scripted(answer, traits)
+    controller = controller_of(
+        platform, tasks, policy, estimates=RequestedTimes(platform, tasks), **rules
+    )  # fmt: skip
+    truth = None if logged is None else LoggedRunTimes(platform, logged)
+    return reference.simulate(controller, truth), policy
+
+
+def at(steps):
+    """Answer with the decisions given for a time."""
+    return lambda state: steps.get(state.now, [])
+
+
+def test_two_jobs_share_a_cluster():
+    """Widths 3 and 2 on 5 nodes; the third waits for the first: records and joules by hand."""
+    trace, _ = play(
+        nodes(5), [(0, 3, 10), (0, 2, 30), (4, 3, 8)],
+        at({0: [Allocate(0, np.array([4, 0, 2])), Allocate(1, np.array([1, 3]))],
+            6: [Allocate(2, np.array([0, 2, 4]))]}),
+        logged=[6.0, 25.0, 8.0],
+    )  # fmt: skip
+    assert trace.host_offsets.tolist() == [0, 3, 5, 8]
+    assert trace.host_ids.tolist() == [0, 2, 4, 1, 3, 0, 2, 4]
+    assert trace.executions["host"].tolist() == [0, 1, 0]
+    assert trace.width.tolist() == [3, 2, 3]
+    assert trace.executions["end"].tolist() == [6.0, 25.0, 14.0]
+    assert trace.executed_flops().tolist() == [180.0, 500.0, 240.0]
+    found = summary(trace)
+    assert found["busy_time_s"] == 3 * 6 + 2 * 25 + 3 * 8
+    assert found["hosts_used"] == 5
+    energy = trace_energy(trace)
+    assert energy.total_j.tolist() == [14 * 20 + 11 * 5, 500, 14 * 20 + 11 * 5, 500, 335]
+    assert energy.execution_j.tolist() == [360, 1000, 480]
+    assert illegal_places(trace) == []
+
+
+def test_what_a_policy_sees_of_nodes():
+    """Free flags, estimated ends and widths; running with widths; never the true ends."""
+    seen = []
+
+    def answer(state):
+        view = state.nodes
+        seen.append((
+            state.now, view.n_free, np.flatnonzero(view.free).tolist(),
+            sorted(zip(view.estimated_end.tolist(), view.width.tolist(), strict=True)),
+            state.running[["task", "host", "estimated_end", "width"]].tolist(),
+            state.idle_cores(), state.ready_time.tolist(), state.free_cores.tolist(),
+        ))  # fmt: skip
+        assert not any(a.flags.writeable for a in (view.free, view.estimated_end, view.width))
+        return at({0: [Allocate(0, np.array([1, 2]))], 2: [Allocate(1, np.array([0]))]})(state)
+
+    play(nodes(4), [(0, 2, 10), (2, 1, 20)], answer, logged=[5.0, 6.0], hosts_off=(3,))
+    assert seen[:3] == [
+        (0.0, 3, [0, 1, 2], [], [], [0, 1, 2], [0, 0, 0, np.inf], [1, 1, 1, 1]),
+        (2.0, 1, [0], [(10.0, 2)], [(0, 1, 10.0, 2)], [0], [2, 10, 10, np.inf], [1, 0, 0, 1]),
+        (5.0, 2, [1, 2], [(22.0, 1)], [(1, 0, 22.0, 1)], [1, 2], [22, 5, 5, np.inf],
+         [0, 1, 1, 1]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("decision", "why"),
+    [
+        (Allocate(0, np.array([0])), "the task takes 2 nodes, not 1"),
+        (Allocate(0, np.array([1, 1])), "a host stands there twice"),
+        (Allocate(0, np.array([0, 9])), "there are hosts 0 to 5"),
+        (Allocate(0, np.array([-1, 2])), "there are hosts 0 to 5"),
+        (Allocate(0, np.array([2, 3])), "its nodes lie in several clusters"),
+        (Allocate(0, np.array([0, 1]), 2), "P-states 0 to 1, not 2"),
+        (Allocate(0, np.array([0, 2])), "host 2 is off; PowerOn it first"),
+        (Allocate(0, np.array([0.0, 1.0])), "must be an array of host ids"),
+        (Allocate(0, 3), "must be an array of host ids"),
+        (Allocate(0, np.array([], dtype=int)), "must be an array of host ids"),
+        (Allocate(7, np.array([0, 1])), "there are tasks 0 to 1"),
+        (Allocate("a", np.array([0, 1])), "task is 'a'"),
+        (Allocate(1, np.array([0, 1])), "the task is not_submitted"),
+        (Assign(0, 0), "Assign is for serial tasks"),
+        (Plan(np.array([0]), np.array([0])), "Plan is for serial tasks"),
+        (Cancel(0), "Cancel is for serial tasks"),
+    ],
+)
+def test_illegal_allocations(decision, why):
+    """The message says what is legal and what was found."""
+    with pytest.raises(InvalidDecision, match=why):
+        play(nodes(3, 3), [(0, 2, 10), (5, 2, 10)], lambda state: [decision], hosts_off=(2,))
+
+
+def test_busy_nodes_and_started_jobs_are_refused():
+    """Nobody gets a node that another job has, and no job starts twice."""
+    first = Allocate(0, np.array([0, 1]))
+    with pytest.raises(InvalidDecision, match="host 1 is busy; take free ones"):
+        play(nodes(4), [(0, 2, 10)] * 2, lambda state: [first, Allocate(1, np.array([1, 2]))])
+    with pytest.raises(InvalidDecision, match="the task is running"):
+        play(nodes(4), [(0, 2, 10)] * 2, lambda state: [first, Allocate(0, np.array([2, 3]))])
+    with pytest.raises(InvalidDecision, match="PowerOff while something runs"):
+        play(nodes(4), [(0, 2, 10)] * 2, lambda state: [first, PowerOff(1)])
+
+
+def test_serial_tasks_are_not_allocated():
+    """The trait is needed, and tasks with a width."""
+    serial = controller_of(
+        nodes(2), make_tasks([10.0]),
+        Scripted(lambda state: [Allocate(0, np.array([0]))], Traits(asked="event")),
+    )  # fmt: skip
+    with pytest.raises(InvalidDecision, match="Allocate needs the trait 'parallel'"):
+        reference.simulate(serial)
+
+
+def test_nodes_boot_before_they_are_free():
+    """Off at first, switched on at 0 with 4 s to boot: the job starts at 4 s."""
+
+    def answer(state):
+        if state.now == 0:
+            return [PowerOn(1), WakeAt(2.0)]
+        if state.now == 2:
+            assert state.nodes.n_free == 1
+            assert state.ready_time.tolist() == [2.0, 4.0]
+            return []
+        return [Allocate(0, np.array([0, 1]))] if state.nodes.n_free == 2 else []
+
+    trace, policy = play(nodes(2, boot_time_s=4.0), [(0, 2, 3)], answer, hosts_off=(1,))
+    assert policy.times[:3] == [0.0, 2.0, 4.0]
+    assert trace.executions[["start", "end"]].tolist() == [(4.0, 7.0)]
+    with pytest.raises(InvalidDecision, match="host 1 has not booted yet"):
+        play(
+            nodes(2, boot_time_s=4.0), [(0, 2, 3)],
+            lambda state: [PowerOn(1), Allocate(0, np.array([0, 1]))], hosts_off=(1,),
+        )  # fmt: skip
+
+
+def test_nodes_change_their_pstate_as_a_block_and_park():
+    """At half the speed twice the time; nodes without work go into the parked P-state."""
+    trace, _ = play(
+        nodes(3), [(0, 2, 10), (0, 1, 10)],
+        at({0: [Allocate(0, np.array([0, 1]), 1), Allocate(1, np.array([2]))]}),
+        logged=[6.0, 6.0], parked_pstate=1,
+    )  # fmt: skip
+    assert trace.executions["end"].tolist() == [12.0, 6.0]
+    assert trace.executions["pstate"].tolist() == [1, 0]
+    changes = [row for row in trace.host_changes.tolist() if row[0] > 0 or row[2] == 0]
+    assert changes == [(0.0, 2, 0, True), (6.0, 2, 1, True)]
+    assert trace_energy(trace).total_j.tolist() == [108.0, 108.0, 6 * 20 + 6 * 4]
+
+
+def test_a_job_wider_than_every_cluster_is_rejected():
+    """Five nodes in clusters of 3 and 2 hold no job of 4."""
+    trace, _ = play(
+        nodes(3, 2), [(0, 4, 10), (0, 3, 10)], at({0: [Allocate(1, np.array([0, 1, 2]))]})
+    )  # fmt: skip
+    assert trace.final_state.tolist() == [TaskState.REJECTED, TaskState.FINISHED]
+
+
+def test_what_node_sets_do_not_have_is_refused_before_the_run():
+    """Cores, unequal clusters, budgets, input files; serial policies and serial tasks."""
+    job, nothing = [(0, 1, 5)], at({})
+    with pytest.raises(InputError, match=r"hosts of one core; host 'n0' .* has 4"):
+        play(nodes(2, cores=4), job, nothing)
+    unequal = Platform(
+        (Host("a", NODE), Host("b", NODE[:1])), (Cluster("c", (0, 1)),)
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"clusters of equal hosts; in 'c' .* 'a' and 'b'"):
+        play(unequal, job, nothing)
+    with pytest.raises(InputError, match="no energy budget for parallel jobs"):
+        play(nodes(2), job, nothing, budget=EnergyBudget(100.0))
+    files = DataFiles(("f",), np.array([1.0]), (("c0",),))
+    tasks = make_tasks([10.0], width=1, input_files=[[0]], files=files)
+    with pytest.raises(InputError, match="parallel jobs have no input files"):
+        controller_of(nodes(2), tasks, Scripted(nothing, PARALLEL))
+    with pytest.raises(InputError, match="accepts serial tasks; tasks has parallel jobs, of up"):
+        play(nodes(2), job, nothing, traits=Traits(asked="event"))
+    with pytest.raises(InputError, match="accepts parallel jobs; the tasks of tasks are serial"):
+        controller_of(nodes(2), make_tasks([10.0]), Scripted(nothing, PARALLEL))
+
+
+def test_only_policies_of_parallel_jobs_delegate_among_themselves():
+    """A serial policy could do nothing in a run of parallel jobs."""
+    parallel = Traits(asked="event", parallel=True, delegates=True)
+    assert parallel.covers(Traits(asked="event", parallel=True))
+    assert not parallel.covers(Traits(asked="event"))
