@@ -484,6 +484,7 @@ class Controller:
             as_estimated=as_estimated,
             host_offsets=offsets,
             host_ids=ids,
+            notes=self._requests.notes,
         )
 
     def _period_records(self) -> NDArray[np.void]:

@@ -8,6 +8,7 @@ from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridsched.engine.budget_guard import EXCEEDS, FITS, BudgetGuard
 from gridsched.engine.dispatch import Dispatch
@@ -26,6 +27,7 @@ from gridsched.policy.decisions import (
     Cancel,
     Decision,
     Drop,
+    Note,
     Plan,
     Postpone,
     PowerOff,
@@ -53,6 +55,8 @@ class Requests:
     postponed : list of int
         Tasks that wait for the next period.
     times_postponed : ndarray of int64, shape (tasks,)
+    notes : dict of str to ndarray of float64, shape (tasks,)
+        What was noted, column by column; nan where nothing was.
     """
 
     def __init__(
@@ -75,11 +79,14 @@ class Requests:
         self._puts_off = False
         self.postponed: list[int] = []
         self.times_postponed = np.zeros(len(ledger.state_of), dtype=np.int64)
+        self.notes: dict[str, NDArray[np.float64]] = {}
 
     def heed(self, traits: Traits) -> None:
         """Take decisions of a policy with these traits from now on."""
         self._traits = traits
         self._handlers = self._FOR_NODES if traits.parallel else self._HANDLERS
+        for column in traits.notes:
+            self.notes.setdefault(column, np.full(len(self.times_postponed), np.nan))
         self._puts_off = self._guard is not None and self._guard.puts_off(traits)
 
     def apply(self, decision: Decision, now: float) -> Refusal | None:
@@ -351,6 +358,21 @@ class Requests:
         self._timers.set(decision.time, Timer.WAKE)
         return None
 
+    def _note(self, decision: Note, now: float) -> Refusal | None:
+        refusal = self._unknown(decision.task)
+        if refusal is not None:
+            return refusal
+        column, value = decision.column, decision.value
+        if column not in self._traits.notes:
+            legal = ", ".join(self._traits.notes) or "none"
+            return f"Note in column {column!r}; Traits.notes has {legal}", decision.task, None
+        is_number = isinstance(value, int | float | np.integer | np.floating)
+        if not is_number or not math.isfinite(value):
+            why = f"Note of {value!r} in column {column!r}; it must be a finite number"
+            return why, decision.task, None
+        self.notes[column][index(decision.task)] = value
+        return None
+
     def _unknown(self, task: object = None, host: object = None) -> Refusal | None:
         """Say that the task or the host is none, where one is named."""
         for number, what in ((task, "task"), (host, "host")):
@@ -368,6 +390,7 @@ class Requests:
         PowerOff: _power_off,
         PowerOn: _power_on,
         WakeAt: _wake_at,
+        Note: _note,
         Allocate: _allocate,
     }
     #: for parallel tasks, which stand in no queue

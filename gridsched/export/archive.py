@@ -55,6 +55,8 @@ _RECORDS = {
 }  # fmt: skip
 #: Records of parallel tasks.
 _NODE_SETS = ("host_offsets", "host_ids")
+#: What the names of noted columns begin with.
+_NOTES = "notes."
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ def archive_bytes(export: Export) -> bytes:
     for name in _SOME_TASKS:
         if getattr(tasks, name) is not None:
             arrays[f"tasks.{name}"] = getattr(tasks, name)
+    arrays |= {f"{_NOTES}{name}": values for name, values in trace.notes.items()}
     if tasks.utility is not None:
         arrays |= {f"utility.{name}": getattr(tasks.utility, name) for name in _FUNCTIONS}
         arrays |= {f"classes.{name}": getattr(tasks.utility.classes, name) for name in _CLASSES}
@@ -164,6 +167,7 @@ def _export(description: dict[str, Any], arrays: dict[str, NDArray]) -> Export:
         records.pop("final_state"), float(description["horizon_s"]),
         int(description["mapping_events"]), description["timing"], description["delegated_to"],
         as_estimated=bool(description.get("as_estimated", True)), **records,
+        notes=_notes(arrays),
     )  # fmt: skip
     _check_trace(trace)
     plugin_j = description["plugin_j"]
@@ -172,6 +176,13 @@ def _export(description: dict[str, Any], arrays: dict[str, NDArray]) -> Export:
     if plugin_j is not None and not set(plugin_j) <= known:
         raise InputError(f"plugin_j names hosts that the platform has not: {set(plugin_j) - known}")
     return Export(trace, plugin_j, description["provenance"], description["workload_name"])
+
+
+def _notes(arrays: dict[str, NDArray]) -> dict[str, NDArray]:
+    return {
+        name.removeprefix(_NOTES): values.astype(np.float64)
+        for name, values in arrays.items() if name.startswith(_NOTES)
+    }  # fmt: skip
 
 
 def _tasks(description: dict[str, Any], arrays: dict[str, NDArray]) -> Tasks:
@@ -222,8 +233,10 @@ def _classes(arrays: dict[str, NDArray]) -> UtilityClasses:
 def _check_trace(trace: Trace) -> None:
     """Raise `InputError` where the records cannot be those of a run."""
     runs, changes, n = trace.executions, trace.host_changes, len(trace.tasks)
-    for name in ("final_state", "times_postponed"):
-        found = len(getattr(trace, name))
+    columns = {"final_state": trace.final_state, "times_postponed": trace.times_postponed}
+    columns |= {f"{_NOTES}{name}": values for name, values in trace.notes.items()}
+    for name, values in columns.items():
+        found = len(values)
         if found != n:
             raise InputError(f"{name} has {found} rows for {n} tasks.")
     legal = (runs["task"] >= 0) & (runs["task"] < n)

@@ -52,6 +52,7 @@ def tasks_table(trace: Trace) -> Columns:
         **{name: getattr(tasks.utility, name) for name in names},
         **deadline_column(tasks),
         **_of_jobs(tasks),
+        **{f"noted_{name}": values for name, values in trace.notes.items()},
     }
 
 

@@ -89,6 +89,9 @@ class Trace:
         of them. Empty where every execution has one host. `placed` serves both.
     as_estimated : bool
         Tasks took the time that was estimated; False where the run had `RunTimes` of its own.
+    notes : dict of str to ndarray of float64, shape (tasks,)
+        What the scheduler noted beside the tasks (`Traits.notes`), column by column; nan where
+        nothing was noted.
     """
 
     platform: Platform
@@ -105,6 +108,7 @@ class Trace:
     as_estimated: bool = True
     host_offsets: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     host_ids: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    notes: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not len(self.times_postponed):

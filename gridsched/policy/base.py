@@ -8,6 +8,7 @@ lives in attributes ending in ``_``, all set by `Scheduler.prepare`.
 from __future__ import annotations
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -51,6 +52,13 @@ class Traits:
     heeds_budget : bool
         Never asks for more than `State.energy` leaves: where a budget refuses, it is an error if
         it does. What a policy without it asks for too much is postponed by the controller.
+    notes : tuple of str
+        Columns that it fills, task by task, with `Note`: lower-case names.
+
+    Raises
+    ------
+    InputError
+        If a column has no legal name.
     """
 
     asked: Literal["start", "arrival", "event"]
@@ -67,12 +75,22 @@ class Traits:
     needs_distributions: bool = False
     parallel: bool = False
     heeds_budget: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.notes:
+            if not re.fullmatch("[a-z][a-z0-9_]*", name):
+                raise InputError(
+                    f"Traits.notes has {name!r}; a column's name has lower-case letters, digits "
+                    "and '_', and begins with a letter."
+                )
 
     def covers(self, other: Traits) -> bool:
         """Whether a policy with these traits may delegate to one with the `other` traits."""
-        flags = {name: value for name, value in vars(other).items() if name != "asked"}
+        flags = {name: v for name, v in vars(other).items() if name not in ("asked", "notes")}
         return (
             not other.delegates and self.parallel == other.parallel
+            and set(other.notes) <= set(self.notes)
             and all(getattr(self, name) or not value for name, value in flags.items())
         )  # fmt: skip
 

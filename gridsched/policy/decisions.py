@@ -93,6 +93,18 @@ class PowerOn(Decision):
 
 
 @dataclass(slots=True)
+class Note(Decision):
+    """Keep a finite number beside a task, in a column that `Traits.notes` names; the last counts.
+
+    It changes nothing in the run: it goes into the trace, and from there into exports and metrics.
+    """
+
+    task: int
+    column: str
+    value: float
+
+
+@dataclass(slots=True)
 class WakeAt(Decision):
     """Ask again at `time` [s]; illegal with `mapping_interval_s`."""
 

@@ -66,6 +66,14 @@ def metered_differences(result: RunResult, tolerance: float = TOLERANCE) -> list
     ]
 
 
+def same_notes(first: Trace, second: Trace) -> bool:
+    """Whether schedulers noted the same beside the same tasks."""
+    return first.notes.keys() == second.notes.keys() and all(
+        np.array_equal(values, second.notes[name], equal_nan=True)
+        for name, values in first.notes.items()
+    )
+
+
 def check_drivers_agree(scheduler: Scheduler) -> None:
     """Times and joules of reference driver and SimGrid agree to 1e-9, all ways of running."""
     if not is_installed():
@@ -87,6 +95,8 @@ def check_drivers_agree(scheduler: Scheduler) -> None:
                     problems.append("the energy account's periods")
                 if (expected.trace.times_postponed != result.trace.times_postponed).any():
                     problems.append("what was postponed")
+                if not same_notes(expected.trace, result.trace):
+                    problems.append("what was noted")
                 if problems:
                     raise CheckFailed(
                         f"reference driver and SimGrid (way={way!r}) differ: {problems[0]}. Decide "

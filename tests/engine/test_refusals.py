@@ -14,6 +14,7 @@ from gridsched.policy.decisions import (
     Assign,
     Cancel,
     Drop,
+    Note,
     Plan,
     Postpone,
     PowerOff,
@@ -23,6 +24,7 @@ from gridsched.policy.decisions import (
 
 PLAIN = Traits(asked="event")
 MAY_CANCEL = Traits(asked="event", may_cancel=True)
+NOTES = Traits(asked="event", notes=("a",))
 
 #: decisions at t = 0, traits, what the message must say; hosts h1, h2 (off), three tasks 7, 8, 9.
 REFUSED = [
@@ -53,6 +55,10 @@ REFUSED = [
     ([Assign(0, 0), Cancel(0, 2)], ANYTHING, "task 7, host 2: there are hosts 0 to 1"),
     ([Assign(0, 0), Cancel(0, -1)], ANYTHING, "task 7, host -1: there are hosts 0 to 1"),
     ([Cancel(9)], ANYTHING, "task 9: there are tasks 0 to 2"),
+    ([Note(0, "b", 1.0)], NOTES, "task 7: Note in column 'b'; Traits.notes has a"),
+    ([Note(0, "a", np.nan)], NOTES, "task 7: Note of nan in column 'a'; it must be a finite"),
+    ([Note(0, "a", "much")], NOTES, "task 7: Note of 'much' in column 'a'"),
+    ([Note(9, "a", 1.0)], NOTES, "task 9: there are tasks 0 to 2"),
     ([Drop(0)], PLAIN, "Drop needs the trait 'may_drop'"),
     ([Drop(9)], ANYTHING, "task 9: there are tasks 0 to 2"),
     ([Assign(0, 0), Drop(0)], ANYTHING, "only a mappable task can be dropped; it is running"),

@@ -53,6 +53,23 @@ def same_trace(first, second):
     )
 
 
+def test_notes_come_back_and_stand_in_tasks_csv(tmp_path):
+    """A noted column survives the archive; where nothing was noted the table is empty."""
+    noted = np.full(6, np.nan)
+    noted[1] = 0.25
+    trace = replace(by_hand.everything_at_once(), notes={"chance": noted})
+    folder = export(trace, tmp_path / "out")
+    back = read_export(folder).trace.notes
+    assert back.keys() == {"chance"}
+    assert np.array_equal(back["chance"], noted, equal_nan=True)
+    header, *rows = (folder / "tasks.csv").read_text().splitlines()
+    assert header.split(",")[-1] == "noted_chance"
+    assert [row.split(",")[-1] for row in rows] == ["", "0.25", "", "", "", ""]
+    edit_archive(folder, lambda _, arrays: arrays.update({"notes.chance": noted[1:]}))
+    with pytest.raises(InputError, match=r"notes\.chance has 5 rows for 6 tasks"):
+        read_export(folder)
+
+
 @pytest.mark.parametrize("name", TRACES)
 def test_a_trace_comes_back_bit_by_bit(tmp_path, name):
     """Trace, provenance, metered joules and timing survive the way through the files."""

@@ -17,10 +17,12 @@ from gridsched.errors import InputError
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice
-from gridsched.policy.decisions import Assign, Decision, Drop
+from gridsched.policy.decisions import Assign, Decision, Drop, Note
 from gridsched.policy.state import State
 from gridsched.schedulers.deadline.candidates import Candidates
 
+#: Column of the chance to meet the deadline of the pair that was chosen, as known at that time.
+CHANCE = "predicted_chance"
 #: Tasks per core up to which the energy filter is strict, and from which on it is lenient.
 SHALLOW, DEEP = 0.8, 1.2
 
@@ -50,7 +52,7 @@ class DeadlineScheduler(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        asked="arrival", may_drop=True, uses_dvfs=True, needs_distributions=True
+        asked="arrival", may_drop=True, uses_dvfs=True, needs_distributions=True, notes=(CHANCE,)
     )
     _id: ClassVar[str]
 
@@ -101,6 +103,7 @@ class DeadlineScheduler(Scheduler):
                 continue
             host, pstate = divmod(self._choose(found), found.allowed.shape[1])
             decisions.append(Assign(task, host, pstate))
+            decisions.append(Note(task, CHANCE, 1.0 - float(found.late[host, pstate])))
         return decisions
 
     def _filter(self, state: State, found: Candidates) -> None:
@@ -232,7 +235,7 @@ class RandomImmediate(DeadlineScheduler):
 
     traits: ClassVar[Traits] = Traits(
         asked="arrival", may_drop=True, uses_dvfs=True, uses_rng=True, needs_distributions=True,
-        platform_order_matters=True,
+        platform_order_matters=True, notes=(CHANCE,),
     )  # fmt: skip
     _id: ClassVar[str] = "random_immediate"
 
