@@ -19,7 +19,7 @@ def named_metrics(study: Study) -> set[str]:
     claimed = {name for each in study.claims for name in (each.metric, each.against_metric)}
     drawn = {name for each in study.figures for name in (each.metric, each.limit)}
     chosen = {each.variant.split()[1] for each in study.claims if each.variant}
-    return {name for name in {*study.metrics, *claimed, *drawn, *chosen} if name is not None}
+    return {name for name in {*study.metrics, *claimed, *drawn, *chosen} if name}
 
 
 def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -> pd.DataFrame:

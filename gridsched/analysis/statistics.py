@@ -140,6 +140,28 @@ def difference_of_medians(
     return Interval(value, float(low), float(high), n)
 
 
+def proportion_intervals(
+    hits: ArrayLike, tries: ArrayLike, confidence: float = CONFIDENCE
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the ends of Wilson's intervals of proportions.
+
+    Parameters
+    ----------
+    hits, tries : array_like of whole numbers, shape (n,)
+        Independent tries, at least 1 each, and how many of them succeeded.
+    confidence : float
+        Confidence of the intervals.
+    """
+    from scipy.stats import binomtest  # slow to load
+
+    pairs = zip(np.asarray(hits), np.asarray(tries), strict=True)
+    ends = [
+        binomtest(int(hit), int(n)).proportion_ci(confidence, method="wilson") for hit, n in pairs
+    ]
+    low, high = (np.array([getattr(each, end) for each in ends]) for end in ("low", "high"))
+    return low, high
+
+
 def ratio_of_means(
     numerator: ArrayLike, denominator: ArrayLike, confidence: float = CONFIDENCE
 ) -> Interval:

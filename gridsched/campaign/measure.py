@@ -1,9 +1,12 @@
-"""The series of a run as a campaign stores them."""
+"""The series of a run, and the counts of its predicted chances, as a campaign stores them."""
 
 from __future__ import annotations
 
 from gridsched.errors import InputError
 from gridsched.metrics import window_series
+from gridsched.metrics.of_chances import chance_counts
+from gridsched.model.trace import Trace
+from gridsched.schedulers.deadline.heuristics import CHANCE
 from gridsched.spec.run import RunResult
 
 #: The series of a run: cumulative within the window, at its steps.
@@ -33,3 +36,10 @@ def measure_series(result: RunResult, step_s: float) -> dict[str, list[float]]:
         )
     found = window_series(result.trace, window_s, step_s)
     return {name: found[name].tolist() for name in SERIES if name in found}
+
+
+def measure_chances(trace: Trace) -> dict[str, list[float]]:
+    """Return the counts of `chance_counts`; empty where no chances are noted."""
+    if CHANCE not in trace.notes:
+        return {}
+    return {name: each.tolist() for name, each in chance_counts(trace, trace.notes[CHANCE]).items()}

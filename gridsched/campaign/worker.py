@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gridsched.campaign.measure import measure_series
+from gridsched.campaign.measure import measure_chances, measure_series
 from gridsched.campaign.messages import (
     ATTEMPTS,
     Answer,
@@ -114,12 +114,15 @@ def _executed(
     check_energy_agreement(result)
     metrics, trace = result.metrics(), result.trace
     step_s = settings.get("series_step_s")
-    series = {} if step_s is None else {"series": measure_series(result, step_s)}
+    series = measure_chances(trace)
+    if step_s is not None:
+        series |= measure_series(result, step_s)
     said = {"warnings": list(trace.platform.warnings)}
     if trace.delegated_to:
         said["delegated_to"] = trace.delegated_to
     total_s = time.perf_counter() - began
-    return {**finished_row(job, metrics, result.timing, said, total_s), **series}, result
+    row = finished_row(job, metrics, result.timing, said, total_s)
+    return {**row, **({"series": series} if series else {})}, result
 
 
 def _optimized(maker: ScenarioMaker, job: Job, began: float) -> dict[str, Any]:

@@ -26,7 +26,8 @@ BEST = {"facecolor": "#2f6396", "edgecolor": "#303030"}
 
 def declared_drawn(declared: DeclaredFigure, figure: Figure, data: pd.DataFrame) -> Drawn:
     """Return a declared figure with its caption as a sentence."""
-    caption = " ".join((declared.caption or METRICS[declared.metric].name).split())
+    shown = METRICS[declared.metric].name if declared.metric else declared.name
+    caption = " ".join((declared.caption or shown).split())
     return Drawn(figure, data, declared.name, caption if caption.endswith(".") else f"{caption}.")
 
 
@@ -42,6 +43,32 @@ def is_varied(results: StudyResults, family: str, along: str) -> bool:
     """Whether a family has several levels of what varies."""
     variants = [each for each in results.study.schedulers if each.family == family]
     return any(along in each.varied for each in variants) or along in results.varying_axes
+
+
+def drawn_labels(results: StudyResults, declared: DeclaredFigure) -> list[str]:
+    """Return the labels of what is drawn one by one, families taken apart."""
+    variants = results.study.schedulers
+    found = []
+    for name in families_of(results, declared, single=True):
+        found += [each.label for each in variants if name in (each.label, each.family)]
+    return list(dict.fromkeys(found))
+
+
+def names_of(declared: DeclaredFigure, labels: list[str]) -> list[str]:
+    """Return how the labels are called in a figure.
+
+    Raises
+    ------
+    InputError
+        If there are not as many names as labels.
+    """
+    names = list(declared.names) or labels
+    if len(names) != len(labels):
+        raise InputError(
+            f"Figure {declared.name!r}: {len(names)} names for {len(labels)} variants; give one "
+            f"for each of {', '.join(labels)}."
+        )
+    return names
 
 
 def drawn_levels(results: StudyResults, declared: DeclaredFigure, family: str) -> list[Level]:

@@ -9,8 +9,7 @@ from matplotlib.lines import Line2D
 from gridsched.analysis.claim_values import replicate_values, where_of
 from gridsched.analysis.statistics import median_interval
 from gridsched.analysis.study_results import StudyResults
-from gridsched.errors import InputError
-from gridsched.figures.declared_panels import declared_drawn, families_of, finish_bars
+from gridsched.figures.declared_panels import declared_drawn, drawn_labels, finish_bars, names_of
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.study_panels import draw_boxes, scale_of
 from gridsched.figures.table import Drawn, register_figure
@@ -29,13 +28,8 @@ def variant_boxes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     InputError
         If there are not as many names as boxes.
     """
-    labels = _labels(results, declared)
-    names = list(declared.names) or labels
-    if len(names) != len(labels):
-        raise InputError(
-            f"Figure {declared.name!r}: {len(names)} names for {len(labels)} boxes; give one for "
-            f"each of {', '.join(labels)}."
-        )
+    labels = drawn_labels(results, declared)
+    names = names_of(declared, labels)
     where, metric = where_of(results), declared.metric
     samples = [replicate_values(results, label, where, metric).to_numpy() for label in labels]
     data = _numbers(labels, samples).assign(paper=_paper_medians(results, metric, labels))
@@ -54,15 +48,6 @@ def variant_boxes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         handle = Line2D([], [], label="median in the paper, where it is printed", **_PAPER)
         figure.legend(handles=[handle], loc="outside lower center")
     return declared_drawn(declared, figure, data)
-
-
-def _labels(results: StudyResults, declared: DeclaredFigure) -> list[str]:
-    """Return the labels of what is drawn, families taken apart."""
-    variants = results.study.schedulers
-    found = []
-    for name in families_of(results, declared, single=True):
-        found += [each.label for each in variants if name in (each.label, each.family)]
-    return list(dict.fromkeys(found))
 
 
 def _numbers(labels: list[str], samples: list[np.ndarray]) -> pd.DataFrame:

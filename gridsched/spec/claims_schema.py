@@ -140,17 +140,20 @@ class DeclaredFigure(Section):
     ----------
     name : str
         Of its files.
-    kind : {"best", "sweep", "traces", "box"}
+    kind : {"best", "sweep", "traces", "box", "calibration"}
         Bars of each family's best and last variant; bars of a metric for each level, a panel for
-        each family; mean series of some levels, likewise; a box for each variant.
+        each family; mean series of some levels, likewise; a box for each variant; predicted
+        chances against observed frequencies, a panel for each variant.
     metric : str
+        ``calibration`` needs none.
     along : str
-        The parameter or axis that varies; ``box`` needs none.
+        The parameter or axis that varies; ``box`` and ``calibration`` need none.
     schedulers : tuple of str
         Families (labels without parameters) in order; default: all that vary along it, and for
-        ``best`` and ``box`` the others, too. For ``box`` also labels of single variants.
+        ``best``, ``box`` and ``calibration`` the others, too. For these two also labels of single
+        variants.
     names : tuple of str
-        For ``box``: how its boxes are called, in order; default: the labels.
+        For these two: how the variants are called, in order; default: the labels.
     levels : tuple
         The levels that are drawn; default: all.
     limit : str or None
@@ -161,8 +164,8 @@ class DeclaredFigure(Section):
     """
 
     name: str = Field(pattern=NAME)
-    kind: Literal["best", "sweep", "traces", "box"]
-    metric: str
+    kind: Literal["best", "sweep", "traces", "box", "calibration"]
+    metric: str = ""
     along: str = ""
     schedulers: tuple[str, ...] = ()
     names: tuple[str, ...] = ()

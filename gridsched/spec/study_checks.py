@@ -15,6 +15,9 @@ from gridsched.spec.study_claims import study_claims
 from gridsched.spec.study_document import StudyDocument
 from gridsched.spec.study_schedulers import StudyScheduler
 
+#: What figures of single variants need; the other kinds need `metric` and `along`.
+_NEEDED = {"box": ("metric",), "calibration": ()}
+
 
 @dataclass(frozen=True)
 class ResultKeys:
@@ -141,14 +144,16 @@ def _check_figure(
     families: list[str],
     labels: list[str],
 ) -> None:
-    is_box = figure.kind == "box"
-    if not (figure.along or is_box):
-        document.refuse((*path, "along"), f"is missing, which kind {figure.kind!r} needs.")
-    _check_metric(document, (*path, "metric"), figure.metric, known)
+    by_label = figure.kind in _NEEDED
+    for key in _NEEDED.get(figure.kind, ("metric", "along")):
+        if not getattr(figure, key):
+            document.refuse((*path, key), f"is missing, which kind {figure.kind!r} needs.")
+    if figure.metric:
+        _check_metric(document, (*path, "metric"), figure.metric, known)
     if figure.limit is not None:
         _check_metric(document, (*path, "limit"), figure.limit, known)
     for k, family in enumerate(figure.schedulers):
-        legal = [*families, *labels] if is_box else families
+        legal = [*families, *labels] if by_label else families
         _check_label(document, (*path, "schedulers", k), family, legal)
 
 

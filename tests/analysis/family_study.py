@@ -65,6 +65,11 @@ ENERGY_J = {
 }  # fmt: skip
 #: Share of the energy that is drawn by each full hour.
 SHARES = {"a(max_replicas=4)": (0, 0.6, 1, 1, 1)}
+#: Tasks by predicted chance, of `wq` alone: 4 near 0.25, none near 0.5, 6 near 0.9.
+CHANCES = {
+    "chance_tasks": [4.0, 0.0, 6.0], "chance_sum": [1.0, 0.0, 5.4],
+    "chance_in_time": [2.0, 0.0, 5.0],
+}  # fmt: skip
 UNLIMITED_J = (150, 160, 140)
 
 
@@ -105,6 +110,7 @@ def row_of(run: Any) -> dict[str, Any]:
             "time_s": [3600.0 * k for k in range(1, 6)],
             "energy_j": [energy_j * share for share in shares],
             "utility": [utility * share for share in shares],
+            **(CHANCES if label == "wq" else {}),
         },
     }
 

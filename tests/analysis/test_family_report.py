@@ -9,11 +9,12 @@ import pytest
 from family_study import make_store, study_in
 
 from gridsched.analysis.agreement import agreement_frame
-from gridsched.analysis.study_results import read_results
+from gridsched.analysis.study_results import StudyResults, read_results
 from gridsched.errors import InputError
 from gridsched.figures.figure_file import style
 from gridsched.figures.study_figures import study_figures
 from gridsched.figures.study_layout import layout_of
+from gridsched.figures.table import Drawn, figures
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.page.study_tables import mean_frame, mean_table
 
@@ -30,6 +31,13 @@ def page(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "family.html"
     write_report(read_results(str(store)), path)
     return path
+
+
+def last_figure(results: StudyResults) -> Drawn:
+    """Draw the figure that the study declares last."""
+    declared = results.study.figures[-1]
+    with style():
+        return figures("declared")[declared.kind].draw(results, declared)
 
 
 def test_agreement_of_the_drivers(store: Path):
@@ -138,9 +146,8 @@ tolerance = 2.0
 tolerance_set = "before"
 """
     results = read_results(str(store), study_in(tmp_path / "b", extra))
-    with style():
-        drawn = next(d for _, d in study_figures(results, layout_of(results)) if d.name == "box")
-        axes = drawn.figure.axes[0]
+    drawn = last_figure(results)
+    axes = drawn.figure.axes[0]
     assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "2", "4", "wq"]
     assert axes.get_ylim() == (0.0, 1.05 * 36.0)  # up to the largest of all runs, b's, too
     data = drawn.data.set_index("scheduler")
@@ -149,8 +156,24 @@ tolerance_set = "before"
     assert data["paper"].dropna().to_dict() == {"a(max_replicas=2)": 26.0}
     short = extra.replace('names = ["1", "2", "4", "wq"]', 'names = ["1", "2"]')
     results = read_results(str(store), study_in(tmp_path / "n", short))
-    with pytest.raises(InputError, match="2 names for 4 boxes"):
-        write_report(results, tmp_path / "family.html")
+    with pytest.raises(InputError, match="2 names for 4 variants"):
+        last_figure(results)
+
+
+def test_calibration_adds_up_the_replicates(store: Path, tmp_path: Path):
+    """Three runs of 4 tasks at 0.25 and 6 at 0.9; Wilson's interval of 6 of 12 by hand."""
+    figure = '\n[[figures]]\nname = "c"\nkind = "calibration"\nschedulers = ["{}"]\n'
+    results = read_results(str(store), study_in(tmp_path / "c", figure.format("wq")))
+    data = last_figure(results).data
+    assert data["tasks"].tolist() == [12.0, 18.0]
+    assert data["predicted"].tolist() == pytest.approx([0.25, 0.9])
+    assert data["observed"].tolist() == pytest.approx([0.5, 15 / 18])
+    z2 = 1.959963984540054**2  # the centre is 0.5, as the share is
+    half = (z2 / (4 * 12) + z2**2 / (4 * 12**2)) ** 0.5 / (1 + z2 / 12)
+    assert data.loc[0, ["low", "high"]].tolist() == pytest.approx([0.5 - half, 0.5 + half])
+    results = read_results(str(store), study_in(tmp_path / "n", figure.format("a")))
+    with pytest.raises(InputError, match=r"no run of a\(max_replicas=1\) has predicted chances"):
+        last_figure(results)
 
 
 def test_report_with_declared_figures_repeats_exactly(store: Path, page: Path, tmp_path: Path):
