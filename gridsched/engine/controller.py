@@ -414,8 +414,12 @@ class Controller:
         end = bisect_right(self._submit, self.now, lo=first)
         if end == first:
             return False
-        runnable = self._runnable[first:end]
         ledger.submitted = end
+        if end == first + 1 and self._runnable[first]:  # one task: no arrays
+            ledger.state_of[first] = WAITING
+            ledger.waits_from(first)
+            return True
+        runnable = self._runnable[first:end]
         ledger.states[first:end] = np.where(runnable, WAITING, TaskState.REJECTED)
         n_runnable = int(np.count_nonzero(runnable))
         ledger.open_tasks -= end - first - n_runnable

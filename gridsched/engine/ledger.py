@@ -231,8 +231,9 @@ class Ledger:
 
     def set_pstates(self, time: float, hosts: NDArray[np.int64], pstate: int) -> None:
         """Bring nodes into a P-state, and note those that change as one block."""
-        changed = hosts[self.pstates[hosts] != pstate]
-        if len(changed):
+        differs = self.pstates[hosts] != pstate
+        if np.count_nonzero(differs):
+            changed = hosts[differs]
             self.pstates[changed] = pstate
             self.host_changes += [(time, host, pstate, True) for host in changed.tolist()]
 
@@ -323,7 +324,11 @@ class Ledger:
         """Return the ids of waiting and virtually queued tasks, ascending."""
         first = self._first_waiting
         states = self.states[first : self.submitted]
-        tasks = np.flatnonzero((states == WAITING) | (states == VIRTUAL)) + first
+        wait = states == WAITING
+        if self.n_virtual:
+            wait |= states == VIRTUAL
+        tasks: NDArray[np.int64] = wait.nonzero()[0]
+        tasks += first
         self._first_waiting = int(tasks[0]) if len(tasks) else self.submitted
         return tasks
 

@@ -39,9 +39,15 @@ class NodeSets:
         #: where each running execution stands in the arrays; in order of start
         self._place: dict[Execution, int] = {}
         self._at: list[Execution] = []
-        self._end = np.empty(_FIRST_ROOM)
-        self._width = np.empty(_FIRST_ROOM, dtype=np.int64)
         self._state: NodesState | None = None
+        self._make_room(np.empty(_FIRST_ROOM), np.empty(_FIRST_ROOM, dtype=np.int64))
+
+    def _make_room(self, end: NDArray[np.float64], width: NDArray[np.int64]) -> None:
+        """Keep estimated ends and widths in these arrays; policies look at them, and only look."""
+        self._end, self._width = end, width
+        self._shown = end.view(), width.view()
+        for array in self._shown:
+            array.setflags(write=False)
 
     @property
     def running(self) -> list[Execution]:
@@ -57,8 +63,7 @@ class NodeSets:
         """Let an execution have its nodes."""
         place = len(self._at)
         if place == len(self._end):
-            self._end = np.concatenate([self._end, np.empty(place)])
-            self._width = np.concatenate([self._width, np.empty(place, dtype=np.int64)])
+            self._make_room(np.resize(self._end, 2 * place), np.resize(self._width, 2 * place))
         self._place[execution] = place
         self._at.append(execution)
         self._end[place] = execution.estimated_end
@@ -89,10 +94,8 @@ class NodeSets:
         """Return what a policy may know, as arrays that cannot be written to."""
         if self._state is None:
             n = len(self._at)
-            arrays = self.free, self._end[:n].copy(), self._width[:n].copy()
-            for array in arrays:
-                array.setflags(write=False)
-            self._state = NodesState(arrays[0], self.n_free, *arrays[1:])
+            end, width = self._shown
+            self._state = NodesState(self.busy, self.ready, self.n_free, end[:n], width[:n])
         return self._state
 
     def ready_times(

@@ -144,20 +144,22 @@ class Requests:
             return _needs("parallel", "Allocate")
         task, pstate = decision.task, decision.pstate
         pstate = self._pstate if pstate is None else pstate
-        for number, what in ((task, "task"), (pstate, "pstate")):
-            if (why := _no_whole_number(number, what)) is not None:
-                return why, None, None
+        if not (task.__class__ is pstate.__class__ is int):
+            for number, what in ((task, "task"), (pstate, "pstate")):
+                if (why := _no_whole_number(number, what)) is not None:
+                    return why, None, None
+            task, pstate = index(task), index(pstate)
         hosts = np.asarray(decision.hosts)
         if hosts.ndim != 1 or not hosts.size or hosts.dtype.kind not in "iu":
             why = f"Allocate.hosts is {decision.hosts!r}; it must be an array of host ids"
-            return why, index(task), None
+            return why, task, None
         hosts = hosts.astype(np.int64)  # a copy: the policy may use its array again
-        if not (hosts[1:] > hosts[:-1]).all():
+        if np.count_nonzero(hosts[1:] <= hosts[:-1]):
             hosts.sort()
-        why = self._legality.node_set(index(task), hosts, index(pstate))
+        why = self._legality.node_set(task, hosts, pstate)
         if why is not None:
-            return why, index(task), None
-        self._dispatch.allocate(index(task), hosts, index(pstate), now)
+            return why, task, None
+        self._dispatch.allocate(task, hosts, pstate, now)
         return None
 
     def _for_serial_tasks(self, decision: Decision, now: float) -> Refusal | None:

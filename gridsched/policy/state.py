@@ -23,14 +23,11 @@ RUNNING_COPY = np.dtype([
 ])  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
 class NodesState:
     """Nodes and what runs on sets of them, as a policy of parallel tasks sees it.
 
     Attributes
     ----------
-    free : ndarray of bool, shape (hosts,)
-        Whether each node could start something now: on, booted, and without work.
     n_free : int
         Number of free nodes.
     estimated_end : ndarray of float64, shape (running,)
@@ -39,10 +36,26 @@ class NodesState:
         Nodes that each of them has.
     """
 
-    free: NDArray[np.bool_]
-    n_free: int
-    estimated_end: Floats
-    width: Ids
+    __slots__ = ("_busy", "_free", "_ready", "estimated_end", "n_free", "width")
+
+    def __init__(
+        self, busy: NDArray[np.bool_], ready: NDArray[np.bool_], n_free: int,
+        estimated_end: Floats, width: Ids,
+    ) -> None:  # fmt: skip
+        self.n_free = n_free
+        self.estimated_end = estimated_end
+        self.width = width
+        self._busy = busy
+        self._ready = ready
+        self._free: NDArray[np.bool_] | None = None
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Whether each node could start something now, shape (hosts,): on, booted, no work."""
+        if self._free is None:
+            self._free = self._ready & ~self._busy
+            self._free.setflags(write=False)
+        return self._free
 
 
 @dataclass(frozen=True, slots=True)

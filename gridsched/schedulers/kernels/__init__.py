@@ -30,18 +30,18 @@ def warm_up() -> None:
 
 
 def _warm_up_backfilling() -> None:
-    """Call the kernels of parallel jobs once, with arrays that can and cannot be written to."""
+    """Call the kernels of parallel jobs once."""
     import numpy as np
 
     from gridsched.schedulers.kernels import backfilling
 
-    times, widths = np.ones(3), np.array([1, 2, 1])
+    queue, jobs = np.arange(3), (np.ones(3), np.array([1, 2, 1]))
     running = np.ones(1), np.ones(1, dtype=np.int64)
-    for array in running:
+    for array in (queue, *running):  # as a state gives them
         array.setflags(write=False)
-    backfilling.fcfs_starts(widths, 1)
-    backfilling.easy_starts(0.0, times, widths, 2, *running)
-    backfilling.conservative_starts(0.0, times, widths, 2, *running)
+    backfilling.fcfs_starts(queue, jobs[1], 1)
+    backfilling.easy_starts(0.0, queue, *jobs, 2, *running)
+    backfilling.conservative_starts(0.0, queue, *jobs, 2, *running)
 
 
 def _warm_up_utility() -> None:

@@ -1,7 +1,7 @@
 """Compiled rules that say which rigid jobs of a queue start now (algorithms I). Times [s].
 
-The queue is given by `run_time` (estimated) and `width` of its jobs, in order; what runs by `end`
-(estimated) and `nodes`, in any order. Each returns positions in the queue, in order of starting.
+The queue is given by ids of jobs in order: places in `run_time` (estimated) and `width`. What runs
+is given by `end` (estimated) and `nodes`, in any order. Each returns ids, in order of starting.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from gridsched.schedulers.kernels.compiled import kernel
 
 
 @kernel
-def fcfs_starts(width, n_free):
+def fcfs_starts(queue, width, n_free):
     """The head of the queue starts while it fits, shape (started,)."""
     k = 0
-    while k < len(width) and width[k] <= n_free:
-        n_free -= width[k]
+    while k < len(queue) and width[queue[k]] <= n_free:
+        n_free -= width[queue[k]]
         k += 1
-    return np.arange(k)
+    return queue[:k]
 
 
 @kernel
-def _sorted_ends(now, end, nodes, run_time, width, n_started):
+def _sorted_ends(now, end, nodes, queue, run_time, width, n_started):
     """Estimated ends, ascending, and the nodes that each sets free.
 
     Of what runs, and of the first `n_started` jobs of the queue, which start now. What has
@@ -34,34 +34,35 @@ def _sorted_ends(now, end, nodes, run_time, width, n_started):
         ends[k] = end[k] if end[k] > now else np.nextafter(now, np.inf)
         freed[k] = nodes[k]
     for k in range(n_started):
-        ends[n + k], freed[n + k] = now + run_time[k], width[k]
+        ends[n + k], freed[n + k] = now + run_time[queue[k]], width[queue[k]]
     order = np.argsort(ends)
     return ends[order], freed[order]
 
 
 @kernel
-def easy_starts(now, run_time, width, n_free, end, nodes):
+def easy_starts(now, queue, run_time, width, n_free, end, nodes):
     """EASY: jobs overtake the head that does not fit, without delaying it, shape (started,)."""
-    m = len(width)
+    m = len(queue)
     starts = np.empty(m, dtype=np.int64)
     head = 0
-    while head < m and width[head] <= n_free:
-        starts[head] = head
-        n_free -= width[head]
+    while head < m and width[queue[head]] <= n_free:
+        starts[head] = queue[head]
+        n_free -= width[queue[head]]
         head += 1
     count = head
     if head >= m - 1 or n_free == 0:
         return starts[:count]
-    ends, freed = _sorted_ends(now, end, nodes, run_time, width, head)
+    ends, freed = _sorted_ends(now, end, nodes, queue, run_time, width, head)
+    needed = width[queue[head]]
     shadow, then, k = np.inf, n_free, 0
     while k < len(ends):
         then += freed[k]
         k += 1
-        if then >= width[head] and (k == len(ends) or ends[k] != ends[k - 1]):
+        if then >= needed and (k == len(ends) or ends[k] != ends[k - 1]):
             shadow = ends[k - 1]
             break
-    extra = then - width[head]
-    for job in range(head + 1, m):
+    extra = then - needed
+    for job in queue[head + 1 :]:
         if width[job] > n_free:
             continue
         if now + run_time[job] > shadow:
@@ -120,11 +121,11 @@ def _earliest(time, free, n, run_time, width):
 
 
 @kernel
-def conservative_starts(now, run_time, width, n_free, end, nodes):
+def conservative_starts(now, queue, run_time, width, n_free, end, nodes):
     """Conservative: each job, in order, gets the earliest start; those that get `now` start."""
-    m = len(width)
+    m = len(queue)
     starts, count = np.empty(m, dtype=np.int64), 0
-    ends, freed = _sorted_ends(now, end, nodes, run_time, width, 0)
+    ends, freed = _sorted_ends(now, end, nodes, queue, run_time, width, 0)
     room = len(ends) + 2 * m + 1
     time, free = np.empty(room), np.empty(room, dtype=np.int64)
     time[0], free[0], n = now, n_free, 1
@@ -133,7 +134,7 @@ def conservative_starts(now, run_time, width, n_free, end, nodes):
             time[n], free[n] = ends[k], free[n - 1]
             n += 1
         free[n - 1] += freed[k]
-    for job in range(m):
+    for job in queue:
         first = _earliest(time, free, n, run_time[job], width[job])
         if first < 0:
             continue

@@ -49,6 +49,7 @@ class ParallelQueue(Scheduler):
             )
         self.pstate_ = system.pstate
         self.counted_ = 0
+        self.to_arrive_ = -1
         self.run_time_ = np.empty(0)
         self.width_ = np.empty(0, dtype=np.int64)
 
@@ -60,46 +61,42 @@ class ParallelQueue(Scheduler):
         queue = state.mappable
         if not len(queue):
             return []
-        self._learn(state)
-        starts = self._starts(state, queue, self.run_time_[queue], self.width_[queue])
-        if not len(starts):
+        if state.tasks_to_arrive != self.to_arrive_:
+            self._learn(state)
+        started = self._starts(state, queue).tolist()
+        if not started:
             return []
-        free = np.flatnonzero(nodes.free)
-        ends = np.cumsum(self.width_[queue[starts]]).tolist()
-        tasks = queue[starts].tolist()
-        return [
-            Allocate(task, free[begin:end])
-            for task, begin, end in zip(tasks, [0, *ends], ends, strict=False)
-        ]
+        free, begin, decisions = nodes.free.nonzero()[0], 0, []
+        for task in started:
+            end = begin + int(self.width_[task])
+            decisions.append(Allocate(task, free[begin:end]))
+            begin = end
+        return decisions
 
     def _learn(self, state: State) -> None:
         """Take over width and estimated run time [s] of the tasks that have come."""
         tasks, known = state.tasks, self.counted_
-        if len(tasks) == known:
-            return
+        self.to_arrive_ = state.tasks_to_arrive
         if len(tasks) > len(self.run_time_):
             room = max(64, len(tasks) - len(self.run_time_), len(self.run_time_))
             self.run_time_ = np.concatenate([self.run_time_, np.empty(room)])
             self.width_ = np.concatenate([self.width_, np.empty(room, dtype=np.int64)])
-        new = np.arange(known, len(tasks))
-        self.run_time_[new] = state.estimates.etc(new, [0], self.pstate_)[:, 0]
+        for task in range(known, len(tasks)):
+            self.run_time_[task] = state.estimates.run_time(task, 0, self.pstate_)
         assert tasks.width is not None  # the controller has looked
-        self.width_[new] = tasks.width[new]
+        self.width_[known : len(tasks)] = tasks.width[known:]
         self.counted_ = len(tasks)
 
     @abstractmethod
-    def _starts(self, state: State, queue: Ids, run_time: NDArray[np.float64], width: Ids) -> Ids:
-        """Return the positions in the queue of the jobs that start now, in order of starting.
+    def _starts(self, state: State, queue: Ids) -> Ids:
+        """Return the ids of the jobs that start now, in order of starting.
 
         Parameters
         ----------
         state : State
         queue : ndarray of int64, shape (m,)
-            Ids of the jobs that wait, in order of the queue.
-        run_time : ndarray of float64, shape (m,)
-            Estimated [s].
-        width : ndarray of int64, shape (m,)
-            Nodes.
+            Ids of the jobs that wait, in order of the queue; `run_time_` [s] and `width_` tell of
+            them.
         """
 
 
@@ -116,8 +113,8 @@ class FCFS(ParallelQueue):
        approaches", JSSPP 1995 (not read).
     """
 
-    def _starts(self, state: State, queue: Ids, run_time: NDArray[np.float64], width: Ids) -> Ids:
-        return fcfs_starts(width, state.nodes.n_free)
+    def _starts(self, state: State, queue: Ids) -> Ids:
+        return fcfs_starts(queue, self.width_, state.nodes.n_free)
 
 
 class EasyBackfilling(ParallelQueue):
@@ -140,10 +137,11 @@ class EasyBackfilling(ParallelQueue):
        (not read).
     """
 
-    def _starts(self, state: State, queue: Ids, run_time: NDArray[np.float64], width: Ids) -> Ids:
+    def _starts(self, state: State, queue: Ids) -> Ids:
         nodes = state.nodes
         return easy_starts(
-            state.now, run_time, width, nodes.n_free, nodes.estimated_end, nodes.width
+            state.now, queue, self.run_time_, self.width_, nodes.n_free, nodes.estimated_end,
+            nodes.width,
         )  # fmt: skip
 
 
@@ -179,8 +177,9 @@ class ConservativeBackfilling(ParallelQueue):
         check_choice("conservative_backfilling", "reservations", self.reservations, ["recomputed"])
         super().prepare(system, rng)
 
-    def _starts(self, state: State, queue: Ids, run_time: NDArray[np.float64], width: Ids) -> Ids:
+    def _starts(self, state: State, queue: Ids) -> Ids:
         nodes = state.nodes
         return conservative_starts(
-            state.now, run_time, width, nodes.n_free, nodes.estimated_end, nodes.width
+            state.now, queue, self.run_time_, self.width_, nodes.n_free, nodes.estimated_end,
+            nodes.width,
         )  # fmt: skip
