@@ -14,7 +14,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 # Each room may import from its own row and from the rows above it.
 ROWS = (
-    ("errors", "files", "model"),
+    ("errors", "files", "model", "compiled"),
     ("platform_io", "workloads", "energy", "power", "metrics", "policy"),
     ("optimize",),
     ("engine",),
