@@ -150,6 +150,9 @@ class LPRolling(Scheduler):
         """Place the plan's tasks behind what is already there."""
         ready = grouped.ready_s(state.core_ready_time - state.now)
         tasks, hosts = grouped.placed(recover(grouped.bag, plan.x, ready))
+        # each host is as long at work in any order; a bag pays when its last task is done
+        older_first = np.lexsort((state.tasks.submit_time_s[tasks], hosts))
+        tasks, hosts = tasks[older_first], hosts[older_first]
         pstate = self.system_.pstate
         if self.replan:
             yield Plan(tasks, hosts, np.full(len(tasks), pstate))
