@@ -87,18 +87,19 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Dr
     if not rows:
         raise InputError("There is nothing to compare; give at least one scheduler.")
     columns = _columns(rows)
+    idled = [row.get("tasks_finished") == 0 < row.get("tasks", 0) for row in rows]
     figure = new_figure(9.0, 1.5 + 0.34 * len(rows))
     energy, other = figure.subplots(1, 2, sharey=True)
     if "window_energy_j" in columns:
-        _draw_bars(energy, columns["window_energy_j"], "Energy in the window", "J")
+        _draw_bars(energy, columns["window_energy_j"], idled, "Energy in the window", "J")
     else:
-        _draw_energy(energy, columns)
+        _draw_energy(energy, columns, idled)
     if "utility" in columns:
         name = "window_utility" if "window_utility" in columns else "utility"
         where = " in the window" if name == "window_utility" else ""
-        _draw_bars(other, columns[name], f"Utility earned{where}", best=max)
+        _draw_bars(other, columns[name], idled, f"Utility earned{where}", best=max)
     else:
-        _draw_bars(other, columns["makespan_s"], "Makespan [s]")
+        _draw_bars(other, columns["makespan_s"], idled, "Makespan [s]")
     energy.set_yticks(range(len(rows)), columns["scheduler"])
     energy.invert_yaxis()
     handles, labels = energy.get_legend_handles_labels()
@@ -109,7 +110,7 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Dr
     return Drawn(figure, columns)
 
 
-def _draw_energy(axes: Axes, columns: dict[str, list]) -> None:
+def _draw_energy(axes: Axes, columns: dict[str, list], idled: Sequence[bool]) -> None:
     totals = np.array(columns["energy_model_j"])
     factor, unit = prefixed("J", float(np.nanmax(totals, initial=0.0)))
     left = np.zeros(len(totals))
@@ -122,12 +123,13 @@ def _draw_energy(axes: Axes, columns: dict[str, list]) -> None:
                 label=look.label if is_seen else "_unseen", **look.style(),
             )  # fmt: skip
         left += widths
-    _finish(axes, totals / factor, f"Energy [{unit}]")
+    _finish(axes, totals / factor, idled, f"Energy [{unit}]")
 
 
 def _draw_bars(
-    axes: Axes, values: Sequence[float], label: str, unit: str = "", best: Best = min
-) -> None:
+    axes: Axes, values: Sequence[float], idled: Sequence[bool], label: str, unit: str = "",
+    best: Best = min,
+) -> None:  # fmt: skip
     """Draw one bar for each scheduler; `unit` gets a prefix, and `best` tells the best value."""
     drawn = np.array(values)
     if unit:
@@ -137,18 +139,25 @@ def _draw_bars(
         range(len(drawn)), np.nan_to_num(drawn), height=0.68, linewidth=0.6,
         facecolor="#7d97b2", edgecolor="#303030",
     )  # fmt: skip
-    _finish(axes, drawn, label, best)
+    _finish(axes, drawn, idled, label, best)
 
 
-def _finish(axes: Axes, values: np.ndarray, label: str, best: Best = min) -> None:
-    """Write each value beside its bar, the best one in bold; name failed runs."""
+def _finish(
+    axes: Axes, values: np.ndarray, idled: Sequence[bool], label: str, best: Best = min
+) -> None:  # fmt: skip
+    """Write each value beside its bar, the best one in bold; name failed runs.
+
+    Of runs that `idled`, which finished no task, none is the best.
+    """
     largest = float(np.nanmax(values, initial=0.0)) or 1.0
-    best_value = best(values[~np.isnan(values)], default=math.nan)
+    best_value = best(values[~np.isnan(values) & ~np.array(idled)], default=math.nan)
     for place, value in enumerate(values):
-        failed, is_best = math.isnan(value), value == best_value and len(values) > 1
+        failed = math.isnan(value)
+        is_best = value == best_value and len(values) > 1 and not idled[place]
         axes.text(
             0.012 * largest + (0.0 if failed else value), place,
-            "failed" if failed else f"{value:,.4g}" + (" (best)" if is_best else ""),
+            "failed" if failed else f"{value:,.4g}" + (" (best)" if is_best else "")
+            + (" (nothing finished)" if idled[place] else ""),
             va="center", fontsize=8, fontstyle="italic" if failed else "normal",
             fontweight="bold" if is_best else "normal",
         )  # fmt: skip

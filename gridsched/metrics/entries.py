@@ -69,11 +69,15 @@ def _above_bound(metric: str, bound: str) -> Callable[[Row], float | None]:
 
 def _above_best(metric: str) -> Callable[[Sequence[Row]], list[float | None]]:
     def above(rows: Sequence[Row]) -> list[float | None]:
-        best = min(row[metric] for row in rows)
+        """None where nothing was finished: doing nothing is no way to be the best."""
+        did = [row["tasks_finished"] > 0 or not row["tasks"] for row in rows]
+        best = min((row[metric] for row, any_ in zip(rows, did, strict=True) if any_), default=0.0)
         return [
-            0.0 if row[metric] == best else share_above(row[metric], best) if best > 0 else None
-            for row in rows
-        ]
+            None if not any_
+            else 0.0 if row[metric] == best
+            else share_above(row[metric], best) if best > 0 else None
+            for row, any_ in zip(rows, did, strict=True)
+        ]  # fmt: skip
 
     return above
 
@@ -267,10 +271,12 @@ _ROWS = (
            header="above\nbound", form="percent"),
 )  # fmt: skip
 _COMPARISONS = (
-    Metric("makespan_above_best", "", "share by which the makespan lies above the least of all",
+    Metric("makespan_above_best", "", "share by which the makespan lies above the least of all; "
+           "none where no task finished",
            _above_best("makespan_s"), "comparison", better="less", header="above\nbest",
            form="percent"),
-    Metric("energy_above_best", "", "share by which `energy_j` lies above the least of all",
+    Metric("energy_above_best", "", "share by which `energy_j` lies above the least of all; none "
+           "where no task finished",
            _above_best("energy_j"), "comparison", better="less", header="above\nbest",
            form="percent"),
     Metric("utility_share_of_best", "", "utility (in the window, if there is one) over that of the "

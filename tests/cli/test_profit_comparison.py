@@ -110,3 +110,24 @@ def test_prices_need_a_price(words, tmp_path, capsys):
     assert "line 2: time_s is '1.0'; the first line begins at 0" in capsys.readouterr().err
     assert main([*words, "--prices", str(tmp_path / "none.csv"), "--price", "3"]) == 2
     assert "none.csv: cannot be read" in capsys.readouterr().err
+
+
+def test_what_did_nothing_is_not_the_best(words, capsys):
+    """At a price of 1 lp_max_profit runs nothing: no time, no energy, and no best of its own."""
+    assert main([*words, "--price", "1", "--json"]) == 0
+    nothing, *others = json.loads(capsys.readouterr().out)["results"]
+    assert (nothing["tasks_finished"], nothing["makespan_s"], nothing["energy_j"]) == (0, 0, 0)
+    assert nothing["makespan_above_best"] is nothing["energy_above_best"] is None
+    for metric in ("makespan_s", "energy_j"):
+        best = min(row[metric] for row in others)
+        above = [row[metric] / best - 1 for row in others]
+        name = metric.rpartition("_")[0] + "_above_best"
+        assert [row[name] for row in others] == pytest.approx(above)
+
+
+def test_where_nobody_did_anything_nobody_is_best(words, capsys):
+    """One scheduler, which runs nothing."""
+    alone = [*words[:-1], "lp_max_profit", "--price", "1"]
+    assert main([*alone, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["results"]
+    assert row["makespan_above_best"] is row["energy_above_best"] is None

@@ -126,6 +126,18 @@ def test_only_parts_that_occur_are_in_the_legend():
     assert seen[1].legends == []
 
 
+def test_a_run_that_finished_nothing_is_not_the_best():
+    """It has the least energy and makespan, and says why."""
+    rows = [
+        {"scheduler": id, "makespan_s": time, "energy_model_j": time, "tasks": 2,
+         "tasks_finished": done}
+        for id, time, done in (("idle", 0.0, 0), ("quick", 5.0, 2), ("slow", 9.0, 2))
+    ]  # fmt: skip
+    for axes in comparison_figure.comparison_bars(rows).figure.axes:
+        shown = [text.get_text() for text in axes.texts]
+        assert shown == ["0 (nothing finished)", "5 (best)", "9"]
+
+
 def test_a_comparison_of_failures_only_still_draws(tmp_path):
     """All runs failed: the figure says so."""
     comparison_bars([{"scheduler": "a", "error": "x"}], tmp_path / "c.svg")
