@@ -71,7 +71,7 @@ def levels_of(
     ----------
     results : StudyResults
     family : str
-        The scheduler's label without parameters.
+        The scheduler's label without parameters; or with them, to look at it alone along an axis.
     along : str
         Name of the parameter or axis.
     among : (float, float), optional
@@ -82,7 +82,10 @@ def levels_of(
     InputError
         If it does not vary along it, or by something else as well.
     """
-    variants = [each for each in results.study.schedulers if each.family == family]
+    known = results.study.schedulers
+    variants = [each for each in known if each.label == family] or [
+        each for each in known if each.family == family
+    ]
     found = [Level(each.varied[along], each.label, {}) for each in variants if along in each.varied]
     if not found and len(variants) == 1:
         axis = full_name(along, [each.name for each in results.study.axes])

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.patches import Patch
 
-from gridsched.analysis.claim_values import replicate_values, where_of
+from gridsched.analysis.claim_values import replicate_values
 from gridsched.analysis.statistics import t_interval
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_name
@@ -17,6 +17,7 @@ from gridsched.figures.declared_panels import (
     BEST,
     declared_drawn,
     draw_bars,
+    drawn_where,
     families_of,
     finish_bars,
     is_varied,
@@ -43,7 +44,9 @@ def best(results: StudyResults, declared: DeclaredFigure) -> Drawn:
             is_best = means["mean"] == means["mean"].max()
             pair = [means[is_best].head(1).assign(bar="best"), means.tail(1).assign(bar="last")]
         else:
-            values = replicate_values(results, family, where_of(results), declared.metric)
+            values = replicate_values(
+                results, family, drawn_where(results, declared), declared.metric
+            )
             row = {"scheduler": family, declared.along: np.nan, **vars(t_interval(values))}
             pair = [pd.DataFrame([{**row, "bar": "only"}])]
         parts += pair

@@ -6,12 +6,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from gridsched.analysis.claim_values import where_of
 from gridsched.analysis.statistics import proportion_intervals
 from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
-from gridsched.figures.declared_panels import declared_drawn, drawn_labels, family_panels, names_of
+from gridsched.figures.declared_panels import (
+    declared_drawn,
+    drawn_labels,
+    drawn_where,
+    family_panels,
+    names_of,
+)
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.spec.study_document import DeclaredFigure
 
@@ -46,7 +51,7 @@ def calibration(results: StudyResults, declared: DeclaredFigure) -> Drawn:
 def _table(results: StudyResults, declared: DeclaredFigure, label: str) -> pd.DataFrame:
     """Return the counts of all chosen runs together, a row for each part that has tasks."""
     names = [SERIES_PREFIX + name for name in _COUNTS]
-    where = {**where_of(results), "scheduler": (label,)}
+    where = {**drawn_where(results, declared), "scheduler": (label,)}
     runs = restricted(results.shown, where)
     runs = runs.dropna(subset=names) if set(names) <= set(runs) else runs[:0]
     if not len(runs):

@@ -39,6 +39,11 @@ def families_of(results: StudyResults, declared: DeclaredFigure, *, single: bool
     return [name for name in names if single or is_varied(results, name, declared.along)]
 
 
+def drawn_where(results: StudyResults, declared: DeclaredFigure) -> dict[str, tuple[Any, ...]]:
+    """Return axis -> values of the runs that are drawn."""
+    return where_of(results, declared.where)
+
+
 def is_varied(results: StudyResults, family: str, along: str) -> bool:
     """Whether a family has several levels of what varies."""
     variants = [each for each in results.study.schedulers if each.family == family]
@@ -94,7 +99,7 @@ def level_text(declared: DeclaredFigure, value: Any) -> str:
 
 def level_means(results: StudyResults, declared: DeclaredFigure, family: str) -> pd.DataFrame:
     """Return mean and interval of the metric at each level of a family."""
-    where = where_of(results)
+    where = drawn_where(results, declared)
     rows = []
     for level in drawn_levels(results, declared, family):
         values = replicate_values(results, level.label, {**where, **level.where}, declared.metric)
@@ -159,7 +164,7 @@ def limit_of(results: StudyResults, declared: DeclaredFigure, family: str) -> fl
     if declared.limit is None:
         return math.nan
     level = drawn_levels(results, declared, family)[0]
-    where = {**where_of(results), **level.where}
+    where = {**drawn_where(results, declared), **level.where}
     return float(replicate_values(results, level.label, where, declared.limit).mean())
 
 

@@ -36,7 +36,21 @@ def front(subject: Landscape, *, title: str = "") -> Drawn:
     title : str
     """
     figure = new_figure(7.6, 5.2)
-    axes = figure.add_subplot()
+    points = draw_landscape(figure.add_subplot(), subject)
+    figure.legend(loc="outside lower center", ncols=3)
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
+    return Drawn(figure, points_table(points))
+
+
+def points_table(points: Points) -> dict[str, list[Any]]:
+    """Return what is drawn as columns."""
+    names = ("series", "energy_j", "makespan_s", "profit_rate")
+    return dict(zip(names, map(list, zip(*points, strict=True)), strict=True))
+
+
+def draw_landscape(axes: Axes, subject: Landscape) -> Points:
+    """Draw a landscape on axes, without its legend; return the points that are drawn."""
     factor, unit = prefixed("J", float(subject.answer.front.energies_j.max(initial=0.0)))
     points = _draw_region(axes, subject, factor) + _draw_front(axes, subject, factor)
     _set_limits(axes, subject, factor, points)
@@ -49,11 +63,7 @@ def front(subject: Landscape, *, title: str = "") -> Drawn:
     axes.set_ylabel("Makespan [s]")
     plain_numbers(axes.xaxis)
     plain_numbers(axes.yaxis)
-    figure.legend(loc="outside lower center", ncols=3)
-    if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
-    names = ("series", "energy_j", "makespan_s", "profit_rate")
-    return Drawn(figure, dict(zip(names, map(list, zip(*points, strict=True)), strict=True)))
+    return points
 
 
 def _draw_region(axes: Axes, subject: Landscape, factor: float) -> Points:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from gridsched.analysis.claim_values import SERIES_OF, Level, where_of
+from gridsched.analysis.claim_values import SERIES_OF, Level, Where
 from gridsched.analysis.statistics import half_widths
 from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.analysis.texts import axis_name
@@ -20,6 +20,7 @@ from gridsched.errors import InputError
 from gridsched.figures.declared_panels import (
     declared_drawn,
     drawn_levels,
+    drawn_where,
     families_of,
     family_panels,
     finish_y,
@@ -47,7 +48,12 @@ def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     limit = limit_of(results, declared, families[0])
     curves = {
         family: [
-            (level.value, mean_series(results, level, SERIES_OF[declared.metric]))
+            (
+                level.value,
+                mean_series(
+                    results, level, SERIES_OF[declared.metric], drawn_where(results, declared)
+                ),
+            )
             for level in drawn_levels(results, declared, family)
         ]
         for family in families
@@ -109,7 +115,7 @@ def _draw_series(axes: Axes, curve: pd.DataFrame, factor: float, look: dict[str,
     axes.set_xlim(time[0], time[-1])
 
 
-def mean_series(results: StudyResults, level: Level, series: str) -> pd.DataFrame:
+def mean_series(results: StudyResults, level: Level, series: str, where: Where) -> pd.DataFrame:
     """Return the mean of a series over replicates.
 
     Parameters
@@ -118,6 +124,8 @@ def mean_series(results: StudyResults, level: Level, series: str) -> pd.DataFram
     level : Level
     series : str
         One of the series of `gridsched.campaign.measure.SERIES`.
+    where : mapping
+        Axis -> values of the runs that count.
 
     Returns
     -------
@@ -134,7 +142,7 @@ def mean_series(results: StudyResults, level: Level, series: str) -> pd.DataFram
     empty = pd.DataFrame(columns=["time_h", "mean", "low", "high", "count"], dtype=np.float64)
     if not set(names) <= set(results.shown):
         return empty
-    where = {**where_of(results), **level.where, "scheduler": (level.label,)}
+    where = {**where, **level.where, "scheduler": (level.label,)}
     chosen = restricted(results.shown, where).dropna(subset=names)
     if not len(chosen):
         return empty

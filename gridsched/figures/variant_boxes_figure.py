@@ -6,10 +6,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from gridsched.analysis.claim_values import replicate_values, where_of
+from gridsched.analysis.claim_values import replicate_values
 from gridsched.analysis.statistics import median_interval
 from gridsched.analysis.study_results import StudyResults
-from gridsched.figures.declared_panels import declared_drawn, drawn_labels, finish_bars, names_of
+from gridsched.figures.declared_panels import (
+    declared_drawn,
+    drawn_labels,
+    drawn_where,
+    finish_bars,
+    names_of,
+)
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.study_panels import draw_boxes, scale_of
 from gridsched.figures.table import Drawn, register_figure
@@ -30,7 +36,7 @@ def variant_boxes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """
     labels = drawn_labels(results, declared)
     names = names_of(declared, labels)
-    where, metric = where_of(results), declared.metric
+    where, metric = drawn_where(results, declared), declared.metric
     samples = [replicate_values(results, label, where, metric).to_numpy() for label in labels]
     data = _numbers(labels, samples).assign(paper=_paper_medians(results, metric, labels))
     largest = float(results.shown[metric].max())

@@ -140,20 +140,25 @@ class DeclaredFigure(Section):
     ----------
     name : str
         Of its files.
-    kind : {"best", "sweep", "traces", "box", "calibration"}
+    kind : {"best", "sweep", "traces", "box", "calibration", "lines", "violins", "plans", ...}
         Bars of each family's best and last variant; bars of a metric for each level, a panel for
         each family; mean series of some levels, likewise; a box for each variant; predicted
-        chances against observed frequencies, a panel for each variant.
+        chances against observed frequencies, a panel for each variant; a line for each family;
+        distributions over replicates along an axis; makespan over energy of plans; and (``landscapes``)
+        what is possible and what it earns, a panel for each level.
     metric : str
         ``calibration`` needs none.
     along : str
         The parameter or axis that varies; ``box`` and ``calibration`` need none.
     schedulers : tuple of str
         Families (labels without parameters) in order; default: all that vary along it, and for
-        ``best``, ``box`` and ``calibration`` the others, too. For these two also labels of single
-        variants.
+        ``best``, ``box`` and ``calibration`` the others, too. For ``box``, ``calibration`` and
+        ``violins`` also labels of single variants.
+    where : mapping
+        Axis -> value or list of values of the runs that are drawn; it goes before the report's.
     names : tuple of str
-        For these two: how the variants are called, in order; default: the labels.
+        For these three, ``lines`` and ``plans``: how what is drawn is called, in order; default:
+        the labels.
     levels : tuple
         The levels that are drawn; default: all.
     limit : str or None
@@ -164,10 +169,13 @@ class DeclaredFigure(Section):
     """
 
     name: str = Field(pattern=NAME)
-    kind: Literal["best", "sweep", "traces", "box", "calibration"]
+    kind: Literal[
+        "best", "sweep", "traces", "box", "calibration", "lines", "violins", "plans", "landscapes"
+    ]
     metric: str = ""
     along: str = ""
     schedulers: tuple[str, ...] = ()
+    where: dict[str, Any] = Field(default_factory=dict)
     names: tuple[str, ...] = ()
     levels: tuple[Any, ...] = ()
     limit: str | None = None

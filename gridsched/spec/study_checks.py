@@ -16,7 +16,7 @@ from gridsched.spec.study_document import StudyDocument
 from gridsched.spec.study_schedulers import StudyScheduler
 
 #: What figures of single variants need; the other kinds need `metric` and `along`.
-_NEEDED = {"box": ("metric",), "calibration": ()}
+_NEEDED = {"box": ("metric",), "calibration": (), "violins": ("metric", "along")}
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ def check_results(
         _check_claim(document, ("claims", k), claim, known, [*labels, *families], values_of)
     for k, figure in enumerate(content.figures):
         _check_figure(document, ("figures", k), figure, known, families, labels)
+        axis_values(document, ("figures", k, "where"), figure.where, values_of)
     names = [figure.name for figure in content.figures]
     for k, name in enumerate(names):
         if name in names[:k]:

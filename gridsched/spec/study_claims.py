@@ -11,7 +11,7 @@ from gridsched.spec.study_document import StudyDocument, shown_value
 #: Fields of a claim that a column of its rows can hold; every other column is an axis.
 _FIELDS = (
     "paper", "tolerance", "tolerance_set", "text", "scheduler", "against", "levels", "hours",
-    "against_hours",
+    "against_hours", "metric", "against_where",
 )  # fmt: skip
 
 

@@ -1,0 +1,55 @@
+"""A metric along what varies, a line for each family."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.lines import Line2D
+
+from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.texts import axis_name
+from gridsched.figures.declared_panels import (
+    declared_drawn,
+    families_of,
+    level_means,
+    names_of,
+)
+from gridsched.figures.figure_file import new_figure, plain_numbers
+from gridsched.figures.study_panels import scale_of
+from gridsched.figures.table import Drawn, register_figure
+from gridsched.spec.study_document import DeclaredFigure
+
+#: They differ in brightness, dashes and markers; a later one leaves an earlier one visible.
+_LOOKS = (
+    {"color": "#a9c1d9", "linestyle": "-", "linewidth": 3.2, "marker": "s", "markersize": 9},
+    {"color": "#a5371b", "linestyle": "--", "linewidth": 1.4, "marker": "o", "markersize": 4},
+    {"color": "#303030", "linestyle": ":", "linewidth": 1.4, "marker": "^", "markersize": 5},
+)
+
+
+@register_figure("lines", "declared", "A metric along what varies, a line for each family.")
+def lines(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+    """Draw means as lines, with 95 % intervals as bands."""
+    families = families_of(results, declared, single=False)
+    tables = [level_means(results, declared, family) for family in families]
+    data = pd.concat(tables, ignore_index=True)
+    factor, label = scale_of(declared.metric, float(data["mean"].abs().max()))
+    figure = new_figure(6.4, 4.0)
+    axes = figure.subplots()
+    handles = []
+    names = names_of(declared, families)
+    for k, (table, name) in enumerate(zip(tables, names, strict=True)):
+        look = _LOOKS[k % len(_LOOKS)]
+        x = table[declared.along].to_numpy(dtype=np.float64)
+        mean, low, high = (table[each].to_numpy() / factor for each in ("mean", "low", "high"))
+        axes.fill_between(x, low, high, color=look["color"], alpha=0.25, linewidth=0)
+        axes.plot(x, mean, **look)
+        handles.append(Line2D([], [], label=name, **look))
+    if data["mean"].min() < 0 < data["mean"].max():
+        axes.axhline(0, color="#808080", linewidth=0.8)
+    axes.set_xlabel(axis_name(declared.along).capitalize())
+    axes.set_ylabel(label)
+    axes.grid()
+    plain_numbers(axes.yaxis)
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), handlelength=3.2)
+    return declared_drawn(declared, figure, data)
