@@ -21,7 +21,7 @@ from gridsched.spec.study_document import DeclaredFigure
 
 #: They differ in brightness, dashes and markers; a later one leaves an earlier one visible.
 _LOOKS = (
-    {"color": "#a9c1d9", "linestyle": "-", "linewidth": 3.2, "marker": "s", "markersize": 9},
+    {"color": "#a9c1d9", "linestyle": "-", "linewidth": 3.0, "marker": "s", "markersize": 7},
     {"color": "#a5371b", "linestyle": "--", "linewidth": 1.4, "marker": "o", "markersize": 4},
     {"color": "#303030", "linestyle": ":", "linewidth": 1.4, "marker": "^", "markersize": 5},
 )

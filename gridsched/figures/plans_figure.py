@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import LogLocator, NullLocator
 
 from gridsched.analysis.claim_values import replicate_values
 from gridsched.analysis.study_results import StudyResults
@@ -16,6 +17,7 @@ from gridsched.figures.declared_panels import (
     drawn_levels,
     drawn_where,
     families_of,
+    names_of,
 )
 from gridsched.figures.figure_file import new_figure, plain_numbers, prefixed
 from gridsched.figures.table import Drawn, register_figure
@@ -26,8 +28,13 @@ from gridsched.spec.study_document import DeclaredFigure
 _POINTS = ("divided_energy_j", "divided_makespan_s", "energy_j", "makespan_s")
 _FRONT = "#2f6396"
 _GAIN, _LOSS, _CAP = "#6f9e5c", "#c0392b", "#505050"
-#: Height of the largest bar, as a share of the range of makespans.
-_TALLEST = 0.35
+_FILLS = ("none", "#f0b65a", "#c9b3d6")
+#: Height of the largest bar [point].
+_TALLEST = 110.0
+#: Numbers on shorter bars stand beside the square [point].
+_NEAR = 8.0
+#: Makespans that differ by a larger factor are drawn on a logarithmic axis.
+_LOGARITHMIC = 10.0
 
 
 @register_figure("plans", "declared", "Makespan over energy of plans, with what they earn as bars.")
@@ -38,12 +45,18 @@ def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     `power_cap_w` has its cap drawn.
     """
     families = families_of(results, declared, single=False)
+    names = dict(zip(families, names_of(declared, families), strict=True))
     swept = [name for name in families if _varies(results, name, declared.along)]
     tables = {name: _points(results, declared, name, name in swept) for name in families}
     data = pd.concat(tables.values(), ignore_index=True)
     factor, unit = prefixed("J", float(data["energy_j"].max()))
     figure = new_figure(7.6, 5.4)
     axes = figure.subplots()
+    shown = data.dropna(subset=["divided_makespan_s"])
+    if np.ptp(np.log(shown["divided_makespan_s"])) > np.log(_LOGARITHMIC):
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_locator(NullLocator())
     handles = []
     for name in (each for each in families if each not in swept):
         front = tables[name].sort_values("divided_makespan_s")
@@ -52,16 +65,15 @@ def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
             linewidth=1.6, zorder=2,
         )  # fmt: skip
         handles.append(Line2D([], [], color=_FRONT, linewidth=1.6, label="front of divided tasks"))
-    shown = data.dropna(subset=["divided_makespan_s"])
-    tallest = _TALLEST * float(np.ptp(shown["divided_makespan_s"]))
     largest = float(shown[declared.metric].abs().max())
     for k, name in enumerate(swept):
         points = tables[name].dropna(subset=["divided_makespan_s"])
-        _draw_points(axes, points, declared, factor, tallest / largest if largest else 0.0, k)
-    handles += _handles(data, declared.metric)
+        _draw_points(axes, points, declared, factor, _TALLEST / largest if largest else 0.0, k)
+    axes.margins(x=0.06, y=0.1)
+    handles += _handles(data, declared, [names[name] for name in swept])
     for cap_w in _caps(results, families):
         _draw_cap(axes, factor, cap_w)
-        label = f"mean power of {cap_w / 1e3:,g} kW; beyond it, more"
+        label = f"more than {cap_w / 1e3:,g} kW"
         handles.append(Patch(facecolor="none", hatch="...", edgecolor="#b8b8b8", label=label))
     axes.set_xlabel(f"Energy [{unit}]")
     axes.set_ylabel("Makespan [s]")
@@ -99,38 +111,45 @@ def _draw_points(
     axes: Axes, points: pd.DataFrame, declared: DeclaredFigure, factor: float, per_unit: float,
     k: int,
 ) -> None:  # fmt: skip
-    """Draw the points of one swept family; those of further families are filled."""
-    fill = "none" if k == 0 else "#f0b65a"
+    """Draw the points of the k-th swept family; its levels stand at the ends of its bars."""
+    fill, side = _FILLS[k % len(_FILLS)], 1 if k % 2 else -1
     for row in points.to_dict("records"):
-        x, y = row["divided_energy_j"] / factor, row["divided_makespan_s"]
+        at = row["divided_energy_j"] / factor, row["divided_makespan_s"]
         height = row[declared.metric] * per_unit
-        axes.plot(
-            [x, x], [y, y + height], color=_GAIN if height >= 0 else _LOSS, linewidth=4, alpha=0.55,
-            solid_capstyle="butt", zorder=1,
+        colour = _GAIN if height >= 0 else _LOSS
+        axes.annotate(
+            "", at, (0, height), textcoords="offset points", zorder=1, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 3.5, "alpha": 0.6,
+                        "shrinkA": 0, "shrinkB": 0},
         )  # fmt: skip
-        axes.plot(x, y, marker="s", markersize=8, markerfacecolor=fill, markeredgecolor="#303030",
+        axes.plot(*at, marker="s", markersize=8, markerfacecolor=fill, markeredgecolor="#303030",
                   markeredgewidth=1.2, zorder=3)  # fmt: skip
         axes.plot(row["energy_j"] / factor, row["makespan_s"], marker="D", markersize=4.5,
-                  markerfacecolor=fill, markeredgecolor="#a5371b", zorder=4)  # fmt: skip
-        below = (-7, -3) if k == 0 else (7, -3)
+                  markerfacecolor="none", markeredgecolor="#a5371b", zorder=4)  # fmt: skip
+        beyond = height + 2 if height > _NEAR else height - 9 if height < -_NEAR else -3
         axes.annotate(
-            value_text(row[declared.along]), (x, y), below, textcoords="offset points",
-            ha="right" if k == 0 else "left", va="top", fontsize=7.5,
+            value_text(row[declared.along]), at, (3.5 * side if abs(height) > _NEAR else 7 * side,
+            beyond), textcoords="offset points", ha="left" if k % 2 else "right", fontsize=7.5,
+            color="#8c5a1a" if k % 2 else "#000000",
         )  # fmt: skip
 
 
-def _handles(data: pd.DataFrame, metric: str) -> list[Line2D]:
-    look = {"linestyle": "", "markerfacecolor": "none"}
-    name = METRICS[metric].name.lower()
+def _handles(data: pd.DataFrame, declared: DeclaredFigure, names: list[str]) -> list[Line2D]:
+    """Return what stands in the legend for the points of the swept families, and their bars."""
+    look = {"linestyle": "", "marker": "s", "markersize": 8, "markeredgecolor": "#303030"}
+    labels = [f"{name}, divided tasks" for name in names] if len(names) > 1 else ["divided tasks"]
     handles = [
-        Line2D([], [], marker="s", markersize=8, markeredgecolor="#303030", label="divided tasks",
-               **look),
-        Line2D([], [], marker="D", markersize=4.5, markeredgecolor="#a5371b", label="whole tasks",
-               **look),
-        Line2D([], [], color=_GAIN, linewidth=4, alpha=0.55, label=name),
+        Line2D([], [], markerfacecolor=_FILLS[k % len(_FILLS)], label=label, **look)
+        for k, label in enumerate(labels)
+    ]
+    handles += [
+        Line2D([], [], linestyle="", marker="D", markersize=4.5, markerfacecolor="none",
+               markeredgecolor="#a5371b", label="whole tasks"),
+        Line2D([], [], color=_GAIN, linewidth=3.5, alpha=0.6,
+               label=f"{METRICS[declared.metric].name.lower()} (number: {declared.along})"),
     ]  # fmt: skip
-    if (data[metric] < 0).any():
-        handles.append(Line2D([], [], color=_LOSS, linewidth=4, alpha=0.55, label="loss"))
+    if (data[declared.metric] < 0).any():
+        handles.append(Line2D([], [], color=_LOSS, linewidth=3.5, alpha=0.6, label="loss"))
     return handles
 
 

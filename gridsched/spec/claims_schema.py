@@ -144,8 +144,8 @@ class DeclaredFigure(Section):
         Bars of each family's best and last variant; bars of a metric for each level, a panel for
         each family; mean series of some levels, likewise; a box for each variant; predicted
         chances against observed frequencies, a panel for each variant; a line for each family;
-        distributions over replicates along an axis; makespan over energy of plans; and (``landscapes``)
-        what is possible and what it earns, a panel for each level.
+        distributions over replicates along an axis; makespan over energy of plans; and for
+        ``landscapes`` what is possible and what it earns, a panel for each level.
     metric : str
         ``calibration`` needs none.
     along : str
