@@ -47,6 +47,8 @@ def variant_boxes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     if places:
         draw_boxes(axes, [samples[k] / factor for k in places], places, 0.5, _BOX)
     finish_bars(axes, names, axis_label)
+    if len(declared.schedulers) == 1:
+        axes.set_title(declared.schedulers[0], loc="left")
     axes.set_xlim(-0.6, len(labels) - 0.4)
     axes.set_ylim(0, 1.05 * largest / factor if largest > 0 else 1.0)
     if data["paper"].notna().any():
