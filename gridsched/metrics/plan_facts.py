@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: A bound of the profit so small beside what whole tasks earn or lose counts as 0.
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class PlanFacts:
@@ -43,8 +46,13 @@ class PlanFacts:
 
     @property
     def relative_decrease(self) -> float | None:
-        """Share by which whole tasks earn less than the bound; None unless that is positive."""
+        """Share by which whole tasks earn less than the bound; None unless that is positive.
+
+        A bound that is so only by rounding, at a price that just pays the least energy, is not.
+        """
         bound, earned = self.profit_rate_bound, self.profit_rate
-        if bound is None or earned is None or not self.runs or bound <= 0:
+        if bound is None or earned is None or not self.runs:
+            return None
+        if bound <= ROUNDING * abs(earned):
             return None
         return (bound - earned) / bound

@@ -110,6 +110,14 @@ def test_do_not_run(tmp_path: Path):
     assert "relative_decrease" not in found
 
 
+def test_a_price_that_just_pays(tmp_path: Path):
+    """The bound is 0 but for rounding: nothing can be a share of it."""
+    row = rows_of(tmp_path, TEXT.replace("price = 300", "price = 120"))
+    found = row["optimize", "lp_max_profit"]["metrics"]
+    assert found["profit_rate_bound"] == pytest.approx(0.0, abs=1e-9)
+    assert "relative_decrease" not in found
+
+
 def test_bags_of_any_kind_are_planned(tmp_path: Path):
     """A platform with a bag, gathered into types: 8 equal tasks on 2 hosts of 1 Gflop/s, 4 s."""
     (tmp_path / "bag.csv").write_text(
