@@ -37,6 +37,13 @@ class Chances(ABC):
         """Return the chance to end after the deadline, shape (hosts, P-states)."""
 
     @abstractmethod
+    def queued_late_masses(self, deadline_s: Floats, now: float) -> Floats:
+        """Return the chance of each queued task to end late, host after host, shape (queued,).
+
+        The deadlines are those of all tasks that were submitted.
+        """
+
+    @abstractmethod
     def mean_ready(self, now: float) -> Floats:
         """Return when each host is ready in the mean [s], infinite if off, shape (hosts,)."""
 
@@ -47,7 +54,7 @@ def chances_of(
     """Return what tells the chances, the faster one where it is possible."""
     grid = estimates.grid if ledger.one_core else None
     if grid is None:
-        return PmfChances(len(ledger.cores), estimates, ready_pmfs)
+        return PmfChances(ledger, estimates, ready_pmfs)
     return GridChances(ledger, estimates, grid)
 
 
@@ -56,15 +63,16 @@ class PmfChances(Chances):
 
     Parameters
     ----------
-    n_hosts : int
+    ledger : Ledger
     estimates : StochasticEstimates
     ready_pmfs : ReadyPmfs
     """
 
     def __init__(
-        self, n_hosts: int, estimates: StochasticEstimates, ready_pmfs: ReadyPmfs
+        self, ledger: Ledger, estimates: StochasticEstimates, ready_pmfs: ReadyPmfs
     ) -> None:  # fmt: skip
-        self._n_hosts = n_hosts
+        self._ledger = ledger
+        self._n_hosts = len(ledger.cores)
         self._estimates = estimates
         self._ready_pmfs = ready_pmfs
 
@@ -75,6 +83,18 @@ class PmfChances(Chances):
             known.late_masses(task, host, of(host, now), deadline_s)
             for host in range(self._n_hosts)
         ])  # fmt: skip
+
+    def queued_late_masses(self, deadline_s: Floats, now: float) -> Floats:
+        """Return the chance of each queued task to end late, host after host, shape (queued,)."""
+        late = []
+        for host in sorted(self._ledger.queued_hosts):
+            ends = self._ready_pmfs.queued_ends(host, now)
+            queue = self._ledger.fixed[host]
+            late += [
+                float(end.late_mass(deadline_s[task]))
+                for (task, _), end in zip(queue, ends, strict=True)
+            ]
+        return np.array(late, dtype=np.float64)
 
     def mean_ready(self, now: float) -> Floats:
         """Return when each host is ready in the mean [s], infinite if off, shape (hosts,)."""
@@ -104,6 +124,8 @@ class GridChances(Chances):
         self._version = [-1] * n
         self._counted = [0] * n
         self._queue: list[Floats | None] = [None] * n
+        #: of each queued task the first impulse and the tail of the sum of the queue up to it
+        self._until: list[list[tuple[int, Floats]]] = [[] for _ in range(n)]
         self._host_type = estimates.host_type
         self._hosts = pmf_kernels.empty_host_table(n)
 
@@ -117,6 +139,27 @@ class GridChances(Chances):
         return np.asarray(self._kernels.late_masses(
             self._hosts, table, self._host_type, task_type, now, deadline_s
         ))  # fmt: skip
+
+    def queued_late_masses(self, deadline_s: Floats, now: float) -> Floats:
+        """Return the chance of each queued task to end late, host after host, shape (queued,)."""
+        self._update()
+        ledger, hosts, table = self._ledger, self._hosts, self._grid.any_table
+        self._kernels.let_pass(hosts, table, now)
+        late_mass, late = self._kernels.late_mass_of_sum, []
+        for host in sorted(ledger.queued_hosts):
+            begin = int(hosts.offset[host] + hosts.passed[host])
+            end = int(hosts.offset[host] + hosts.length[host])
+            ready = hosts.begin[host] + table.step * (hosts.first[host] + hosts.passed[host])
+            if table.after[begin] <= 0.0:  # it should have ended: now, as far as is known
+                begin, end, ready = self._grid.zero, self._grid.zero + 1, now
+            runs = table.mass[begin:end], table.after[begin : end + 1]
+            late += [
+                late_mass(*runs, after, ready + first * table.step, table.step, deadline_s[task])
+                for (task, _), (first, after) in zip(
+                    ledger.fixed[host], self._until[host], strict=True
+                )
+            ]
+        return np.array(late, dtype=np.float64)
 
     def mean_ready(self, now: float) -> Floats:
         """Return when each host is ready in the mean [s], infinite if off, shape (hosts,)."""
@@ -144,6 +187,7 @@ class GridChances(Chances):
         self._version[host] = ledger.version[host]
         self._counted[host] = 0
         self._queue[host] = None
+        self._until[host] = []
         hosts.queue_length[host] = hosts.sum_length[host] = 0
         hosts.queue_mean[host] = 0.0
         running = ledger.running.get(host)
@@ -184,7 +228,8 @@ class GridChances(Chances):
         hosts.queue_mean[host] += self._grid.mean_s[place]
         hosts.sum_length[host] = 0
         self._hosts = hosts = self._kernels.with_room(hosts, queue=n + 1)
-        hosts.queue_after[host, : n + 1] = _tail(masses)
+        hosts.queue_after[host, : n + 1] = tail = _tail(masses)
+        self._until[host].append((first, tail))
 
     def _add_up(self, host: int) -> None:
         """Convolve what is left of what runs with the queue."""

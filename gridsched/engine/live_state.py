@@ -199,6 +199,19 @@ class LiveState(State):
             return np.where(in_time, 0.0, 1.0)
         return self._all_chances("late_masses").late_masses(task, float(deadline_s[task]), self.now)
 
+    def queued_late_masses(self) -> NDArray[np.float64]:
+        """Return the chance of each queued task to end late, in the order of `queue_tasks`.
+
+        Raises
+        ------
+        AttributeError
+            If run times are not known as distributions, or a host has several cores.
+        """
+        chances, deadline_s = self._all_chances("queued_late_masses"), self.tasks.deadline_s
+        if deadline_s is None:
+            return np.zeros(len(self.queue_tasks))
+        return chances.queued_late_masses(deadline_s, self.now)
+
     def mean_ready_time(self) -> NDArray[np.float64]:
         """Return when each host could take a new task in the mean [s], shape (hosts,).
 

@@ -29,6 +29,16 @@ class ReadyPmfs:
         self._estimates = estimates
         self._hosts: dict[int, _Host] = {}
 
+    def queued_ends(self, host: int, now: float) -> list[Pmf]:
+        """Return when each task in the fixed queue of `host` ends, as known at `now` [s]."""
+        queue = self._ledger.fixed[host]
+        end = self._known(host).end(now)
+        ends = []
+        for task, pstate in queue:
+            end = _followed(end, self._estimates.pmf(task, host, pstate))
+            ends.append(end)
+        return ends
+
     def of(self, host: int, now: float) -> Pmf:
         """Return when `host` is ready, as known at `now` [s].
 
@@ -47,13 +57,18 @@ class ReadyPmfs:
             return point_mass(np.inf)
         if host not in ledger.running and not ledger.fixed[host]:
             return point_mass(max(ledger.boot_end[host], now))
-        known = self._hosts.get(host)
-        if known is None or known.version != ledger.version[host]:
-            known = self._hosts[host] = self._begun(host)
+        known = self._known(host)
         queue = ledger.fixed[host]
         for task, pstate in islice(queue, known.counted, None):
             known.append(self._estimates.pmf(task, host, pstate))
         return known.ready(now)
+
+    def _known(self, host: int) -> _Host:
+        """Return what is kept of a host where something runs or is queued."""
+        known = self._hosts.get(host)
+        if known is None or known.version != self._ledger.version[host]:
+            known = self._hosts[host] = self._begun(host)
+        return known
 
     def _begun(self, host: int) -> _Host:
         """Return what runs on the host, without its queue."""
@@ -66,6 +81,13 @@ class ReadyPmfs:
             pstate = self._estimates.scheduler_pstate(copy.task, copy.pstate)
             end = self._estimates.pmf(copy.task, host, pstate).shifted(copy.start)
         return _Host(ledger.version[host], end)
+
+
+def _followed(end: Pmf, run_time: Pmf) -> Pmf:
+    """Return when the run time ends that begins at `end`; what is certain needs no common grid."""
+    if len(end) == 1:
+        return run_time.shifted(float(end.times[0]))
+    return end.convolved(run_time)
 
 
 class _Host:
@@ -92,10 +114,9 @@ class _Host:
 
     def ready(self, now: float) -> Pmf:
         """Return when the host is ready, if it is not yet at `now` [s]."""
-        end, queue = self._end, self._queue
-        passed = int(np.searchsorted(end.times, now, side="left"))
-        if passed == len(end) or end.mass_after[passed] <= 0:
-            # it should have ended: now, as far as is known
-            return point_mass(now) if queue is None else queue.shifted(now)
-        left = end.not_before(now)
-        return left if queue is None else left.convolved(queue)
+        left, queue = self.end(now), self._queue
+        return left if queue is None else _followed(left, queue)
+
+    def end(self, now: float) -> Pmf:
+        """Return when what runs ends, if it has not yet at `now` [s]: at once if it should have."""
+        return self._end.not_before(now)

@@ -174,7 +174,7 @@ def let_pass(hosts, grid, now):
 
 @inner
 def _late_mass(mass, rest, after, left, in_time):
-    """Chance that more than `in_time` steps pass in a run time and a ready time together.
+    """Mass of what takes more than `in_time` steps in a run time and a ready time together.
 
     Of the run time, `mass` has the impulses and `rest` the tail; of the ready time, `after` is the
     tail and `left` its first entry. In four sums, which a processor adds up at once.
@@ -195,7 +195,12 @@ def _late_mass(mass, rest, after, left, in_time):
     while z < end:
         a += mass[z] * after[in_time - z]
         z += 1
-    late = ((a + b) + (c + d)) / left + rest[end]
+    return ((a + b) + (c + d)) / left + rest[end]
+
+
+@inner
+def _rounded(late):
+    """The chance without what is rounding."""
     if late < _ROUNDING:
         return 0.0
     return late if late <= 1.0 - _ROUNDING else 1.0
@@ -219,10 +224,10 @@ def _late_masses(grid, task_type, host_type, begins, after, left, deadline, late
             continue
         offset = grid.offset[task_type, host_type, k]
         earliest = begins + grid.first[task_type, host_type, k] * grid.step
-        late[k] = _late_mass(
+        late[k] = _rounded(_late_mass(
             grid.mass[offset : offset + length], grid.after[offset : offset + length + 1], after,
             left, _steps_until(deadline, earliest, grid.step),
-        )  # fmt: skip
+        ))  # fmt: skip
 
 
 @kernel
@@ -282,6 +287,17 @@ def late_masses(hosts, grid, host_type, task_type, now, deadline):
                 hosts.sum_after[h, passed], deadline, late[h],
             )  # fmt: skip
     return late
+
+
+@kernel
+def late_mass_of_sum(mass, rest, after, earliest, step, deadline):
+    """Chance that two times together end after `deadline`.
+
+    The sum begins at `earliest` [s]. Of the first, `mass` has the impulses and `rest` the tail, not
+    scaled; `after` is the tail of the second.
+    """
+    late = _late_mass(mass, rest, after, 1.0, _steps_until(deadline, earliest, step))
+    return _rounded(late / rest[0])
 
 
 @kernel

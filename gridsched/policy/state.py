@@ -183,6 +183,13 @@ class State(ABC):
         """
 
     @abstractmethod
+    def queued_late_masses(self) -> Floats:
+        """Return the chance of each queued task to end late, in the order of `queue_tasks`.
+
+        As `late_masses`, but where the task stands now.
+        """
+
+    @abstractmethod
     def mean_ready_time(self) -> Floats:
         """Return when each host could take a new task in the mean [s], shape (hosts,).
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridsched.model.pmf import Pmf, from_impulses, from_samples
+from gridsched.model.pmf import Pmf, from_impulses, from_samples, point_mass
 from gridsched.model.stochastic import ListedTimes, StochasticTypes
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn, WakeAt
@@ -20,7 +22,7 @@ class LooksAtAllHosts(Scheduler):
     traits = Traits(asked="event", uses_rng=True, uses_dvfs=True, powers_hosts=True)
 
     def prepare(self, system, rng):
-        self.rng_, self.looks_ = rng, 0
+        self.rng_, self.looks_, self.mine_ = rng, 0, {}
 
     def schedule(self, state):
         self.look(state)
@@ -28,6 +30,7 @@ class LooksAtAllHosts(Scheduler):
             pairs = np.argwhere(np.isfinite(self.eet(state, task)) & state.is_on[:, None])
             if len(pairs):
                 host, pstate = self.rng_.choice(pairs).tolist()
+                self.mine_[task] = pstate
                 yield Assign(task, host, pstate)
                 return  # the others at the next look
         host = int(self.rng_.integers(len(state.is_on)))
@@ -42,10 +45,36 @@ class LooksAtAllHosts(Scheduler):
         known = state.estimates
         return known.etc_matrix[known.task_type[task]][known.host_type]
 
+    def late_by_hand(self, state):
+        """Convolve every queue anew."""
+        known, late = state.estimates, []
+        running = {int(row["host"]): row for row in state.running}
+        for host, (first, last) in enumerate(itertools.pairwise(state.queue_offsets.tolist())):
+            end = point_mass(state.now)
+            if host in running:
+                row = running[host]
+                run_time = known.pmf(int(row["task"]), host, int(row["pstate"]))
+                end = run_time.shifted(float(row["start"])).not_before(state.now)
+            elif last > first:  # it boots
+                end = point_mass(state.ready_pmf(host).times[0] - self.first_of_queue(state, host))
+            for task in state.queue_tasks[first:last].tolist():
+                run_time = known.pmf(task, host, self.mine_[task])
+                end = run_time.shifted(end.times[0]) if len(end) == 1 else end.convolved(run_time)
+                late.append(float(end.late_mass(state.tasks.deadline_s[task])))
+        return late
+
+    def first_of_queue(self, state, host):
+        first, last = state.queue_offsets[host : host + 2].tolist()
+        return sum(
+            state.estimates.pmf(task, host, self.mine_[task]).times[0]
+            for task in state.queue_tasks[first:last].tolist()
+        )
+
     def look(self, state):
         hosts = range(len(state.is_on))
         ready = [state.ready_pmf(host) for host in hosts]
         assert state.mean_ready_time() == pytest.approx([pmf.mean for pmf in ready], rel=1e-12)
+        assert state.queued_late_masses() == pytest.approx(self.late_by_hand(state), abs=2e-12)
         for task in state.mappable.tolist():
             late = state.late_masses(task)
             for (host, pstate), eet_s in np.ndenumerate(self.eet(state, task)):

@@ -14,12 +14,13 @@ from gridsched.errors import InputError
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Host, Platform, PState
-from gridsched.model.pmf import from_impulses
+from gridsched.model.pmf import from_impulses, point_mass
 from gridsched.model.rules import Rules
+from gridsched.model.run_times import RunTimes
 from gridsched.model.stochastic import ListedTimes, StochasticEstimates
 from gridsched.model.system import System
 from gridsched.model.tasks import make_tasks
-from gridsched.model.trace import TaskState
+from gridsched.model.trace import TaskState, Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Drop
 from gridsched.policy.registry import make_scheduler, scheduler_class
@@ -235,3 +236,63 @@ def test_naive_convolution_decides_alike(id, seed, both):
     given = {"energy_fair_share": both, "robustness": 0.5 if both else 0.0}
     trace = play(case, with_oracle(id)(**given))
     assert (trace.final_state >= TaskState.FINISHED).all()
+
+
+class Truth(RunTimes):
+    """True run times by task [s]."""
+
+    def __init__(self, times_s: list[float]) -> None:
+        self.times_s = times_s
+
+    def run_time(self, task: int, host: int, pstate: int) -> float:
+        return self.times_s[task]
+
+
+def remapped(second_s: float, remap: bool = True) -> Trace:
+    """Two cores and one for the last task; by hand.
+
+    Tasks 0 and 1 take 2 s (0.9) or 30 s (0.1) and run on cores 1 and 2 from 0 s on; task 2 (4 s)
+    must end by 12 s and waits for core 1, where task 0 really takes 30 s. At 5 s task 3 arrives,
+    for core 3, and core 1 is known to be busy until 30 s: task 2's chance is 0.
+    """
+    long = from_impulses([2.0, 30.0], [0.9, 0.1])
+    listed = ListedTimes({
+        (0, 0, 0): long, (0, 1, 0): long, (1, 0, 0): point_mass(4.0), (1, 1, 0): point_mass(4.0),
+        (2, 2, 0): point_mass(1.0),
+    })  # fmt: skip
+    etc = listed.means((3, 3, 1))
+    tasks = make_tasks(
+        [1.0] * 4, [0.0, 0.0, 0.0, 5.0], task_type=[0, 0, 1, 2], deadline_s=[99.0, 99.0, 12.0, 99.0]
+    )
+    estimates = StochasticEstimates(etc, np.ones(etc.shape), tasks.task_type, [0, 1, 2], listed)
+    hosts = tuple(Host(f"core{k}", (PState(1.0, 0.0, 1.0, 1.0),)) for k in (1, 2, 3))
+    scheduler = make_scheduler("minimum_expected_completion_time", {"remap": remap})
+    controller = Controller(
+        System(Platform(hosts), estimates), tasks, scheduler, rng=np.random.default_rng(1)
+    )
+    return reference.simulate(controller, Truth([30.0, second_s, 4.0, 1.0]))
+
+
+def test_an_unlikely_task_is_mapped_again():
+    """Core 2 is idle since 2 s: task 2 goes there, ends at 9 s, and its chance is noted anew."""
+    trace = remapped(second_s=2.0)
+    runs = {run["task"]: (run["host"], run["start"], run["end"]) for run in trace.executions}
+    assert runs[2] == (1, 5.0, 9.0)
+    assert trace.notes["predicted_chance"].tolist() == [1.0, 1.0, 1.0, 1.0]
+    stays = remapped(second_s=2.0, remap=False)
+    assert stays.finish_time_s[2] == 34.0
+    assert stays.notes["predicted_chance"][2] == pytest.approx(0.9)
+
+
+def test_an_unlikely_task_without_a_likely_place_is_dropped():
+    """Core 2 is busy until 30 s, too: nothing meets the deadline of task 2 any more."""
+    trace = remapped(second_s=30.0)
+    assert trace.final_state[2] == TaskState.DROPPED
+    assert trace.finish_time_s[[0, 1, 3]].tolist() == [30.0, 30.0, 6.0]
+
+
+@pytest.mark.parametrize("value", ["yes", 2, None])
+def test_remap_is_true_or_false(value):
+    """Another value is refused before the run."""
+    with pytest.raises(InputError, match="'remap' of lightest_load"):
+        place_of_z(make_scheduler("lightest_load", {"remap": value}))

@@ -17,12 +17,15 @@ from gridsched.errors import InputError
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice
-from gridsched.policy.decisions import Assign, Decision, Drop, Note
+from gridsched.policy.decisions import Assign, Cancel, Decision, Drop, Note
 from gridsched.policy.state import State
 from gridsched.schedulers.deadline.candidates import Candidates
 
 #: Column of the chance to meet the deadline of the pair that was chosen, as known at that time.
 CHANCE = "predicted_chance"
+#: Where `remap` is set, a queued task with less chance than this is withdrawn, and mapped again to
+#: pairs with at least this chance.
+LIKELY = 0.5
 #: Tasks per core up to which the energy filter is strict, and from which on it is lenient.
 SHALLOW, DEEP = 0.8, 1.2
 
@@ -52,13 +55,21 @@ class DeadlineScheduler(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        asked="arrival", may_drop=True, uses_dvfs=True, needs_distributions=True, notes=(CHANCE,)
+        asked="arrival",
+        may_cancel=True,
+        may_drop=True,
+        uses_dvfs=True,
+        needs_distributions=True,
+        notes=(CHANCE,),
     )
     _id: ClassVar[str]
 
-    def __init__(self, energy_fair_share: bool = False, robustness: float = 0.0) -> None:
+    def __init__(
+        self, energy_fair_share: bool = False, robustness: float = 0.0, remap: bool = False
+    ) -> None:  # fmt: skip
         self.energy_fair_share = energy_fair_share
         self.robustness = robustness
+        self.remap = remap
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Check the parameters; read the energies.
@@ -78,6 +89,7 @@ class DeadlineScheduler(Scheduler):
         if (system.platform.cores > 1).any():
             raise InputError(f"Scheduler {self._id} needs hosts with one core each.")
         check_choice(self._id, "energy_fair_share", self.energy_fair_share, (True, False))
+        check_choice(self._id, "remap", self.remap, (True, False))
         least: Any = self.robustness
         is_number = isinstance(least, int | float | np.number) and not isinstance(least, bool)
         if not is_number or not 0 <= least <= 1:
@@ -88,6 +100,8 @@ class DeadlineScheduler(Scheduler):
         self.estimates_ = estimates
         self.eec_j_ = estimates.eec_matrix[:, estimates.host_type]
         self.rng_ = rng
+        #: P-state in which each task was mapped
+        self.pstate_: dict[int, int] = {}
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Map the task that has arrived, or give it up where no pair is left."""
@@ -97,34 +111,74 @@ class DeadlineScheduler(Scheduler):
         decisions: list[Decision] = []
         for task in state.next_waiting(1):  # asked for each task
             found = Candidates(state, self.estimates_, task, self.eec_j_[types[task]])
-            self._filter(state, found)
-            if not found.allowed.any():
-                decisions.append(Drop(task))
-                continue
-            host, pstate = divmod(self._choose(found), found.allowed.shape[1])
-            decisions.append(Assign(task, host, pstate))
-            decisions.append(Note(task, CHANCE, 1.0 - float(found.late[host, pstate])))
+            self._filter(state, found, self.robustness)
+            decisions += self._mapped(task, found)
+        if self.remap:
+            decisions += self._remapped(state, decisions)
         return decisions
 
-    def _filter(self, state: State, found: Candidates) -> None:
+    def _mapped(self, task: int, found: Candidates) -> list[Decision]:
+        """Map a task to the best pair that is left; without one it is dropped."""
+        if not found.allowed.any():
+            return [Drop(task)]
+        host, pstate = divmod(self._choose(found), found.allowed.shape[1])
+        self.pstate_[task] = pstate
+        chance = 1.0 - float(found.late[host, pstate])
+        return [Assign(task, host, pstate), Note(task, CHANCE, chance)]
+
+    def _remapped(self, state: State, decided: list[Decision]) -> list[Decision]:
+        """Withdraw unlikely tasks, one from a queue; map them elsewhere where that is likely.
+
+        Of hosts for which something was decided in this instant, the state does not know that yet:
+        they get no further task.
+        """
+        decisions: list[Decision] = []
+        unlikely = np.flatnonzero(1.0 - state.queued_late_masses() < LIKELY)
+        if not len(unlikely):
+            return decisions
+        changed = {each.host for each in decided if isinstance(each, Assign)}
+        hosts = np.repeat(np.arange(len(state.queue_length)), state.queue_length)[unlikely]
+        types = state.estimates.task_type  # type: ignore[attr-defined]
+        _, heads = np.unique(hosts, return_index=True)
+        for host, task in zip(
+            hosts[heads].tolist(), state.queue_tasks[unlikely[heads]].tolist(), strict=True
+        ):
+            changed.add(host)
+            eec_j = self.eec_j_[types[task]]
+            found = Candidates(state, self.estimates_, task, eec_j)
+            found.allowed[sorted(changed)] = False
+            self._filter(
+                state, found, max(self.robustness, LIKELY), eec_j[host, self.pstate_[task]]
+            )
+            mapped = self._mapped(task, found)
+            changed.update(each.host for each in mapped if isinstance(each, Assign))
+            decisions += [Cancel(task, host), *mapped]
+        return decisions
+
+    def _filter(
+        self, state: State, found: Candidates, least_chance: float, returned_j: float = 0.0
+    ) -> None:  # fmt: skip
         """Take out what uses too much energy, then what is too likely to be late."""
         if self.energy_fair_share:
-            found.allowed &= found.eec_j <= _fair_share_j(state, found)
-        if self.robustness > 0:
-            found.allowed &= 1.0 - found.late >= self.robustness
+            found.allowed &= found.eec_j <= _fair_share_j(state, found, returned_j)
+        if least_chance > 0:
+            found.allowed &= 1.0 - found.late >= least_chance
 
     @abstractmethod
     def _choose(self, found: Candidates) -> int:
         """Return which pair, host by host, is taken; at least one is allowed."""
 
 
-def _fair_share_j(state: State, found: Candidates) -> float:
-    """Return the largest energy that the energy filter lets a task have [J] (paper 002, eq. 6)."""
+def _fair_share_j(state: State, found: Candidates, returned_j: float) -> float:
+    """Return the largest energy that the energy filter lets a task have [J] (paper 002, eq. 6).
+
+    A task that is withdrawn has returned its own.
+    """
     energy = state.energy
     if energy.budget_j == math.inf:
         return math.inf
     depth = float(found.assigned.sum()) / len(found.assigned)
-    left_j = energy.budget_j - energy.assigned_j
+    left_j = energy.budget_j - energy.assigned_j + returned_j
     return energy_multiplier(depth) * left_j / max(state.tasks_to_arrive, 1)
 
 
@@ -147,6 +201,9 @@ class ShortestQueue(DeadlineScheduler):
     robustness : float
         Take only pairs that meet the deadline with at least this chance (0.5 in the paper); 0
         takes all.
+    remap : bool
+        At every arrival, withdraw queued tasks whose chance has fallen below 0.5, and map each
+        where it is 0.5 or more, or drop it. Not in the paper.
 
     Notes
     -----
@@ -172,6 +229,7 @@ class MinimumExpectedCompletionTime(DeadlineScheduler):
     ----------
     energy_fair_share : bool
     robustness : float
+    remap : bool
         As in `ShortestQueue`.
 
     Notes
@@ -196,6 +254,7 @@ class LightestLoad(DeadlineScheduler):
     ----------
     energy_fair_share : bool
     robustness : float
+    remap : bool
         As in `ShortestQueue`.
 
     Notes
@@ -222,6 +281,7 @@ class RandomImmediate(DeadlineScheduler):
     ----------
     energy_fair_share : bool
     robustness : float
+    remap : bool
         As in `ShortestQueue`.
 
     Notes
@@ -234,8 +294,8 @@ class RandomImmediate(DeadlineScheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        asked="arrival", may_drop=True, uses_dvfs=True, uses_rng=True, needs_distributions=True,
-        platform_order_matters=True, notes=(CHANCE,),
+        asked="arrival", may_cancel=True, may_drop=True, uses_dvfs=True, uses_rng=True,
+        needs_distributions=True, platform_order_matters=True, notes=(CHANCE,),
     )  # fmt: skip
     _id: ClassVar[str] = "random_immediate"
 

@@ -77,4 +77,5 @@ def _warm_up_chances() -> None:
     pmf_kernels.let_pass(hosts, table, 0.0)
     pmf_kernels.mean_ready(hosts, table, 0.0)
     pmf_kernels.late_masses(hosts, table, host_type, 0, 0.0, 1.0)
+    pmf_kernels.late_mass_of_sum(np.ones(1), np.ones(2), np.ones(2), 0.0, 1.0, 1.0)
     pmf_kernels.convolved(np.ones(1), np.ones(1))
