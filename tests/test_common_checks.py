@@ -17,6 +17,7 @@ VARIANTS = (
     ("lecsa", {"share_rule": "levels", "leftover": "first"}),
     ("lecsa", {"share_rule": "range", "switch_off": "unused"}),
     ("lecsa", {"share_rule": "count", "switch_off": "none", "few_tasks_share": 0.5}),
+    ("lightest_load", {"energy_fair_share": True, "remap": True}),
 )
 ALL = [entry.id for entry in entries()] + [make_scheduler(id, given) for id, given in VARIANTS]
 
