@@ -85,13 +85,15 @@ def check_agreement(scenario: Scenario, scheduler: str) -> None:
 
 
 #: those that need typed tasks with utility functions are in test_typed_agreement.py; those that go
-#: by types plan once, when all tasks are there, and are in test_linear_programmes.py
+#: by types plan once, when all tasks are there, and are in test_linear_programmes.py; those of
+#: parallel jobs are in sim/test_parallel_jobs.py
 SCHEDULERS = [
     entry.id
     for entry in entries()
     if not (traits := scheduler_class(entry.id).traits).needs_utility
     and not traits.by_types
     and not traits.needs_distributions
+    and not traits.parallel
 ]
 RULES = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 

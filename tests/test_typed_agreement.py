@@ -37,7 +37,9 @@ APC = st.sampled_from([50.0, 100.0]) | st.floats(1.0, 300.0)
 SERIAL = [
     entry.id
     for entry in entries()
-    if not (traits := scheduler_class(entry.id).traits).by_types and not traits.needs_distributions
+    if not (traits := scheduler_class(entry.id).traits).by_types
+    and not traits.needs_distributions
+    and not traits.parallel
 ]
 UTILITY = [id for id in SERIAL if scheduler_class(id).traits.needs_utility]
 #: one policy for each way of being asked and of planning; the others run in test_agreement.py

@@ -188,7 +188,7 @@ def test_hosts_are_switched_over_the_network_too(tmp_path):
     entry.id for entry in entries()
     if not (traits := scheduler_class(entry.id).traits).needs_utility
     and not traits.by_types
-    and not traits.needs_distributions
+    and not traits.needs_distributions and not traits.parallel
 ])  # fmt: skip
 @pytest.mark.parametrize("cores", [1, 2])
 def test_every_scheduler_works_over_the_network(tmp_path, scheduler, cores):
