@@ -43,14 +43,20 @@ class LeadSession(ActorSession):
         self.add_actor(self.world.clock_host, "lead", self._lead)
 
     def _lead(self) -> None:
-        """Step the controller at each instant, once SimGrid has ended all that ends in it."""
+        """Step the controller at each instant; what ends in it, SimGrid has ended before."""
         controller, calendar = self.controller, self._calendar
         while not controller.done:
             time, finished = calendar.next_instant(controller.next_timer)
             if time == inf:
                 raise IncompleteRun(controller.what_is_left())
-            self._wait(time, finished)
-            for command in controller.step(time, finished):
+            if finished:
+                self._wait(time, finished)
+            commands = controller.step(time, finished)
+            # where nothing ends and nothing is to be done, SimGrid's clock may stay behind: each
+            # stop of it costs as much as a start
+            if not finished and (commands or controller.done):
+                self._wait(time, finished)
+            for command in commands:
                 if isinstance(command, Execution):
                     self._start(command)
                 elif isinstance(command, Stop):
