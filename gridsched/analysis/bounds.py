@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.errors import InputError
 from gridsched.metrics import BOUNDED, METRICS
+from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import BagBounds, bag_bounds
 from gridsched.policy.base import Traits
 from gridsched.policy.registry import make_scheduler
@@ -18,6 +19,15 @@ from gridsched.spec.scenario_maker import ScenarioMaker
 
 if TYPE_CHECKING:
     from gridsched.spec.study import Study
+
+
+def have_bounds(tasks: Tasks) -> bool:
+    """Whether there are bounds for these tasks.
+
+    Those with utility functions may be dropped, those that asked for a time took another, and
+    parallel ones take sets of nodes; the bounds tell of none of it.
+    """
+    return tasks.utility is None and tasks.width is None and tasks.requested_time_s is None
 
 
 def bounds_for(results: Sequence[RunResult]) -> BagBounds:
@@ -77,10 +87,11 @@ def _axes_but_scheduler(run: Any) -> dict[str, Any]:
 
 def _scenario_bounds(scenario: Scenario, traits: Iterable[Traits]) -> BagBounds:
     """Return the bounds common to schedulers of these traits; the scenario must be loaded."""
-    if scenario.tasks.utility is not None:
+    if not have_bounds(scenario.tasks):
         raise InputError(
-            f"{scenario.tasks.name}: the bounds are those of tasks that all have to be executed, "
-            "and these have utility functions. Name no metric of bounds."
+            f"{scenario.tasks.name}: the bounds are those of serial tasks that all have to be "
+            "executed and whose lengths are known; these have utility functions, are parallel, or "
+            "only asked for a time. Name no metric of bounds."
         )
     compared = list(traits)
     may_switch_off = any(each.powers_hosts for each in compared)

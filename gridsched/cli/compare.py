@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from gridsched.analysis.bounds import bound_fields, bounds_for
+from gridsched.analysis.bounds import bound_fields, bounds_for, have_bounds
 from gridsched.cli.compare_tables import mapping_event_s, print_comparison
 from gridsched.cli.output import (
     OUTPUT_PANEL,
@@ -141,7 +141,7 @@ def compare(
     warn(warnings)
     if rows:
         add_comparison(rows)
-        if _have_bounds(results):
+        if have_bounds(results[0].trace.tasks):
             bounds = bounds_for(results)
             for row in rows:
                 row.update(bound_fields(bounds, row))
@@ -168,11 +168,6 @@ def _row(id: str, result: RunResult) -> dict[str, Any]:
     row["timing"] = result.timing
     row["timing"] = {**result.timing, "mapping_event_s": mapping_event_s(row)}
     return row
-
-
-def _have_bounds(results: Sequence[RunResult]) -> bool:
-    """Whether there are bounds: tasks with utility functions may be dropped, which none tells."""
-    return results[0].trace.tasks.utility is None
 
 
 def _write(

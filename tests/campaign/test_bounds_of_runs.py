@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 from bag_cases import ex_a_platform, ex_a_tasks
 
-from gridsched.analysis.bounds import bound_fields, bounds_for
+from gridsched.analysis.bounds import bound_fields, bounds_for, have_bounds
 from gridsched.cli.app import main
+from gridsched.errors import InputError
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Drop
 from gridsched.spec.run import run
 from gridsched.spec.scenario import Scenario
+from gridsched.testing.parallel_cases import EXAMPLE, make_parallel_case
 
 ROOT = Path(__file__).resolve().parents[2]
 EX_A = Scenario(ex_a_platform(), ex_a_tasks(), driver="reference")
@@ -108,3 +110,14 @@ def test_compare_as_table(capsys):
     shown = compare(capsys, "--schedulers", "auto_bag", "--set", "candidates=wq,lecsa")
     assert "at least 30 s and 1,050 J (idle power not counted" in shown
     assert "auto_bag followed LECSA(" in shown
+
+
+def test_parallel_jobs_have_no_bounds():
+    """Sets of nodes, and times that were only asked for: what holds for serial tasks does not."""
+    case = make_parallel_case("example", 4, EXAMPLE)
+    result = run(case.scenario("fcfs", driver="reference"))
+    assert not have_bounds(result.trace.tasks)
+    assert not have_bounds(make_tasks([1.0], requested_time_s=1.0))
+    assert have_bounds(make_tasks([1.0]))
+    with pytest.raises(InputError, match=r"are parallel, or only asked for a time. Name no metric"):
+        bounds_for([result])
