@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import rigid_oracles as oracles
@@ -18,7 +20,10 @@ from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.testing.contract import illegal_places
+from gridsched.workloads.traces.swf import read_swf
 
+#: Logs of the Parallel Workloads Archive.
+LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "swf"
 ORACLES = {
     "fcfs": oracles.fcfs,
     "easy_backfilling": oracles.easy,
@@ -156,3 +161,34 @@ def test_several_clusters_and_bad_parameters_are_refused():
     policy = make_scheduler("conservative_backfilling", {"reservations": "kept"})
     with pytest.raises(InputError, match="'reservations' of conservative_backfilling is 'kept'"):
         run(scenario(EXAMPLE, 4, policy))
+
+
+def log_of(name: str) -> tuple[list[tuple], int]:
+    """Return the jobs and the size of a log of the Parallel Workloads Archive."""
+    if not (path := LOGS / name).exists():
+        pytest.skip(f"{path} is not there: logs of others are not part of this repository")
+    log = read_swf(path)
+    jobs = log.that_fit(log.nodes_of_header)
+    columns = jobs.submit_time_s, jobs.run_time_s, jobs.width, jobs.estimate_s
+    return list(zip(*(each.tolist() for each in columns), strict=True)), log.nodes_of_header
+
+
+@pytest.mark.parametrize("scheduler", sorted(ORACLES))
+def test_starts_on_an_excerpt_of_hpc2n(scheduler):
+    """The first 400 jobs of an excerpt: the same starts as the oracles, to the last digit."""
+    jobs, n_nodes = log_of("HPC2N_excerpt.swf")
+    jobs = jobs[:400]
+    assert starts(jobs, n_nodes, scheduler) == oracles.simulate(jobs, n_nodes, ORACLES[scheduler])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "scheduler"),
+    [("HPC2N_excerpt.swf", scheduler) for scheduler in sorted(ORACLES)]
+    + [("KTH-SP2.swf.gz", scheduler) for scheduler in sorted(ORACLES)],
+)
+def test_starts_on_whole_logs(name, scheduler):
+    """All 3,145 and 28,481 jobs: the same starts as the oracles, to the last digit."""
+    jobs, n_nodes = log_of(name)
+    trace = run(scenario(jobs, n_nodes, scheduler)).trace
+    assert trace.start_time_s.tolist() == oracles.simulate(jobs, n_nodes, ORACLES[scheduler])
