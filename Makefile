@@ -43,6 +43,7 @@ benchmark: ## measure the drivers' cost per task: benchmarks/results.json
 benchmark-all: benchmark ## also campaigns, mapping events and whole trials (half an hour)
 	@.venv/bin/python benchmarks/campaign.py
 	@.venv/bin/python benchmarks/two_stage.py
+	@.venv/bin/python benchmarks/rigid_jobs.py
 	@.venv/bin/python benchmarks/utility_trial.py
 
 clean: ## remove what the commands made, except .venv

@@ -1,0 +1,198 @@
+"""Measure rigid parallel jobs: both drivers under EASY, and a bare s4u loop with the same starts.
+
+Usage: python benchmarks/rigid_jobs.py [--jobs N] [--repeats R] [--output FILE]
+
+The trace: Poisson arrivals, lognormal run times (median 1,800 s, sigma 1.2, whole seconds, at most
+a day), 1 to 256 nodes in powers of two, 1,024 nodes, load 0.90, estimates ceil(run * U(1, 5)). The
+bare loop, in a process of its own, starts the same jobs on the same nodes at the same times under
+ptask_L07, every node metered, and waits for the one that ends next. Runs of ours and of the loop
+take turns, and each figure is the least CPU time of the repeats: the machine may not be idle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import multiprocessing
+import os
+import platform as machine
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from gridsched import __version__
+from gridsched.engine import Controller, reference
+from gridsched.model.estimates import RequestedTimes
+from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.model.run_times import LoggedRunTimes
+from gridsched.model.system import System
+from gridsched.model.tasks import make_tasks
+from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
+from gridsched.policy.registry import make_scheduler
+
+HERE = Path(__file__).resolve().parent
+NODES, LOAD, SPEED = 1024, 0.90, 1e9
+GOALS = {"reference_jobs_per_s": 25_000, "simgrid_jobs_per_s": 4_000, "ratio": 1.7}
+
+
+def system_of(n_jobs: int) -> tuple:
+    """Return the system, the jobs and their true run times."""
+    rng = np.random.default_rng(1)
+    run = np.clip(np.ceil(rng.lognormal(np.log(1800.0), 1.2, n_jobs)), 1.0, 86_400.0)
+    width = 2 ** rng.integers(0, 9, n_jobs)
+    estimate = np.ceil(run * rng.uniform(1.0, 5.0, n_jobs))
+    submit = np.cumsum(rng.exponential((run * width).mean() / (LOAD * NODES), n_jobs))
+    hosts = tuple(Host(f"node{k}", (PState(SPEED, 50.0, 60.0, 200.0),)) for k in range(NODES))
+    platform = Platform(hosts, (Cluster("cluster", tuple(range(NODES))),), name="1,024 nodes")
+    tasks = make_tasks(estimate * SPEED, submit, width=width, requested_time_s=estimate)
+    return System(platform, RequestedTimes(platform, tasks)), tasks, LoggedRunTimes(platform, run)
+
+
+def controller_of(system, tasks) -> Controller:
+    """Return a fresh controller of EASY."""
+    policy = make_scheduler("easy_backfilling")
+    return Controller(system, tasks, policy, rng=np.random.default_rng(0))
+
+
+def on_reference(system, tasks, truth) -> tuple:
+    """Return CPU seconds and the trace of a run on the reference driver."""
+    controller = controller_of(system, tasks)
+    gc.collect()
+    gc.disable()
+    began = time.process_time()
+    trace = reference.simulate(controller, truth)
+    seconds = time.process_time() - began
+    gc.enable()
+    return seconds, trace
+
+
+def on_simgrid(path, system, tasks, truth) -> tuple[float, float]:
+    """Return CPU seconds and the end of a run through the driver; the process is spent."""
+    from gridsched.sim.child import PARALLEL_TASKS
+    from gridsched.sim.lead import LeadSession
+    from gridsched.sim.work import Work
+    from gridsched.sim.world import World
+
+    gc.disable()
+    began = time.process_time()
+    controller = controller_of(system, tasks)
+    world = World(system.platform, path, cfg=(PARALLEL_TASKS,), log=("root.thresh:error",))
+    session = LeadSession(world, controller, Work(system, tasks, truth))
+    session.run()
+    return time.process_time() - began, controller.now
+
+
+def bare(path, trace) -> tuple[float, float]:
+    """Return CPU seconds and the end of the same starts by hand; the process is spent."""
+    from gridsched.sim import host_energy
+    from gridsched.sim.library import load_simgrid
+
+    sg = load_simgrid()
+    runs = trace.executions
+    starts, ends = runs["start"].tolist(), runs["end"].tolist()
+    flops = ((runs["end"] - runs["start"]) * SPEED).tolist()
+    nodes = [trace.hosts_of(k).tolist() for k in range(len(runs))]
+    # what ends at a time is waited for before what starts then
+    moments = sorted([(t, 0, k) for k, t in enumerate(ends)] + [
+        (t, 1, k) for k, t in enumerate(starts)
+    ])  # fmt: skip
+    gc.disable()
+    began = time.process_time()
+    engine = sg.Engine(["bare", "--cfg=host/model:ptask_L07", "--log=root.thresh:error"])
+    host_energy.start_plugin()
+    engine.load_platform(str(path))
+    hosts = [engine.host_by_name(f"node{k}") for k in range(NODES)]
+    activities = {}
+
+    def lead() -> None:
+        for moment, is_start, k in moments:
+            if not is_start:
+                activities.pop(k).wait()
+                continue
+            if engine.clock < moment - 1e-6:
+                sg.this_actor.sleep_until(moment)
+            mine = [hosts[h] for h in nodes[k]]
+            for host in mine:
+                host.pstate = 0
+            activities[k] = sg.this_actor.exec_init(mine, [flops[k]] * len(mine), []).start()
+
+    clock = engine.netzone_root.add_host("clock", "1f")
+    clock.set_property("wattage_per_state", "0:0")
+    clock.seal()
+    clock.add_actor("lead", lead)
+    engine.run()
+    host_energy.consumed_by_host(host.name for host in hosts)
+    return time.process_time() - began, engine.clock
+
+
+def in_a_process(function, *arguments):
+    """Call a function in a fresh process, pinned to one CPU, whose engine goes with it."""
+    reader, writer = multiprocessing.Pipe(duplex=False)
+
+    def body() -> None:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        writer.send(function(*arguments))
+        os._exit(0)  # without SimGrid's farewell
+
+    process = multiprocessing.get_context("fork").Process(target=body)
+    process.start()
+    writer.close()
+    answer = reader.recv()
+    process.join()
+    return answer
+
+
+def measure(n_jobs: int, repeats: int) -> dict:
+    """Return all figures of one trace."""
+    system, tasks, truth = system_of(n_jobs)
+    on_reference(*system_of(200))  # compiles
+    taken: dict[str, list[float]] = {"reference": [], "simgrid": [], "bare": []}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "platform.xml"
+        write_platform(system.platform, path, command="benchmarks/rigid_jobs.py")
+        path.write_text(parallel_platform_xml(path) or "")
+        for _ in range(repeats):
+            seconds, trace = on_reference(system, tasks, truth)
+            taken["reference"].append(seconds)
+            for name, call in (
+                ("simgrid", (on_simgrid, path, system, tasks, truth)), ("bare", (bare, path, trace))
+            ):  # fmt: skip
+                seconds, end = in_a_process(*call)
+                taken[name].append(seconds)
+                if abs(end - trace.horizon_s) > 1e-9 * trace.horizon_s:
+                    raise SystemExit(f"{name} ends at {end} s, the reference at {trace.horizon_s}.")
+    least = {name: min(seconds) for name, seconds in taken.items()}
+    return {
+        "jobs": n_jobs, "nodes": NODES, "node_executions": int(trace.width.sum()),
+        "mean_wait_s": float((trace.start_time_s - tasks.submit_time_s).mean()),
+        "reference_jobs_per_s": n_jobs / least["reference"],
+        "simgrid_jobs_per_s": n_jobs / least["simgrid"],
+        "bare_jobs_per_s": n_jobs / least["bare"],
+        "ratio": least["simgrid"] / least["bare"],
+        "reference_over_bare": least["reference"] / least["bare"],
+        "goals": GOALS, "cpu_s": taken,
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--output", type=Path, default=HERE / "rigid_jobs.json")
+    arguments = parser.parse_args()
+    found = measure(arguments.jobs, arguments.repeats)
+    print("EASY, {jobs:,} jobs, {nodes:,} nodes: reference {reference_jobs_per_s:,.0f} jobs/s, "
+          "SimGrid {simgrid_jobs_per_s:,.0f}, bare loop {bare_jobs_per_s:,.0f}, ratio {ratio:.2f}"
+          .format(**found), flush=True)  # fmt: skip
+    results = {
+        "gridsched": __version__, "python": machine.python_version(), "cpus": os.cpu_count(),
+        "repeats": arguments.repeats, **found,
+    }  # fmt: skip
+    arguments.output.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
