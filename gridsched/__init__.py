@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gridsched.platform_io.xml_reader import read_platform
     from gridsched.policy.base import Scheduler, Traits
     from gridsched.policy.decisions import (
+        Allocate,
         Assign,
         Cancel,
         Drop,
@@ -45,7 +46,7 @@ _HOME = {
     "platform_io.xml_reader": ("read_platform",),
     "policy.base": ("Scheduler", "Traits"),
     "policy.decisions": (
-        "Assign", "Cancel", "Drop", "Note", "Plan", "PowerOff", "PowerOn", "WakeAt",
+        "Allocate", "Assign", "Cancel", "Drop", "Note", "Plan", "PowerOff", "PowerOn", "WakeAt",
     ),
     "policy.registry": ("make_scheduler", "register"),
     "workloads.bag": ("BagOfTasks", "generate_bag"),
@@ -54,6 +55,7 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "Allocate",
     "Assign",
     "BagOfTasks",
     "Cancel",

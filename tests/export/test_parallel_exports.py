@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -66,6 +67,18 @@ def test_jobs_have_their_nodes_and_what_they_asked_for(folder):
     found = table(folder / "executions.csv")
     assert [row["allocated_resources"] for row in found] == ["0-2", "3", "0-3", "0"]
     assert [float(row["executed_flops"]) for row in found] == [24e9, 14e9, 40e9, 40e9]
+
+
+def test_evalys_reads_sets_of_nodes(folder):
+    """Its sets of hosts are ours, and its utilisation is 3 x 4 + 7 + 4 x 5 + 20 node-seconds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it and its libraries warn on new versions of theirs
+        jobset = pytest.importorskip("evalys.jobset", reason="evalys is not installed")
+        jobs = jobset.JobSet.from_csv(str(folder / "jobs.csv"), resource_bounds=(0, 3))
+        assert [sorted(hosts) for hosts in jobs.df.allocated_resources] == [
+            [0, 1, 2], [0, 1, 2, 3], [0], [3]
+        ]  # fmt: skip
+        assert jobs.utilisation.area.sum() == pytest.approx(59.0, abs=1e-3)
 
 
 def test_the_archive_gives_back_the_nodes(folder):
