@@ -11,7 +11,7 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -93,6 +93,30 @@ class Traits:
             and set(other.notes) <= set(self.notes)
             and all(getattr(self, name) or not value for name, value in flags.items())
         )  # fmt: skip
+
+
+class TraitsWith:
+    """Traits of a class of policies, with more where a parameter is true.
+
+    Parameters
+    ----------
+    usual : Traits
+        Those of the class, and of instances without the parameter.
+    parameter : str
+    **more
+        Traits in the place of the usual ones where the parameter is true.
+    """
+
+    def __init__(self, usual: Traits, parameter: str, **more: bool) -> None:
+        self._usual = usual
+        self._parameter = parameter
+        self._with = replace(usual, **more)  # type: ignore[arg-type]
+
+    def __get__(self, policy: Scheduler | None, owner: type[Scheduler]) -> Traits:
+        """Return the traits of an instance, or those of the class."""
+        if policy is None or getattr(policy, self._parameter) is not True:
+            return self._usual
+        return self._with
 
 
 class Scheduler(ABC):

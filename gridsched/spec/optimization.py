@@ -91,6 +91,11 @@ def optimize(wanted: Optimization) -> Optimized:
             "prices vary over the day, and the driver 'optimize' knows no time of day. Take "
             "another driver, or leave prices out."
         )
+    if planner.power_off_unused:
+        raise InputError(
+            "power_off_unused switches hosts off, and the driver 'optimize' has none. Take another "
+            "driver, or leave it out."
+        )
     bag = wanted.named.bag
     plan = planner.divided(bag, wanted.tariff)
     solved = time.perf_counter()

@@ -19,6 +19,7 @@ from gridsched.optimize.pareto_front import least_energy, weighted_point
 from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import typed_bag
+from gridsched.schedulers.static.linear_programmes import LPPareto
 from gridsched.spec.scenario import make_system
 from gridsched.workloads.profit_system import (
     ProfitBag,
@@ -199,6 +200,49 @@ def test_a_bag_of_sizes_runs_as_planned(driver):
     numbers = run(scenario).summary()
     assert numbers["makespan_s"] == pytest.approx(planned.finish_s, rel=AGREEMENT)
     assert numbers["energy_j"] == pytest.approx(planned.energy_j(), rel=AGREEMENT)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_unused_hosts_are_off_by_hand(driver):
+    """E5 at 180 money: 12 tasks on the slow machine, 48 s; the fast one draws no idle power."""
+    scenario = example(tariff=Tariff(price=180), idle_w=np.array([1.0, 0.25]), driver=driver)
+    usual = run(scenario).summary()
+    saving = run(replace(scenario, parameters={"power_off_unused": True})).summary()
+    assert usual["energy_j"] == pytest.approx(120.0 + 48 * 1.0, rel=1e-12)
+    assert saving["energy_j"] == pytest.approx(120.0, rel=1e-12)
+    assert saving["makespan_s"] == 48.0
+    assert saving["profit"] == pytest.approx(60.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_plan_without_unused_hosts_has_its_own_energy(driver):
+    """A host is on where one of its cores has a task; those that are off draw what they draw."""
+    busy = [Host(f"q{k}", (PState(10.0, 4.0, 4.0, 20.0),), cores=2, off_w=0.5) for k in range(3)]
+    slow = [Host(f"s{k}", (PState(5.0, 1.0, 1.0, 3.0),), off_w=0.25) for k in range(9)]
+    tasks = make_tasks([30.0, 50.0, 50.0, 100.0])
+    platform = Platform((*busy, *slow))
+    saving = {"energy_weight": 0.5, "power_off_unused": True}
+    scenario = Scenario(platform, tasks, "lp_pareto", parameters=saving, driver=driver)
+    system = make_system(scenario)
+    grouped = grouped_bag(platform, system.estimates, tasks, np.arange(4), np.arange(12))
+    planned = recover(grouped.bag, weighted_point(grouped.bag, 0.5).x)
+    off_w = np.array([host.off_w for host in platform.hosts])
+    energy_j = grouped.energy_of_used_j(planned, off_w)
+    assert energy_j < planned.energy_j()
+    result = run(scenario)
+    assert 1 <= result.summary()["hosts_used"] < 12
+    assert result.summary()["energy_j"] == pytest.approx(energy_j, rel=AGREEMENT)
+    assert result.summary()["makespan_s"] == pytest.approx(planned.finish_s, rel=AGREEMENT)
+
+
+def test_only_with_the_option_hosts_are_switched():
+    """Bounds go by it: without it every schedule has the idle power of all hosts."""
+    plain, saving = LPPareto(), LPPareto(power_off_unused=True)
+    assert (plain.traits.powers_hosts, saving.traits.powers_hosts) == (False, True)
+    assert not LPPareto.traits.powers_hosts
+    assert saving.clone().traits == saving.traits
+    with pytest.raises(InputError, match="'power_off_unused' of LPPareto is 'yes'"):
+        run(example("lp_pareto", parameters={"power_off_unused": "yes"}))
 
 
 def test_typed_tasks_on_hosts_of_several_cores_are_refused():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar
 
 import numpy as np
 
@@ -22,8 +21,8 @@ from gridsched.optimize.pareto_front import exact_front, least_energy, weighted_
 from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import recover
 from gridsched.optimize.typed_bag import Integers, TypedBag
-from gridsched.policy.base import Scheduler, Traits
-from gridsched.policy.decisions import Decision, Drop, Plan
+from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice
+from gridsched.policy.decisions import Decision, Drop, Plan, PowerOff
 from gridsched.policy.state import State
 
 #: Price over the cost of the least energy where nobody says what the bag pays: near the knee of
@@ -74,9 +73,11 @@ class _PlannedOnce(Scheduler):
     """Base of policies that divide the bag by a linear programme, round it and place it by LPT."""
 
     #: Among equal optima the solver's choice depends on the order of the machine types.
-    traits: ClassVar[Traits] = Traits(
-        asked="start", may_drop=True, platform_order_matters=True, by_types=True
-    )
+    traits = TraitsWith(
+        Traits(asked="start", may_drop=True, platform_order_matters=True, by_types=True),
+        "power_off_unused", powers_hosts=True,
+    )  # fmt: skip
+    power_off_unused: bool
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Check the parameters.
@@ -87,6 +88,7 @@ class _PlannedOnce(Scheduler):
             If one is out of range.
         """
         self._check()
+        check_choice(type(self).__name__, "power_off_unused", self.power_off_unused, (True, False))
         self.system_ = system
 
     def schedule(self, state: State) -> Iterable[Decision]:
@@ -102,7 +104,9 @@ class _PlannedOnce(Scheduler):
         if not divided.runs:
             return [Drop(task) for task in waiting.tolist()]
         tasks, planned = grouped.placed(recover(grouped.bag, divided.x))
-        return [Plan(tasks, planned, np.full(len(tasks), system.pstate))]
+        plan = Plan(tasks, planned, np.full(len(tasks), system.pstate))
+        unused = np.setdiff1d(hosts, planned).tolist() if self.power_off_unused else []
+        return [plan, *(PowerOff(host) for host in unused)]
 
     @abstractmethod
     def _check(self) -> None:
@@ -128,6 +132,9 @@ class LPMaxProfit(_PlannedOnce):
         Largest mean power drawn from the grid, PUE included [W]; default none.
     least_rate_per_s : float
         Bags per second that have been promised.
+    power_off_unused : bool
+        Switch off at once every host that gets no task. The programme does not know it: it counts
+        all machines as on (`GroupedBag.energy_of_used_j` tells what is then drawn).
 
     References
     ----------
@@ -140,10 +147,12 @@ class LPMaxProfit(_PlannedOnce):
         gamma: float | None = None,
         power_cap_w: float | None = None,
         least_rate_per_s: float = 0.0,
+        power_off_unused: bool = False,
     ) -> None:
         self.gamma = gamma
         self.power_cap_w = power_cap_w
         self.least_rate_per_s = least_rate_per_s
+        self.power_off_unused = power_off_unused
 
     def _check(self) -> None:
         if self.gamma is not None:
@@ -171,6 +180,9 @@ class LPPareto(_PlannedOnce):
     energy_weight : float
         Weight alpha of the energy: what is minimised is ``alpha E / E_min + (1 - alpha) MS /
         MS_min``. 0 is the least energy of the shortest, 1 the shortest of the least energy.
+    power_off_unused : bool
+        Switch off at once every host that gets no task. The programme does not know it: it counts
+        all machines as on (`GroupedBag.energy_of_used_j` tells what is then drawn).
 
     References
     ----------
@@ -178,8 +190,9 @@ class LPPareto(_PlannedOnce):
        scheduling algorithm for heterogeneous computing systems", CCGrid 2014.
     """
 
-    def __init__(self, energy_weight: float = 0.5) -> None:
+    def __init__(self, energy_weight: float = 0.5, power_off_unused: bool = False) -> None:
         self.energy_weight = energy_weight
+        self.power_off_unused = power_off_unused
 
     def _check(self) -> None:
         _check_number("lp_pareto", "energy_weight", self.energy_weight, 0.0, 1.0)
@@ -203,6 +216,9 @@ class LPParetoProfit(_PlannedOnce):
     gamma : float, optional
         Price of the bag over the cost of the least energy that can process it. By default the
         tariff of the scenario says the price; 1.2 if there is none.
+    power_off_unused : bool
+        Switch off at once every host that gets no task. The programme does not know it: it counts
+        all machines as on (`GroupedBag.energy_of_used_j` tells what is then drawn).
 
     References
     ----------
@@ -210,8 +226,9 @@ class LPParetoProfit(_PlannedOnce):
        scheduling algorithm for heterogeneous computing systems", CCGrid 2014.
     """
 
-    def __init__(self, gamma: float | None = None) -> None:
+    def __init__(self, gamma: float | None = None, power_off_unused: bool = False) -> None:
         self.gamma = gamma
+        self.power_off_unused = power_off_unused
 
     def _check(self) -> None:
         if self.gamma is not None:
