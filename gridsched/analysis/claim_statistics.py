@@ -5,6 +5,7 @@ replicate; `where` chooses the cells.
 
 =========================  ======================================================================
 ``mean``                   mean of `metric` of `scheduler`
+``mean_difference``        mean of `metric` of `against` minus that of `scheduler`, paired
 ``median``                 median over replicates of `metric` of `scheduler`
 ``median_difference``      that of `against` minus that of `scheduler`
 ``percent_more``           how much more `against` needs than `scheduler` [%], paired over
@@ -150,7 +151,7 @@ def _rises_along(request: Request) -> Measured:
     return Measured(interval, joined(text, request.missing))
 
 
-# ---------------------------------------------------------------------- medians
+# ---------------------------------------------------------------------- medians, differences
 
 
 def _median(request: Request) -> Measured:
@@ -160,14 +161,25 @@ def _median(request: Request) -> Measured:
     return Measured(median_interval(table[claim.scheduler]), note)
 
 
+def _mean_difference(request: Request) -> Measured:
+    one, other, text = _both(request)
+    return Measured(t_interval(one - other), text)
+
+
 def _median_difference(request: Request) -> Measured:
+    one, other, text = _both(request)
+    return Measured(difference_of_medians(one, other), text)
+
+
+def _both(request: Request) -> tuple[pd.Series, pd.Series, str]:
+    """Return the metric of `against` and of `scheduler` in each replicate that has both."""
     claim = request.claim
     table, note = request.paired({
         name: replicate_values(request.results, name, request.where, claim.metric)
         for name in (claim.scheduler, claim.against)
     })  # fmt: skip
-    interval = difference_of_medians(table[claim.against], table[claim.scheduler])
-    return Measured(interval, joined(f"against {claim.against}", note))
+    text = joined(f"against {claim.against}", note)
+    return table[claim.against], table[claim.scheduler], text
 
 
 # ---------------------------------------------------------------------- ratios
@@ -328,6 +340,9 @@ class Statistic:
 
 STATISTICS: dict[str, Statistic] = {
     "mean": Statistic(_mean),
+    "mean_difference": Statistic(
+        _mean_difference, ("against",), is_difference=True, takes_families=True
+    ),
     "median": Statistic(_median, takes_families=True),
     "median_difference": Statistic(
         _median_difference, ("against",), is_difference=True, takes_families=True

@@ -82,6 +82,16 @@ def test_variant_with_the_least_mean(results: StudyResults):
     assert "a(max_replicas=1), b(max_replicas=2)" in found.detail
 
 
+def test_mean_difference_is_paired(results: StudyResults):
+    """20, 22, 24 minus 30, 33, 36 is -10, -11, -12."""
+    found = measured(
+        results, statistic="mean_difference", scheduler="b(max_replicas=1)",
+        against="a(max_replicas=2)",
+    ).interval  # fmt: skip
+    assert found.mean == pytest.approx(-11.0)
+    assert found.half_width == pytest.approx(T2 / 3**0.5)
+
+
 def test_medians(results: StudyResults):
     """Three replicates have a median, not yet an interval; the difference has the claim's scale."""
     one = measured(results, statistic="median", scheduler="b(max_replicas=1)")

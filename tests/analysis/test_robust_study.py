@@ -34,6 +34,15 @@ def test_the_runs_of_the_study():
     assert rows == {f"F{k}" for k in range(1, 11)}
 
 
+def test_remap_is_judged_on_the_same_trials():
+    """Its runs without remap are those of the study, with the same ids: one store serves both."""
+    ids = {run.run_id for run in Study.shipped("robust").scenarios()}
+    runs = list(Study.shipped("robust_remap").scenarios())
+    without = [run.run_id for run in runs if "remap=False" in run.axes["scheduler"]]
+    assert len(runs) == 2 * len(without) == 400
+    assert ids.issuperset(without)
+
+
 def test_the_system_is_the_first_with_the_papers_numbers():
     """As the study's file says: no seed before it has them."""
     seed = Study.shipped("robust").document.content.workload["system_seed"]
