@@ -70,6 +70,7 @@ BOTH_FILTERS = {"energy_fair_share": True, "robustness": 0.5}
     [
         ("shortest_queue", {}), ("minimum_expected_completion_time", {}),
         ("lightest_load", BOTH_FILTERS), ("random_immediate", {"robustness": 0.5}), ("mct", {}),
+        ("shortest_queue", {"remap": True}),
     ],
 )  # fmt: skip
 def test_drivers_agree(scheduler, parameters):
