@@ -57,7 +57,7 @@ def _table(results: StudyResults, declared: DeclaredFigure, label: str) -> pd.Da
     if not len(runs):
         raise InputError(
             f"Figure {declared.name!r}: no run of {label} has predicted chances; schedulers that "
-            "name the column 'predicted_chance' have them."
+            "note 'predicted_chance' have them."
         )
     n, expected, in_time = (np.sum(runs[name].to_list(), axis=0) for name in names)
     some = n > 0
