@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.errors import InputError
 from gridsched.metrics import BOUNDED, METRICS
-from gridsched.model.tasks import Tasks
+from gridsched.metrics.of_runs import count_in_state
+from gridsched.model.trace import TaskState
 from gridsched.optimize.bag_bounds import BagBounds, bag_bounds
 from gridsched.policy.base import Traits
 from gridsched.policy.registry import make_scheduler
@@ -19,15 +20,6 @@ from gridsched.spec.scenario_maker import ScenarioMaker
 
 if TYPE_CHECKING:
     from gridsched.spec.study import Study
-
-
-def have_bounds(tasks: Tasks) -> bool:
-    """Whether there are bounds for these tasks.
-
-    Those with utility functions may be dropped, those that asked for a time took another, and
-    parallel ones take sets of nodes; the bounds tell of none of it.
-    """
-    return tasks.utility is None and tasks.width is None and tasks.requested_time_s is None
 
 
 def bounds_for(results: Sequence[RunResult]) -> BagBounds:
@@ -46,6 +38,33 @@ def bounds_for(results: Sequence[RunResult]) -> BagBounds:
     """
     traits = [result.scenario.make_scheduler().traits for result in results]
     return _scenario_bounds(results[0].scenario, traits)
+
+
+def have_bounds(results: Sequence[RunResult]) -> bool:
+    """Whether any of the runs is one that bounds say something of.
+
+    Tasks with utility functions may be left out, and uncertain run times have no certain bounds.
+    Of a run that a budget or a horizon ended, or that dropped tasks, the bounds of all its tasks
+    say nothing.
+    """
+    return any(
+        _lacks_bounds(result.scenario) is None
+        and count_in_state(result.trace, TaskState.FINISHED) == len(result.trace.tasks)
+        for result in results
+    )  # fmt: skip
+
+
+def _lacks_bounds(scenario: Scenario) -> str | None:
+    """Return why no bounds hold for a scenario, None if they do; it must be loaded."""
+    if scenario.tasks.utility is not None:
+        return "they have utility functions, and need not all be executed"
+    if scenario.tasks.width is not None:
+        return "they are parallel, and take sets of nodes"
+    if scenario.tasks.requested_time_s is not None:
+        return "they only asked for a time, and take another"
+    if scenario.run_times is not None:
+        return "how long they really take is not what is estimated"
+    return None
 
 
 def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, BagBounds]:
@@ -87,11 +106,10 @@ def _axes_but_scheduler(run: Any) -> dict[str, Any]:
 
 def _scenario_bounds(scenario: Scenario, traits: Iterable[Traits]) -> BagBounds:
     """Return the bounds common to schedulers of these traits; the scenario must be loaded."""
-    if not have_bounds(scenario.tasks):
+    if (why := _lacks_bounds(scenario)) is not None:
         raise InputError(
-            f"{scenario.tasks.name}: the bounds are those of serial tasks that all have to be "
-            "executed and whose lengths are known; these have utility functions, are parallel, or "
-            "only asked for a time. Name no metric of bounds."
+            f"{scenario.tasks.name}: these tasks have no bounds, because {why}. Name no metric of "
+            "bounds."
         )
     compared = list(traits)
     may_switch_off = any(each.powers_hosts for each in compared)

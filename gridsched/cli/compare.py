@@ -141,7 +141,7 @@ def compare(
     warn(warnings)
     if rows:
         add_comparison(rows)
-        if have_bounds(results[0].trace.tasks):
+        if have_bounds(results):
             bounds = bounds_for(results)
             for row in rows:
                 row.update(bound_fields(bounds, row))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from bag_cases import ex_a_platform, ex_a_tasks
 from gridsched.analysis.bounds import bound_fields, bounds_for, have_bounds
 from gridsched.cli.app import main
 from gridsched.errors import InputError
+from gridsched.model.budget import EnergyBudget
+from gridsched.model.estimates import FlopsEstimates
+from gridsched.model.run_times import DrawnRunTimes
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Drop
@@ -75,6 +79,27 @@ def test_no_distance_where_tasks_are_left_out():
     assert fields["energy_above_bound"] is None
 
 
+def test_bounds_say_something_of_whole_runs_only():
+    """A budget that ends the run leaves tasks out; one run that finishes all is enough."""
+    stopped = EnergyBudget(300.0, period_s=math.inf, on_exhaustion="stop")
+    whole, killed = results_of("wq")[0], results_of("wq", budget=stopped)[0]
+    assert killed.summary()["tasks_killed"] > 0
+    assert killed.summary()["makespan_s"] < bounds_for([killed]).makespan_s
+    assert not have_bounds([killed])
+    assert have_bounds([killed, whole])
+
+
+def test_uncertain_run_times_have_no_bounds():
+    """Half as long as estimated: a run of estimates' bounds would be below them."""
+    estimates = FlopsEstimates(EX_A.platform, EX_A.tasks)
+    shorter = DrawnRunTimes(estimates, [0.5] * 5, lambda share, estimate_s: share * estimate_s)
+    result = results_of("dynamic_fpltf", run_times=shorter)[0]
+    assert result.summary()["makespan_s"] == 15.0
+    assert not have_bounds([result])
+    with pytest.raises(InputError, match="how long they really take is not what is estimated"):
+        bounds_for([result])
+
+
 def test_nothing_to_do():
     """With no tasks the bounds are 0 and there is no distance."""
     result = results_of("wq", tasks=make_tasks([]))[0]
@@ -116,8 +141,10 @@ def test_parallel_jobs_have_no_bounds():
     """Sets of nodes, and times that were only asked for: what holds for serial tasks does not."""
     case = make_parallel_case("example", 4, EXAMPLE)
     result = run(case.scenario("fcfs", driver="reference"))
-    assert not have_bounds(result.trace.tasks)
-    assert not have_bounds(make_tasks([1.0], requested_time_s=1.0))
-    assert have_bounds(make_tasks([1.0]))
-    with pytest.raises(InputError, match=r"are parallel, or only asked for a time. Name no metric"):
+    assert not have_bounds([result])
+    with pytest.raises(InputError, match=r"they are parallel, and take sets of nodes. Name no"):
         bounds_for([result])
+    asked = results_of("wq", tasks=make_tasks([1.0], requested_time_s=1.0))
+    assert not have_bounds(asked)
+    with pytest.raises(InputError, match="they only asked for a time"):
+        bounds_for(asked)
