@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.pmf import TAIL, Pmf, from_edges
+from gridsched.model.run_times import RunTimes
 from gridsched.model.task_types import TaskTypes
 from gridsched.model.tasks import Tasks
 
@@ -168,6 +169,16 @@ class ListedTimes(Distributions):
             return None
         return step
 
+    def coarsened(self, step_s: float) -> ListedTimes:
+        """Return all distributions on the multiples of `step_s` [s].
+
+        Raises
+        ------
+        InputError
+            If the step is not greater than 0.
+        """
+        return ListedTimes({key: pmf.coarsened(step_s)[0] for key, pmf in self._pmfs.items()})
+
     def means(self, shape: tuple[int, int, int]) -> Floats:
         """Return the mean run times [s], infinite where no distribution is listed."""
         means = np.full(shape, np.inf)
@@ -240,6 +251,33 @@ class StochasticEstimates(TypedEstimates):
         for pstate in np.flatnonzero(np.isfinite(self.etc_matrix[key])).tolist():
             late[pstate] = ready.sum_late_mass(self._distributions.pmf(*key, pstate), time)
         return late
+
+
+class QuantileRunTimes(RunTimes):
+    """True run times drawn from listed distributions; a task has the same luck wherever it runs.
+
+    Parameters
+    ----------
+    distributions : Distributions
+    task_type : array_like, shape (tasks,)
+    host_type : array_like, shape (hosts,)
+    shares : array_like, shape (tasks,)
+        The task's number in (0, 1): the share of all its runs that take no longer than this one.
+    """
+
+    def __init__(
+        self, distributions: Distributions, task_type: ArrayLike, host_type: ArrayLike,
+        shares: ArrayLike,
+    ) -> None:  # fmt: skip
+        self._distributions = distributions
+        self._task_type: list[int] = np.asarray(task_type).tolist()
+        self._host_type: list[int] = np.asarray(host_type).tolist()
+        self._shares: list[float] = np.asarray(shares, dtype=np.float64).tolist()
+
+    def run_time(self, task: int, host: int, pstate: int) -> float:
+        """Return the task's quantile on this host [s]."""
+        pmf = self._distributions.pmf(self._task_type[task], self._host_type[host], pstate)
+        return float(pmf.quantile(self._shares[task]))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ times belong to a trial.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from gridsched.model.limits import Count, CountRange, Positive, PositiveRange, S
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.workloads.etc_matrices import gamma
+from gridsched.workloads.measured_times import MeasuredTimes, read_run_times
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +35,8 @@ class RobustTrial(BaseModel):
     """Parameters of the system and of one trial; the defaults are the paper's.
 
     Times are in seconds (the paper's time units). A pair is the smallest and largest of a uniform
-    draw.
+    draw. Where `measured_times_csv` is given, its task types and run times take the place of drawn
+    ones.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -62,6 +64,7 @@ class RobustTrial(BaseModel):
     time_machine_cov: float = Field(default=0.25, gt=0, le=1)
     time_node_cov: float = Field(default=0.0, ge=0, le=1)
     grid_s: Positive = 10.0
+    measured_times_csv: str | None = None
     # a trial: phases of (tasks, mean time between arrivals)
     phases: tuple[tuple[Count, Positive], ...] = ((200, 8.0), (600, 48.0), (200, 8.0))
     scaled_to_system: bool = False
@@ -91,7 +94,9 @@ class RobustSystem:
         Power of one core [W], before the power supply.
     supply_efficiency : ndarray of float64, shape (nodes,)
     mean_time_s : ndarray of float64, shape (task types, nodes, P-states)
-        Mean run time [s].
+        Mean run time [s], infinite where a type was not measured and so cannot run.
+    measured : MeasuredTimes or None
+        Measured run times in the place of drawn distributions.
     """
 
     cores: NDArray[np.int64]
@@ -99,6 +104,7 @@ class RobustSystem:
     power_w: Floats
     supply_efficiency: Floats
     mean_time_s: Floats
+    measured: MeasuredTimes | None = None
 
     @property
     def wall_power_w(self) -> Floats:
@@ -108,7 +114,16 @@ class RobustSystem:
     @property
     def t_avg_s(self) -> float:
         """Mean run time over types, nodes and P-states, unweighted [s]."""
-        return float(self.mean_time_s.mean())
+        return float(self.mean_time_s[np.isfinite(self.mean_time_s)].mean())
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """Names of the nodes, ``node1`` and so on."""
+        return tuple(f"node{j + 1}" for j in range(len(self.cores)))
+
+    def mean_by_type(self, times: Floats) -> Floats:
+        """Return the mean over the nodes and P-states where each task type can run."""
+        return np.asarray(np.mean(times, axis=(1, 2), where=np.isfinite(self.mean_time_s)))
 
     @property
     def p_avg_w(self) -> float:
@@ -146,7 +161,7 @@ def draw_robust_system(spec: RobustTrial) -> RobustSystem:
     Raises
     ------
     InputError
-        If the wanted total of cores is not met in many draws.
+        If the wanted total of cores is not met in many draws, or measured times are wrong.
     """
     rng = random_stream(spec.system_seed, "platform")
     cores = _draw_cores(rng, spec)
@@ -165,7 +180,11 @@ def draw_robust_system(spec: RobustTrial) -> RobustSystem:
     by_node = np.repeat(type_mean[:, None], n, axis=1)
     if spec.time_node_cov:
         by_node = by_node * gamma(rng, 1.0, spec.time_node_cov, by_node.shape)
-    return RobustSystem(cores, slowdown, power, efficiency, by_node[:, :, None] * slowdown)
+    system = RobustSystem(cores, slowdown, power, efficiency, by_node[:, :, None] * slowdown)
+    if spec.measured_times_csv is None:
+        return system
+    measured = read_run_times(spec.measured_times_csv, system.node_names, levels)
+    return replace(system, mean_time_s=measured.mean_s, measured=measured)
 
 
 def rules_of(spec: RobustTrial, system: RobustSystem) -> Rules:
@@ -209,9 +228,9 @@ def draw_robust_tasks(spec: RobustTrial, system: RobustSystem) -> RobustTasks:
         gaps /= (system.cores.sum() / PAPER_CORES) * (PAPER_MEAN_TIME_S / system.t_avg_s)
     submit = np.cumsum(gaps)
     types = random_stream(spec.seed, "tasks", spec.replicate).integers(
-        0, spec.task_types, spec.n_tasks
+        0, len(system.mean_time_s), spec.n_tasks
     )
-    by_type = system.mean_time_s.mean(axis=(1, 2))
+    by_type = system.mean_by_type(system.mean_time_s)
     deadline = submit + by_type[types] + system.t_avg_s
     luck = random_stream(spec.seed, "runtime", spec.replicate).random(spec.n_tasks)
     # 0 can be drawn, and would be a run time of 0

@@ -7,8 +7,14 @@ from functools import lru_cache
 import numpy as np
 
 from gridsched.model.platform import Host, Platform, PState
-from gridsched.model.run_times import DrawnRunTimes
-from gridsched.model.stochastic import GammaLaw, GammaTimes, StochasticTypes
+from gridsched.model.run_times import DrawnRunTimes, RunTimes
+from gridsched.model.stochastic import (
+    Distributions,
+    GammaLaw,
+    GammaTimes,
+    QuantileRunTimes,
+    StochasticTypes,
+)
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload
 from gridsched.model.tasks import make_tasks
 from gridsched.workloads.robust_system import (
@@ -24,8 +30,8 @@ def generate_robust_trial(spec: RobustTrial) -> SystemWorkload:
     """Draw a system and one trial on it (paper 002, section VI; algorithms D1).
 
     Each core is a host of its own. It draws the same power whether it runs something or not, with
-    the losses of the power supply inside. Run times are Gamma distributed around their means; a
-    task has the same luck wherever it runs.
+    the losses of the power supply inside. Run times are Gamma distributed around their means, or
+    drawn from measurements; a task has the same luck wherever it runs.
 
     Parameters
     ----------
@@ -38,7 +44,7 @@ def generate_robust_trial(spec: RobustTrial) -> SystemWorkload:
     Raises
     ------
     InputError
-        If the wanted total of cores is not met in many draws.
+        If the wanted total of cores is not met in many draws, or measured times are wrong.
     """
     system = draw_robust_system(spec)
     drawn = draw_robust_tasks(spec, system)
@@ -49,7 +55,11 @@ def generate_robust_trial(spec: RobustTrial) -> SystemWorkload:
         deadline_s=drawn.deadline_s, task_type=drawn.task_type,
         name=f"robust trial {spec.seed}.{spec.replicate}",
     )  # fmt: skip
-    truth = DrawnRunTimes(types.estimates(tasks), drawn.luck, law.quantile)
+    truth: RunTimes = DrawnRunTimes(types.estimates(tasks), drawn.luck, law.quantile)
+    if system.measured is not None:
+        truth = QuantileRunTimes(
+            system.measured.times, drawn.task_type, types.host_type, drawn.luck
+        )
     return SystemWorkload(
         _platform(system), tasks, types, rules_of(spec, system), run_times=truth
     )  # fmt: skip
@@ -57,14 +67,22 @@ def generate_robust_trial(spec: RobustTrial) -> SystemWorkload:
 
 def _types(spec: RobustTrial, system: RobustSystem, law: GammaLaw) -> StochasticTypes:
     """Return means, wall power and distributions of task types on nodes."""
-    means = system.mean_time_s
+    means, measured = system.mean_time_s, system.measured
+    names = (
+        tuple(f"type{k + 1}" for k in range(len(means))) if measured is None
+        else measured.task_types
+    )  # fmt: skip
+    distributions: Distributions = (
+        _distributions(means.tobytes(), means.shape, law, spec.grid_s) if measured is None
+        else measured.times.coarsened(spec.grid_s)
+    )  # fmt: skip
     return StochasticTypes(
         etc=means,
         apc=np.broadcast_to(system.wall_power_w, means.shape).copy(),
         host_type=np.repeat(np.arange(len(system.cores)), system.cores),
-        task_type_names=tuple(f"type{k + 1}" for k in range(len(means))),
-        host_type_names=tuple(f"node{j + 1}" for j in range(len(system.cores))),
-        distributions=_distributions(means.tobytes(), means.shape, law, spec.grid_s),
+        task_type_names=names,
+        host_type_names=system.node_names,
+        distributions=distributions,
     )
 
 
@@ -78,7 +96,7 @@ def _distributions(
 
 def _flops(system: RobustSystem) -> np.ndarray:
     """Return the work of each task type [flop]: the mean task has `TYPED_TASK_FLOPS`."""
-    by_type = (system.mean_time_s / system.slowdown).mean(axis=(1, 2))
+    by_type = system.mean_by_type(system.mean_time_s / system.slowdown)
     return np.asarray(TYPED_TASK_FLOPS * by_type / by_type.mean())
 
 
@@ -87,11 +105,13 @@ def _platform(system: RobustSystem) -> Platform:
 
     Work over speed is the mean run time, where nodes differ by their slowdown alone.
     """
-    mean_time_s = (system.mean_time_s / system.slowdown).mean()
+    fastest = system.mean_time_s / system.slowdown
+    mean_time_s = fastest[np.isfinite(fastest)].mean()
     speeds = TYPED_TASK_FLOPS / (mean_time_s * system.slowdown)
     hosts = []
     for node, cores in enumerate(system.cores.tolist()):
         levels = zip(speeds[node].tolist(), system.wall_power_w[node].tolist(), strict=True)
         pstates = tuple(PState(speed, watts, watts, watts) for speed, watts in levels)
-        hosts += [Host(f"node{node + 1}-{core + 1}", pstates) for core in range(cores)]
+        name = system.node_names[node]
+        hosts += [Host(f"{name}-{core + 1}", pstates) for core in range(cores)]
     return Platform(tuple(hosts), name="cores of the robust workload")
