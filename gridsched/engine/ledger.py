@@ -163,7 +163,7 @@ class Ledger:
     def is_busy(self, host: int) -> bool:
         """Whether anything runs on the host."""
         if self.nodes is not None:
-            return bool(self.nodes.busy[host])
+            return bool(self.nodes.taken[host] and self.nodes.ready[host])
         return host in self.running
 
     def executing(self) -> list[Execution]:

@@ -66,7 +66,7 @@ class Legality:
         return None
 
     def node_set(self, task: int, hosts: Ids, pstate: int) -> str | None:
-        """Say why the task cannot start on these nodes in this P-state now."""
+        """Say why the task cannot start on these nodes, which ascend, in this P-state now."""
         ledger, nodes = self._ledger, self._ledger.nodes
         if not 0 <= task < len(ledger.state_of):
             return self.unknown(task)
@@ -80,14 +80,12 @@ class Legality:
         first, last = int(hosts[0]), int(hosts[-1])
         if first < 0 or last >= self._n_hosts:
             return f"there are hosts 0 to {self._n_hosts - 1}"
-        if np.count_nonzero(hosts[1:] == hosts[:-1]):
-            return "a host stands there twice"
         cluster_of = self._cluster_of
         if cluster_of is not None and (cluster_of[hosts] != cluster_of[first]).any():
             return "its nodes lie in several clusters; take them from one"
         if not 0 <= pstate < self._n_pstates[first]:
             return f"its nodes have P-states 0 to {self._n_pstates[first] - 1}, not {pstate}"
-        taken = nodes.busy[hosts] | ~nodes.ready[hosts]
+        taken = nodes.taken[hosts]
         if np.count_nonzero(taken):
             return self._why_not_free(int(hosts[np.argmax(taken)]))
         if self._some_infeasible and self._estimates.run_time(task, first, pstate) == np.inf:

@@ -24,17 +24,17 @@ class NodeSets:
 
     Attributes
     ----------
-    busy : ndarray of bool, shape (hosts,)
-        Whether an execution has the node.
+    taken : ndarray of bool, shape (hosts,)
+        Whether the node can start nothing now: an execution has it, or it is not ready.
     ready : ndarray of bool, shape (hosts,)
         Whether the node is on and has booted.
     n_free : int
-        Nodes that are ready and not busy.
+        Nodes that are not taken.
     """
 
     def __init__(self, is_on: list[bool]) -> None:
-        self.busy = np.zeros(len(is_on), dtype=np.bool_)
         self.ready = np.array(is_on, dtype=np.bool_)
+        self.taken = ~self.ready
         self.n_free = int(np.count_nonzero(self.ready))
         #: where each running execution stands in the arrays; in order of start
         self._place: dict[Execution, int] = {}
@@ -55,9 +55,9 @@ class NodeSets:
         return list(self._place)
 
     @property
-    def free(self) -> NDArray[np.bool_]:
-        """Whether each node could start something now, shape (hosts,)."""
-        return self.ready & ~self.busy
+    def busy(self) -> NDArray[np.bool_]:
+        """Whether an execution has each node, shape (hosts,)."""
+        return self.taken & self.ready
 
     def take(self, execution: Execution, hosts: NDArray[np.int64]) -> None:
         """Let an execution have its nodes."""
@@ -68,7 +68,7 @@ class NodeSets:
         self._at.append(execution)
         self._end[place] = execution.estimated_end
         self._width[place] = len(hosts)
-        self.busy[hosts] = True
+        self.taken[hosts] = True
         self.n_free -= len(hosts)
         self._state = None
 
@@ -80,7 +80,7 @@ class NodeSets:
             self._at[place] = last
             self._place[last] = place
             self._end[place], self._width[place] = self._end[n], self._width[n]
-        self.busy[hosts] = False
+        self.taken[hosts] = False
         self.n_free += len(hosts)
         self._state = None
 
@@ -88,6 +88,7 @@ class NodeSets:
         """Note that a node on which nothing runs has booted, or was switched off."""
         self.n_free += int(ready) - int(self.ready[host])
         self.ready[host] = ready
+        self.taken[host] = not ready
         self._state = None
 
     def state(self) -> NodesState:
@@ -95,7 +96,7 @@ class NodeSets:
         if self._state is None:
             n = len(self._at)
             end, width = self._shown
-            self._state = NodesState(self.busy, self.ready, self.n_free, end[:n], width[:n])
+            self._state = NodesState(self.taken, self.n_free, end[:n], width[:n])
         return self._state
 
     def ready_times(

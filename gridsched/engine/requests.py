@@ -156,6 +156,8 @@ class Requests:
         hosts = hosts.astype(np.int64)  # a copy: the policy may use its array again
         if np.count_nonzero(hosts[1:] <= hosts[:-1]):
             hosts.sort()
+            if np.count_nonzero(hosts[1:] == hosts[:-1]):
+                return "a host stands there twice", task, None
         why = self._legality.node_set(task, hosts, pstate)
         if why is not None:
             return why, task, None

@@ -36,24 +36,22 @@ class NodesState:
         Nodes that each of them has.
     """
 
-    __slots__ = ("_busy", "_free", "_ready", "estimated_end", "n_free", "width")
+    __slots__ = ("_free", "_taken", "estimated_end", "n_free", "width")
 
     def __init__(
-        self, busy: NDArray[np.bool_], ready: NDArray[np.bool_], n_free: int,
-        estimated_end: Floats, width: Ids,
-    ) -> None:  # fmt: skip
+        self, taken: NDArray[np.bool_], n_free: int, estimated_end: Floats, width: Ids
+    ) -> None:
         self.n_free = n_free
         self.estimated_end = estimated_end
         self.width = width
-        self._busy = busy
-        self._ready = ready
+        self._taken = taken
         self._free: NDArray[np.bool_] | None = None
 
     @property
     def free(self) -> NDArray[np.bool_]:
         """Whether each node could start something now, shape (hosts,): on, booted, no work."""
         if self._free is None:
-            self._free = self._ready & ~self._busy
+            self._free = ~self._taken
             self._free.setflags(write=False)
         return self._free
 

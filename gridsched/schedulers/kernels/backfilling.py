@@ -78,6 +78,15 @@ def easy_starts(now, queue, run_time, width, n_free, end, nodes):
 
 
 @kernel
+def _any_fits(queue, width, n_free):
+    """Whether any job of the queue fits on the free nodes."""
+    fits = False
+    for job in queue:
+        fits |= width[job] <= n_free
+    return fits
+
+
+@kernel
 def _reserve(time, free, n, begin, until, width):
     """Take `width` nodes from `begin` on until `until` out of a profile of `n` steps.
 
@@ -125,6 +134,8 @@ def conservative_starts(now, queue, run_time, width, n_free, end, nodes):
     """Conservative: each job, in order, gets the earliest start; those that get `now` start."""
     m = len(queue)
     starts, count = np.empty(m, dtype=np.int64), 0
+    if not _any_fits(queue, width, n_free):
+        return starts[:0]
     ends, freed = _sorted_ends(now, end, nodes, queue, run_time, width, 0)
     room = len(ends) + 2 * m + 1
     time, free = np.empty(room), np.empty(room, dtype=np.int64)
