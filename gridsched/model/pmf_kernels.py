@@ -291,10 +291,10 @@ def late_masses(hosts, grid, host_type, task_type, now, deadline):
 
 @kernel
 def late_mass_of_sum(mass, rest, after, earliest, step, deadline):
-    """Chance that two times together end after `deadline`.
+    """Chance that two times together end after `deadline` [s].
 
-    The sum begins at `earliest` [s]. Of the first, `mass` has the impulses and `rest` the tail, not
-    scaled; `after` is the tail of the second.
+    The sum begins at `earliest` [s], on a grid of `step` [s]. Of the first, `mass` has the impulses
+    and `rest` the tail, not scaled; `after` is the tail of the second.
     """
     late = _late_mass(mass, rest, after, 1.0, _steps_until(deadline, earliest, step))
     return _rounded(late / rest[0])
