@@ -170,8 +170,8 @@ class Store:
         pandas.DataFrame
             ``run_id``, ``status`` (``finished``, ``failed``), ``error``, the metrics, the scenario
             and the provenance as JSON, the ``series.*`` columns (arrays of numbers) where a study
-            keeps series or a scheduler notes chances, and the ``timing.*`` columns, which do not repeat. What is damaged is not
-            in it, but told in `damage`.
+            keeps series or a scheduler notes chances, and the ``timing.*`` columns, which do not
+            repeat. What is damaged is not in it, but told in `damage`.
         """
         frame = row_table.frame_of(self._table())
         if study is None:

@@ -26,6 +26,11 @@ RUNNING_COPY = np.dtype([
 class NodesState:
     """Nodes and what runs on sets of them, as a policy of parallel tasks sees it.
 
+    Parameters
+    ----------
+    taken : ndarray of bool, shape (hosts,)
+        Whether each node could start nothing now: it runs something, boots or is off.
+
     Attributes
     ----------
     n_free : int
