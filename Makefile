@@ -23,7 +23,7 @@ test: ## check types and the order of imports, run the tests
 	@scripts/set_up.sh
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo
-	@$(PYTEST) -q -n $(WORKERS) --maxprocesses 8
+	@$(PYTEST) -q -n $(WORKERS) --maxprocesses 8 --hypothesis-profile=unattended
 
 test-long: ## run the tests marked 'long', which 'make test' leaves out
 	@echo "make test-long: sets up .venv where needed, then runs the tests marked 'long'."

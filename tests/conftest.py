@@ -6,8 +6,8 @@ import os
 
 from hypothesis import settings
 
-# Where tests run unattended, the same commit must give the same verdict each time. At a desk
-# Hypothesis looks for new examples in each run.
+# 'make test' asks for this: the same commit gives the same verdict each time. At a desk Hypothesis
+# looks for new examples in each run.
 settings.register_profile("unattended", derandomize=True, deadline=None, print_blob=True)
 if os.environ.get("CI"):
     settings.load_profile("unattended")
