@@ -132,64 +132,63 @@ def make_scheduler(id: str, parameters: Mapping[str, Any] | None = None) -> Sche
     return cls(**(parameters or {}))
 
 
-for _id, _class, _source in (
-    ("wq", "work_queue:WorkQueue", "Paranhos, Cirne, Brasileiro 2003"),
-    ("wqr", "work_queue:WQR", "Paranhos, Cirne, Brasileiro 2003"),
-    ("sufferage", "sufferage:Sufferage", "Maheswaran et al. 1999, Casanova et al. 2000"),
-    ("xsufferage", "sufferage:XSufferage", "Casanova, Legrand, Zagorodnov, Berman 2000"),
-    ("dynamic_fpltf", "dynamic_fpltf:DynamicFPLTF", "Paranhos et al. 2003"),
-    ("lecsa", "lecsa:LECSA", "LECSA paper (004), section 3.3"),
-    ("round_robin", "baselines:RoundRobin", "textbook baseline"),
-    ("olb", "baselines:OLB", "Braun et al. 2001"),
-    ("mct", "baselines:MCT", "Maheswaran et al. 1999"),
-    ("min_min", "min_min:MinMin", "Ibarra and Kim 1977; Maheswaran et al. 1999"),
-    ("max_min", "min_min:MaxMin", "Maheswaran et al. 1999"),
-):  # fmt: skip
-    register(_id, f"gridsched.schedulers.bag.{_class}", source=_source)
-for _id, _class in (
-    ("max_max_upe", "MaxMaxUtilityPerEnergy"),
-    ("max_max_upt", "MaxMaxUtilityPerTime"),
-    ("max_max_util", "MaxMaxUtility"),
-    ("min_min_completion_time", "MinMinCompletionTime"),
-    ("random_mapping", "RandomMapping"),
-):
-    register(
-        _id, f"gridsched.schedulers.utility.heuristics:{_class}", accepts=("utility",),
-        source="paper 000, section III-B",
-    )  # fmt: skip
-for _id, _class, _section in (
-    ("lp_max_profit", "LPMaxProfit", "IV"),
-    ("lp_pareto", "LPPareto", "III"),
-    ("lp_pareto_profit", "LPParetoProfit", "IV"),
-):
-    register(
-        _id, f"gridsched.schedulers.static.linear_programmes:{_class}", accepts=("typed",),
-        source=f"paper 003, section {_section}",
-    )  # fmt: skip
-register(
-    "lp_rolling", "gridsched.schedulers.static.lp_rolling:LPRolling",
-    accepts=("typed", "arrivals"), source="paper 003, section IV, for varying prices: our own",
+#: Module of each family, what its schedulers accept, and (id, class, source) of each.
+_FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], ...] = (
+    ("bag.work_queue", _BAG, (
+        ("wq", "WorkQueue", "Paranhos, Cirne, Brasileiro 2003"),
+        ("wqr", "WQR", "Paranhos, Cirne, Brasileiro 2003"),
+    )),
+    ("bag.sufferage", _BAG, (
+        ("sufferage", "Sufferage", "Maheswaran et al. 1999, Casanova et al. 2000"),
+        ("xsufferage", "XSufferage", "Casanova, Legrand, Zagorodnov, Berman 2000"),
+    )),
+    ("bag.dynamic_fpltf", _BAG, (("dynamic_fpltf", "DynamicFPLTF", "Paranhos et al. 2003"),)),
+    ("bag.lecsa", _BAG, (("lecsa", "LECSA", "LECSA paper (004), section 3.3"),)),
+    ("bag.baselines", _BAG, (
+        ("round_robin", "RoundRobin", "textbook baseline"),
+        ("olb", "OLB", "Braun et al. 2001"),
+        ("mct", "MCT", "Maheswaran et al. 1999"),
+    )),
+    ("bag.min_min", _BAG, (
+        ("min_min", "MinMin", "Ibarra and Kim 1977; Maheswaran et al. 1999"),
+        ("max_min", "MaxMin", "Maheswaran et al. 1999"),
+    )),
+    ("auto_bag", _BAG, (
+        ("auto_bag", "AutoBag", "the best of all bag schedulers, by trial runs; docs/auto_bag.md"),
+    )),
+    ("utility.heuristics", ("utility",), (
+        ("max_max_upe", "MaxMaxUtilityPerEnergy", "paper 000, section III-B"),
+        ("max_max_upt", "MaxMaxUtilityPerTime", "paper 000, section III-B"),
+        ("max_max_util", "MaxMaxUtility", "paper 000, section III-B"),
+        ("min_min_completion_time", "MinMinCompletionTime", "paper 000, section III-B"),
+        ("random_mapping", "RandomMapping", "paper 000, section III-B"),
+    )),
+    ("static.linear_programmes", ("typed",), (
+        ("lp_max_profit", "LPMaxProfit", "paper 003, section IV"),
+        ("lp_pareto", "LPPareto", "paper 003, section III"),
+        ("lp_pareto_profit", "LPParetoProfit", "paper 003, section IV"),
+    )),
+    ("static.lp_rolling", ("typed", "arrivals"), (
+        ("lp_rolling", "LPRolling", "paper 003, section IV, for varying prices: our own"),
+    )),
+    ("deadline.heuristics", ("stochastic",), (
+        ("shortest_queue", "ShortestQueue", "paper 002, section V"),
+        (
+            "minimum_expected_completion_time", "MinimumExpectedCompletionTime",
+            "paper 002, section V",
+        ),
+        ("lightest_load", "LightestLoad", "paper 002, section V"),
+        ("random_immediate", "RandomImmediate", "paper 002, section V"),
+    )),
+    ("parallel.backfilling", ("parallel",), (
+        ("fcfs", "FCFS", "textbook; algorithms I"),
+        ("easy_backfilling", "EasyBackfilling", "textbook; algorithms I"),
+        ("conservative_backfilling", "ConservativeBackfilling", "textbook; algorithms I"),
+    )),
 )  # fmt: skip
-for _id, _class in (
-    ("shortest_queue", "ShortestQueue"),
-    ("minimum_expected_completion_time", "MinimumExpectedCompletionTime"),
-    ("lightest_load", "LightestLoad"),
-    ("random_immediate", "RandomImmediate"),
-):
-    register(
-        _id, f"gridsched.schedulers.deadline.heuristics:{_class}", accepts=("stochastic",),
-        source="paper 002, section V",
-    )  # fmt: skip
-for _id, _class in (
-    ("fcfs", "FCFS"),
-    ("easy_backfilling", "EasyBackfilling"),
-    ("conservative_backfilling", "ConservativeBackfilling"),
-):
-    register(
-        _id, f"gridsched.schedulers.parallel.backfilling:{_class}", accepts=("parallel",),
-        source="textbook; algorithms I",
-    )  # fmt: skip
-register(
-    "auto_bag", "gridsched.schedulers.auto_bag:AutoBag",
-    source="the best of all bag schedulers, by trial runs; docs/auto_bag.md",
-)  # fmt: skip
+
+for _module, _accepts, _schedulers in _FAMILIES:
+    for _id, _class, _source in _schedulers:
+        register(
+            _id, f"gridsched.schedulers.{_module}:{_class}", accepts=_accepts, source=_source
+        )  # fmt: skip
