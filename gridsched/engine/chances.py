@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.ready_pmfs import ReadyPmfs
+from gridsched.model.pmf import convolved_by_fft
 from gridsched.model.stochastic import StochasticEstimates
 
 if TYPE_CHECKING:
@@ -250,9 +251,7 @@ class GridChances(Chances):
     def _convolved(self, first: Floats, second: Floats) -> Floats:
         if len(first) * len(second) <= FFT_FROM:
             return np.asarray(self._kernels.convolved(first, second))
-        from scipy import signal  # slow to load
-
-        return np.asarray(np.maximum(signal.fftconvolve(first, second), 0.0))
+        return convolved_by_fft(first, second)
 
     def _place(self, task: int, host: int, pstate: int) -> tuple[int, int, int]:
         """Return where the run time of a task is found."""

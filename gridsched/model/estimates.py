@@ -245,9 +245,10 @@ class TypedEstimates(Estimates):
         """
         if tasks.task_type is None:
             raise InputError(f"{tasks.name}: the tasks have no task types; ETC needs them.")
-        return type(self)(
-            self.etc_matrix, self.apc_matrix, tasks.task_type, self.host_type, self.idle_w
-        )
+        others = copy(self)
+        others.task_type = others._all_types = np.asarray(tasks.task_type, dtype=np.int64)
+        others._task_type_list = others.task_type.tolist()
+        return others
 
     def _block(
         self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, pstate: int

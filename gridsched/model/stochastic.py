@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,6 @@ from gridsched.model.estimates import TypedEstimates
 from gridsched.model.pmf import TAIL, Pmf, from_edges
 from gridsched.model.run_times import RunTimes
 from gridsched.model.task_types import TaskTypes
-from gridsched.model.tasks import Tasks
 
 if TYPE_CHECKING:
     from gridsched.model.pmf_grid import PmfGrid
@@ -204,20 +203,6 @@ class StochasticEstimates(TypedEstimates):
     ) -> None:  # fmt: skip
         super().__init__(etc_matrix, apc_matrix, task_type, host_type)
         self._distributions = distributions
-
-    def of(self, tasks: Tasks) -> Self:
-        """Return the other tasks' rows of the same matrices.
-
-        Raises
-        ------
-        InputError
-            If they have no task types.
-        """
-        if tasks.task_type is None:
-            raise InputError(f"{tasks.name}: the tasks have no task types; ETC needs them.")
-        return type(self)(
-            self.etc_matrix, self.apc_matrix, tasks.task_type, self.host_type, self._distributions
-        )
 
     def pmf(self, task: int, host: int, pstate: int) -> Pmf:
         """Return the distribution of a run time [s] that is feasible."""
