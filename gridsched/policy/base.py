@@ -8,9 +8,11 @@ lives in attributes ending in ``_``, all set by `Scheduler.prepare`.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -166,6 +168,23 @@ def check_choice(owner: str, name: str, value: object, legal: Iterable[object]) 
         hint = did_you_mean(str(value), [str(choice) for choice in legal])
         shown = ", ".join(repr(choice) for choice in legal)
         raise InputError(f"Parameter {name!r} of {owner} is {value!r}. {hint}Legal: {shown}.")
+
+
+def check_number(
+    owner: str, name: str, value: object, is_legal: Callable[[float], bool], legal: str
+) -> float:
+    """Raise `InputError` unless parameter `name` of scheduler `owner` is a legal number.
+
+    For use in ``prepare``; `value` is what was found, `legal` the words for what `is_legal`
+    accepts: "it must be <legal>". Returns the number.
+    """
+    number = math.nan  # which no range holds
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        with suppress(OverflowError):  # a whole number of hundreds of digits
+            number = float(value)
+    if not is_legal(number):
+        raise InputError(f"Parameter {name!r} of {owner} is {value!r}; it must be {legal}.")
+    return number
 
 
 def check_whole_number(owner: str, name: str, value: object, least: int) -> None:

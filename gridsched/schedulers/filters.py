@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.system import System
+from gridsched.policy.base import check_number
 from gridsched.policy.state import State
 from gridsched.schedulers.adaptive_filter import budget_pace, leniency_at
 
@@ -146,12 +147,7 @@ def energy_filter(owner: str, leniency: object, by_utility: bool = True) -> Task
     """
     if isinstance(leniency, str) and leniency == "auto":
         return AdaptiveFilter(by_utility)
-    number = math.nan
-    if isinstance(leniency, int | float | np.number) and not isinstance(leniency, bool):
-        number = float(leniency)
-    if not number > 0:
-        raise InputError(
-            f"Parameter 'energy_leniency' of {owner} is {leniency!r}; it must be a number greater "
-            "than 0 (inf: no filter) or 'auto'."
-        )
-    return EnergyFilter(number)
+    return EnergyFilter(check_number(
+        owner, "energy_leniency", leniency, lambda x: x > 0,
+        "a number greater than 0 (inf: no filter) or 'auto'",
+    ))  # fmt: skip

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import InputError
 from gridsched.model.system import System
-from gridsched.policy.base import Scheduler, Traits, check_choice
+from gridsched.policy.base import Scheduler, Traits, check_choice, check_number
 from gridsched.policy.decisions import Assign, Decision, PowerOff
 from gridsched.policy.state import State
 
@@ -111,11 +111,9 @@ class LECSA(Scheduler):
         check_choice("lecsa", "share_rule", self.share_rule, SHARE_RULES)
         check_choice("lecsa", "leftover", self.leftover, ("round", "first"))
         check_choice("lecsa", "switch_off", self.switch_off, ("unused+done", "unused", "none"))
-        share = self.few_tasks_share
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
-            raise InputError(
-                f"Parameter 'few_tasks_share' of lecsa is {share!r}; it must be in (0, 1]."
-            )
+        check_number(
+            "lecsa", "few_tasks_share", self.few_tasks_share, lambda x: 0 < x <= 1, "in (0, 1]"
+        )
         for host, efficiency in zip(system.platform.hosts, system.efficiency, strict=True):
             if not 0 < efficiency < math.inf:
                 raise InputError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from gridsched.errors import InputError
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
-from gridsched.policy.base import Scheduler, Traits, check_choice
+from gridsched.policy.base import Scheduler, Traits, check_choice, check_number
 from gridsched.policy.decisions import Assign, Cancel, Decision, Drop, Note
 from gridsched.policy.state import State
 from gridsched.schedulers.deadline.candidates import Candidates
@@ -90,13 +91,9 @@ class DeadlineScheduler(Scheduler):
             raise InputError(f"Scheduler {self._id} needs hosts with one core each.")
         check_choice(self._id, "energy_fair_share", self.energy_fair_share, (True, False))
         check_choice(self._id, "remap", self.remap, (True, False))
-        least: Any = self.robustness
-        is_number = isinstance(least, int | float | np.number) and not isinstance(least, bool)
-        if not is_number or not 0 <= least <= 1:
-            raise InputError(
-                f"Parameter 'robustness' of {self._id} is {least!r}; it must be a chance from 0 "
-                "to 1."
-            )
+        check_number(
+            self._id, "robustness", self.robustness, lambda x: 0 <= x <= 1, "a chance from 0 to 1"
+        )
         self.estimates_ = estimates
         self.eec_j_ = estimates.eec_matrix[:, estimates.host_type]
         self.rng_ = rng
@@ -293,10 +290,9 @@ class RandomImmediate(DeadlineScheduler):
     .. [1] Paper 002, section V; algorithms D4.
     """
 
-    traits: ClassVar[Traits] = Traits(
-        asked="arrival", may_cancel=True, may_drop=True, uses_dvfs=True, uses_rng=True,
-        needs_distributions=True, platform_order_matters=True, notes=(CHANCE,),
-    )  # fmt: skip
+    traits: ClassVar[Traits] = replace(
+        DeadlineScheduler.traits, uses_rng=True, platform_order_matters=True
+    )
     _id: ClassVar[str] = "random_immediate"
 
     def _choose(self, found: Candidates) -> int:

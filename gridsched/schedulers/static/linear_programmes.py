@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gridsched.errors import InputError
 from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.divided_plan import (
@@ -21,7 +20,7 @@ from gridsched.optimize.pareto_front import exact_front, least_energy, weighted_
 from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import recover
 from gridsched.optimize.typed_bag import Integers, TypedBag
-from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice
+from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice, check_number
 from gridsched.policy.decisions import Decision, Drop, Plan, PowerOff
 from gridsched.policy.state import State
 
@@ -40,17 +39,16 @@ def priced(bag: TypedBag, told: Tariff | None, gamma: float | None = None) -> Ta
     return (told or Tariff(price=0.0)).priced(factor, least_energy(bag).energy_j)
 
 
-def _check_number(owner: str, name: str, value: object, least: float, most: float) -> None:
+def _check_range(owner: str, name: str, value: object, least: float, most: float) -> None:
     """Raise `InputError` unless parameter `name` of `owner` is a number in a range."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        is_legal = least <= value <= most
-    else:
-        is_legal = False
-    if not is_legal:
-        raise InputError(
-            f"Parameter {name!r} of {owner} is {value!r}; it must be a number from {least:g} to "
-            f"{most:g}."
-        )
+    legal = f"a number from {least:g} to {most:g}"
+    check_number(owner, name, value, lambda number: least <= number <= most, legal)
+
+
+def _check_gamma(owner: str, gamma: object) -> None:
+    """Raise `InputError` unless parameter `gamma` of `owner` is a factor, or not given."""
+    if gamma is not None:
+        _check_range(owner, "gamma", gamma, 0.0, 1e9)
 
 
 def possible_tasks(state: State, hosts: Integers, pstate: int) -> Integers:
@@ -155,11 +153,10 @@ class LPMaxProfit(_PlannedOnce):
         self.power_off_unused = power_off_unused
 
     def _check(self) -> None:
-        if self.gamma is not None:
-            _check_number("lp_max_profit", "gamma", self.gamma, 0.0, 1e9)
+        _check_gamma("lp_max_profit", self.gamma)
         if self.power_cap_w is not None:
-            _check_number("lp_max_profit", "power_cap_w", self.power_cap_w, 1e-9, 1e30)
-        _check_number("lp_max_profit", "least_rate_per_s", self.least_rate_per_s, 0.0, 1e30)
+            _check_range("lp_max_profit", "power_cap_w", self.power_cap_w, 1e-9, 1e30)
+        _check_range("lp_max_profit", "least_rate_per_s", self.least_rate_per_s, 0.0, 1e30)
 
     def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
         """Solve programme (10)."""
@@ -195,7 +192,7 @@ class LPPareto(_PlannedOnce):
         self.power_off_unused = power_off_unused
 
     def _check(self) -> None:
-        _check_number("lp_pareto", "energy_weight", self.energy_weight, 0.0, 1.0)
+        _check_range("lp_pareto", "energy_weight", self.energy_weight, 0.0, 1.0)
 
     def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
         """Solve programme (5) with the weight of the energy."""
@@ -231,8 +228,7 @@ class LPParetoProfit(_PlannedOnce):
         self.power_off_unused = power_off_unused
 
     def _check(self) -> None:
-        if self.gamma is not None:
-            _check_number("lp_pareto_profit", "gamma", self.gamma, 0.0, 1e9)
+        _check_gamma("lp_pareto_profit", self.gamma)
 
     def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
         """Walk the front; between its corners no point earns more than at one of them."""

@@ -13,7 +13,7 @@ from gridsched.errors import InputError
 from gridsched.model.estimates import TypedPowerEstimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.base import Scheduler, Traits, check_number
 from gridsched.policy.decisions import Decision, Drop, Plan, Postpone
 from gridsched.policy.state import State
 from gridsched.schedulers.filters import energy_filter
@@ -57,13 +57,10 @@ class UtilityScheduler(Scheduler):
                 f"Scheduler {self._id} needs tasks with task types and utility functions; this "
                 "workload has none. Give it a workload of the kind 'utility'."
             )
-        threshold = self.dropping_threshold
-        is_number = isinstance(threshold, int | float | np.number)
-        if not is_number or isinstance(threshold, bool) or not 0 <= threshold < np.inf:
-            raise InputError(
-                f"Parameter 'dropping_threshold' of {self._id} is {threshold!r}; it must be a "
-                "number of at least 0."
-            )
+        check_number(
+            self._id, "dropping_threshold", self.dropping_threshold, lambda x: 0 <= x < np.inf,
+            "a number of at least 0",
+        )  # fmt: skip
         if (system.platform.cores > 1).any():
             raise InputError(f"Scheduler {self._id} needs hosts with one core each.")
         self.filter_ = energy_filter(self._id, self.energy_leniency, self._by_utility)
