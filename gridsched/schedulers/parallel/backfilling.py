@@ -7,7 +7,7 @@ of the jobs' numbers. They decide by estimated run times; jobs end after their t
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 import numpy as np
@@ -117,7 +117,26 @@ class FCFS(ParallelQueue):
         return fcfs_starts(queue, self.width_, state.nodes.n_free)
 
 
-class EasyBackfilling(ParallelQueue):
+class Backfilling(ParallelQueue):
+    """Base of policies that look at the estimated ends of what runs.
+
+    Attributes
+    ----------
+    rule : callable
+        A compiled rule of `gridsched.schedulers.kernels.backfilling`.
+    """
+
+    rule: ClassVar[Callable[..., Ids]]
+
+    def _starts(self, state: State, queue: Ids) -> Ids:
+        nodes = state.nodes
+        return self.rule(
+            state.now, queue, self.run_time_, self.width_, nodes.n_free, nodes.estimated_end,
+            nodes.width,
+        )  # fmt: skip
+
+
+class EasyBackfilling(Backfilling):
     """EASY backfilling: jobs overtake where they do not delay the head of the queue.
 
     Notes
@@ -137,15 +156,10 @@ class EasyBackfilling(ParallelQueue):
        (not read).
     """
 
-    def _starts(self, state: State, queue: Ids) -> Ids:
-        nodes = state.nodes
-        return easy_starts(
-            state.now, queue, self.run_time_, self.width_, nodes.n_free, nodes.estimated_end,
-            nodes.width,
-        )  # fmt: skip
+    rule = staticmethod(easy_starts)
 
 
-class ConservativeBackfilling(ParallelQueue):
+class ConservativeBackfilling(Backfilling):
     """Conservative backfilling: jobs overtake where they delay no reservation before theirs.
 
     Parameters
@@ -169,6 +183,8 @@ class ConservativeBackfilling(ParallelQueue):
        with backfilling", IPPS 1998 (not read).
     """
 
+    rule = staticmethod(conservative_starts)
+
     def __init__(self, reservations: str = "recomputed") -> None:
         self.reservations = reservations
 
@@ -176,10 +192,3 @@ class ConservativeBackfilling(ParallelQueue):
         """Check the parameter and the platform."""
         check_choice("conservative_backfilling", "reservations", self.reservations, ["recomputed"])
         super().prepare(system, rng)
-
-    def _starts(self, state: State, queue: Ids) -> Ids:
-        nodes = state.nodes
-        return conservative_starts(
-            state.now, queue, self.run_time_, self.width_, nodes.n_free, nodes.estimated_end,
-            nodes.width,
-        )  # fmt: skip
