@@ -1,4 +1,4 @@
-"""What ``gridsched compare`` prints: bags of tasks by energy and makespan, utility by its share."""
+"""What ``gridsched compare`` prints: energy and makespan, utility's share, or how jobs waited."""
 
 from __future__ import annotations
 
@@ -42,6 +42,14 @@ UTILITY_COLUMNS = (
         "mean_waiting_time_s",
     ),
     Column("mapping_event_ms", "mapping\nevent\n[ms]", "figure"),
+)  # fmt: skip
+PARALLEL_COLUMNS = (
+    _SCHEDULER,
+    *metric_columns(
+        "mean_waiting_time_s", "mean_bounded_slowdown", "utilisation", "makespan_s",
+        "energy_j", "energy_model_j", "energy_above_best", "energy_idle_j", "tasks_finished",
+        "tasks_late", "tasks_missed",
+    ),
 )  # fmt: skip
 #: Keys that a table leaves out where no run has them.
 _OPTIONAL = (
@@ -94,7 +102,10 @@ def print_comparison(
         absent |= {"makespan_above_bound", "energy_above_bound"}
     if has_utility and "window_utility" in rows[0]:
         absent.add("utility")
-    columns = UTILITY_COLUMNS if has_utility else BAG_COLUMNS
+    is_parallel = "mean_bounded_slowdown" in rows[0]
+    columns = (
+        UTILITY_COLUMNS if has_utility else PARALLEL_COLUMNS if is_parallel else BAG_COLUMNS
+    )  # fmt: skip
     shown = rows
     if has_utility:
         shown = [{**row, "mapping_event_ms": _milliseconds(row)} for row in rows]

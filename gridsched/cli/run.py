@@ -30,13 +30,14 @@ from gridsched.spec.run import RunResult, check_energy_agreement, run
 #: What the table of a run shows, in order; what is part of the line above is indented.
 SHOWN = (
     "utility", "  utility_possible", "window_utility", "window_energy_j", "budget_excess_j",
-    "carried_over_j", "makespan_s", "busy_time_s", "energy_j",
+    "carried_over_j", "makespan_s", "busy_time_s", "utilisation", "energy_j",
     "energy_model_j", "  energy_busy_j", "  energy_idle_j", "  energy_boot_j", "  energy_off_j",
     "  energy_wasted_j", "wasted_flops", "waste_ratio", "hosts_used",
     "tasks_finished", "tasks_dropped", "tasks_postponed", "tasks_rejected", "tasks_killed",
     "tasks_failed", "tasks_unfinished", "tasks_late", "tasks_missed",
     "mean_waiting_time_s", "max_waiting_time_s", "mean_flow_time_s", "max_flow_time_s",
-    "mean_slowdown", "max_slowdown", "mapping_events",
+    "mean_slowdown", "max_slowdown", "mean_bounded_slowdown", "max_bounded_slowdown",
+    "mapping_events",
 )  # fmt: skip
 #: What is left out where it is 0.
 ONLY_WHERE_ANY = {

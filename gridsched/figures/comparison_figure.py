@@ -32,6 +32,8 @@ PARTS = (
     ("energy_off_j", OFF),
 )
 
+#: What parallel jobs are judged by beside energy and makespan.
+PARALLEL = ("mean_waiting_time_s", "mean_bounded_slowdown", "utilisation")
 #: Parts smaller than this share of the largest bar are left out of the legend.
 LEAST_SEEN = 0.002
 Best = Callable[..., float]
@@ -48,7 +50,7 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
     columns: dict[str, list] = {"scheduler": [str(row["scheduler"]) for row in rows]}
     for name in ("makespan_s", "energy_model_j", *parts):
         columns[name] = [_number(row, name) for row in rows]
-    for name in ("utility", "window_utility", "window_energy_j"):
+    for name in ("utility", "window_utility", "window_energy_j", *PARALLEL):
         if any(name in row for row in rows):
             columns[name] = [_number(row, name) for row in rows]
     for k, total in enumerate(columns["energy_model_j"]):
@@ -62,12 +64,15 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
     return columns
 
 
-@register_figure("bars", "comparison", "Energy and makespan or utility of several schedulers.")
+@register_figure(
+    "bars", "comparison", "Energy and makespan, utility, or waiting of several schedulers."
+)
 def comparison_bars(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Drawn:
     """Draw energy [J], divided into its parts, and makespan [s] or utility of each scheduler.
 
     Where the rows have a utility it takes the makespan's place; where they have those of a window
-    (``window_utility``, ``window_energy_j``), utility and energy are the window's.
+    (``window_utility``, ``window_energy_j``), utility and energy are the window's. Rows of parallel
+    jobs show mean waiting time [s] and mean bounded slowdown in the makespan's place.
 
     Parameters
     ----------
@@ -88,18 +93,15 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Dr
         raise InputError("There is nothing to compare; give at least one scheduler.")
     columns = _columns(rows)
     idled = [row.get("tasks_finished") == 0 < row.get("tasks", 0) for row in rows]
-    figure = new_figure(9.0, 1.5 + 0.34 * len(rows))
-    energy, other = figure.subplots(1, 2, sharey=True)
+    others = _others(columns)
+    figure = new_figure(9.0 + 2.0 * (len(others) - 1), 1.5 + 0.34 * len(rows))
+    energy, *panels = figure.subplots(1, 1 + len(others), sharey=True)
     if "window_energy_j" in columns:
         _draw_bars(energy, columns["window_energy_j"], idled, "Energy in the window", "J")
     else:
         _draw_energy(energy, columns, idled)
-    if "utility" in columns:
-        name = "window_utility" if "window_utility" in columns else "utility"
-        where = " in the window" if name == "window_utility" else ""
-        _draw_bars(other, columns[name], idled, f"Utility earned{where}", best=max)
-    else:
-        _draw_bars(other, columns["makespan_s"], idled, "Makespan [s]")
+    for axes, (name, label, best) in zip(panels, others, strict=True):
+        _draw_bars(axes, columns[name], idled, label, best=best)
     energy.set_yticks(range(len(rows)), columns["scheduler"])
     energy.invert_yaxis()
     handles, labels = energy.get_legend_handles_labels()
@@ -108,6 +110,20 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Dr
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
     return Drawn(figure, columns)
+
+
+def _others(columns: Mapping[str, list]) -> list[tuple[str, str, Best]]:
+    """Return (column, label, which is best) of what is drawn beside the energy."""
+    if "window_utility" in columns:
+        return [("window_utility", "Utility earned in the window", max)]
+    if "utility" in columns:
+        return [("utility", "Utility earned", max)]
+    if "mean_bounded_slowdown" in columns:
+        return [
+            ("mean_waiting_time_s", "Mean waiting time [s]", min),
+            ("mean_bounded_slowdown", "Mean bounded slowdown", min),
+        ]
+    return [("makespan_s", "Makespan [s]", min)]
 
 
 def _draw_energy(axes: Axes, columns: dict[str, list], idled: Sequence[bool]) -> None:

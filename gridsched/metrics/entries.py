@@ -33,6 +33,7 @@ POSTPONING = Condition(
 DEADLINES = Condition("deadlines", lambda run: run.trace.tasks.deadline_s is not None, usual=False)
 BUDGET = Condition("an energy budget", lambda run: run.budget_j is not None)
 TARIFF = Condition("a tariff (`price`)", lambda run: run.tariff is not None, usual=False)
+PARALLEL = Condition("parallel tasks", lambda run: run.is_parallel, "parallel")
 PLANNED = Condition("the driver `optimize`", usual=False)
 PRICES = Condition(
     "prices that vary (`prices`)",
@@ -184,6 +185,18 @@ _RUN = (
     Metric("mapping_events", "", "instants at which the scheduler was asked",
            lambda run: run.trace.mapping_events),
 )  # fmt: skip
+_PARALLEL = (
+    Metric("mean_bounded_slowdown", "", "mean of flow time over execution time of finished tasks, "
+           f"where executions shorter than {of_runs.SLOWDOWN_BOUND_S:g} s count as that long, and "
+           "at least 1", lambda run: of_runs.mean_of_finished(run.bounded_slowdown),
+           condition=PARALLEL, better="less", header="mean\nbounded\nslowdown", form="rounded"),
+    Metric("max_bounded_slowdown", "", "largest bounded slowdown of finished tasks",
+           lambda run: of_runs.max_of_finished(run.bounded_slowdown), condition=PARALLEL,
+           better="less", words="largest bounded slowdown"),
+    Metric("utilisation", "", "node-seconds executed over the nodes of the platform times the "
+           "makespan", lambda run: of_runs.utilisation(run.trace), condition=PARALLEL,
+           better="more", header="utili-\nsation"),
+)  # fmt: skip
 _PLUGIN = (
     Metric("energy_relative_difference", "", "difference of plugin and model in total, relative to "
            "the larger", lambda run: run.differences[-1], condition=METERED, better="less"),
@@ -283,5 +296,6 @@ _COMPARISONS = (
            "best", _share_of_best, "comparison", Condition("utility functions"), "more",
            header="share\nof best", form="share"),
 )  # fmt: skip
-for _metric in (*_ENERGY, *_RUN, *_PLUGIN, *_UTILITY, *_MONEY, *_PLANS, *_ROWS, *_COMPARISONS):
+_OF_RUNS = (*_ENERGY, *_RUN, *_PARALLEL, *_PLUGIN, *_UTILITY, *_MONEY)
+for _metric in (*_OF_RUNS, *_PLANS, *_ROWS, *_COMPARISONS):
     register_metric(_metric)

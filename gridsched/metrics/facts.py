@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gridsched.energy import HostEnergy, compare_energy
 from gridsched.metrics.of_prices import Bags, bags_of, energy_cost, income
-from gridsched.metrics.of_runs import flow_time_s, slowdown, waiting_time_s
+from gridsched.metrics.of_runs import SLOWDOWN_BOUND_S, flow_time_s, slowdown, waiting_time_s
 from gridsched.metrics.of_windows import (
     carried_over_energy,
     energy_in,
@@ -77,6 +77,16 @@ class RunFacts:
     def slowdown(self) -> Floats:
         """Slowdown of each task, nan if it did not finish."""
         return slowdown(self.trace)
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether the tasks are rigid parallel jobs."""
+        return self.trace.tasks.width is not None
+
+    @cached_property
+    def bounded_slowdown(self) -> Floats:
+        """Slowdown of each task with `of_runs.SLOWDOWN_BOUND_S`, nan if it did not finish."""
+        return slowdown(self.trace, SLOWDOWN_BOUND_S)
 
     @cached_property
     def utility(self) -> float:

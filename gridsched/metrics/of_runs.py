@@ -13,6 +13,10 @@ from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 Floats = NDArray[np.float64]
 
+#: Bound of the bounded slowdown of parallel jobs [s] (D. G. Feitelson, L. Rudolph, "Metrics and
+#: benchmarking for parallel job scheduling", JSSPP 1998; not read).
+SLOWDOWN_BOUND_S = 10.0
+
 
 # ---------------------------------------------------------------------- the whole run
 
@@ -32,6 +36,19 @@ def busy_time_s(trace: Trace) -> float:
     """Time cores (or nodes) spent executing, over all executions, cancelled ones too [s]."""
     length = trace.executions["end"] - trace.executions["start"]
     return float(np.sum(length * trace.width if trace.is_parallel else length))
+
+
+def utilisation(trace: Trace) -> float:
+    """Node-seconds executed over nodes times makespan, in [0, 1]; nan if no task finished.
+
+    Counted from the first submission until the last finish, wasted executions too.
+    """
+    makespan = makespan_s(trace)
+    if makespan <= 0:
+        return float("nan")
+    runs, last = trace.executions, trace.tasks.submit_time_s.min() + makespan
+    length = np.maximum(np.minimum(runs["end"], last) - runs["start"], 0.0)
+    return float(np.sum(length * trace.width) / (len(trace.platform.hosts) * makespan))
 
 
 def useful_flops(trace: Trace) -> float:

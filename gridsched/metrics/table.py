@@ -6,7 +6,7 @@ from the entries. A new metric is one entry and one function; `register_metric` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,15 +29,16 @@ class Condition:
         For the documentation; empty: always.
     holds : callable
         Told the `RunFacts`; whether the run has the metric.
-    workload : {"any", "bag", "system"}
-        Which studies may name it: all, those of bags of tasks, those of systems with task types.
+    workload : {"any", "bag", "system", "parallel"}
+        Which studies may name it: all, those of bags of tasks, those of systems with task types,
+        those of parallel tasks.
     usual : bool
         Whether a study that names no metrics has it.
     """
 
     words: str = ""
     holds: Callable[[RunFacts], bool] = lambda run: True
-    workload: Literal["any", "bag", "system"] = "any"
+    workload: Literal["any", "bag", "system", "parallel"] = "any"
     usual: bool = True
 
 
@@ -190,12 +191,18 @@ def metrics_of_plan(facts: PlanFacts) -> dict[str, Any]:
     return {id: value for id, value in values.items() if value is not None}
 
 
-def known_metrics(workload: Literal["bag", "system"]) -> list[Metric]:
-    """Return the metrics that a study of such a workload may name."""
+def known_metrics(workload: Collection[str]) -> list[Metric]:
+    """Return the metrics that a study may name.
+
+    Parameters
+    ----------
+    workload : collection of str
+        What its workloads are, in the words of `Condition.workload`.
+    """
     return [
         metric
         for metric in METRICS.values()
-        if metric.of != "comparison" and metric.condition.workload in ("any", workload)
+        if metric.of != "comparison" and metric.condition.workload in ("any", *workload)
     ]
 
 

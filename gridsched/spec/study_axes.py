@@ -110,11 +110,13 @@ def makes_system(document: StudyDocument) -> bool:
     return any(of_systems)
 
 
-def has_utility(document: StudyDocument) -> bool:
-    """Whether the workload's generator gives its tasks utility functions."""
+def workload_kinds(document: StudyDocument) -> set[str]:
+    """Return what the workloads are, in the words of `gridsched.metrics.Condition.workload`."""
     makes_system(document)  # refuses a mixture
     known = [generators.GENERATORS[name] for name in _generators(document)]
-    return any(each.has_utility for each in known)
+    kinds = {"system"} if any(each.has_utility for each in known) else set()
+    kinds |= {"parallel"} if any(each.is_parallel for each in known) else set()
+    return kinds or {"bag"}
 
 
 def _generators(document: StudyDocument) -> list[str]:

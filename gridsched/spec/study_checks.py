@@ -10,7 +10,7 @@ from gridsched.errors import did_you_mean
 from gridsched.metrics import METRICS, known_metrics
 from gridsched.spec.claims_schema import Claim, DeclaredFigure
 from gridsched.spec.run_spec import OPTIMIZE
-from gridsched.spec.study_axes import Axis, axis_values, has_utility
+from gridsched.spec.study_axes import Axis, axis_values, workload_kinds
 from gridsched.spec.study_claims import study_claims
 from gridsched.spec.study_document import StudyDocument
 from gridsched.spec.study_schedulers import StudyScheduler
@@ -52,11 +52,7 @@ def check_results(
         Naming the key at fault.
     """
     content = document.content
-    numbers = [
-        metric
-        for metric in known_metrics("system" if has_utility(document) else "bag")
-        if metric.is_number
-    ]
+    numbers = [metric for metric in known_metrics(workload_kinds(document)) if metric.is_number]
     known = tuple(metric.id for metric in numbers)
     for k, name in enumerate(content.metrics):
         _check_metric(document, ("metrics", k), name, known)

@@ -42,8 +42,11 @@ class Generator:
     makes : {"bag", "system"}
         A bag of tasks, which needs a platform; or tasks with their platform and rules.
     has_utility : bool
-        Whether the tasks have utility functions. It decides which metrics a study of such runs may
-        name: those of a bag of tasks, or those of utility.
+        Whether the tasks have utility functions. This and `is_parallel` decide which metrics a
+        study of such runs may name: those of a bag of tasks, those of utility, those of parallel
+        jobs.
+    is_parallel : bool
+        Whether the tasks are rigid parallel jobs.
     document : str
         Where the keys are listed, if they are too many for a message.
     """
@@ -52,6 +55,7 @@ class Generator:
     generate: Callable[[Any], Tasks | SystemWorkload]
     makes: Literal["bag", "system"] = "bag"
     has_utility: bool = False
+    is_parallel: bool = False
     document: str = ""
 
     @property
