@@ -5,7 +5,7 @@ WORKERS ?= auto
 PYTEST := .venv/bin/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-long test-faults benchmark benchmark-all clean help
+.PHONY: demo test test-long test-faults benchmark benchmark-all docs clean help
 
 help: ## this list
 	@echo "Targets (each sets up .venv where needed; the first time takes up to 8 minutes):"
@@ -46,6 +46,9 @@ benchmark-all: benchmark ## also campaigns, mapping events and whole trials (hal
 	@.venv/bin/python benchmarks/rigid_jobs.py
 	@.venv/bin/python benchmarks/utility_trial.py
 
+docs: ## build the site of the documents: site/index.html (its own .venv-docs, a minute the first time)
+	@scripts/build_documents.sh
+
 clean: ## remove what the commands made, except .venv
-	rm -rf demo build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis .coverage htmlcov
+	rm -rf demo site build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis .coverage htmlcov
 	find . -path ./.venv -prune -o -type d -name __pycache__ -exec rm -rf {} +

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import gridsched
+from gridsched.files.shipped_files import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -64,7 +65,9 @@ def test_continuous_integration_calls_make_test_only():
     assert words_of(script) == ["exec make test"]
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "test-long", "benchmark", "clean", "help"])
+@pytest.mark.parametrize(
+    "target", ["demo", "test", "test-long", "benchmark", "docs", "clean", "help"]
+)
 def test_make_lists_its_targets(target: str):
     """'make help' has a line for every target that the README names."""
     if shutil.which("make") is None:
@@ -75,7 +78,7 @@ def test_make_lists_its_targets(target: str):
     assert re.search(rf"^  make {target} +\S", done.stdout, re.MULTILINE)
 
 
-@pytest.mark.parametrize("script", ["set_up.sh", "run_demo.sh"])
+@pytest.mark.parametrize("script", ["set_up.sh", "run_demo.sh", "build_documents.sh"])
 def test_the_scripts_are_executable_and_parse(script: str):
     """bash accepts each script's syntax, and make can run it."""
     path = ROOT / "scripts" / script
@@ -132,3 +135,9 @@ def test_importing_the_package_loads_no_numeric_package():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_wheel_carries_what_examples_use():
+    """Each folder that 'gridsched example' knows is put into the wheel, where it looks for it."""
+    included = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert included == {folder: f"gridsched/shipped/{folder}" for folder in FOLDERS}

@@ -14,6 +14,7 @@ from typer.main import get_command
 from gridsched import __version__
 from gridsched.cli.compare import EPILOG as COMPARE_EPILOG
 from gridsched.cli.compare import compare
+from gridsched.cli.example import example_app
 from gridsched.cli.optimize import optimize_app
 from gridsched.cli.output import say
 from gridsched.cli.platform import platform_app
@@ -36,12 +37,12 @@ INTERRUPTED = 130
 app = typer.Typer(
     name="gridsched",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Simulate grids on SimGrid and compare schedulers by energy and makespan.",
     epilog="Start with:\n\n"
+    "gridsched example copy\n\n"
     "gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv\n\n"
     "Exit status: 0 fine, 1 a run failed or a difference was found, 2 bad input.",
 )
@@ -56,7 +57,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+        False, "--version", "-v", callback=_show_version, is_eager=True, help="Show the version."
     ),
     show_traceback: bool = typer.Option(
         False, "--traceback", help="Show Python's traceback with an error."
@@ -69,6 +70,7 @@ app.command("schedulers", epilog=SCHEDULERS_EPILOG)(schedulers)
 app.command("run", epilog=RUN_EPILOG)(run_command)
 app.command("compare", epilog=COMPARE_EPILOG)(compare)
 app.command("validate", epilog=VALIDATE_EPILOG)(validate)
+app.add_typer(example_app, name="example")
 app.add_typer(platform_app, name="platform")
 app.add_typer(workload_app, name="workload")
 app.add_typer(plot_app, name="plot")

@@ -1,0 +1,78 @@
+"""``gridsched example``: the files that every example of ``--help`` and of the documents uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, json_text
+from gridsched.errors import InputError, did_you_mean
+from gridsched.files.output_files import check_writable, write_whole
+from gridsched.files.shipped_files import FOLDERS, shipped_files
+
+example_app = typer.Typer(
+    name="example",
+    no_args_is_help=True,
+    help="Platforms, workloads and studies that come with gridsched.",
+)
+
+LIST_EPILOG = """Examples:
+
+gridsched example list
+"""
+COPY_EPILOG = """Examples:
+
+gridsched example copy
+
+gridsched example copy examples/ex_a.csv platforms/ex_a.xml --to trial
+"""
+
+
+@example_app.command("list", epilog=LIST_EPILOG)
+def list_files(json: JsonOption = False) -> None:
+    """List the shipped files."""
+    names = list(shipped_files())
+    print(json_text({"files": names}).rstrip() if json else "\n".join(names))
+
+
+@example_app.command("copy", epilog=COPY_EPILOG)
+def copy(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]...", help="Files of 'example list'. Default: all of them."),
+    ] = None,
+    to: Annotated[
+        Path, typer.Option("--to", metavar="FOLDER", help="Where their folders are made.")
+    ] = Path(),
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Copy shipped files, in their folders, so that the examples of the documents run there.
+
+    Nothing is copied where one of the files exists, unless --force is given.
+    """
+    shipped = shipped_files()
+    chosen = list(dict.fromkeys(names or shipped))
+    for name in chosen:
+        if name not in shipped:
+            raise InputError(
+                f"No shipped file {name!r}. {did_you_mean(name, shipped)}"
+                "See 'gridsched example list'."
+            )
+    for folder in {to / Path(name).parent for name in chosen}:
+        folder.mkdir(parents=True, exist_ok=True)
+    for name in chosen:
+        check_writable(to / name, force=force)
+    for name in chosen:
+        write_whole(to / name, shipped[name].read_bytes(), force=force)
+    if not quiet:
+        place = "here" if to == Path() else f"to {to}"
+        files = "1 file" if len(chosen) == 1 else f"{len(chosen)} files"
+        print(f"Copied {files} {place}, into {', '.join(folders_of(chosen))}.")
+
+
+def folders_of(names: list[str]) -> list[str]:
+    """Return the folders of some shipped files, as people read them."""
+    return [f"{folder}/" for folder in FOLDERS if any(n.startswith(f"{folder}/") for n in names)]
