@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from gridsched.errors import InputError
+from gridsched.model.estimates import TypedEstimates
+from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -69,6 +71,8 @@ def check_nodes(system: System, tasks: Tasks) -> None:
     for cluster in platform.clusters:
         first = platform.hosts[cluster.hosts[0]]
         for h in cluster.hosts:
+            if platform.hosts[h].pstates is first.pstates:
+                continue
             if [p.speed for p in platform.hosts[h].pstates] != [p.speed for p in first.pstates]:
                 raise InputError(
                     f"{tasks.name}: parallel jobs need clusters of equal hosts; in "
@@ -79,6 +83,17 @@ def check_nodes(system: System, tasks: Tasks) -> None:
     if system.rules.budget is not None:
         raise InputError(
             f"{tasks.name}: there is no energy budget for parallel jobs; leave the budget out."
+        )
+    estimates = system.estimates
+    if isinstance(estimates, TypedEstimates):
+        raise InputError(
+            f"{tasks.name}: parallel jobs with task types need estimates by cluster "
+            "(ParallelEstimates), not by host type."
+        )
+    if isinstance(estimates, ParallelEstimates) and len(estimates.task_type) != len(tasks):
+        raise InputError(
+            f"{tasks.name}: {len(tasks)} tasks, and estimates of {len(estimates.task_type)}; each "
+            "task needs its own."
         )
     if tasks.files is not None:
         raise InputError(

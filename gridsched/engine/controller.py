@@ -90,10 +90,6 @@ class Controller:
         self._runnable = system.estimates.runnable(
             np.arange(len(tasks)), np.arange(system.n_hosts)
         )  # fmt: skip
-        if tasks.width is not None:  # what is wider than every cluster runs nowhere
-            self._runnable &= tasks.width <= max(
-                (len(cluster.hosts) for cluster in system.platform.clusters), default=0
-            )
         self._asked = scheduler.traits.asked
         rules = system.rules
         self._interval_s = rules.mapping_interval_s or math.inf
@@ -125,7 +121,7 @@ class Controller:
         if budget is not None and account is not None:
             guard = BudgetGuard(system, budget, ledger, account, commitments)
         self._dispatch = Dispatch(system, ledger, self._timers, staging, account)
-        self._legality = Legality(system, tasks, ledger)
+        self._legality = Legality(system, ledger)
         self._requests = Requests(
             system, ledger, self._legality, self._dispatch, self._timers, staging, account, guard
         )

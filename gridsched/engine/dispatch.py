@@ -58,7 +58,7 @@ class Dispatch:
         self.run_time: Callable[[int, int, int], float] = estimates.run_time
         self._cluster_of: list[int] = system.platform.cluster_of.tolist() if staging else []
         #: None where a scheduler's P-states are the host's
-        self.host_pstate: Callable[[int, int], int] | None = None
+        self.host_pstate: Callable[[int, int, int], int] | None = None
         if type(estimates).host_pstate is not Estimates.host_pstate:
             self.host_pstate = estimates.host_pstate
         self._parked_pstate = system.rules.parked_pstate
@@ -77,7 +77,7 @@ class Dispatch:
             start = self._staging.data_ready(task, self._cluster_of[host], now)
         end = start + self.run_time(task, host, pstate)
         if self.host_pstate is not None:
-            pstate = self.host_pstate(task, pstate)
+            pstate = self.host_pstate(task, pstate, host)
         execution = Execution(task, host, pstate, start, end)
         self._ledger.state_of[task] = RUNNING
         self._ledger.core_taken(execution)
@@ -91,7 +91,7 @@ class Dispatch:
         host = int(hosts[0])
         end = now + self.run_time(task, host, pstate)
         if self.host_pstate is not None:
-            pstate = self.host_pstate(task, pstate)
+            pstate = self.host_pstate(task, pstate, host)
         execution = Execution(task, host, pstate, now, end)
         execution.hosts = hosts
         self._ledger.state_of[task] = RUNNING

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from gridsched.engine.ledger import VIRTUAL, WAITING, Ledger
 from gridsched.model.system import System
-from gridsched.model.tasks import Tasks
 from gridsched.model.trace import TaskState
 
 Ids = NDArray[np.int64]
@@ -26,19 +25,17 @@ class Legality:
     Parameters
     ----------
     system : System
-    tasks : Tasks
     ledger : Ledger
         Where everything is; only read.
     """
 
-    def __init__(self, system: System, tasks: Tasks, ledger: Ledger) -> None:
+    def __init__(self, system: System, ledger: Ledger) -> None:
         self._ledger = ledger
         self._estimates = system.estimates
         self._n_hosts = system.n_hosts
         self._n_pstates_of = system.estimates.n_pstates(system.platform)
         self._n_pstates: list[int] = self._n_pstates_of.tolist()
         self._some_infeasible = not system.estimates.always_feasible
-        self._widths: list[int] = [] if tasks.width is None else tasks.width.tolist()
         self._cluster_of = system.platform.cluster_of if len(system.platform.clusters) > 1 else None
 
     def unknown(self, task: int | None = None, host: int | None = None) -> str | None:
@@ -74,9 +71,6 @@ class Legality:
             return "the tasks of this run are serial; Assign them"
         if ledger.state_of[task] != WAITING:
             return f"the task is {_word(ledger.state_of[task])}"
-        width = self._widths[task]
-        if len(hosts) != width:
-            return f"the task takes {width} nodes, not {len(hosts)}"
         first, last = int(hosts[0]), int(hosts[-1])
         if first < 0 or last >= self._n_hosts:
             return f"there are hosts 0 to {self._n_hosts - 1}"
@@ -85,11 +79,14 @@ class Legality:
             return "its nodes lie in several clusters; take them from one"
         if not 0 <= pstate < self._n_pstates[first]:
             return f"its nodes have P-states 0 to {self._n_pstates[first] - 1}, not {pstate}"
+        if self._some_infeasible and self._estimates.run_time(task, first, pstate) == np.inf:
+            return "the task cannot run on these hosts"
+        width = self._estimates.width(task, first)
+        if len(hosts) != width:
+            return f"the task takes {width} nodes, not {len(hosts)}"
         taken = nodes.taken[hosts]
         if np.count_nonzero(taken):
             return self._why_not_free(int(hosts[np.argmax(taken)]))
-        if self._some_infeasible and self._estimates.run_time(task, first, pstate) == np.inf:
-            return "the task cannot run on these hosts"
         return None
 
     def _why_not_free(self, host: int) -> str:

@@ -67,7 +67,11 @@ class Estimates(ABC):
         """P-states a scheduler may choose on each host, shape (hosts,)."""
         return platform.n_pstates
 
-    def host_pstate(self, task: int, pstate: int) -> int:
+    def width(self, task: int, host: int) -> int:
+        """Nodes that a task takes on the cluster of a host; a serial one takes its host."""
+        return 1
+
+    def host_pstate(self, task: int, pstate: int, host: int) -> int:
         """Return the host's P-state that serves a task in the scheduler's P-state `pstate`."""
         return pstate
 
@@ -103,6 +107,7 @@ class FlopsEstimates(Estimates):
         self._flops = self._all_flops = tasks.flops
         self._speed = platform.speed
         self._power = platform.busy_w / platform.cores[:, None]
+        self._width = self._all_widths = tasks.width
         # plain lists: reading one number from an ndarray costs several times as much
         self._flops_list: list[float] = tasks.flops.tolist()
         self._speed_list: list[list[float]] = platform.speed.tolist()
@@ -120,25 +125,39 @@ class FlopsEstimates(Estimates):
         """Return a copy that knows no task's flops yet."""
         seen = copy(self)
         seen._flops, seen._flops_list = self._flops[:0], []
+        seen._width = None if self._width is None else self._width[:0]
         return seen
 
     def reveal(self, n_tasks: int) -> None:
         """Learn the flops of the first `n_tasks` tasks."""
         self._flops_list += self._all_flops[len(self._flops) : n_tasks].tolist()
         self._flops = self._all_flops[:n_tasks]
+        self._width = None if self._all_widths is None else self._all_widths[:n_tasks]
 
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
-        """Every task runs on every host."""
-        return np.full(len(np.asarray(tasks)), bool(len(np.asarray(hosts))))
+        """Every task runs on every host; a parallel one where its cluster has nodes enough."""
+        tasks, hosts = np.asarray(tasks), np.asarray(hosts)
+        if self._width is None:
+            return np.full(len(tasks), bool(len(hosts)))
+        largest = int(np.bincount(self._platform.cluster_of[hosts]).max(initial=0))
+        return self._width[tasks] <= largest
 
     def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
-        """Power of one core's share of the fully loaded host [W], shape (tasks, hosts)."""
+        """Power of one core's share of the fully loaded host [W], shape (tasks, hosts).
+
+        Of a parallel task: of all its nodes.
+        """
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
-        return np.broadcast_to(self._power[hosts, pstate], (len(tasks), len(hosts)))
+        power = np.broadcast_to(self._power[hosts, pstate], (len(tasks), len(hosts)))
+        return power if self._width is None else power * self._width[tasks][:, None]
 
     def run_time(self, task: int, host: int, pstate: int) -> float:
         """Flops over speed [s]."""
         return self._flops_list[task] / self._speed_list[host][pstate]
+
+    def width(self, task: int, host: int) -> int:
+        """Return `Tasks.width`: every cluster takes as many nodes."""
+        return 1 if self._width is None else int(self._width[task])
 
     @property
     def always_feasible(self) -> bool:
@@ -334,7 +353,7 @@ class TypedPowerEstimates(TypedEstimates):
         """P-states of the matrices, for each host, shape (hosts,)."""
         return np.full(len(platform), self._levels)
 
-    def host_pstate(self, task: int, pstate: int) -> int:
+    def host_pstate(self, task: int, pstate: int, host: int) -> int:
         """Return ``i * K + k`` for task type i and P-state k."""
         return self._task_type_list[task] * self._levels + pstate
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, TypedPowerEstimates
+from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
 from gridsched.model.tariff import Tariff
@@ -83,7 +84,7 @@ class System:
         return self.platform.efficiency(self.pstate)
 
     def _check_one_speed(self) -> None:
-        if isinstance(self.estimates, TypedPowerEstimates):
+        if isinstance(self.estimates, TypedPowerEstimates | ParallelEstimates):
             raise InputError(
                 f"{self.platform.name}: the hosts have no one speed, it depends on the task type. "
                 "This scheduler accepts bags of tasks; use one that goes by estimated times, as "

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.estimates import TypedEstimates, TypedPowerEstimates
+from gridsched.model.estimates import Estimates, TypedEstimates, TypedPowerEstimates
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.rules import Rules
@@ -103,6 +103,8 @@ class SystemWorkload:
         Begin and end of the time that the results are taken from [s].
     run_times : RunTimes or None
         How long tasks really take, where that is not what is estimated.
+    estimates : Estimates or None
+        What is known of times and powers, where that is more than `types` tell.
     """
 
     platform: Platform
@@ -111,6 +113,7 @@ class SystemWorkload:
     rules: Rules = field(default_factory=Rules)
     window_s: tuple[float, float] | None = None
     run_times: RunTimes | None = None
+    estimates: Estimates | None = None
 
 
 def typed_platform(
@@ -131,18 +134,40 @@ def typed_platform(
         Used in messages.
     """
     names = host_names or [f"m{k + 1}" for k in range(len(types.host_type))]
-    by_type = []
-    for j in range(types.etc.shape[1]):
-        etc, apc = types.etc[:, j].ravel(), types.apc[:, j].ravel()
-        feasible = np.isfinite(etc)
-        # SimGrid needs some speed where a type cannot run; nothing ever uses it
-        speed = TYPED_TASK_FLOPS / np.where(feasible, etc, 1.0)
-        watts = np.where(feasible, apc, 0.0)
-        idle_w = float(types.idle_w[j])
-        by_type.append(tuple(
-            PState(s, idle_w, w, w) for s, w in zip(speed.tolist(), watts.tolist(), strict=True)
-        ))  # fmt: skip
+    by_type = [
+        typed_pstates(types.etc[:, j], types.apc[:, j], float(types.idle_w[j]))
+        for j in range(types.etc.shape[1])
+    ]
     hosts = (
         Host(host, by_type[j]) for host, j in zip(names, types.host_type.tolist(), strict=True)
     )
     return Platform(tuple(hosts), name=name)
+
+
+def typed_pstates(
+    time_s: NDArray[np.float64], power_w: NDArray[np.float64], idle_w: float
+) -> tuple[PState, ...]:
+    """Return SimGrid's P-states of a one-core host whose power depends on the task type.
+
+    Parameters
+    ----------
+    time_s : ndarray of float64, shape (task types, P-states)
+        How long `TYPED_TASK_FLOPS` take [s]; infinite where a type cannot run.
+    power_w : ndarray of float64, same shape
+        Power meanwhile [W].
+    idle_w : float
+        Power without work [W].
+
+    Returns
+    -------
+    tuple of PState
+        Type after type, each with its P-states.
+    """
+    time, power = time_s.ravel(), power_w.ravel()
+    feasible = np.isfinite(time)
+    # SimGrid needs some speed where a type cannot run; nothing ever uses it
+    speed = TYPED_TASK_FLOPS / np.where(feasible, time, 1.0)
+    watts = np.where(feasible, power, 0.0)
+    return tuple(
+        PState(s, idle_w, w, w) for s, w in zip(speed.tolist(), watts.tolist(), strict=True)
+    )

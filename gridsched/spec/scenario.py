@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import InputError
-from gridsched.model.estimates import FlopsEstimates, RequestedTimes
+from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import RunTimes
@@ -56,6 +56,8 @@ class Scenario(RunSettings):
         network and all. Without it, SimGrid loads one written from the object.
     run_times : RunTimes, optional
         How long executions really take, hidden from the scheduler; default the estimates.
+    estimates : Estimates, optional
+        What is known of times and powers, where neither types nor flops tell it.
     inputs : mapping
         File that was read -> SHA-256 of its content; `loaded` tells it.
     """
@@ -71,6 +73,7 @@ class Scenario(RunSettings):
     window_s: tuple[float, float] | None = None
     platform_file: str | Path | None = None
     run_times: RunTimes | None = None
+    estimates: Estimates | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
 
     def loaded(self) -> Scenario:
@@ -132,7 +135,8 @@ class Scenario(RunSettings):
         window_s = whole.window_s if self.window_s is None else self.window_s
         return replace(
             self, platform=whole.platform, tasks=whole.tasks, types=whole.types,
-            window_s=window_s, run_times=self.run_times or whole.run_times, **rules,
+            window_s=window_s, run_times=self.run_times or whole.run_times,
+            estimates=self.estimates or whole.estimates, **rules,
         )  # fmt: skip
 
     def deployed(self) -> Scenario:
@@ -200,7 +204,9 @@ def make_system(scenario: Scenario) -> System:
     """Return what the scheduler is prepared for; the scenario must be loaded."""
     scenario.platform.check_pstate(scenario.pstate)
     tasks = scenario.tasks
-    if scenario.types is not None:
+    if scenario.estimates is not None:
+        estimates = scenario.estimates
+    elif scenario.types is not None:
         estimates = scenario.types.estimates(tasks)
     elif tasks.requested_time_s is not None:
         estimates = RequestedTimes(scenario.platform, tasks)

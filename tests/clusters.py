@@ -1,0 +1,104 @@
+"""Two clusters of nodes on which parallel tasks of two types run, small enough to count by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
+from gridsched.model.platform import Platform
+from gridsched.model.task_types import TYPED_TASK_FLOPS
+from gridsched.model.tasks import Tasks, make_tasks
+from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.decisions import Allocate, Decision
+from gridsched.policy.state import State
+from gridsched.spec.scenario import Scenario
+
+INF = np.inf
+#: Cores of a node in A (3 nodes, a1 to a3) and B (4 nodes, b1 to b4).
+CORES = (4, 2)
+SIZES = (3, 4)
+#: Of the types on A and B in two P-states [W]; the second runs on B only.
+NODE_POWER_W = np.array([[[40.0, 16.0], [30.0, 10.0]], [[INF, INF], [50.0, 20.0]]])
+#: For one node's work [s]; half as fast in the second P-state.
+TYPICAL_S = np.array([[[10.0, 20.0], [20.0, 40.0]], [[INF, INF], [12.0, 24.0]]])
+PARALLEL = Traits(asked="event", parallel=True)
+OF_BUDGETS = Traits(asked="event", parallel=True, heeds_budget=True, may_drop=True)
+
+
+def nodes_needed(cores: np.ndarray) -> np.ndarray:
+    """Nodes that tasks of so many cores take on each cluster, shape (tasks, clusters)."""
+    return -(-np.asarray(cores)[:, None] // np.array(CORES))
+
+
+def estimates_of(platform: Platform, tasks: Tasks) -> ParallelEstimates:
+    """Times as `TYPICAL_S` says, whatever the width; too wide or of the second type on A: inf."""
+    nodes = nodes_needed(tasks.width)
+    fits = nodes <= np.array(SIZES)
+    time_s = np.where(fits[:, :, None], TYPICAL_S[tasks.task_type], INF)
+    return ParallelEstimates(
+        platform, time_s, nodes, NODE_POWER_W, tasks.task_type, typical_time_s=TYPICAL_S,
+        typical_nodes=np.array([[1, 2], [1, 2]]), cores_per_node=CORES,
+    )  # fmt: skip
+
+
+def two_clusters(idle_w: float = 5.0) -> Platform:
+    """A with hosts 0 to 2 and B with hosts 3 to 6."""
+    return node_platform(
+        TYPICAL_S, NODE_POWER_W, SIZES, idle_w=idle_w, cluster_names=("A", "B"), name="A and B"
+    )
+
+
+def jobs(*rows: tuple[float, int, int]) -> Tasks:
+    """Return tasks of (submission [s], task type, cores)."""
+    submit, task_type, cores = zip(*rows, strict=True) if rows else ((), (), ())
+    return make_tasks([TYPED_TASK_FLOPS] * len(rows), submit, task_type=task_type, width=cores)
+
+
+class Answering(Scheduler):
+    """Decides as a test tells it; also in the simulating process, which gets it by value."""
+
+    def __init__(
+        self, answer: Callable[[State], Iterable[Decision]], traits: Traits = PARALLEL
+    ) -> None:
+        self.answer = answer
+        self.traits = traits
+
+    def schedule(self, state: State) -> Iterable[Decision]:
+        return self.answer(state)
+
+
+def scenario(
+    tasks: Tasks, answer: Callable[[State], Iterable[Decision]], *, traits: Traits = PARALLEL,
+    idle_w: float = 5.0, **changes,
+) -> Scenario:  # fmt: skip
+    """Return a scenario on A and B, on the reference driver unless told otherwise."""
+    platform = two_clusters(idle_w)
+    changes.setdefault("driver", "reference")
+    return Scenario(
+        platform, tasks, Answering(answer, traits), estimates=estimates_of(platform, tasks),
+        **changes,
+    )  # fmt: skip
+
+
+def steps(answers: dict[float, list[Decision]]) -> Callable[[State], list[Decision]]:
+    """Answer with the decisions given for a time; with none at other times."""
+    return lambda state: answers.get(state.now, [])
+
+
+def first_fit(state: State) -> list[Decision]:
+    """Start each waiting task on the lowest free nodes of the first cluster that has enough.
+
+    Tasks of even ids take the first P-state, the others the second.
+    """
+    free, decisions = state.nodes.free.copy(), []
+    for task in state.mappable.tolist():
+        for first, size in ((0, 3), (3, 4)):
+            there = first + np.flatnonzero(free[first : first + size])
+            width = state.estimates.width(task, first)
+            if state.estimates.run_time(task, first, 0) < INF and len(there) >= width:
+                decisions.append(Allocate(task, there[:width], task % 2))
+                free[there[:width]] = False
+                break
+    return decisions
