@@ -20,4 +20,4 @@ if [ ! -f "$STAMP" ] || [ "$(cat "$STAMP")" != "$fingerprint" ]; then
     echo "$fingerprint" >"$STAMP"
 fi
 NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --quiet
-echo "make docs: open site/index.html"
+echo "make docs: open site/index.html; its search needs a server: python3 -m http.server -d site"
