@@ -163,7 +163,7 @@ class Ledger:
     def is_busy(self, host: int) -> bool:
         """Whether anything runs on the host."""
         if self.nodes is not None:
-            return bool(self.nodes.taken[host] and self.nodes.ready[host])
+            return bool(self.nodes.ready[host] and not self.nodes.free[host])
         return host in self.running
 
     def executing(self) -> list[Execution]:
@@ -231,9 +231,9 @@ class Ledger:
 
     def set_pstates(self, time: float, hosts: NDArray[np.int64], pstate: int) -> None:
         """Bring nodes into a P-state, and note those that change as one block."""
-        differs = self.pstates[hosts] != pstate
-        if np.count_nonzero(differs):
-            changed = hosts[differs]
+        assert self.nodes is not None
+        if not self.nodes.all_are(hosts, self.pstates, pstate):
+            changed = hosts[self.pstates[hosts] != pstate]
             self.pstates[changed] = pstate
             self.host_changes += [(time, host, pstate, True) for host in changed.tolist()]
 
@@ -322,12 +322,17 @@ class Ledger:
 
     def mappable(self) -> NDArray[np.int64]:
         """Return the ids of waiting and virtually queued tasks, ascending."""
+        tasks: NDArray[np.int64]
         first = self._first_waiting
+        if self.nodes is not None:
+            tasks = self.nodes.mappable(self.states, first, self.submitted, WAITING, VIRTUAL)
+            self._first_waiting = tasks.item(0) if len(tasks) else self.submitted
+            return tasks
         states = self.states[first : self.submitted]
         wait = states == WAITING
         if self.n_virtual:
             wait |= states == VIRTUAL
-        tasks: NDArray[np.int64] = wait.nonzero()[0]
+        tasks = wait.nonzero()[0]
         tasks += first
         self._first_waiting = int(tasks[0]) if len(tasks) else self.submitted
         return tasks

@@ -71,7 +71,7 @@ class Legality:
             return "the tasks of this run are serial; Assign them"
         if ledger.state_of[task] != WAITING:
             return f"the task is {_word(ledger.state_of[task])}"
-        first, last = int(hosts[0]), int(hosts[-1])
+        first, last = hosts.item(0), hosts.item(-1)
         if first < 0 or last >= self._n_hosts:
             return f"there are hosts 0 to {self._n_hosts - 1}"
         cluster_of = self._cluster_of
@@ -84,9 +84,8 @@ class Legality:
         width = self._estimates.width(task, first)
         if len(hosts) != width:
             return f"the task takes {width} nodes, not {len(hosts)}"
-        taken = nodes.taken[hosts]
-        if np.count_nonzero(taken):
-            return self._why_not_free(int(hosts[np.argmax(taken)]))
+        if not nodes.all_are(hosts, nodes.free, True):
+            return self._why_not_free(int(hosts[np.argmin(nodes.free[hosts])]))
         return None
 
     def _why_not_free(self, host: int) -> str:

@@ -113,7 +113,7 @@ class LiveState(State):
         """Return the hosts that could start a task now, ascending, once for each free core."""
         ledger = self._ledger
         if ledger.nodes is not None:
-            idle: list[int] = np.flatnonzero(~ledger.nodes.taken).tolist()
+            idle: list[int] = np.flatnonzero(ledger.nodes.free).tolist()
             return idle
         if ledger.one_core:
             return ledger.idle.copy()

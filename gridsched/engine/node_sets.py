@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.execution import Execution
 from gridsched.policy.state import NodesState
+
+Hosts = NDArray[np.int64]
 
 #: Room for as many running executions at first; it doubles when it is used up.
 _FIRST_ROOM = 64
@@ -24,22 +29,32 @@ class NodeSets:
 
     Attributes
     ----------
-    taken : ndarray of bool, shape (hosts,)
-        Whether the node can start nothing now: an execution has it, or it is not ready.
+    free : ndarray of bool, shape (hosts,)
+        Whether the node could start something now: it is ready, and no execution has it.
     ready : ndarray of bool, shape (hosts,)
         Whether the node is on and has booted.
     n_free : int
-        Nodes that are not taken.
+        Nodes that are free.
     """
 
     def __init__(self, is_on: list[bool]) -> None:
         self.ready = np.array(is_on, dtype=np.bool_)
-        self.taken = ~self.ready
+        self.free = self.ready.copy()
+        self._shown_free = self.free.view()
+        self._shown_free.setflags(write=False)
         self.n_free = int(np.count_nonzero(self.ready))
         #: where each running execution stands in the arrays; in order of start
         self._place: dict[Execution, int] = {}
         self._at: list[Execution] = []
         self._state: NodesState | None = None
+        from gridsched.engine import node_kernels  # loads the compiler
+
+        #: whether each of some hosts has a value in an array
+        self.all_are: Callable[[Hosts, NDArray[Any], int], bool] = node_kernels.all_are
+        #: whether ids of hosts ascend strictly
+        self.ascend: Callable[[Hosts], bool] = node_kernels.ascend
+        #: ids of tasks in one of two states
+        self.mappable: Callable[..., Hosts] = node_kernels.mappable
         self._make_room(np.empty(_FIRST_ROOM), np.empty(_FIRST_ROOM, dtype=np.int64))
 
     def _make_room(self, end: NDArray[np.float64], width: NDArray[np.int64]) -> None:
@@ -57,9 +72,9 @@ class NodeSets:
     @property
     def busy(self) -> NDArray[np.bool_]:
         """Whether an execution has each node, shape (hosts,)."""
-        return self.taken & self.ready
+        return self.ready & ~self.free
 
-    def take(self, execution: Execution, hosts: NDArray[np.int64]) -> None:
+    def take(self, execution: Execution, hosts: Hosts) -> None:
         """Let an execution have its nodes."""
         place = len(self._at)
         if place == len(self._end):
@@ -68,11 +83,11 @@ class NodeSets:
         self._at.append(execution)
         self._end[place] = execution.estimated_end
         self._width[place] = len(hosts)
-        self.taken[hosts] = True
+        self.free[hosts] = False
         self.n_free -= len(hosts)
         self._state = None
 
-    def release(self, execution: Execution, hosts: NDArray[np.int64]) -> None:
+    def release(self, execution: Execution, hosts: Hosts) -> None:
         """Take the nodes of an execution back; the last one in the arrays fills its place."""
         place, last = self._place.pop(execution), self._at.pop()
         if last is not execution:
@@ -80,7 +95,7 @@ class NodeSets:
             self._at[place] = last
             self._place[last] = place
             self._end[place], self._width[place] = self._end[n], self._width[n]
-        self.taken[hosts] = False
+        self.free[hosts] = True
         self.n_free += len(hosts)
         self._state = None
 
@@ -88,7 +103,7 @@ class NodeSets:
         """Note that a node on which nothing runs has booted, or was switched off."""
         self.n_free += int(ready) - int(self.ready[host])
         self.ready[host] = ready
-        self.taken[host] = not ready
+        self.free[host] = ready
         self._state = None
 
     def state(self) -> NodesState:
@@ -96,7 +111,7 @@ class NodeSets:
         if self._state is None:
             n = len(self._at)
             end, width = self._shown
-            self._state = NodesState(self.taken, self.n_free, end[:n], width[:n])
+            self._state = NodesState(self._shown_free, self.n_free, end[:n], width[:n])
         return self._state
 
     def ready_times(

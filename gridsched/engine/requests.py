@@ -154,9 +154,10 @@ class Requests:
             why = f"Allocate.hosts is {decision.hosts!r}; it must be an array of host ids"
             return why, task, None
         hosts = hosts.astype(np.int64)  # a copy: the policy may use its array again
-        if np.count_nonzero(hosts[1:] <= hosts[:-1]):
+        nodes = self._ledger.nodes
+        if nodes is not None and not nodes.ascend(hosts):
             hosts.sort()
-            if np.count_nonzero(hosts[1:] == hosts[:-1]):
+            if not nodes.ascend(hosts):
                 return "a host stands there twice", task, None
         why = self._legality.node_set(task, hosts, pstate)
         if why is not None:

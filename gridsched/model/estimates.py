@@ -157,7 +157,7 @@ class FlopsEstimates(Estimates):
 
     def width(self, task: int, host: int) -> int:
         """Return `Tasks.width`: every cluster takes as many nodes."""
-        return 1 if self._width is None else int(self._width[task])
+        return 1 if self._width is None else self._width.item(task)
 
     @property
     def always_feasible(self) -> bool:

@@ -26,13 +26,12 @@ RUNNING_COPY = np.dtype([
 class NodesState:
     """Nodes and what runs on sets of them, as a policy of parallel tasks sees it.
 
-    Parameters
-    ----------
-    taken : ndarray of bool, shape (hosts,)
-        Whether each node could start nothing now: it runs something, boots or is off.
+    Its arrays are views: they hold for one call, and cannot be written to.
 
     Attributes
     ----------
+    free : ndarray of bool, shape (hosts,)
+        Whether each node could start something now: it is on, has booted and runs nothing.
     n_free : int
         Number of free nodes.
     estimated_end : ndarray of float64, shape (running,)
@@ -41,24 +40,15 @@ class NodesState:
         Nodes that each of them has.
     """
 
-    __slots__ = ("_free", "_taken", "estimated_end", "n_free", "width")
+    __slots__ = ("estimated_end", "free", "n_free", "width")
 
     def __init__(
-        self, taken: NDArray[np.bool_], n_free: int, estimated_end: Floats, width: Ids
+        self, free: NDArray[np.bool_], n_free: int, estimated_end: Floats, width: Ids
     ) -> None:
+        self.free = free
         self.n_free = n_free
         self.estimated_end = estimated_end
         self.width = width
-        self._taken = taken
-        self._free: NDArray[np.bool_] | None = None
-
-    @property
-    def free(self) -> NDArray[np.bool_]:
-        """Whether each node could start something now, shape (hosts,): on, booted, no work."""
-        if self._free is None:
-            self._free = ~self._taken
-            self._free.setflags(write=False)
-        return self._free
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,15 @@ def fcfs_starts(queue, width, n_free):
 
 
 @kernel
+def _any_fits(queue, width, n_free):
+    """Whether any job of the queue fits on the free nodes."""
+    fits = False
+    for job in queue:
+        fits |= width[job] <= n_free
+    return fits
+
+
+@kernel
 def _sorted_ends(now, end, nodes, queue, run_time, width, n_started):
     """Estimated ends, ascending, and the nodes that each sets free.
 
@@ -52,6 +61,8 @@ def easy_starts(now, queue, run_time, width, n_free, end, nodes):
     count = head
     if head >= m - 1 or n_free == 0:
         return starts[:count]
+    if not _any_fits(queue[head + 1 :], width, n_free):
+        return starts[:count]
     ends, freed = _sorted_ends(now, end, nodes, queue, run_time, width, head)
     needed = width[queue[head]]
     shadow, then, k = np.inf, n_free, 0
@@ -75,15 +86,6 @@ def easy_starts(now, queue, run_time, width, n_free, end, nodes):
         if n_free == 0:
             break
     return starts[:count]
-
-
-@kernel
-def _any_fits(queue, width, n_free):
-    """Whether any job of the queue fits on the free nodes."""
-    fits = False
-    for job in queue:
-        fits |= width[job] <= n_free
-    return fits
 
 
 @kernel

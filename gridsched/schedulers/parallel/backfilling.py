@@ -17,7 +17,7 @@ from gridsched.errors import InputError
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Allocate, Decision
-from gridsched.policy.state import State
+from gridsched.policy.state import NodesState, State
 from gridsched.schedulers.kernels.backfilling import conservative_starts, easy_starts, fcfs_starts
 
 Ids = NDArray[np.int64]
@@ -48,8 +48,7 @@ class ParallelQueue(Scheduler):
                 f"{len(clusters)}. Put all nodes into one cluster."
             )
         self.pstate_ = system.pstate
-        self.counted_ = 0
-        self.to_arrive_ = -1
+        self.known_ = 0
         self.run_time_ = np.empty(0)
         self.width_ = np.empty(0, dtype=np.int64)
 
@@ -61,13 +60,13 @@ class ParallelQueue(Scheduler):
         queue = state.mappable
         if not len(queue):
             return []
-        if state.tasks_to_arrive != self.to_arrive_:
+        if queue.item(-1) >= self.known_:
             self._learn(state)
-        started = self._starts(state, queue).tolist()
-        if not started:
+        started = self._starts(state.now, nodes, queue)
+        if not len(started):
             return []
         free, begin, decisions = nodes.free.nonzero()[0], 0, []
-        for task in started:
+        for task in started.tolist():
             end = begin + int(self.width_[task])
             decisions.append(Allocate(task, free[begin:end]))
             begin = end
@@ -75,8 +74,7 @@ class ParallelQueue(Scheduler):
 
     def _learn(self, state: State) -> None:
         """Take over width and estimated run time [s] of the tasks that have come."""
-        tasks, known = state.tasks, self.counted_
-        self.to_arrive_ = state.tasks_to_arrive
+        tasks, known = state.tasks, self.known_
         if len(tasks) > len(self.run_time_):
             room = max(64, len(tasks) - len(self.run_time_), len(self.run_time_))
             self.run_time_ = np.concatenate([self.run_time_, np.empty(room)])
@@ -85,15 +83,17 @@ class ParallelQueue(Scheduler):
             self.run_time_[task] = state.estimates.run_time(task, 0, self.pstate_)
         assert tasks.width is not None  # the controller has looked
         self.width_[known : len(tasks)] = tasks.width[known:]
-        self.counted_ = len(tasks)
+        self.known_ = len(tasks)
 
     @abstractmethod
-    def _starts(self, state: State, queue: Ids) -> Ids:
+    def _starts(self, now: float, nodes: NodesState, queue: Ids) -> Ids:
         """Return the ids of the jobs that start now, in order of starting.
 
         Parameters
         ----------
-        state : State
+        now : float
+            Simulated time [s].
+        nodes : NodesState
         queue : ndarray of int64, shape (m,)
             Ids of the jobs that wait, in order of the queue; `run_time_` [s] and `width_` tell of
             them.
@@ -113,8 +113,8 @@ class FCFS(ParallelQueue):
        approaches", JSSPP 1995 (not read).
     """
 
-    def _starts(self, state: State, queue: Ids) -> Ids:
-        return fcfs_starts(queue, self.width_, state.nodes.n_free)
+    def _starts(self, now: float, nodes: NodesState, queue: Ids) -> Ids:
+        return fcfs_starts(queue, self.width_, nodes.n_free)
 
 
 class Backfilling(ParallelQueue):
@@ -128,10 +128,9 @@ class Backfilling(ParallelQueue):
 
     rule: ClassVar[Callable[..., Ids]]
 
-    def _starts(self, state: State, queue: Ids) -> Ids:
-        nodes = state.nodes
+    def _starts(self, now: float, nodes: NodesState, queue: Ids) -> Ids:
         return self.rule(
-            state.now, queue, self.run_time_, self.width_, nodes.n_free, nodes.estimated_end,
+            now, queue, self.run_time_, self.width_, nodes.n_free, nodes.estimated_end,
             nodes.width,
         )  # fmt: skip
 
