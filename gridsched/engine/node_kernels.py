@@ -11,9 +11,9 @@ import numpy as np
 
 from gridsched.compiled import compiled, forget_stale_kernels
 
-forget_stale_kernels(
-    Path(__file__).parent / "__pycache__", [Path(__file__), Path(__file__).parents[1] / "compiled.py"]
-)  # fmt: skip
+_HERE = Path(__file__)
+
+forget_stale_kernels(_HERE.parent / "__pycache__", [_HERE, _HERE.parents[1] / "compiled.py"])
 
 kernel = compiled(error_model="numpy")
 
@@ -21,7 +21,7 @@ kernel = compiled(error_model="numpy")
 @kernel
 def ascend(hosts):
     """Whether ids of hosts ascend strictly, so that none stands there twice."""
-    for k in range(1, len(hosts)):
+    for k in range(1, len(hosts)):  # noqa: SIM110 - what numba compiles to a plain loop
         if hosts[k] <= hosts[k - 1]:
             return False
     return True
@@ -30,7 +30,7 @@ def ascend(hosts):
 @kernel
 def all_are(hosts, values, value):
     """Whether each of some hosts, which exist, has the value."""
-    for host in hosts:
+    for host in hosts:  # noqa: SIM110
         if values[host] != value:
             return False
     return True

@@ -33,12 +33,17 @@ def _warm_up_backfilling() -> None:
     """Call the kernels of parallel jobs once."""
     import numpy as np
 
+    from gridsched.engine import node_kernels
     from gridsched.schedulers.kernels import backfilling
 
     queue, jobs = np.arange(3), (np.ones(3), np.array([1, 2, 1]))
     running = np.ones(1), np.ones(1, dtype=np.int64)
     for array in (queue, *running):  # as a state gives them
         array.setflags(write=False)
+    node_kernels.ascend(jobs[1])
+    node_kernels.all_are(jobs[1], np.ones(3, dtype=np.bool_), True)
+    node_kernels.all_are(jobs[1], np.ones(3, dtype=np.int64), 1)
+    node_kernels.mappable(np.ones(3, dtype=np.uint8), 0, 3, 1, 2)
     backfilling.fcfs_starts(queue, jobs[1], 1)
     backfilling.easy_starts(0.0, queue, *jobs, 2, *running)
     backfilling.conservative_starts(0.0, queue, *jobs, 2, *running)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
+from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Allocate, Decision
@@ -61,7 +62,7 @@ class ParallelQueue(Scheduler):
         if not len(queue):
             return []
         if queue.item(-1) >= self.known_:
-            self._learn(state)
+            self._learn(queue.item(-1) + 1, state.estimates)
         started = self._starts(state.now, nodes, queue)
         if not len(started):
             return []
@@ -72,18 +73,16 @@ class ParallelQueue(Scheduler):
             begin = end
         return decisions
 
-    def _learn(self, state: State) -> None:
-        """Take over width and estimated run time [s] of the tasks that have come."""
-        tasks, known = state.tasks, self.known_
-        if len(tasks) > len(self.run_time_):
-            room = max(64, len(tasks) - len(self.run_time_), len(self.run_time_))
+    def _learn(self, count: int, estimates: Estimates) -> None:
+        """Take over width and estimated run time [s] of the first `count` tasks."""
+        if count > len(self.run_time_):
+            room = max(64, count - len(self.run_time_), len(self.run_time_))
             self.run_time_ = np.concatenate([self.run_time_, np.empty(room)])
             self.width_ = np.concatenate([self.width_, np.empty(room, dtype=np.int64)])
-        for task in range(known, len(tasks)):
-            self.run_time_[task] = state.estimates.run_time(task, 0, self.pstate_)
-        assert tasks.width is not None  # the controller has looked
-        self.width_[known : len(tasks)] = tasks.width[known:]
-        self.known_ = len(tasks)
+        for task in range(self.known_, count):
+            self.run_time_[task] = estimates.run_time(task, 0, self.pstate_)
+            self.width_[task] = estimates.width(task, 0)
+        self.known_ = count
 
     @abstractmethod
     def _starts(self, now: float, nodes: NodesState, queue: Ids) -> Ids:
