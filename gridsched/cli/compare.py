@@ -135,7 +135,7 @@ def compare(
         if isinstance(result, GridschedError):
             failures.append(f"{id}: {one_line(str(result))}")
             continue
-        warnings = result.trace.platform.warnings
+        warnings = result.scenario.warnings
         rows.append(_row(id, result))
         results.append(result)
     warn(warnings)

@@ -83,7 +83,7 @@ def run_command(
     if export is not None:
         check_export_folder(export, force=force)
     result = run(replace(options.base_scenario(), scheduler=scheduler, parameters=parameters))
-    warn(result.trace.platform.warnings)
+    warn(result.scenario.warnings)
     check_energy_agreement(result)
     summary = result.summary()
     whole = {**summary, "provenance": result.provenance, "timing": result.timing}
@@ -129,7 +129,7 @@ def export_run(result: RunResult, folder: Path, *, force: bool) -> None:
         result.plugin_j,
         result.provenance,
         folder,
-        workload_name=Path(result.trace.tasks.name).stem,
+        workload_name=Path(result.trace.tasks.name.removesuffix(".gz")).stem,
         scheduler_pstates=None if types is None else types.etc.shape[2],
         force=force,
     )

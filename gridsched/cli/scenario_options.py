@@ -17,6 +17,7 @@ from gridsched.spec.run_spec import RunSpec, Settings
 from gridsched.spec.scenario import Scenario
 from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.settings import RunSettings
+from gridsched.workloads.traces.options import TraceOptions
 
 #: The six schedulers of paper 004.
 PAPER_004 = "wq,wqr,sufferage,xsufferage,dynamic_fpltf,lecsa"
@@ -26,7 +27,8 @@ PAPER_004 = "wq,wqr,sufferage,xsufferage,dynamic_fpltf,lecsa"
 class ScenarioOptions:
     """What `Scenario` needs beside the scheduler, as options of the command line.
 
-    The options of `settings` are the keys of `RunSettings`; it holds those that were given.
+    The options of `settings` are the keys of `RunSettings`, those of `trace` the keys of
+    `TraceOptions`; they hold those that were given.
     """
 
     platform: Annotated[
@@ -35,8 +37,10 @@ class ScenarioOptions:
     ] = None
     workload: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Bag of tasks (.csv) or generator (.toml)."),
-    ] = None
+        typer.Option(
+            metavar="FILE", help="Bag of tasks (.csv), generator (.toml) or trace (.swf).",
+        ),
+    ] = None  # fmt: skip
     files: Annotated[
         Path | None,
         typer.Option(
@@ -49,6 +53,7 @@ class ScenarioOptions:
     ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of random schedulers.")] = 0
     settings: dict[str, Any] = field(default_factory=dict)
+    trace: dict[str, Any] = field(default_factory=dict)
 
     @property
     def inputs(self) -> tuple[Path | None, ...]:
@@ -67,10 +72,11 @@ class ScenarioOptions:
         if self.workload is None:
             missing = "options '--platform FILE' and" if self.platform is None else "option"
             raise InputError(f"Missing {missing} '--workload FILE'.")
+        TraceOptions(**self.trace)  # whose messages name the option
         in_spec = {key: each for key, each in self.settings.items() if key in Settings.model_fields}
         spec = checked(RunSpec, {
             "platform": _file_section(self.platform),
-            "workload": _file_section(self.workload, self.files),
+            "workload": _file_section(self.workload, self.files) | self.trace,
             "scheduler": {"id": "wq"},
             "seed": self.seed,
             # the scenario checks them, beside what a generator's file says
@@ -158,4 +164,6 @@ def split_ids(text: str) -> list[str]:
 
 
 #: Gives a command the fields of `ScenarioOptions` as options; its own stand after the files.
-with_scenario_options = with_options(ScenarioOptions, before=2, records={"settings": RunSettings})
+with_scenario_options = with_options(
+    ScenarioOptions, before=2, records={"trace": TraceOptions, "settings": RunSettings}
+)

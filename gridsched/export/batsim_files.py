@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gridsched import metrics
 from gridsched.energy import HostEnergy, busy_energy_j, task_energy_j
+from gridsched.files.interval_sets import interval_set
 from gridsched.model.tasks import deadline_column
 from gridsched.model.timeline import HostTimeline, host_timeline
 from gridsched.model.trace import TaskState, Trace
@@ -39,16 +40,6 @@ def batsim_state(trace: Trace) -> list[str]:
         words.get(state, "COMPLETED_KILLED") if ran else "REJECTED"
         for state, ran in zip(trace.final_state.tolist(), started.tolist(), strict=True)
     ]
-
-
-def interval_set(hosts: NDArray[np.int64]) -> str:
-    """Return ascending host ids as Batsim's interval set: ``0-3 7`` for 0, 1, 2, 3 and 7."""
-    gaps = np.flatnonzero(np.diff(hosts) != 1)
-    first = hosts[np.concatenate([[0], gaps + 1])].tolist()
-    last = hosts[np.concatenate([gaps, [len(hosts) - 1]])].tolist()
-    return " ".join(
-        str(low) if low == high else f"{low}-{high}" for low, high in zip(first, last, strict=True)
-    )
 
 
 def _sum_by_task(trace: Trace, values: NDArray[np.float64]) -> NDArray[np.float64]:

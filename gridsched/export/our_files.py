@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from gridsched.energy import HostEnergy, busy_energy_j, relative_difference, task_energy_j
-from gridsched.export.batsim_files import Columns, interval_set
+from gridsched.export.batsim_files import Columns
+from gridsched.files.interval_sets import interval_set
 from gridsched.model.tasks import Tasks, deadline_column
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 

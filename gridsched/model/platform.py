@@ -221,6 +221,26 @@ class Platform:
                 )
 
 
+def homogeneous_cluster(
+    n_nodes: int, *, idle_w: float, busy_w: float, speed: float = 1e9, name: str = "cluster"
+) -> Platform:
+    """Return one cluster of equal nodes of one core, ``n0``, ``n1``, ...
+
+    Parameters
+    ----------
+    n_nodes : int
+    idle_w, busy_w : float
+        Power of a node on which nothing runs, and of one that computes [W].
+    speed : float
+        Speed of a node [flop/s].
+    name : str
+        Of the platform, in messages.
+    """
+    pstates = (PState(speed, idle_w, idle_w, busy_w),)
+    hosts = tuple(Host(f"n{k}", pstates) for k in range(n_nodes))
+    return Platform(hosts, (Cluster("nodes", tuple(range(n_nodes))),), name=name)
+
+
 def plain_platform(speeds: Iterable[float]) -> Platform:
     """Return a platform of one-core hosts with the given speeds [flop/s] and no power figures.
 

@@ -96,7 +96,8 @@ class SystemWorkload:
     ----------
     platform : Platform
     tasks : Tasks
-    types : TaskTypes
+    types : TaskTypes or None
+        None where tasks have no types, as the jobs of a log.
     rules : Rules
         The rules that the generator's parameters say.
     window_s : tuple of float, or None
@@ -109,7 +110,7 @@ class SystemWorkload:
 
     platform: Platform
     tasks: Tasks
-    types: TaskTypes
+    types: TaskTypes | None
     rules: Rules = field(default_factory=Rules)
     window_s: tuple[float, float] | None = None
     run_times: RunTimes | None = None

@@ -114,6 +114,8 @@ def bag_of_parameters(parameters: BaseModel, name: str, pstate: int = 0) -> Name
     whole = generator_of(parameters).generate(parameters)
     if not isinstance(whole, SystemWorkload):
         raise InputError(f"{name}: a bag of this kind has no machines of its own; add --platform.")
+    if whole.types is None:
+        raise InputError(f"{name}: its tasks have no types; only bags by types can be planned.")
     return bag_of_types(name, whole.tasks, whole.types, pstate)
 
 

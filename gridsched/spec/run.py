@@ -120,9 +120,18 @@ def provenance_of(scenario: Scenario) -> dict[str, Any]:
         "network": "platform" if network_is_used(scenario) else "none",
         "heterogeneity": scenario.tasks.heterogeneity,
         "heterogeneity_is_nominal": scenario.tasks.nominal_heterogeneity is not None,
-        "warnings": list(scenario.platform.warnings),
+        "warnings": list(scenario.warnings),
+        **_of_trace(scenario),
         "command": " ".join(sys.argv),
     }
+
+
+def _of_trace(scenario: Scenario) -> dict[str, Any]:
+    """Return how a log was read, and what of it was left out."""
+    if not scenario.left_out and not scenario.trace.given:
+        return {}
+    left_out = [each.as_json() for each in scenario.left_out]
+    return {"trace": scenario.trace.given, "left_out": left_out}
 
 
 def _plain(value: Any) -> Any:

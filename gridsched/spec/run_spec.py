@@ -22,6 +22,7 @@ from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.xml_writer import NetworkLinks
 from gridsched.spec.settings import RunSettings
 from gridsched.workloads.generators import GENERATORS, Generator
+from gridsched.workloads.traces.options import TraceOptions
 
 #: Names of studies and figures.
 NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
@@ -50,17 +51,22 @@ class PlatformFile(Section):
     file: InputPath = Field(description="SimGrid platform (.xml).")
 
 
-class WorkloadFile(Section):
-    """A workload file and, for a bag of tasks with input files, the table of those."""
-
-    file: InputPath = Field(description="Bag of tasks (.csv) or generator (.toml).")
-    files: InputPath | None = Field(
-        default=None, description="Input files of tasks (.csv: file,size_bytes,location)."
-    )
+#: A workload file; for a bag of tasks with input files the table of those, for a log of parallel
+#: jobs how it is read.
+WorkloadFile = create_model(
+    "WorkloadFile",
+    __base__=Section,
+    file=(InputPath, Field(description="Bag of tasks (.csv), generator (.toml) or trace (.swf).")),
+    files=(
+        InputPath | None,
+        Field(default=None, description="Input files of tasks (.csv: file,size_bytes,location)."),
+    ),
+    **{name: (key.annotation, key.info) for name, key in keys_of(TraceOptions).items()},
+)
 
 
 class NoPlatform(Section):
-    """The platform section where the workload's generator makes the platform, too."""
+    """The platform section where the workload brings its platform."""
 
 
 #: Settings of a run that a study says elsewhere (time-out), or whose effect it would not keep.

@@ -25,6 +25,10 @@ from gridsched.spec.settings import RunSettings
 from gridsched.workloads import read_workload
 from gridsched.workloads.load import input_files, read_system_workload
 from gridsched.workloads.price_csv import with_prices_read
+from gridsched.workloads.traces.job_table import Dropped
+from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.read import is_trace
+from gridsched.workloads.traces.trace_system import TraceSystem, trace_system
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,12 @@ class Scenario(RunSettings):
         What is known of times and powers, where neither types nor flops tell it.
     inputs : mapping
         File that was read -> SHA-256 of its content; `loaded` tells it.
+    trace : TraceOptions
+        How a log is read where `tasks` names one.
+    left_out : tuple of Dropped
+        Jobs of the log that are not run, and why; `loaded` tells it.
+    remarks : tuple of str
+        What else of the log is not simulated, in words.
     """
 
     platform: Platform | str | Path | None
@@ -75,6 +85,9 @@ class Scenario(RunSettings):
     run_times: RunTimes | None = None
     estimates: Estimates | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
+    trace: TraceOptions = field(default_factory=TraceOptions)
+    left_out: tuple[Dropped, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def loaded(self) -> Scenario:
         """Return the scenario with its files read; it can be run as often as needed.
@@ -85,6 +98,9 @@ class Scenario(RunSettings):
             If a file cannot be read, or the scenario has no platform or two of them.
         """
         if not isinstance(self.tasks, Tasks):
+            if is_trace(self.tasks):
+                return self._with_trace()
+            self.trace.refuse(set(self.trace.given), self.tasks, "this workload is no trace")
             whole = read_system_workload(self.tasks)
             if whole is not None:
                 loaded = self.with_system(whole)
@@ -103,6 +119,40 @@ class Scenario(RunSettings):
         if (tariff := with_prices_read(self.tariff)) is not self.tariff:
             changes["tariff"] = tariff
         return replace(self, **changes, inputs=self._digests()) if changes else self
+
+    def _with_trace(self) -> Scenario:
+        """Return the scenario with its log read, on its platform or on one of the log's size."""
+        changes: dict[str, Any] = {"tariff": with_prices_read(self.tariff)}
+        platform = self.platform
+        if not isinstance(platform, Platform) and platform is not None:
+            changes["platform_file"] = platform
+            platform = read_platform(platform)
+        found = trace_system(self.tasks, self.trace, platform)
+        return replace(self.on_trace(found), **changes, inputs=self._digests())
+
+    def on_trace(self, found: TraceSystem) -> Scenario:
+        """Return the scenario with the jobs of a log, on their machine.
+
+        Raises
+        ------
+        InputError
+            If the scenario has input files or a deployment, which jobs on sets of nodes lack.
+        """
+        for name in ("files", "deployment"):
+            if getattr(self, name) is not None:
+                raise InputError(
+                    f"{found.jobs.name}: jobs of a trace take whole nodes of the platform; leave "
+                    f"out --{name} {getattr(self, name)}."
+                )
+        jobs = found.jobs
+        without = replace(self, platform=None, left_out=jobs.dropped, remarks=jobs.notes)
+        return without.with_system(found.system)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was found odd while reading platform and workload; it must be loaded."""
+        told = self.platform.warnings if isinstance(self.platform, Platform) else ()
+        return (*told, *self.remarks, *map(str, self.left_out))
 
     def _digests(self) -> dict[str, str]:
         """Return the SHA-256 of every file that the scenario names, and of those they name."""

@@ -35,6 +35,9 @@ from gridsched.spec.settings import RunSettings
 from gridsched.spec.study_schedulers import load_policies
 from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.load import read_workload
+from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.read import is_trace
+from gridsched.workloads.traces.trace_system import trace_system
 
 if TYPE_CHECKING:
     from gridsched.optimize.named_bag import NamedBag
@@ -178,6 +181,11 @@ class ScenarioMaker:
         is_file = isinstance(workload, WorkloadFile)
         if not is_file and GENERATORS[workload.generator].makes == "system":
             return self._system(spec, needs_file=needs_file)
+        if is_file and is_trace(workload.file):
+            return self._of_trace(spec, needs_file=needs_file)
+        if is_file:
+            options = _trace_options(workload)
+            options.refuse(set(options.given), workload.file, "this workload is no trace")
         if isinstance(spec.platform, NoPlatform):
             return Scenario(None, workload.file, files=workload.files).loaded()
         platform, file = self._platform(spec, needs_file=needs_file)
@@ -189,6 +197,20 @@ class ScenarioMaker:
         else:
             tasks = self._tasks.get(*self._drawn(spec, GENERATORS[workload.generator].generate))
         return Scenario(platform, tasks, platform_file=file)
+
+    def _of_trace(self, spec: RunSpec, *, needs_file: bool) -> Scenario:
+        """Return the scenario of a log, on the run's platform or on one of the log's size."""
+        workload, platform, file = spec.workload, None, None
+        if not isinstance(spec.platform, NoPlatform):
+            platform, file = self._platform(spec, needs_file=needs_file)
+        options = _trace_options(workload)
+        # the platform lives as long as the system that has it, so that its id is its own
+        found = self._systems.get(
+            f"{workload.file} {options} {id(platform)}",
+            lambda: trace_system(workload.file, options, platform),
+        )
+        scenario = Scenario(None, workload.file, files=workload.files, trace=options)
+        return replace(scenario.on_trace(found), platform_file=file)
 
     def _platform(self, spec: RunSpec, *, needs_file: bool) -> tuple[Platform, Path | None]:
         section = spec.platform
@@ -275,6 +297,11 @@ def _digests(stored: RunSpec, located: RunSpec) -> dict[str, str]:
 def _given(section: Section) -> dict[str, Any]:
     """Return the keys of a section that are set."""
     return {name: getattr(section, name) for name in section.model_fields_set}
+
+
+def _trace_options(workload: Any) -> TraceOptions:
+    """Return how a workload file is read if it is a log."""
+    return TraceOptions(**{name: getattr(workload, name) for name in keys_of(TraceOptions)})
 
 
 def _settings(spec: RunSpec) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from gridsched.spec.run_spec import (
 )
 from gridsched.spec.study_document import StudyDocument, key_name, shown_value
 from gridsched.workloads import generators
+from gridsched.workloads.traces.read import is_trace
 
 #: Sections that keys and groups can set; those of `Settings` stand at the top of the file.
 SECTIONS = ("platform", "workload", "settings")
@@ -81,6 +82,8 @@ def section_model(document: StudyDocument, section: str, values: Mapping[str, An
                 ("platform",), "is not legal: the workload's generator makes the platform, too."
             )
         return NoPlatform
+    if section == "platform" and not values and brings_platform(document):
+        return NoPlatform
     known = {name: model for name, model in SECTION_MODELS[section].items() if name}
     if "generator" not in values:
         if "file" in values:
@@ -110,24 +113,44 @@ def makes_system(document: StudyDocument) -> bool:
     return any(of_systems)
 
 
+def brings_platform(document: StudyDocument) -> bool:
+    """Whether every workload comes with its machine: logs, and generators that make it."""
+    files = _files(document)
+    return bool(files) and all(isinstance(file, str) and is_trace(file) for file in files)
+
+
 def workload_kinds(document: StudyDocument) -> set[str]:
     """Return what the workloads are, in the words of `gridsched.metrics.Condition.workload`."""
     makes_system(document)  # refuses a mixture
     known = [generators.GENERATORS[name] for name in _generators(document)]
     kinds = {"system"} if any(each.has_utility for each in known) else set()
-    kinds |= {"parallel"} if any(each.is_parallel for each in known) else set()
+    logs = [file for file in _files(document) if isinstance(file, str) and is_trace(file)]
+    kinds |= {"parallel"} if logs or any(each.is_parallel for each in known) else set()
     return kinds or {"bag"}
 
 
 def _generators(document: StudyDocument) -> list[str]:
     """Return the generators that the workload section and the groups name."""
-    workload, groups = document.content.workload, document.content.group
-    levels = [level for group in groups.values() for level in group.values()]
     return [
-        each["generator"]
-        for each in (workload, *(level.get("workload") for level in levels))
-        if isinstance(each, dict) and isinstance(each.get("generator"), str)
+        each["generator"] for each in _workloads(document) if isinstance(each.get("generator"), str)
     ]
+
+
+def _files(document: StudyDocument) -> list[Any]:
+    """Return the workload files that the workload section and the groups name."""
+    return [
+        file
+        for each in _workloads(document)
+        for file in (each["file"] if isinstance(each.get("file"), tuple) else [each.get("file")])
+        if file is not None
+    ]
+
+
+def _workloads(document: StudyDocument) -> list[dict[str, Any]]:
+    """Return the keys of the workload section and of each level of a group that sets some."""
+    levels = [level for group in document.content.group.values() for level in group.values()]
+    raw = (document.content.workload, *(level.get("workload") for level in levels))
+    return [each if isinstance(each, dict) else {"file": each} for each in raw if each is not None]
 
 
 def depth_of_type(annotation: Any) -> int:

@@ -46,11 +46,12 @@ class Content(Section):
     platform: Any = Field(
         default_factory=dict,
         description="A SimGrid file, or a `generator` with its keys (see below); none where the "
-        "workload's generator makes the platform, too.",
+        "workload's generator makes the platform, too. A [trace](traces.md) needs none.",
     )
     workload: Any = Field(
         default_factory=dict,
-        description="A workload file (with `files` for the table of input files), or a "
+        description="A workload file (with `files` for the table of input files; with "
+        "`nodes_from, procs_per_node, nodes, node_power` for a [trace](traces.md)), or a "
         "`generator` with its keys (see below).",
     )
     schedulers: Any = Field(

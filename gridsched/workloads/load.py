@@ -14,6 +14,7 @@ from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.csv_file import read_bag
 from gridsched.workloads.generators import checked_parameters, generator_of
+from gridsched.workloads.traces.read import LEGAL, is_trace
 
 
 def read_workload(path: str | Path, *, files: str | Path | None = None) -> Tasks:
@@ -45,9 +46,14 @@ def read_workload(path: str | Path, *, files: str | Path | None = None) -> Tasks
         return cast(Tasks, generator.generate(parameters))
     if suffix == ".csv":
         return read_bag(path, files=files)
-    if ".swf" in [part.lower() for part in Path(path).suffixes]:
-        raise InputError(f"{path}: this version reads no SWF traces yet; convert it to .csv.")
-    raise InputError(f"{path}: a workload is a .csv (tasks) or a .toml (generator) file.")
+    if is_trace(path):
+        raise InputError(
+            f"{path}: a trace of parallel jobs, which this command does not take; 'gridsched "
+            "workload import' makes tasks of its serial ones."
+        )
+    raise InputError(
+        f"{path}: a workload is a .csv (tasks), a .toml (generator) or a trace ({LEGAL})."
+    )
 
 
 def read_system_workload(path: str | Path) -> SystemWorkload | None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from gridsched.errors import InputError
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.swf import is_swf, read_swf, write_swf
+from gridsched.workloads.traces.read import is_trace
+from gridsched.workloads.traces.swf import read_swf, write_swf
 
 LOGS = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "swf"
 
@@ -74,9 +75,9 @@ def test_compressed_logs_and_other_encodings(tmp_path: Path):
     path = tmp_path / "log.swf.gz"
     path.write_bytes(gzip.compress(b"; Computer: Universit\xe4t\n" + LOG.encode()))
     assert len(read_swf(path)) == 4
-    assert is_swf(path)
-    assert is_swf("A.SWF")
-    assert not is_swf("a.csv")
+    assert is_trace(path)
+    assert is_trace("A.SWF")
+    assert not is_trace("a.csv")
 
 
 def test_nodes_can_stand_in_another_field(tmp_path: Path):

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-#: Lines that are named for each reason to drop jobs.
+from gridsched.files.interval_sets import interval_set
+
+#: Lines that people are told for each reason to drop jobs.
 MAX_LINES_NAMED = 5
 
 
@@ -21,7 +23,7 @@ class Dropped:
     reason : str
     count : int
     lines : tuple of int
-        Line numbers of the first of them; empty where the jobs come from no file.
+        Line numbers of all of them; empty where the jobs come from no file of lines.
     """
 
     reason: str
@@ -31,10 +33,15 @@ class Dropped:
     def __str__(self) -> str:
         where = ""
         if self.lines:
-            shown = ", ".join(map(str, self.lines))
-            more = ", ..." if self.count > len(self.lines) else ""
+            shown = ", ".join(map(str, self.lines[:MAX_LINES_NAMED]))
+            more = ", ..." if self.count > MAX_LINES_NAMED else ""
             where = f" (line{'s' if self.count > 1 else ''} {shown}{more})"
         return f"{self.count:,} job{'s' if self.count > 1 else ''} left out: {self.reason}{where}"
+
+    def as_json(self) -> dict[str, str | int]:
+        """Return reason, count and all lines, as an interval set: ``3-5 9``."""
+        lines = interval_set(np.array(self.lines, dtype=np.int64)) if self.lines else ""
+        return {"reason": self.reason, "count": self.count, "lines": lines}
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,8 @@ class JobTable:
     header : mapping
         What the log says of its machine: ``MaxProcs``, ``Computer``, ...
     dropped : tuple of Dropped
+    notes : tuple of str
+        What else of the log is not told by these columns, in words.
     lines : ndarray of int64, shape (jobs,)
         Line of each job in the log; empty where there is none.
     """
@@ -70,6 +79,7 @@ class JobTable:
     name: str = "jobs"
     header: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[Dropped, ...] = ()
+    notes: tuple[str, ...] = ()
     lines: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __len__(self) -> int:
@@ -83,14 +93,25 @@ class JobTable:
         """
         return np.fmax(self.requested_time_s, self.run_time_s)
 
-    @property
-    def nodes_of_header(self) -> int | None:
-        """Size of the machine by the log's header: ``MaxProcs``, else ``MaxNodes``."""
-        for key in ("MaxProcs", "MaxNodes"):
+    def size_of_machine(self, *keys: str) -> int | None:
+        """Return how large the machine is by the log's header.
+
+        Parameters
+        ----------
+        *keys : str
+            Keys of the header; the first that tells a number counts. By default ``MaxProcs``, then
+            ``MaxNodes``.
+        """
+        for key in keys or ("MaxProcs", "MaxNodes"):
             text = self.header.get(key, "").split()
             if text and text[0].isdigit() and int(text[0]) > 0:
                 return int(text[0])
         return None
+
+    @property
+    def nodes_of_header(self) -> int | None:
+        """Size of the machine by the log's header: ``MaxProcs``, else ``MaxNodes``."""
+        return self.size_of_machine()
 
     def that_fit(self, n_nodes: int) -> JobTable:
         """Return the jobs that a machine of `n_nodes` can run at all; the others are dropped."""
@@ -101,6 +122,24 @@ class JobTable:
         table = self.without(~(self.run_time_s > 0), "no run time greater than 0 s")
         return table.without(table.width <= 0, "no number of nodes greater than 0")
 
+    def distinct(self) -> JobTable:
+        """Return the first job of each number; later ones are dropped."""
+        _, first = np.unique(self.job, return_index=True)
+        again = np.ones(len(self), dtype=bool)
+        again[first] = False
+        return self.without(again, "a job number that an earlier one has")
+
+    def from_zero(self) -> JobTable:
+        """Return the jobs with the first submission at 0 s."""
+        begin = float(self.submit_time_s.min(initial=np.inf))
+        return self if not len(self) else replace(self, submit_time_s=self.submit_time_s - begin)
+
+    def on_nodes(self, procs_per_node: int) -> JobTable:
+        """Return the jobs with widths in nodes of so many processors, whole nodes each."""
+        if procs_per_node == 1:
+            return self
+        return replace(self, width=-(-self.width // procs_per_node))
+
     def in_order(self) -> JobTable:
         """Return the jobs in order of submission, then of their numbers."""
         order = np.lexsort((self.job, self.submit_time_s))
@@ -110,7 +149,7 @@ class JobTable:
         """Return the table without some rows, and why they went in `dropped`."""
         if not rows.any():
             return self
-        named = self.lines[rows][:MAX_LINES_NAMED].tolist() if len(self.lines) else []
+        named = np.sort(self.lines[rows]).tolist() if len(self.lines) else []
         gone = Dropped(reason, int(rows.sum()), tuple(named))
         return replace(self._taken(np.flatnonzero(~rows)), dropped=(*self.dropped, gone))
 
@@ -126,7 +165,5 @@ class JobTable:
 def dropped_lines(reasons: Mapping[str, Sequence[int]]) -> tuple[Dropped, ...]:
     """Return what was left out of a file, from all line numbers by reason."""
     return tuple(
-        Dropped(reason, len(lines), tuple(lines[:MAX_LINES_NAMED]))
-        for reason, lines in reasons.items()
-        if lines
+        Dropped(reason, len(lines), tuple(lines)) for reason, lines in reasons.items() if lines
     )

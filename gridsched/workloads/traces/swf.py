@@ -23,7 +23,7 @@ from gridsched.files.output_files import write_whole
 from gridsched.workloads.traces.job_table import JobTable, dropped_lines
 
 #: Fields of a line, by position (from 0).
-JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME = 0, 1, 3, 4, 7, 8
+JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME, STATUS = 0, 1, 3, 4, 7, 8, 10
 #: Fields that every line must have: up to the requested time.
 LEAST_FIELDS = REQUESTED_TIME + 1
 N_FIELDS = 18
@@ -34,14 +34,11 @@ MAX_BAD_SHARE = 0.5
 #: Largest number that a field may hold [s or nodes].
 LARGEST_FIELD = 1e12
 
+#: Status of lines that tell of a part of a job, which has another line for the whole.
+PARTS = {"2", "3", "4"}
+
 _HEADER = re.compile(r"^;\s*([A-Za-z][\w .-]*?)\s*:\s*(.*?)\s*$")
 _NODE_COUNT = re.compile(r":(\d+)x\d+$")
-
-
-def is_swf(path: str | Path) -> bool:
-    """Whether a file's name says that it is a log in the Standard Workload Format."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    return suffixes[-1:] == [".swf"] or suffixes[-2:] == [".swf", ".gz"]
 
 
 def read_swf(path: str | Path, *, nodes_from: int | None = None) -> JobTable:
@@ -67,12 +64,14 @@ def read_swf(path: str | Path, *, nodes_from: int | None = None) -> JobTable:
     Notes
     -----
     Allocated processors count; where they are unknown, requested ones. Leading and repeated blanks
-    and further fields are fine. A line that is not of the format is dropped and counted.
+    and further fields are fine. A line that is not of the format is dropped and counted, and so is
+    one that tells of a part of a job that was stopped and went on: another tells of the whole.
     """
     columns = {name: array("d") for name in ("submit", "run", "width", "requested")}
     jobs, lines = array("q"), array("q")
     header: dict[str, str] = {}
     malformed: list[int] = []
+    parts: list[int] = []
     for number, text in _lines(Path(path)):
         if text.startswith(";"):
             found = _HEADER.match(text)
@@ -87,11 +86,14 @@ def read_swf(path: str | Path, *, nodes_from: int | None = None) -> JobTable:
         except (ValueError, IndexError):
             malformed.append(number)
             continue
+        if len(fields) > STATUS and fields[STATUS] in PARTS:
+            parts.append(number)
+            continue
         jobs.append(row[0])
         lines.append(number)
         for column, value in zip(columns.values(), row[1:], strict=True):
             column.append(value)
-    if len(malformed) > MAX_BAD_SHARE * (len(malformed) + len(jobs)):
+    if len(malformed) > MAX_BAD_SHARE * (len(malformed) + len(jobs) + len(parts)):
         raise InputError(
             f"{path}, line {malformed[0]}: no line of the Standard Workload Format; it needs at "
             f"least {LEAST_FIELDS} numbers separated by blanks."
@@ -99,7 +101,11 @@ def read_swf(path: str | Path, *, nodes_from: int | None = None) -> JobTable:
     table = JobTable(
         _integers(jobs), _floats(columns["submit"]), _floats(columns["run"]),
         _floats(columns["width"]).astype(np.int64), _floats(columns["requested"]),
-        name=str(path), header=header, dropped=dropped_lines({"not of the format": malformed}),
+        name=str(path), header=header,
+        dropped=dropped_lines({
+            "not of the format": malformed,
+            "part of a job that stopped and went on (status 2 to 4)": parts,
+        }),
         lines=_integers(lines),
     )  # fmt: skip
     return table.without(~(table.submit_time_s >= 0), "no submission time").runnable().in_order()

@@ -1,0 +1,124 @@
+"""How a log is read, and the machine it runs on: options, keys of studies, provenance."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST
+from gridsched.model.records import check_record
+
+#: Power of a node that idles and of one that computes [W]: a Taurus node of Grid'5000 at its usual
+#: frequency, the node of Batsim's energy examples.
+DEFAULT_NODE_POWER = "95:190.738"
+#: More nodes than this are refused: each is a host of the simulation.
+MAX_NODES = 1_000_000
+_POWER = re.compile(r"([^:]+):([^:]+)")
+_GROUP = {"group": "Traces (SWF, sacct, Batsim's JSON)"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceOptions:
+    """What a log does not tell of itself.
+
+    Attributes
+    ----------
+    nodes_from : str or int, optional
+        Field that holds the number of nodes: in SWF its number (from 1; -1 is the last), in sacct's
+        output its name.
+    procs_per_node : int
+        Processors of a node. Jobs take whole nodes; a machine of the header's size has so many
+        times fewer.
+    nodes : int, optional
+        Nodes of the machine, where no platform is given; default what the log's header says.
+    node_power : str, optional
+        Power of each of them, idle and computing, as ``IDLE:BUSY`` [W].
+
+    Raises
+    ------
+    InputError
+        Where a value is out of range.
+    """
+
+    nodes_from: Annotated[
+        str | int | None,
+        Field(
+            description="Field of the log that holds the number of nodes: in SWF its number (-1: "
+            "the last), in sacct's output its name.",
+            examples=["FIELD"],
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
+    procs_per_node: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=MAX_NODES,
+            description="Processors of a node, where the log counts processors; jobs take whole "
+            "nodes. Default 1.",
+            json_schema_extra=_GROUP,
+        ),
+    ] = 1
+    nodes: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=MAX_NODES,
+            description="Nodes of the machine without --platform; default the header's.",
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
+    node_power: Annotated[
+        str | None,
+        Field(
+            description=f"Watts of a node without --platform; default {DEFAULT_NODE_POWER}.",
+            examples=["IDLE:BUSY"],
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_record(self, TraceOptions)
+        if self.node_power is not None:
+            _ = self.node_power_w
+
+    @property
+    def node_power_w(self) -> tuple[float, float]:
+        """Power of a node that idles and of one that computes [W]."""
+        return _watts(self.node_power or DEFAULT_NODE_POWER)
+
+    @property
+    def given(self) -> dict[str, str | int]:
+        """The options that are not the usual ones."""
+        return {
+            field.name: value
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
+        }
+
+    def refuse(self, names: set[str], owner: str | Path, why: str) -> None:
+        """Raise `InputError` if one of these options is given, as it would have no effect."""
+        for name in self.given:
+            if name in names:
+                raise InputError(f"{owner}: {name} has no effect: {why}. Leave it out.")
+
+
+def _watts(text: str) -> tuple[float, float]:
+    """Return idle and busy power [W] of ``IDLE:BUSY``."""
+    found = _POWER.fullmatch(text)
+    try:
+        idle_w, busy_w = (float(part) for part in found.groups()) if found else (math.nan, math.nan)
+    except ValueError:
+        idle_w = busy_w = math.nan
+    if not 0 <= idle_w <= busy_w <= LARGEST:
+        raise InputError(
+            f"node_power is {text!r}; it must read IDLE:BUSY, two numbers of watts, the second at "
+            "least the first."
+        )
+    return idle_w, busy_w

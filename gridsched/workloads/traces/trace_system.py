@@ -1,0 +1,115 @@
+"""The jobs of a log as tasks, with the machine that they run on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gridsched.errors import InputError
+from gridsched.model.platform import Platform, homogeneous_cluster
+from gridsched.model.run_times import LoggedRunTimes
+from gridsched.model.task_types import SystemWorkload
+from gridsched.model.tasks import Tasks, make_tasks
+from gridsched.workloads.traces.job_table import JobTable
+from gridsched.workloads.traces.options import MAX_NODES, TraceOptions
+from gridsched.workloads.traces.read import NODE_SPEED, read_jobs
+
+#: Options that say what machine there is, where no platform does.
+MACHINE_OPTIONS = {"nodes", "node_power"}
+
+
+@dataclass(frozen=True)
+class TraceSystem:
+    """What is run of a log, and what of it is not.
+
+    Attributes
+    ----------
+    system : SystemWorkload
+        Platform, rigid jobs with their requested times, and their true run times.
+    jobs : JobTable
+        The jobs that are run, and what was left out.
+    """
+
+    system: SystemWorkload
+    jobs: JobTable
+
+
+def trace_system(
+    path: str | Path, options: TraceOptions, platform: Platform | None = None
+) -> TraceSystem:
+    """Read a log, and make the machine that it runs on where none is given.
+
+    Parameters
+    ----------
+    path : path
+        As `read_jobs` reads it.
+    options : TraceOptions
+    platform : Platform, optional
+        Run times of the log are those of its fastest host in P-state 0.
+
+    Returns
+    -------
+    TraceSystem
+        The first submission is at 0 s; jobs that are wider than every cluster are left out.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or nothing tells how many nodes there are.
+
+    Notes
+    -----
+    A scheduler knows of a job what `JobTable.estimate_s` says, as a requested time and as flops;
+    how long it ran is in `run_times` (algorithms I).
+    """
+    speed = NODE_SPEED if platform is None else float(platform.speed[:, 0].max(initial=0.0))
+    jobs = read_jobs(path, options, speed=speed)
+    if platform is None:
+        n_nodes = options.nodes or nodes_of_log(jobs, options)
+        if n_nodes is None:
+            raise InputError(
+                f"{path}: the log does not say how many nodes its machine has; add --nodes N, or "
+                "--platform FILE."
+            )
+        if n_nodes > MAX_NODES:
+            raise InputError(
+                f"{path}: a machine of {n_nodes:,} nodes by its header; at most {MAX_NODES:,} are "
+                "legal. Say how many processors a node has (--procs-per-node), or --nodes."
+            )
+        idle_w, busy_w = options.node_power_w
+        platform = homogeneous_cluster(
+            n_nodes, idle_w=idle_w, busy_w=busy_w, speed=speed, name=f"{n_nodes:,} nodes"
+        )
+    else:
+        options.refuse(MACHINE_OPTIONS, path, f"the nodes are those of {platform.name}")
+    widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)
+    jobs = jobs.that_fit(widest).from_zero()
+    run_times = LoggedRunTimes(platform, jobs.run_time_s)
+    return TraceSystem(
+        SystemWorkload(platform, _rigid(jobs, speed), None, run_times=run_times), jobs
+    )
+
+
+def nodes_of_log(jobs: JobTable, options: TraceOptions) -> int | None:
+    """Return how many nodes the machine has by the log's header, None if it does not say.
+
+    Parameters
+    ----------
+    jobs : JobTable
+    options : TraceOptions
+        Where widths are taken from a field of nodes, the header's nodes count before its
+        processors.
+    """
+    if options.procs_per_node > 1:
+        procs = jobs.size_of_machine("MaxProcs")
+        return None if procs is None else max(1, procs // options.procs_per_node)
+    keys = () if options.nodes_from is None else ("MaxNodes", "MaxProcs")
+    return jobs.size_of_machine(*keys)
+
+
+def _rigid(jobs: JobTable, speed: float) -> Tasks:
+    """Return jobs as parallel tasks, with all that a scheduler may know of them."""
+    return make_tasks(
+        jobs.estimate_s * speed, jobs.submit_time_s, labels=jobs.job, width=jobs.width,
+        requested_time_s=jobs.estimate_s, name=jobs.name,
+    )  # fmt: skip
