@@ -2,11 +2,12 @@
 
 Usage: python benchmarks/rigid_jobs.py [--jobs N] [--repeats R] [--output FILE]
 
-The trace: Poisson arrivals, lognormal run times (median 1,800 s, sigma 1.2, whole seconds, at most
-a day), 1 to 256 nodes in powers of two, 1,024 nodes, load 0.90, estimates ceil(run * U(1, 5)). The
-bare loop, in a process of its own, starts the same jobs on the same nodes at the same times under
-ptask_L07, every node metered, and waits for the one that ends next. Runs of ours and of the loop
-take turns, and each figure is the least CPU time of the repeats: the machine may not be idle.
+The trace is that of the generator `rigid_jobs` with its defaults: Poisson arrivals, lognormal run
+times (median 1,800 s, sigma 1.2, whole seconds, at most a day), 1 to 256 nodes in powers of two,
+1,024 nodes, load 0.90, estimates ceil(run * U(1, 5)). The bare loop, in a process of its own,
+starts the same jobs on the same nodes at the same times under ptask_L07, every node metered, and
+waits for the one that ends next. Runs of ours and of the loop take turns, and each figure is the
+least CPU time of the repeats: the machine may not be idle.
 """
 
 from __future__ import annotations
@@ -26,29 +27,20 @@ import numpy as np
 from gridsched import __version__
 from gridsched.engine import Controller, reference
 from gridsched.model.estimates import RequestedTimes
-from gridsched.model.platform import Cluster, Host, Platform, PState
-from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.system import System
-from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.registry import make_scheduler
+from gridsched.workloads.rigid_jobs import NODE_SPEED, RigidJobs, generate_rigid_jobs
 
 HERE = Path(__file__).resolve().parent
-NODES, LOAD, SPEED = 1024, 0.90, 1e9
 GOALS = {"reference_jobs_per_s": 25_000, "simgrid_jobs_per_s": 4_000, "ratio": 1.7}
 
 
 def system_of(n_jobs: int) -> tuple:
     """Return the system, the jobs and their true run times."""
-    rng = np.random.default_rng(1)
-    run = np.clip(np.ceil(rng.lognormal(np.log(1800.0), 1.2, n_jobs)), 1.0, 86_400.0)
-    width = 2 ** rng.integers(0, 9, n_jobs)
-    estimate = np.ceil(run * rng.uniform(1.0, 5.0, n_jobs))
-    submit = np.cumsum(rng.exponential((run * width).mean() / (LOAD * NODES), n_jobs))
-    hosts = tuple(Host(f"node{k}", (PState(SPEED, 50.0, 60.0, 200.0),)) for k in range(NODES))
-    platform = Platform(hosts, (Cluster("cluster", tuple(range(NODES))),), name="1,024 nodes")
-    tasks = make_tasks(estimate * SPEED, submit, width=width, requested_time_s=estimate)
-    return System(platform, RequestedTimes(platform, tasks)), tasks, LoggedRunTimes(platform, run)
+    made = generate_rigid_jobs(RigidJobs(jobs=n_jobs, seed=1))
+    estimates = RequestedTimes(made.platform, made.tasks)
+    return System(made.platform, estimates), made.tasks, made.run_times
 
 
 def controller_of(system, tasks) -> Controller:
@@ -93,7 +85,7 @@ def bare(path, trace) -> tuple[float, float]:
     sg = load_simgrid()
     runs = trace.executions
     starts, ends = runs["start"].tolist(), runs["end"].tolist()
-    flops = ((runs["end"] - runs["start"]) * SPEED).tolist()
+    flops = ((runs["end"] - runs["start"]) * NODE_SPEED).tolist()
     nodes = [trace.hosts_of(k).tolist() for k in range(len(runs))]
     # what ends at a time is waited for before what starts then
     moments = sorted([(t, 0, k) for k, t in enumerate(ends)] + [
@@ -104,7 +96,7 @@ def bare(path, trace) -> tuple[float, float]:
     engine = sg.Engine(["bare", "--cfg=host/model:ptask_L07", "--log=root.thresh:error"])
     host_energy.start_plugin()
     engine.load_platform(str(path))
-    hosts = [engine.host_by_name(f"node{k}") for k in range(NODES)]
+    hosts = [engine.host_by_name(host.name) for host in trace.platform.hosts]
     activities = {}
 
     def lead() -> None:
@@ -166,7 +158,8 @@ def measure(n_jobs: int, repeats: int) -> dict:
                     raise SystemExit(f"{name} ends at {end} s, the reference at {trace.horizon_s}.")
     least = {name: min(seconds) for name, seconds in taken.items()}
     return {
-        "jobs": n_jobs, "nodes": NODES, "node_executions": int(trace.width.sum()),
+        "jobs": n_jobs, "nodes": len(system.platform.hosts),
+        "node_executions": int(trace.width.sum()),
         "mean_wait_s": float((trace.start_time_s - tasks.submit_time_s).mean()),
         "reference_jobs_per_s": n_jobs / least["reference"],
         "simgrid_jobs_per_s": n_jobs / least["simgrid"],

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from pydantic import BaseModel
 
 from gridsched.analysis.utility_statistics import workload_statistics
 from gridsched.cli.option_groups import option_name
@@ -27,6 +28,8 @@ from gridsched.model.tasks import Tasks
 from gridsched.workloads import read_generator, read_workload, write_bag
 from gridsched.workloads.generators import GENERATORS, checked_parameters, generator_of
 from gridsched.workloads.load import input_files, read_system_workload
+from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
+from gridsched.workloads.traces.swf import write_swf
 from gridsched.workloads.typed_csv_writer import file_names, write_workload_files
 
 workload_app = typer.Typer(
@@ -42,9 +45,12 @@ gridsched workload generate bag.toml -o bag.csv
 
 gridsched workload generate day.toml -o day.csv
 
+gridsched workload generate jobs.toml -o jobs.swf
+
 The keys of a bag's .toml file are those of the options: kind, tasks, mean_flops, heterogeneity,
 seed, input_bytes, output_bytes, and replicate. A .toml of kind utility brings its machines: they,
-ETC, APC and utility classes are written beside the tasks (docs/utility_workloads.md).
+ETC, APC and utility classes are written beside the tasks (docs/utility_workloads.md). A .toml of
+kind rigid_jobs makes parallel jobs, which are written as a log (docs/rigid_jobs.md).
 """
 _DESCRIBE_EPILOG = """Examples:
 
@@ -76,7 +82,7 @@ SHOWN = {
 @workload_app.command(epilog=_GENERATE_EPILOG)
 def generate(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Tasks to write (.csv).")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Tasks (.csv) or jobs (.swf).")
     ],
     generator: Annotated[
         Path | None,
@@ -103,14 +109,12 @@ def generate(
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Generate a bag of tasks, or machines and tasks with utility functions."""
+    """Generate a bag of tasks, machines and tasks with utility functions, or parallel jobs."""
     given: dict[str, Any] = {
         "kind": kind, "tasks": tasks, "mean_flops": mean_flops, "heterogeneity": heterogeneity,
         "seed": seed, "input_bytes": input_bytes, "output_bytes": output_bytes,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
-    if output.suffix.lower() != ".csv":
-        raise InputError(f"{output}: tasks are written as .csv.")
     if generator is not None and given:
         option = option_name(next(iter(given)))
         raise InputError(f"{option} has no effect beside {generator}; set it in the file.")
@@ -119,26 +123,39 @@ def generate(
         parameters = read_generator(generator)
     else:
         parameters = checked_parameters(given, "workload generate", spelled=option_name)
+    told = _write_generated(parameters, output, generator, force=force)
+    if not quiet:
+        console().print("\n".join(told))
+
+
+def _write_generated(
+    parameters: BaseModel, output: Path, generator: Path | None, *, force: bool
+) -> list[str]:
+    """Generate from checked keys, write it, and return what was written, in words."""
     kind_of = generator_of(parameters)
-    is_system = kind_of.makes == "system"
-    targets = list(file_names(output).values()) if is_system else [output]
+    what, ending = ("jobs", ".swf") if isinstance(parameters, RigidJobs) else ("tasks", ".csv")
+    if output.suffix.lower() != ending:
+        raise InputError(f"{output}: {what} are written as {ending}.")
+    is_typed = kind_of.makes == "system" and what == "tasks"
+    targets = list(file_names(output).values()) if is_typed else [output]
     inputs = [generator, *kind_of.input_files(parameters)]
     check_targets({"-o": targets}, inputs, force=force)
+    if isinstance(parameters, RigidJobs):
+        jobs = draw_rigid_jobs(parameters)
+        write_swf(jobs, output, force=force)
+        return [f"Wrote {output}: {len(jobs):,} jobs."]
     made = kind_of.generate(parameters)
     if isinstance(made, SystemWorkload):
         _check_has_utility(made)
         settings = parameters.settings_beside_files()
         paths = write_workload_files(made.tasks, made.types, output, settings, force=force)
         names = ", ".join(path.name for path in paths[1:-1])
-        told = [
+        return [
             f"Wrote {output}: {len(made.tasks):,} tasks; beside it {names}.",
             f"{paths[-1]} joins them: use it as --workload.",
         ]
-    else:
-        write_bag(made, output, force=force)
-        told = [f"Wrote {output}: {len(made):,} tasks."]
-    if not quiet:
-        console().print("\n".join(told))
+    write_bag(made, output, force=force)
+    return [f"Wrote {output}: {len(made):,} tasks."]
 
 
 def _check_has_utility(system: SystemWorkload) -> None:

@@ -18,6 +18,7 @@ from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.bag import BagOfTasks, generate_bag
 from gridsched.workloads.profit_system import ProfitBag, generate_profit_bag
+from gridsched.workloads.rigid_jobs import RigidJobs, generate_rigid_jobs
 from gridsched.workloads.robust_system import RobustTrial
 from gridsched.workloads.robust_trial import generate_robust_trial
 from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
@@ -81,6 +82,13 @@ GENERATORS: dict[str, Generator] = {
     "profit": Generator(ProfitBag, generate_profit_bag, makes="system", document="docs/profit.md"),
     "robust": Generator(
         RobustTrial, generate_robust_trial, makes="system", document="docs/robust_workloads.md"
+    ),
+    "rigid_jobs": Generator(
+        RigidJobs,
+        generate_rigid_jobs,
+        makes="system",
+        is_parallel=True,
+        document="docs/rigid_jobs.md",
     ),
 }
 

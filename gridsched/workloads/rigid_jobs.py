@@ -1,0 +1,150 @@
+"""Rigid parallel jobs drawn at a load, on one homogeneous cluster.
+
+Poisson arrivals, lognormal run times and sizes in powers of two: the usual synthetic trace, simple
+enough that other simulators draw the same.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from gridsched.errors import InputError
+from gridsched.model.limits import AtLeastZero, Count, Positive, PositiveRange, Seed
+from gridsched.model.platform import homogeneous_cluster
+from gridsched.model.rules import Rules
+from gridsched.model.run_times import LoggedRunTimes
+from gridsched.model.seeds import random_stream
+from gridsched.model.task_types import SystemWorkload
+from gridsched.model.tasks import make_tasks
+from gridsched.workloads.bag import MAX_TASKS
+from gridsched.workloads.traces.job_table import JobTable
+
+#: Speed of a node [flop/s]; run times are drawn, so that nothing depends on it.
+NODE_SPEED = 1e9
+
+
+def _power_of_two(nodes: int) -> int:
+    """Return a number of nodes; `ValueError` if it is no power of two."""
+    if nodes & (nodes - 1):
+        raise ValueError("it should be a power of two")
+    return nodes
+
+
+class RigidJobs(BaseModel):
+    """Parameters of the jobs and of their cluster; the defaults are those of our benchmark.
+
+    Attributes
+    ----------
+    jobs : int
+    nodes : int
+        Nodes of the cluster.
+    load : float
+        Node-seconds that arrive in a second, over `nodes`: the mean run time times width of the
+        drawn jobs over the mean time between arrivals times nodes.
+    run_time_median_s, run_time_sigma : float
+        Median [s] and sigma of the lognormal distribution of run times, which are rounded up to
+        whole seconds.
+    longest_run_time_s : float
+        Longer ones are cut to this [s].
+    widest_job : int
+        Sizes are the powers of two up to this, all equally likely.
+    estimate_factor : (float, float)
+        What users ask for is the run time times a uniform draw from here, rounded up to whole
+        seconds.
+    idle_w, busy_w : float
+        Power of a node on which nothing runs, and of one that computes [W].
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    kind: Literal["rigid_jobs"] = "rigid_jobs"
+    seed: Seed = 0
+    replicate: Seed = 0
+    jobs: int = Field(default=10_000, ge=1, le=MAX_TASKS)
+    nodes: Count = 1024
+    load: Positive = 0.9
+    run_time_median_s: Positive = 1800.0
+    run_time_sigma: float = Field(default=1.2, ge=0, le=10)
+    longest_run_time_s: Annotated[float, Field(ge=1, le=1e12)] = 86_400.0
+    widest_job: Annotated[Count, AfterValidator(_power_of_two)] = 256
+    estimate_factor: PositiveRange = (1.0, 5.0)
+    idle_w: AtLeastZero = 95.0
+    busy_w: AtLeastZero = 190.738
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of the run: the usual ones."""
+        return Rules()
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        """Refuse keys that contradict each other."""
+        if self.widest_job > self.nodes:
+            raise InputError(
+                f"widest_job is {self.widest_job}; the cluster has {self.nodes} nodes. It must not "
+                "exceed them."
+            )
+        if self.estimate_factor[0] < 1:
+            raise InputError(
+                f"estimate_factor begins with {self.estimate_factor[0]:g}; estimates are upper "
+                "bounds of the run times, so it must be at least 1."
+            )
+        if self.busy_w < self.idle_w:
+            raise InputError(
+                f"busy_w is {self.busy_w:g}; it must be at least idle_w, {self.idle_w:g} W."
+            )
+        return self
+
+
+def draw_rigid_jobs(spec: RigidJobs) -> JobTable:
+    """Draw the jobs, of which the first arrives at 0 s.
+
+    Parameters
+    ----------
+    spec : RigidJobs
+        Jobs of equal seed and replicate differ in the times between arrivals alone where their
+        `load` differs.
+
+    Returns
+    -------
+    JobTable
+    """
+    rng, n = random_stream(spec.seed, "tasks", spec.replicate), spec.jobs
+    length = rng.lognormal(math.log(spec.run_time_median_s), spec.run_time_sigma, n)
+    run = np.clip(np.ceil(length), 1.0, np.floor(spec.longest_run_time_s))
+    width = 2 ** rng.integers(0, spec.widest_job.bit_length(), n)
+    requested = np.ceil(run * rng.uniform(*spec.estimate_factor, n))
+    mean_gap_s = (run * width).mean() / (spec.load * spec.nodes)
+    gaps = random_stream(spec.seed, "arrivals", spec.replicate).exponential(mean_gap_s, n - 1)
+    return JobTable(
+        np.arange(1, n + 1), np.cumsum([0.0, *gaps]), run, width, requested,
+        name=f"rigid jobs (seed {spec.seed}, replicate {spec.replicate})",
+        header={"MaxNodes": str(spec.nodes), "MaxProcs": str(spec.nodes)},
+    )  # fmt: skip
+
+
+def generate_rigid_jobs(spec: RigidJobs) -> SystemWorkload:
+    """Draw rigid jobs and return them with their cluster.
+
+    Schedulers know the requested times; how long the jobs really take is hidden from them.
+
+    Parameters
+    ----------
+    spec : RigidJobs
+    """
+    jobs = draw_rigid_jobs(spec)
+    platform = homogeneous_cluster(
+        spec.nodes, idle_w=spec.idle_w, busy_w=spec.busy_w, speed=NODE_SPEED,
+        name=f"{spec.nodes:,} nodes",
+    )  # fmt: skip
+    tasks = make_tasks(
+        jobs.estimate_s * NODE_SPEED, jobs.submit_time_s, labels=jobs.job, width=jobs.width,
+        requested_time_s=jobs.estimate_s, name=jobs.name,
+    )  # fmt: skip
+    return SystemWorkload(
+        platform, tasks, None, run_times=LoggedRunTimes(platform, jobs.run_time_s)
+    )  # fmt: skip
