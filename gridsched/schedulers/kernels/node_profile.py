@@ -1,0 +1,178 @@
+"""What is free on the nodes of each cluster from now on, and the earliest place for a task.
+
+A *gap* is a time in which a node runs nothing (algorithms C3). Nodes with equal gaps share one
+row: begin, end, their number and, as bits, which nodes they are. So cost follows what runs and is
+placed, not the nodes. The nodes of a cluster are numbered from 0 in order of their ids. Times [s].
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.schedulers.kernels.compiled import kernel
+from gridsched.schedulers.kernels.node_gaps import WORD, add_gap
+
+_INF = np.inf
+_FIRST_ROOM = 64
+
+
+class ClusterNodes(NamedTuple):
+    """Which nodes each cluster has; it does not change during a run.
+
+    Attributes
+    ----------
+    first : ndarray of int64, shape (clusters + 1,)
+    hosts : ndarray of int64
+        Nodes of cluster c: ``hosts[first[c]:first[c + 1]]``, ascending.
+    cluster_of, number_of : ndarray of int64, shape (hosts,)
+        Cluster of each node, and its number there; -1 for hosts of none.
+    """
+
+    first: NDArray[np.int64]
+    hosts: NDArray[np.int64]
+    cluster_of: NDArray[np.int64]
+    number_of: NDArray[np.int64]
+
+
+class Reserved(NamedTuple):
+    """Allocations that are fixed but have not started, in any order.
+
+    Attributes
+    ----------
+    start, end : ndarray, shape (reservations,)
+        [s].
+    offsets, hosts : ndarray of int64
+        Nodes of reservation r: ``hosts[offsets[r]:offsets[r + 1]]``.
+    """
+
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    hosts: NDArray[np.int64]
+
+
+class NodeProfile(NamedTuple):
+    """The gaps of all nodes.
+
+    Attributes
+    ----------
+    begin, end : ndarray, shape (clusters, room)
+        [s]; an end is infinite where nothing follows.
+    n_nodes : ndarray of int64, shape (clusters, room)
+        Nodes that have the gap.
+    bits : ndarray of uint64, shape (clusters, room, words)
+        Which they are.
+    by_begin, by_end : ndarray of int64, shape (clusters, room)
+        Rows in ascending order; behind `size` of them `by_begin` holds the unused rows.
+    size : ndarray of int64, shape (clusters,)
+    """
+
+    begin: NDArray[np.float64]
+    end: NDArray[np.float64]
+    n_nodes: NDArray[np.int64]
+    bits: NDArray[np.uint64]
+    by_begin: NDArray[np.int64]
+    by_end: NDArray[np.int64]
+    size: NDArray[np.int64]
+
+
+def cluster_nodes(clusters: list[NDArray[np.int64]], n_hosts: int) -> ClusterNodes:
+    """Return the table of the hosts of each cluster."""
+    ordered = [np.sort(np.asarray(hosts, dtype=np.int64)) for hosts in clusters]
+    first = np.cumsum([0, *(len(hosts) for hosts in ordered)], dtype=np.int64)
+    cluster_of, number_of = np.full((2, n_hosts), -1, dtype=np.int64)
+    for c, hosts in enumerate(ordered):
+        cluster_of[hosts], number_of[hosts] = c, np.arange(len(hosts))
+    every = np.concatenate([*ordered, np.empty(0, dtype=np.int64)])
+    return ClusterNodes(first, every, cluster_of.copy(), number_of.copy())
+
+
+@kernel
+def with_room(profile, needed):
+    """Return a profile with at least `needed` rows for each cluster; the same one if it has."""
+    clusters, room = profile.begin.shape
+    if needed <= room:
+        return profile
+    larger = max(needed, 2 * room)
+    begin, end = np.empty((clusters, larger)), np.empty((clusters, larger))
+    n_nodes = np.empty((clusters, larger), np.int64)
+    bits = np.empty((clusters, larger, profile.bits.shape[2]), np.uint64)
+    by_begin, by_end = np.empty_like(n_nodes), np.empty_like(n_nodes)
+    for c in range(clusters):
+        begin[c, :room], end[c, :room] = profile.begin[c], profile.end[c]
+        n_nodes[c, :room], bits[c, :room] = profile.n_nodes[c], profile.bits[c]
+        by_begin[c, :room], by_end[c, :room] = profile.by_begin[c], profile.by_end[c]
+        for row in range(room, larger):
+            by_begin[c, row] = row
+    return NodeProfile(begin, end, n_nodes, bits, by_begin, by_end, profile.size)
+
+
+@kernel
+def empty_profile(clusters, room, words):
+    """Return a profile without gaps."""
+    by_begin = np.empty((clusters, room), np.int64)
+    for c in range(clusters):
+        for row in range(room):
+            by_begin[c, row] = row
+    return NodeProfile(
+        np.empty((clusters, room)), np.empty((clusters, room)),
+        np.empty((clusters, room), np.int64), np.empty((clusters, room, words), np.uint64),
+        by_begin, np.empty((clusters, room), np.int64), np.zeros(clusters, np.int64),
+    )  # fmt: skip
+
+
+@kernel
+def node_profile(nodes, free_at, reserved):
+    """Return the gaps that running work and reservations leave.
+
+    Parameters
+    ----------
+    nodes : ClusterNodes
+    free_at : ndarray, shape (hosts,)
+        When each node gets free of what runs there [s], not before now; infinite if it is off.
+    reserved : Reserved
+    """
+    clusters, most = len(nodes.first) - 1, 1
+    for c in range(clusters):
+        most = max(most, nodes.first[c + 1] - nodes.first[c])
+    profile = empty_profile(clusters, _FIRST_ROOM, (most + WORD - 1) // WORD)
+    since, one = free_at.copy(), np.zeros(profile.bits.shape[2], np.uint64)
+    for r in np.argsort(reserved.start):
+        low, high = reserved.offsets[r], reserved.offsets[r + 1]
+        profile = _add_gaps(profile, nodes, reserved.hosts[low:high], since, reserved.start[r], one)
+        for host in reserved.hosts[low:high]:
+            since[host] = max(since[host], reserved.end[r])
+    for c in range(clusters):
+        hosts = nodes.hosts[nodes.first[c] : nodes.first[c + 1]]
+        profile = _add_gaps(profile, nodes, hosts, since, _INF, one)
+    return profile
+
+
+@kernel
+def _add_gaps(profile, nodes, hosts, since, until_s, one):
+    """Give hosts of one cluster their gaps until `until_s`; `one` are zeroed bits to work with."""
+    if len(hosts) == 0:
+        return profile
+    c = nodes.cluster_of[hosts[0]]
+    profile = with_room(profile, profile.size[c] + len(hosts))
+    begin, end, n_nodes, bits = profile.begin, profile.end, profile.n_nodes, profile.bits
+    by_begin, by_end, size = profile.by_begin, profile.by_end, profile.size
+    number_of, row = nodes.number_of, -1
+    for host in hosts:
+        from_s = since[host]
+        if not from_s < until_s:
+            continue
+        word, bit = number_of[host] // WORD, np.uint64(1) << np.uint64(number_of[host] % WORD)
+        if row >= 0 and begin[c, row] == from_s:
+            n_nodes[c, row] += 1
+            bits[c, row, word] |= bit
+            continue
+        one[word] = bit
+        row = add_gap(
+            begin, end, n_nodes, bits, by_begin, by_end, size, c, from_s, until_s, one, 1
+        )  # fmt: skip
+        one[word] = np.uint64(0)
+    return profile

@@ -1,0 +1,357 @@
+"""Compiled mapping events of the utility heuristics of paper 001 (algorithm 1; algorithms C4).
+
+The kernel makes exactly the choices of the plain loop ("each task's best option, then the best
+task, again and again"), but lazily. Nodes only fill up, so an option's start only moves later and
+its objective only falls: what was found before is a bound. A heap holds each task's best bound,
+and only the option at its top is searched anew, if it may have changed. It cannot have changed
+while fewer nodes of its cluster were taken than were free beyond the task's own.
+
+One exception: an option that crosses the day's end counts only its energy before it, and can
+become admissible later. Options that need too much energy are put aside, and looked at again
+when their start may have moved.
+
+Times [s], energies [J]. Ties: lowest row (task id), then lowest cluster, then lowest P-state.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels.node_gaps import earliest
+from gridsched.schedulers.kernels.parallel_options import (
+    divisor_of,
+    first_of,
+    inside_j,
+    no_placements,
+    passes_filter,
+    place,
+)
+from gridsched.schedulers.kernels.two_stage import heapify, leads, sift_best
+from gridsched.schedulers.kernels.two_stage_options import quotient
+from gridsched.schedulers.kernels.utility_value import utility_value
+
+_INF = np.inf
+_NEVER = np.int64(2**62)
+
+
+class Options(NamedTuple):
+    """What is known of each option.
+
+    Attributes
+    ----------
+    start : ndarray, shape (rows, clusters * P-states)
+        It starts no earlier [s]; infinite if it never can.
+    exact_until : ndarray of int64, same shape
+        `start` is exact until more nodes than that were taken in the cluster; -1: it is a bound.
+    divisor, value : ndarray, same shape
+        What divides the utility, and the objective at `start`; -inf if the option is none now.
+    taken : ndarray of int64, shape (clusters,)
+        Nodes that were taken in this event.
+    aside : ndarray of int64, shape (clusters, rows * P-states)
+        Options ``row * P-states + P-state`` that need too much energy.
+    n_aside : ndarray of int64, shape (clusters,)
+    aside_until : ndarray of int64, shape (clusters,)
+        Least `exact_until` of them.
+    """
+
+    start: NDArray[np.float64]
+    exact_until: NDArray[np.int64]
+    divisor: NDArray[np.float64]
+    value: NDArray[np.float64]
+    taken: NDArray[np.int64]
+    aside: NDArray[np.int64]
+    n_aside: NDArray[np.int64]
+    aside_until: NDArray[np.int64]
+
+
+# ---------------------------------------------------------------------- begin of an event
+
+
+@kernel
+def first_starts(profile, c, n_nodes):
+    """Return what is easily told of starts in a cluster of `n_nodes` nodes.
+
+    With i + 1 nodes a task can start no earlier than ``starts[i]``; exactly then, with
+    ``spare[i]`` more nodes free from then on, where nothing is reserved (else ``spare`` is -1).
+    """
+    starts, spare = np.full(n_nodes, _INF), np.full(n_nodes, -1, np.int64)
+    free, k, low, bounded = 0, 0, 0, False
+    while k < profile.size[c]:
+        begin = profile.begin[c, profile.by_begin[c, k]]
+        while k < profile.size[c] and profile.begin[c, profile.by_begin[c, k]] == begin:
+            row = profile.by_begin[c, k]
+            free += profile.n_nodes[c, row]
+            bounded |= profile.end[c, row] < _INF
+            k += 1
+        high = min(free, n_nodes)
+        for i in range(low, high):
+            starts[i], spare[i] = begin, free - i - 1
+        low = max(low, high)
+    if bounded:
+        spare[:] = -1
+    return starts, spare
+
+
+@kernel
+def list_options(profile, nodes, rows, limits):
+    """Return all options that pass the filter, with the earliest starts that are easily told."""
+    m, clusters, pstates = rows.time_s.shape
+    shape = m, clusters * pstates
+    options = Options(
+        np.full(shape, _INF), np.full(shape, -1, np.int64), np.empty(shape),
+        np.full(shape, -_INF), np.zeros(clusters, np.int64),
+        np.empty((clusters, m * pstates), np.int64), np.zeros(clusters, np.int64),
+        np.full(clusters, _NEVER, np.int64),
+    )  # fmt: skip
+    task_budget_j, resource_budget_w = limits.task_budget_j, limits.resource_budget_w
+    time_s, energy_j, widths = rows.time_s, rows.energy_j, rows.nodes
+    start, exact_until = options.start, options.exact_until
+    for c in range(clusters):
+        n_nodes, per_node = nodes.first[c + 1] - nodes.first[c], rows.cores_per_node[c]
+        starts, spare = first_starts(profile, c, n_nodes)
+        for n in range(m):
+            width = widths[n, c]
+            if width > n_nodes:
+                continue
+            cores = float(width * per_node)
+            for k in range(pstates):
+                time, energy = time_s[n, c, k], energy_j[n, c, k]
+                if time < _INF and passes_filter(
+                    time, energy, cores, task_budget_j, resource_budget_w
+                ):
+                    start[n, c * pstates + k] = starts[width - 1]
+                    exact_until[n, c * pstates + k] = spare[width - 1]
+    return options
+
+
+@inner
+def worth(divisor, end, arrival, shapes, first, last, linear, priority, urgency, unit_s):
+    """Objective of an option that ends at `end` [s]."""
+    tau = (end - arrival) / unit_s
+    utility = utility_value(shapes, first, last, linear, priority, urgency, tau)
+    return quotient(utility, divisor)
+
+
+@inner
+def put_aside(exact_until, value, aside, n_aside, aside_until, n, c, k, pstates):
+    """Note that an option needs too much energy where it starts now."""
+    o = c * pstates + k
+    value[n, o] = -_INF
+    aside[c, n_aside[c]] = n * pstates + k
+    n_aside[c] += 1
+    aside_until[c] = min(aside_until[c], exact_until[n, o])
+
+
+@kernel
+def judge_all(objective, rows, functions, options, is_left, day_end, remaining_j):
+    """Give every option of the rows that are left its objective, or put it aside."""
+    m, clusters, pstates = rows.time_s.shape
+    time_s, energy_j, widths, arrival = rows.time_s, rows.energy_j, rows.nodes, rows.arrival_s
+    per_node, shapes, first = rows.cores_per_node, functions.shapes, functions.first
+    classes, linear, unit_s = functions.utility_class, functions.linear, functions.unit_s
+    priority, urgency = functions.priority, functions.urgency
+    start, exact_until, divisor, value = options[:4]
+    taken, aside, n_aside, aside_until = options[4:]
+    n_aside[:] = 0
+    aside_until[:] = _NEVER
+    for n in range(m):
+        if not is_left[n]:
+            continue
+        number = classes[n]
+        for c in range(clusters):
+            for k in range(pstates):
+                o = c * pstates + k
+                if not start[n, o] < day_end:
+                    continue
+                time, energy = time_s[n, c, k], energy_j[n, c, k]
+                divisor[n, o] = divisor_of(
+                    objective, time, energy, float(widths[n, c] * per_node[c])
+                )
+                if exact_until[n, o] >= taken[c] and (
+                    inside_j(start[n, o], time, energy, day_end) > remaining_j
+                ):
+                    put_aside(exact_until, value, aside, n_aside, aside_until, n, c, k, pstates)
+                    continue
+                value[n, o] = worth(
+                    divisor[n, o], start[n, o] + time, arrival[n], shapes, first[number],
+                    first[number + 1] - 1, linear[number], priority[n], urgency[n], unit_s,
+                )  # fmt: skip
+
+
+# ---------------------------------------------------------------------- the heap
+
+
+@inner
+def best_of(value, n):
+    """Best value of row `n`, and the first option that has it."""
+    best, chosen = value[n, 0], 0
+    for o in range(1, value.shape[1]):
+        if value[n, o] > best:
+            best, chosen = value[n, o], o
+    return best, chosen
+
+
+@kernel
+def renewed_heap(value, is_left, keys, ids):
+    """Make the heap of the rows that are left; returns its size."""
+    size = 0
+    for n in range(len(is_left)):
+        if is_left[n]:
+            keys[size], ids[size] = best_of(value, n)[0], n
+            size += 1
+    heapify(keys, ids, size)
+    return size
+
+
+# ---------------------------------------------------------------------- looking at options again
+
+
+@kernel
+def look_again(profile, rows, functions, options, is_left, c, day_end, remaining_j):
+    """Look again at the options of a cluster that were put aside; whether one is admissible now.
+
+    Those give their objective back.
+    """
+    pstates, kept, found = rows.time_s.shape[2], 0, False
+    start, exact_until, divisor, value = options[:4]
+    taken, aside, n_aside, aside_until = options[4:]
+    begin, end, n_nodes, _, by_begin, by_end, size = profile
+    time_s, energy_j, widths = rows.time_s, rows.energy_j, rows.nodes
+    aside_until[c] = _NEVER
+    for position in range(n_aside[c]):
+        n, k = aside[c, position] // pstates, aside[c, position] % pstates
+        o = c * pstates + k
+        if not is_left[n]:
+            continue
+        if exact_until[n, o] < taken[c]:
+            time, energy = time_s[n, c, k], energy_j[n, c, k]
+            start[n, o], spare = earliest(
+                begin, end, n_nodes, by_begin, by_end, size, c, widths[n, c], time
+            )  # fmt: skip
+            exact_until[n, o] = taken[c] + spare
+            if not start[n, o] < day_end:
+                continue
+            if inside_j(start[n, o], time, energy, day_end) <= remaining_j:
+                number = functions.utility_class[n]
+                value[n, o] = worth(
+                    divisor[n, o], start[n, o] + time, rows.arrival_s[n], functions.shapes,
+                    functions.first[number], functions.first[number + 1] - 1,
+                    functions.linear[number], functions.priority[n], functions.urgency[n],
+                    functions.unit_s,
+                )  # fmt: skip
+                found = True
+                continue
+        aside[c, kept] = aside[c, position]
+        aside_until[c] = min(aside_until[c], exact_until[n, o])
+        kept += 1
+    n_aside[c] = kept
+    return found
+
+
+@kernel
+def next_placement(profile, rows, functions, options, day_end, remaining_j, keys, ids, heap_size):
+    """Mend what is known of the options at the top of the heap until one is what it is taken for.
+
+    Returns its option; -1 if nothing is left that can be placed.
+    """
+    pstates = rows.time_s.shape[2]
+    start, exact_until, divisor, value = options[:4]
+    taken, aside, n_aside, aside_until = options[4:]
+    begin, end, n_nodes, _, by_begin, by_end, size = profile
+    time_s, energy_j, widths, arrival = rows.time_s, rows.energy_j, rows.nodes, rows.arrival_s
+    shapes, first, linear, unit_s = (
+        functions.shapes, functions.first, functions.linear, functions.unit_s,
+    )  # fmt: skip
+    while heap_size > 0 and keys[0] > -_INF:
+        n = ids[0]
+        o = best_of(value, n)[1]
+        c, k = o // pstates, o % pstates
+        time, before = time_s[n, c, k], start[n, o]
+        if exact_until[n, o] < taken[c]:
+            start[n, o], spare = earliest(
+                begin, end, n_nodes, by_begin, by_end, size, c, widths[n, c], time
+            )  # fmt: skip
+            exact_until[n, o] = taken[c] + spare
+        if not start[n, o] < day_end:
+            value[n, o] = -_INF
+        elif inside_j(start[n, o], time, energy_j[n, c, k], day_end) > remaining_j:
+            put_aside(exact_until, value, aside, n_aside, aside_until, n, c, k, pstates)
+        elif start[n, o] > before:
+            number = functions.utility_class[n]
+            value[n, o] = worth(
+                divisor[n, o], start[n, o] + time, arrival[n], shapes, first[number],
+                first[number + 1] - 1, linear[number], functions.priority[n],
+                functions.urgency[n], unit_s,
+            )  # fmt: skip
+        else:
+            return o
+        keys[0] = best_of(value, n)[0]
+        if not leads(keys, ids, heap_size, keys[0], n):
+            sift_best(keys, ids, heap_size, 0)
+    return -1
+
+
+# ---------------------------------------------------------------------- the event
+
+
+@kernel
+def map_parallel(
+    objective, later_objective, spent_j, goal_j, nodes, profile, rows, functions, limits
+):  # fmt: skip
+    """Place all tasks of an event, the one with the best objective first.
+
+    Parameters
+    ----------
+    objective : {UTIL, UPT, UPR, UPE}
+    later_objective : {UTIL, UPT, UPR, UPE}
+        In its place as soon as the day's energy, `spent_j` and what is placed, reaches `goal_j`.
+    spent_j, goal_j : float
+        [J].
+    nodes : ClusterNodes
+    profile : NodeProfile
+        It is used up.
+    rows : ParallelRows
+    functions : UtilityTables
+        Of the rows.
+    limits : ParallelLimits
+
+    Returns
+    -------
+    Placed
+    """
+    pstates, day_end, remaining_j = rows.time_s.shape[2], limits.day_end, limits.remaining_j
+    options = list_options(profile, nodes, rows, limits)
+    is_left = np.ones(len(rows.time_s), np.bool_)
+    placed, count = no_placements(rows), 0
+    bits = np.empty((2, profile.bits.shape[2]), np.uint64)
+    judge_all(objective, rows, functions, options, is_left, day_end, remaining_j)
+    keys, ids = np.empty(len(is_left)), np.empty(len(is_left), np.int64)
+    size = renewed_heap(options.value, is_left, keys, ids)
+    while True:
+        o = next_placement(profile, rows, functions, options, day_end, remaining_j, keys, ids, size)
+        if o < 0:
+            return first_of(placed, count)
+        n, c, k = ids[0], o // pstates, o % pstates
+        start, time = options.start[n, o], rows.time_s[n, c, k]
+        profile = place(profile, nodes, rows, placed, count, n, c, k, start, bits)
+        count += 1
+        is_left[n] = False
+        options.taken[c] += rows.nodes[n, c]
+        inside = inside_j(start, time, rows.energy_j[n, c, k], day_end)
+        remaining_j -= inside
+        spent_j += inside
+        size -= 1
+        keys[0], ids[0] = keys[size], ids[size]
+        sift_best(keys, ids, size, 0)
+        if objective != later_objective and spent_j >= goal_j:
+            objective = later_objective
+            judge_all(objective, rows, functions, options, is_left, day_end, remaining_j)
+            size = renewed_heap(options.value, is_left, keys, ids)
+        elif options.taken[c] > options.aside_until[c] and look_again(
+            profile, rows, functions, options, is_left, c, day_end, remaining_j
+        ):
+            size = renewed_heap(options.value, is_left, keys, ids)

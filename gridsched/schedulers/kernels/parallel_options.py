@@ -1,0 +1,149 @@
+"""What the heuristics of parallel tasks choose from (algorithms C3 to C5).
+
+An option of a task is a cluster and a P-state, at its earliest start. Everything of a task stands
+in one row; option ``cluster * P-states + P-state``. Times [s], energies [J].
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.energy import energy_inside
+from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels.node_gaps import take, write_hosts
+from gridsched.schedulers.kernels.node_profile import with_room
+
+#: Objectives: utility; utility per time, per resources (nodes' cores times time), per energy.
+UTIL, UPT, UPR, UPE = 0, 1, 2, 3
+
+_INF = np.inf
+
+inside_j = inner(energy_inside)
+
+
+class ParallelRows(NamedTuple):
+    """The mappable tasks of an event, by ascending id.
+
+    Attributes
+    ----------
+    time_s : ndarray, shape (rows, clusters, P-states)
+        Infinite where a task cannot run.
+    energy_j : ndarray, same shape
+        Of the whole allocation.
+    nodes : ndarray of int64, shape (rows, clusters)
+    arrival_s : ndarray, shape (rows,)
+    cores_per_node : ndarray of int64, shape (clusters,)
+    """
+
+    time_s: NDArray[np.float64]
+    energy_j: NDArray[np.float64]
+    nodes: NDArray[np.int64]
+    arrival_s: NDArray[np.float64]
+    cores_per_node: NDArray[np.int64]
+
+
+class ParallelLimits(NamedTuple):
+    """What options must keep.
+
+    Attributes
+    ----------
+    now, day_end : float
+        Nothing may start at or after the day's end [s].
+    remaining_j : float
+        Energy that is left of the day's [J].
+    task_budget_j : float
+        Largest energy of an option that passes the filter [J].
+    resource_budget_w : float
+        Largest energy per resource that passes the filter [W per core].
+    """
+
+    now: float
+    day_end: float
+    remaining_j: float
+    task_budget_j: float
+    resource_budget_w: float
+
+
+class Placed(NamedTuple):
+    """Allocations in the order in which they were decided.
+
+    Attributes
+    ----------
+    rows, pstates : ndarray of int64, shape (placed,)
+    starts : ndarray, shape (placed,)
+        [s].
+    offsets, hosts : ndarray of int64
+        Nodes of the k-th: ``hosts[offsets[k]:offsets[k + 1]]``.
+    """
+
+    rows: NDArray[np.int64]
+    pstates: NDArray[np.int64]
+    starts: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    hosts: NDArray[np.int64]
+
+
+@inner
+def passes_filter(time, energy, cores, task_budget_j, resource_budget_w):
+    """Whether an option may have so much energy (algorithms C5)."""
+    if not energy <= task_budget_j:
+        return False
+    return resource_budget_w == _INF or energy / (time * cores) <= resource_budget_w
+
+
+@inner
+def divisor_of(objective, time, energy, cores):
+    """What an objective divides the utility by (paper 001, eq. 2 to 5)."""
+    if objective == UPT:
+        return time
+    if objective == UPR:
+        return time * cores
+    return energy if objective == UPE else 1.0
+
+
+@kernel
+def no_placements(rows):
+    """Return room for an allocation of every row."""
+    m, most = len(rows.time_s), 0
+    for n in range(m):
+        widest = 0
+        for c in range(rows.nodes.shape[1]):
+            if np.isfinite(rows.time_s[n, c]).any():
+                widest = max(widest, rows.nodes[n, c])
+        most += widest
+    return Placed(
+        np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m), np.zeros(m + 1, np.int64),
+        np.empty(most, np.int64),
+    )  # fmt: skip
+
+
+@kernel
+def place(profile, nodes, rows, placed, count, n, c, k, start, work):
+    """Write row `n` on cluster `c` in P-state `k` as the `count`-th placement.
+
+    `work` are bits for two rows. Returns the profile with the nodes taken.
+    """
+    profile = with_room(profile, 3 * profile.size[c] + 2)
+    room = np.empty(profile.size[c], np.int64)
+    take(
+        profile.begin, profile.end, profile.n_nodes, profile.bits, profile.by_begin,
+        profile.by_end, profile.size, c, start, rows.time_s[n, c, k], rows.nodes[n, c], work[0],
+        work[1], room,
+    )  # fmt: skip
+    placed.rows[count], placed.pstates[count], placed.starts[count] = n, k, start
+    placed.offsets[count + 1] = write_hosts(
+        work[0], nodes.first[c], nodes.hosts, placed.hosts, placed.offsets[count]
+    )
+    return profile
+
+
+@kernel
+def first_of(placed, count):
+    """Return the first `count` placements."""
+    return Placed(
+        placed.rows[:count], placed.pstates[:count], placed.starts[:count],
+        placed.offsets[: count + 1], placed.hosts[: placed.offsets[count]],
+    )  # fmt: skip

@@ -1,0 +1,223 @@
+"""The plain loops of algorithms C3 to C5. Imports nothing of gridsched."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+INF = math.inf
+
+
+@dataclass
+class Event:
+    """One mapping event. Times [s], energies [J]; clusters, nodes and tasks are numbered.
+
+    `busy` maps each node to its busy intervals from now on; nodes that are off are in no cluster.
+    A task is (id, {cluster: (nodes, [(time, energy) of each P-state])}, arrival, priority,
+    urgency, class); a class is a list of (start time, start fraction, end fraction, modifier) rows
+    as in algorithms B1.
+    """
+
+    now: float
+    day_end: float
+    clusters: list
+    cores: list
+    busy: dict
+    tasks: list
+    classes: list
+    unit_s: float
+    remaining_j: float
+    task_budget_j: float = INF
+    resource_budget_w: float = INF
+    seen: set = field(default_factory=set)
+
+
+def earliest(event: Event, c: int, n: int, time: float) -> float | None:
+    """C3: first s at which n nodes are free on [s, s+d)."""
+    ends = {e for h in event.clusters[c] for _, e in event.busy[h] if e > event.now}
+    for s in sorted({event.now} | ends):
+        if s < INF and len(free_nodes(event, c, s, time)) >= n:
+            return s
+    return None
+
+
+def free_nodes(event: Event, c: int, s: float, time: float) -> list:
+    """Return the nodes that are free on [s, s+d)."""
+    return [h for h in event.clusters[c] if all(e <= s or b >= s + time for b, e in event.busy[h])]
+
+
+def choose(event: Event, c: int, n: int, s: float, time: float) -> list:
+    """C3: the nodes with fewest voids, then smallest gaps, then lowest ids."""
+    scored = []
+    for h in free_nodes(event, c, s, time):
+        g_s = max([event.now] + [e for _, e in event.busy[h] if e <= s])
+        g_e = min([INF] + [b for b, _ in event.busy[h] if b >= s + time])
+        net = int(s > g_s) + int(g_e < INF and s + time < g_e) - int(g_e < INF)
+        scored.append((net, g_e - g_s, h))
+    if len({key[:2] for key in scored}) < len(scored) and len(scored) > n:
+        event.seen.add("tie of nodes")
+    return sorted(h for _, _, h in sorted(scored)[:n])
+
+
+def inside_j(event: Event, start: float, time: float, energy: float) -> float:
+    """Energy before the day's end."""
+    if start >= event.day_end:
+        return 0.0
+    if start + time <= event.day_end:
+        return energy
+    return energy * ((event.day_end - start) / time)
+
+
+def utility(event: Event, task: tuple, end: float) -> float:
+    """B1."""
+    _, _, arrival, priority, urgency, number = task
+    tau, rows = (end - arrival) / event.unit_s, event.classes[number]
+    number = max(k for k, row in enumerate(rows) if row[0] <= tau)
+    start, fraction, floor, modifier = rows[number]
+    if modifier is None:
+        if fraction == floor:
+            return priority * fraction
+        share = (tau - start) / (rows[number + 1][0] - start)
+        return priority * max(fraction + (floor - fraction) * share, floor)
+    return priority * max(fraction * math.exp(-urgency * modifier * (tau - start)), floor)
+
+
+def admissible(event: Event, task: tuple) -> list:
+    """Options (cluster, P-state, start) that may be chosen."""
+    found = []
+    for c, (n, pstates) in sorted(task[1].items()):
+        if n > len(event.clusters[c]):
+            event.seen.add("too wide")
+        for k, (time, energy) in enumerate(pstates):
+            start = earliest(event, c, n, time)
+            if start is None or time == INF:
+                continue
+            if start >= event.day_end:
+                event.seen.add("too late")
+                continue
+            if energy > event.task_budget_j or (
+                energy / (time * float(n * event.cores[c])) > event.resource_budget_w
+            ):
+                event.seen.add("filtered")
+                continue
+            if inside_j(event, start, time, energy) > event.remaining_j:
+                event.seen.add("too much energy")
+                event.seen.add((task[0], c, k))
+                continue
+            if (task[0], c, k) in event.seen:
+                event.seen.add("admissible again")
+            if start + time > event.day_end:
+                event.seen.add("crossing")
+            found.append((c, k, start))
+    return found
+
+
+def assign(event: Event, task: tuple, option: tuple) -> tuple:
+    """Fix an option; return (task id, cluster, P-state, start, nodes)."""
+    c, k, start = option
+    n, pstates = task[1][c]
+    time, energy = pstates[k]
+    nodes = choose(event, c, n, start, time)
+    for h in nodes:
+        event.busy[h] = sorted([*event.busy[h], (start, start + time)])
+    event.remaining_j -= inside_j(event, start, time, energy)
+    event.seen.add("starts now" if start == event.now else "starts later")
+    return task[0], c, k, start, nodes
+
+
+def objective_of(event: Event, objective: str, task: tuple, option: tuple) -> float:
+    """Paper 001, eq. 2 to 5."""
+    c, k, start = option
+    n, pstates = task[1][c]
+    time, energy = pstates[k]
+    value = utility(event, task, start + time)
+    divisor = {
+        "util": 1.0, "upt": time, "upr": time * float(n * event.cores[c]), "upe": energy,
+    }[objective]  # fmt: skip
+    return value / divisor if divisor > 0 else (INF if value > 0 else 0.0)
+
+
+def greedy(event: Event, objective: str, later: str | None = None, spent_j=0.0, goal_j=INF) -> list:
+    """C4: Max Util, UPT, UPR, UPE; with `later`, Task-Based."""
+    left, decided = list(event.tasks), []
+    while True:
+        scored = [
+            (-objective_of(event, objective, task, option), task[0], option[0], option[1],
+             task, option)
+            for task in left for option in admissible(event, task)
+        ]  # fmt: skip
+        if not scored:
+            return decided
+        best = min(scored, key=lambda each: each[:4])
+        if sum(each[0] == best[0] for each in scored) > 1:
+            event.seen.add("tie")
+        task, option = best[4], best[5]
+        before = event.remaining_j
+        inside = inside_j(event, option[2], *task[1][option[0]][1][option[1]])
+        decided.append(assign(event, task, option))
+        assert before == INF or event.remaining_j == before - inside
+        spent_j += inside
+        left.remove(task)
+        if later is not None and objective != later and spent_j >= goal_j:
+            objective = later
+            event.seen.add("switched")
+
+
+def by_queues(event: Event, queue_of: list, quotas: list) -> list:
+    """C4: conservative (one queue), or several queues with so many tasks of each in a cycle."""
+    queues = [
+        [task for task, q in zip(event.tasks, queue_of, strict=True) if q == number]
+        for number in range(len(quotas))
+    ]
+    decided = []
+    while any(queues):
+        for queue, quota in zip(queues, quotas, strict=True):
+            count = 0
+            while queue and count < quota:
+                task = queue.pop(0)
+                option = soonest(event, task)
+                if option is not None:
+                    decided.append(assign(event, task, option))
+                    count += 1
+    return decided
+
+
+def soonest(event: Event, task: tuple) -> tuple | None:
+    """Admissible option in P-state 0: earliest start, then earliest finish, then id."""
+    options = [each for each in admissible(event, task) if each[1] == 0]
+    if not options:
+        return None
+    return min(options, key=lambda o: (o[2], o[2] + task[1][o[0]][1][0][0], o[0]))
+
+
+def easy(event: Event, *, reservation_exists: bool) -> list:
+    """C4: EASY with one permanent reservation in the system."""
+    decided = []
+    for task in event.tasks:
+        option = soonest(event, task)
+        if option is None:
+            continue
+        if option[2] > event.now:
+            if reservation_exists:
+                continue
+            reservation_exists = True
+        decided.append(assign(event, task, option))
+    return decided
+
+
+def randomly(event: Event, uniforms: list) -> list:
+    """C4: a random pair; if it is not admissible another one of the rest."""
+    decided = []
+    for task, draws in zip(event.tasks, uniforms, strict=True):
+        possible = set(admissible(event, task))
+        starts = {option[:2]: option for option in possible}
+        pairs = [
+            (c, k) for c, (_, pstates) in sorted(task[1].items())
+            for k, (time, _) in enumerate(pstates) if time < INF
+        ]  # fmt: skip
+        for uniform in draws[: len(pairs)]:
+            pair = pairs.pop(int(uniform * len(pairs)))
+            if pair in starts:
+                decided.append(assign(event, task, starts[pair]))
+                break
+    return decided
