@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from clusters import first_fit, jobs, scenario, steps
+from clusters import estimates_of, first_fit, jobs, scenario, steps, two_clusters
 
 from gridsched import run
 from gridsched.energy import trace_energy
 from gridsched.model.trace import TaskState
-from gridsched.policy.decisions import Allocate
+from gridsched.policy.decisions import Allocate, Plan
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
+from gridsched.testing.contract import illegal_places
 
 needs_simgrid = pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
 
@@ -56,3 +59,68 @@ def test_many_tasks_on_two_clusters():
     ))  # fmt: skip
     assert (on_both(tasks, first_fit).final_state == TaskState.FINISHED).all()
     on_both(tasks, first_fit, mapping_interval_s=7.0)
+
+
+def earliest(state):
+    """Give each waiting task the earliest start in any cluster, node by node.
+
+    Every third task gets a reservation, the others place-holders.
+    """
+    taken = [[(-1.0, t)] for t in state.nodes.free_at.tolist()]
+    view = state.nodes.reserved
+    for k, (begin, end) in enumerate(pairwise(view.offsets.tolist())):
+        for h in view.hosts[begin:end].tolist():
+            taken[h].append((view.start.item(k), view.end.item(k)))
+    plan, decisions = [], []
+    for task in state.mappable.tolist():
+        options = []
+        for nodes in (range(3), range(3, 7)):
+            width, time = (f(task, nodes[0], *k) for f, k in (
+                (state.estimates.width, ()), (state.estimates.run_time, (task % 2,))
+            ))  # fmt: skip
+            for s in sorted({e for h in nodes for _, e in taken[h]}) if time < np.inf else ():
+                free = [h for h in nodes if all(e <= s or b >= s + time for b, e in taken[h])]
+                if len(free) >= width:
+                    options.append((s, time, free[:width]))
+                    break
+        start, time, hosts = min(options)
+        for h in hosts:
+            taken[h].append((start, start + time))
+        if task % 3:
+            plan.append((task, start, hosts, task % 2))
+        else:
+            decisions.append(Allocate(task, np.array(hosts), task % 2, start))
+    tasks, times, sets, pstates = zip(*plan, strict=True) if plan else ((), (), (), ())
+    offsets = np.cumsum([0, *map(len, sets)])
+    hosts = np.array([h for each in sets for h in each], dtype=np.int64)
+    place_holders = Plan(
+        np.array(tasks, dtype=np.int64), hosts, np.array(pstates, dtype=np.int64), offsets,
+        np.array(times, dtype=np.float64),
+    )  # fmt: skip
+    return [*decisions, place_holders]
+
+
+@needs_simgrid
+@pytest.mark.parametrize("interval", [None, 7.0])
+def test_reservations_and_place_holders(interval):
+    """Sixty tasks on profiles of the nodes: nothing overlaps, and no reservation moves."""
+    rng = np.random.default_rng(6)
+    tasks = jobs(*zip(
+        np.cumsum(rng.exponential(4.0, 60)).round(2).tolist(), rng.integers(0, 2, 60).tolist(),
+        rng.integers(1, 9, 60).tolist(), strict=True,
+    ))  # fmt: skip
+    reserved = {}
+
+    def answer(state):
+        decisions = earliest(state)
+        reserved.update({d.task: d.start for d in decisions if isinstance(d, Allocate)})
+        return decisions
+
+    run(scenario(tasks, answer, mapping_interval_s=interval))
+    trace = on_both(tasks, earliest, mapping_interval_s=interval)
+    assert (trace.final_state == TaskState.FINISHED).all()
+    assert illegal_places(trace, estimates_of(two_clusters(), tasks)) == []
+    assert len(reserved) == 20
+    assert {task: trace.start_time_s[task] for task in reserved} == reserved
+    waited = trace.start_time_s - tasks.submit_time_s
+    assert (waited > (interval or 0.0)).sum() > 10

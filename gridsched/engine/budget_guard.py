@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gridsched.energy import energy_inside
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.ledger import Ledger
+from gridsched.engine.ledger import VIRTUAL, Ledger
 from gridsched.engine.legality import Ids, Refusal
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.system import System
@@ -56,26 +56,57 @@ class BudgetGuard:
         return self._limits and not traits.heeds_budget
 
     def refusal(
-        self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, what: str
+        self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, what: str,
+        starts: NDArray[np.float64] | None = None,
     ) -> Refusal | None:  # fmt: skip
-        """Say why placements, in order of hosts, exceed what remains in the period."""
+        """Say why placements exceed what remains in the period.
+
+        Parameters
+        ----------
+        tasks, hosts, pstates : ndarray of int64, shape (tasks,)
+            In order of the hosts, unless `starts` are given.
+        now : float
+            [s].
+        what : str
+            The decision, for the message.
+        starts : ndarray of float64, shape (tasks,), optional
+            When parallel tasks start [s]; serial ones start one after the other on their hosts.
+        """
         account = self._account
         if not account.refuses or not len(tasks):
             return None
         energy = account.state(now)
+        remaining_j = energy.remaining_j - self._planned_j()
         energies = self._estimates.energies(tasks, hosts, pstates)
-        if account.allows(float(energies.sum()), energy.remaining_j):
+        if account.allows(float(energies.sum()), remaining_j):
             return None  # even if all of it fell into the period
-        run_time = self._estimates.run_times(tasks, hosts, pstates)
-        left = energy.period_end - self._starts(hosts, run_time, now)
-        inside = float((energies * np.clip(left / run_time, 0.0, 1.0)).sum())
-        if account.allows(inside, energy.remaining_j):
+        if starts is None:
+            run_time = self._estimates.run_times(tasks, hosts, pstates)
+            starts = self._starts(hosts, run_time, now)
+        inside = float(self.inside_j(tasks, hosts, pstates, starts).sum())
+        if account.allows(inside, remaining_j):
             return None
         why = (
             f"{what} would draw {inside:.6g} J until the period's end at {energy.period_end:g} s, "
-            f"and {energy.remaining_j:.6g} J remain"
+            f"and {remaining_j:.6g} J remain"
         )
         return why, int(tasks[0]), int(hosts[0])
+
+    def inside_j(
+        self, tasks: Ids, hosts: Ids, pstates: Ids, starts: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return what tasks that start at some times [s] draw inside the period [J]."""
+        left = self._account.period_end - starts
+        run_time = self._estimates.run_times(tasks, hosts, pstates)
+        energies = self._estimates.energies(tasks, hosts, pstates)
+        return energies * np.clip(left / run_time, 0.0, 1.0)
+
+    def _planned_j(self) -> float:
+        """Return what place-holders of the same answer will draw inside the period [J]."""
+        ledger = self._ledger
+        if not ledger.n_virtual or ledger.nodes is None:
+            return 0.0
+        return ledger.place_holders.inside_j(ledger.states == VIRTUAL)
 
     def _starts(self, hosts: Ids, run_time: NDArray[np.float64], now: float) -> NDArray[np.float64]:
         """When tasks that are appended to their hosts in this order start [s]; hosts ascend."""
@@ -91,11 +122,17 @@ class BudgetGuard:
             ready[host, core] += time
         return start
 
-    def judged(self, tasks: Ids, hosts: Ids, pstates: Ids, now: float) -> Ids:
+    def judged(
+        self, tasks: Ids, hosts: Ids, pstates: Ids, now: float,
+        starts: NDArray[np.float64] | None = None,
+    ) -> Ids:  # fmt: skip
         """Return `FITS`, `BEGINS_LATER` or `EXCEEDS` of each entry of a plan, in its order.
 
-        What does not fit takes neither energy nor time from what comes after it.
+        What does not fit takes neither energy nor time from what comes after it. Parallel tasks
+        start at their `starts` [s], serial ones one after the other on their hosts.
         """
+        if starts is not None:
+            return self._judged_sets(tasks, hosts, pstates, now, starts)
         account, estimates = self._account, self._estimates
         energy = account.state(now)
         end, remaining = energy.period_end, energy.remaining_j
@@ -116,3 +153,28 @@ class BudgetGuard:
             else:
                 verdicts.append(EXCEEDS)
         return np.array(verdicts, dtype=np.int64)
+
+    def _judged_sets(
+        self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, starts: NDArray[np.float64]
+    ) -> Ids:
+        """Judge parallel tasks, which take whole nodes from their starts on [s]."""
+        account, energy = self._account, self._account.state(now)
+        remaining = energy.remaining_j - self._planned_j()
+        verdicts = np.where(starts >= energy.period_end, BEGINS_LATER, FITS)
+        needed = self.inside_j(tasks, hosts, pstates, starts)
+        if not account.allows(float(needed.sum()), remaining):
+            for k in np.flatnonzero(verdicts == FITS).tolist():
+                if account.allows(needed.item(k), remaining):
+                    remaining -= needed.item(k)
+                else:
+                    verdicts[k] = EXCEEDS
+        return verdicts.astype(np.int64)
+
+    @staticmethod
+    def to_put_off(verdicts: Ids, *, once: bool) -> NDArray[np.bool_]:
+        """Whether each entry of a plan waits for the next period.
+
+        What begins later goes on waiting, unless the policy is asked `once`, at the start: it
+        would never plan it again.
+        """
+        return verdicts != FITS if once else verdicts == EXCEEDS

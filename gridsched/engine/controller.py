@@ -23,7 +23,7 @@ from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer
 from gridsched.engine.ledger import FINISHED, RUNNING, VIRTUAL, WAITING, Ledger
-from gridsched.engine.legality import Legality
+from gridsched.engine.legality import Legality, Refusal
 from gridsched.engine.live_state import LiveState
 from gridsched.engine.progress import Progress, unfinished
 from gridsched.engine.requests import Requests
@@ -278,7 +278,10 @@ class Controller:
         self._ask_if_due(event_due, first_new)
         if self.scheduler is not asked:  # it has delegated
             self._ask_if_due(event_due, first_new=0)
-        if ledger.n_virtual:
+        if ledger.nodes is not None:
+            assert self._requests.on_nodes is not None
+            self._check(self._requests.on_nodes.start_planned(now))
+        elif ledger.n_virtual:
             asked_now = self.mapping_events > before
             hosts = ledger.virtual.hosts() if asked_now else dispatch.vacant
             dispatch.serve_plan(hosts, now)
@@ -301,7 +304,8 @@ class Controller:
 
     def _check_progress(self, event_due: bool) -> None:
         """Raise if nothing runs and nothing will come: then nothing will ever happen again."""
-        if self._ledger.submitted < len(self._submit) or self._timers:
+        to_come = self._timers or self._ledger.next_start < math.inf
+        if self._ledger.submitted < len(self._submit) or to_come:
             self._progress.made()
         elif self._horizon == math.inf and self._progress.is_none(
             event_due=event_due,
@@ -335,6 +339,8 @@ class Controller:
     def _ask(self, only: int | None = None) -> None:
         """Ask the policy once and apply what it answers."""
         now = self.now
+        if self._ledger.nodes is not None and self._ledger.n_virtual:
+            self._ledger.withdraw_plan()  # place-holders last until the next ask
         state = self._state.renew(now, self._ledger.submitted, only)
         self.mapping_events += 1
         began = self._stopwatch()
@@ -347,9 +353,11 @@ class Controller:
             if decision.__class__ is Delegate:
                 self._delegate(decision)
                 continue
-            refusal = self._requests.apply(decision, now)
-            if refusal is not None:
-                self._refuse(*refusal)
+            self._check(self._requests.apply(decision, now))
+
+    def _check(self, refusal: Refusal | None) -> None:
+        if refusal is not None:
+            self._refuse(*refusal)
 
     def _refuse(self, why: str, task: object = None, host: object = None) -> NoReturn:
         where = ""
@@ -380,7 +388,10 @@ class Controller:
     # ------------------------------------------------------------------ timers and submissions
 
     def _renew_next_timer(self) -> None:
-        time, submitted = min(self._horizon, self._timers.first), self._ledger.submitted
+        ledger = self._ledger
+        time, submitted = min(self._horizon, self._timers.first), ledger.submitted
+        if ledger.nodes is not None:
+            time = min(time, ledger.next_start)
         # submissions are no instants where nobody looks before the next mapping event
         waits = self._has_events and self._asked == "event"
         if submitted < len(self._submit) and not waits:
@@ -402,6 +413,8 @@ class Controller:
                 news = True
             elif execution.outcome == UNENDED:
                 self._dispatch.begin(execution)
+        if self._requests.on_nodes is not None:
+            self._check(self._requests.on_nodes.start_reserved(self.now))
         return self._submit_due() or news
 
     def _submit_due(self) -> bool:

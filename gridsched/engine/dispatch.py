@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer
 from gridsched.engine.ledger import FINISHED, QUEUED, RUNNING, Ledger
+from gridsched.engine.reservations import Reservation
 from gridsched.engine.staging import Staging
 from gridsched.engine.timers import Timers
 from gridsched.model.estimates import Estimates
@@ -86,13 +87,34 @@ class Dispatch:
         else:
             self.begin(execution)
 
-    def allocate(self, task: int, hosts: NDArray[np.int64], pstate: int, now: float) -> None:
-        """Give the task a set of nodes, which are equal, at `now` [s]."""
-        host = int(hosts[0])
-        end = now + self.run_time(task, host, pstate)
+    def allocate(self, task: int, hosts: NDArray[np.int64], pstate: int, start: float) -> None:
+        """Give the task a set of nodes, which are equal, from `start` on, which is now [s]."""
+        self.count_assigned(task, hosts.item(0), pstate)
+        end = start + self.run_time(task, hosts.item(0), pstate)
+        self._on_nodes(task, hosts, pstate, start, end)
+
+    def reserve(self, task: int, hosts: NDArray[np.int64], pstate: int, start: float) -> None:
+        """Give the task a set of nodes from `start` on, which is later [s]."""
+        host = hosts.item(0)
+        self.count_assigned(task, host, pstate)
+        run_time = self.run_time(task, host, pstate)
+        made = Reservation(task, hosts, pstate, start, start + run_time)
+        if self._account is not None:
+            made.watts = self._estimates.energy(task, host, pstate) / run_time
+        self._ledger.state_of[task] = QUEUED
+        self._ledger.reservations.add(made)
+
+    def start_reserved(self, due: Reservation) -> None:
+        """Start what was reserved, at the very time that it was reserved for."""
+        self._on_nodes(due.task, due.hosts, due.pstate, due.start, due.end)
+
+    def _on_nodes(
+        self, task: int, hosts: NDArray[np.int64], pstate: int, start: float, end: float
+    ) -> None:
+        host = hosts.item(0)
         if self.host_pstate is not None:
             pstate = self.host_pstate(task, pstate, host)
-        execution = Execution(task, host, pstate, now, end)
+        execution = Execution(task, host, pstate, start, end)
         execution.hosts = hosts
         self._ledger.state_of[task] = RUNNING
         self._ledger.nodes_taken(execution, hosts)

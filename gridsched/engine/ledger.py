@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from gridsched.engine.execution import Execution
 from gridsched.engine.node_sets import NodeSets
+from gridsched.engine.place_holders import PlaceHolders
+from gridsched.engine.reservations import Reservations
 from gridsched.engine.virtual_queues import VirtualQueues
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -59,6 +61,9 @@ class Ledger:
     queued_hosts : set of int
         Hosts whose fixed queue is not empty.
     virtual : VirtualQueues
+    place_holders : PlaceHolders
+    reservations : Reservations
+        Of parallel tasks, as are place-holders.
     common : deque of int
         Planned tasks that any free core takes, in this order; some may have gone another way.
     copies : dict of int to list of Execution
@@ -96,6 +101,8 @@ class Ledger:
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
         self.queued_hosts: set[int] = set()
         self.virtual = VirtualQueues(n)
+        self.place_holders = PlaceHolders()
+        self.reservations = Reservations(n)
         self.common: deque[int] = deque()
         self.executions: list[Execution] = []
         self.copies: dict[int, list[Execution]] = {}
@@ -211,6 +218,24 @@ class Ledger:
             self.touch(host)
         self.queued_hosts.clear()
         self.places.clear()
+        self.reservations.clear()
+
+    @property
+    def next_start(self) -> float:
+        """When the next reservation or place-holder is due [s]; infinite if there is none."""
+        return min(self.reservations.next_start, self.place_holders.next_start)
+
+    def boots(self, host: int, until: float) -> None:
+        """Note that a host boots until a time [s]."""
+        self.boot_end[host] = until
+        if self.nodes is not None:
+            self.nodes.boots(host, until)
+
+    def is_spoken_for(self, host: int) -> bool:
+        """Whether anything runs on the host, or is fixed or reserved there."""
+        return (
+            self.is_busy(host) or bool(self.fixed[host]) or self.reservations.is_reserved(host)
+        )  # fmt: skip
 
     def set_idle(self, host: int, *, idle: bool) -> None:
         """Add the host to, or take it out of, the hosts that can take a task."""
@@ -255,6 +280,16 @@ class Ledger:
         self.states[tasks] = VIRTUAL
         self.n_virtual = len(tasks)
 
+    def plan_nodes(
+        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64],
+        offsets: NDArray[np.int64], starts: NDArray[np.float64],
+        inside_j: NDArray[np.float64] | None,
+    ) -> None:  # fmt: skip
+        """Make place-holders of waiting tasks (`PlaceHolders.replace`); there are none."""
+        self.place_holders.replace(tasks, hosts, pstates, offsets, starts, inside_j)
+        self.states[tasks] = VIRTUAL
+        self.n_virtual = len(tasks)
+
     def plan_in_common(self, tasks: NDArray[np.int64]) -> None:
         """Put waiting tasks into the common queue, which is empty as the virtual queues are."""
         self.common.extend(tasks.tolist())
@@ -265,12 +300,13 @@ class Ledger:
         """Let all planned tasks wait again."""
         if self.n_virtual:
             common = np.fromiter(self.common, dtype=np.int64, count=len(self.common))
-            tasks = np.concatenate([self.virtual.tasks, common])
+            tasks = np.concatenate([self.virtual.tasks, common, self.place_holders.tasks])
             planned = tasks[self.states[tasks] == VIRTUAL]
             self.states[planned] = WAITING
             self._first_waiting = min(self._first_waiting, int(planned.min(initial=self.submitted)))
             self.n_virtual = 0
         self.virtual.clear()
+        self.place_holders.clear()
         self.common.clear()
 
     def next_planned(self, host: int) -> tuple[int, int] | None:

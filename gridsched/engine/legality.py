@@ -63,14 +63,12 @@ class Legality:
         return None
 
     def node_set(self, task: int, hosts: Ids, pstate: int) -> str | None:
-        """Say why the task cannot start on these nodes, which ascend, in this P-state now."""
-        ledger, nodes = self._ledger, self._ledger.nodes
+        """Say why the task can never run on these nodes, which ascend, in this P-state."""
+        ledger = self._ledger
         if not 0 <= task < len(ledger.state_of):
             return self.unknown(task)
-        if nodes is None:
-            return "the tasks of this run are serial; Assign them"
-        if ledger.state_of[task] != WAITING:
-            return f"the task is {_word(ledger.state_of[task])}"
+        if (why := self.assigned(ledger.state_of[task])) is not None:
+            return why
         first, last = hosts.item(0), hosts.item(-1)
         if first < 0 or last >= self._n_hosts:
             return f"there are hosts 0 to {self._n_hosts - 1}"
@@ -84,9 +82,78 @@ class Legality:
         width = self._estimates.width(task, first)
         if len(hosts) != width:
             return f"the task takes {width} nodes, not {len(hosts)}"
-        if not nodes.all_are(hosts, nodes.free, True):
-            return self._why_not_free(int(hosts[np.argmin(nodes.free[hosts])]))
         return None
+
+    def free_between(self, hosts: Ids, start: float, end: float, now: float) -> str | None:
+        """Say why nodes are not free from `start` to `end` [s], as far as is known `now`."""
+        ledger, nodes = self._ledger, self._ledger.nodes
+        assert nodes is not None
+        if start <= now:
+            host = self.not_free(hosts)
+            if host is not None:
+                return self._why_not_free(host)
+        else:
+            free_at = nodes.free_at(now, hosts)
+            if free_at.max() > start:
+                host = int(hosts[np.argmax(free_at)])
+                if not ledger.is_on[host]:
+                    return f"host {host} is off; PowerOn it first"
+                return (
+                    f"host {host} is free from {free_at.max():g} s on, as state.nodes.free_at "
+                    f"tells; {start:g} s is too early"
+                )
+        found = ledger.reservations.found(hosts, start, end)
+        if found is not None:
+            host, other = found
+            return (
+                f"host {host} is reserved from {other.start:g} s to {other.end:g} s, as "
+                f"state.nodes.reserved tells; it is asked for from {start:g} s to {end:g} s"
+            )
+        return None
+
+    def not_free(self, hosts: Ids) -> int | None:
+        """Find a node that can start nothing now."""
+        nodes = self._ledger.nodes
+        assert nodes is not None
+        if nodes.all_are(hosts, nodes.free, True):
+            return None
+        return int(hosts[np.argmin(nodes.free[hosts])])
+
+    def node_plan(
+        self, tasks: Ids, hosts: Ids, first: Ids, widths: Ids, pstates: Ids
+    ) -> Refusal | None:
+        """Find a place-holder that is illegal, but for its nodes other than the first.
+
+        Parameters
+        ----------
+        tasks, first, widths, pstates : ndarray of int64, shape (tasks,)
+            First node of each task, and how many it has.
+        hosts : ndarray of int64
+            All nodes.
+        """
+        if not len(tasks):
+            return None
+        known = (tasks >= 0) & (tasks < len(self._ledger.states))
+        if not known.all():
+            task = int(tasks[np.argmin(known)])
+            return self.unknown(task) or "", task, None
+        if hosts.min() < 0 or hosts.max() >= self._n_hosts:
+            return f"there are hosts 0 to {self._n_hosts - 1}", None, None
+        k, why = self._not_free(tasks)
+        if why is not None:
+            return why, int(tasks[k]), None
+        legal = (pstates >= 0) & (pstates < self._n_pstates_of[first])
+        if legal.all():
+            legal = np.isfinite(self._estimates.run_times(tasks, first, pstates))
+        if legal.all():
+            legal = widths == self._estimates.widths(tasks, first)
+        if legal.all():
+            return None
+        k = int(np.argmin(legal))
+        end = int(widths[: k + 1].sum())
+        part = np.sort(hosts[end - int(widths[k]) : end])
+        why = self.node_set(int(tasks[k]), part, int(pstates[k]))
+        return why or "the place is illegal", int(tasks[k]), None
 
     def _why_not_free(self, host: int) -> str:
         if self._ledger.is_busy(host):

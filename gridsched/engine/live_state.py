@@ -140,10 +140,10 @@ class LiveState(State):
 
     @property
     def nodes(self) -> NodesState:
-        """Free nodes, and estimated ends and widths of what runs; for parallel tasks only."""
+        """Nodes, what runs on sets of them and what is reserved; for parallel tasks only."""
         if self._ledger.nodes is None:
             raise AttributeError("state.nodes: the tasks of this run are serial.")
-        return self._ledger.nodes.state()
+        return self._ledger.nodes.state(self.now, self._ledger.reservations)
 
     def copies_of(self, task: int) -> list[tuple[int, float]]:
         """Return host and start [s] of each running copy of a task, the earliest first."""
@@ -161,10 +161,7 @@ class LiveState(State):
         """
         ledger = self._ledger
         if (nodes := ledger.nodes) is not None:
-            return self._view(
-                "core_ready_time",
-                lambda: nodes.ready_times(self.now, ledger.boot_end, ledger.switched_on)[:, None],
-            )
+            return self._view("core_ready_time", lambda: nodes.free_at(self.now)[:, None])
         return self._view("core_ready_time", lambda: self._commitments.table(self.now))
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.execution import Execution
+from gridsched.engine.reservations import Reservations
 from gridsched.policy.state import NodesState
 
 Hosts = NDArray[np.int64]
@@ -46,6 +47,8 @@ class NodeSets:
         #: where each running execution stands in the arrays; in order of start
         self._place: dict[Execution, int] = {}
         self._at: list[Execution] = []
+        #: when each node gets free of what runs or boots there, as estimated [s]
+        self._until = np.where(self.ready, 0.0, np.inf)
         self._state: NodesState | None = None
         from gridsched.engine import node_kernels  # loads the compiler
 
@@ -84,6 +87,7 @@ class NodeSets:
         self._end[place] = execution.estimated_end
         self._width[place] = len(hosts)
         self.free[hosts] = False
+        self._until[hosts] = execution.estimated_end
         self.n_free -= len(hosts)
         self._state = None
 
@@ -96,6 +100,7 @@ class NodeSets:
             self._place[last] = place
             self._end[place], self._width[place] = self._end[n], self._width[n]
         self.free[hosts] = True
+        self._until[hosts] = 0.0
         self.n_free += len(hosts)
         self._state = None
 
@@ -104,21 +109,31 @@ class NodeSets:
         self.n_free += int(ready) - int(self.ready[host])
         self.ready[host] = ready
         self.free[host] = ready
+        self._until[host] = 0.0 if ready else np.inf
         self._state = None
 
-    def state(self) -> NodesState:
-        """Return what a policy may know, as arrays that cannot be written to."""
-        if self._state is None:
+    def boots(self, host: int, until: float) -> None:
+        """Note that a node boots until a time [s]."""
+        self._until[host] = until
+        self._state = None
+
+    def free_at(self, now: float, hosts: Hosts | None = None) -> NDArray[np.float64]:
+        """When all or some nodes get free [s], shape (hosts,): estimated; inf where one is off."""
+        return np.maximum(self._until if hosts is None else self._until[hosts], now)
+
+    def state(self, now: float, reservations: Reservations) -> NodesState:
+        """Return what a policy may know `now` [s], as arrays that cannot be written to."""
+        state = self._state
+        if state is None or state.now != now:
             n = len(self._at)
             end, width = self._shown
-            self._state = NodesState(self._shown_free, self.n_free, end[:n], width[:n])
-        return self._state
-
-    def ready_times(
-        self, now: float, boot_end: list[float], is_on: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
-        """When each node could take something [s], shape (hosts,); infinite if it is off."""
-        times = np.where(is_on, np.maximum(np.array(boot_end), now), np.inf)
-        for execution in self._at:
-            times[execution.hosts] = max(execution.estimated_end, now)
-        return times
+            state = self._state = NodesState(
+                self._shown_free,
+                self.n_free,
+                end[:n],
+                width[:n],
+                now,
+                self.free_at,
+                reservations.view,
+            )
+        return state

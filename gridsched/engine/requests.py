@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.budget_guard import EXCEEDS, FITS, BudgetGuard
+from gridsched.engine.budget_guard import FITS, BudgetGuard
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.execution import Timer, TurnOff, TurnOn
 from gridsched.engine.ledger import POSTPONED, QUEUED, RUNNING, VIRTUAL, Ledger
 from gridsched.engine.legality import Ids, Legality, Refusal
+from gridsched.engine.node_requests import NodeRequests, no_whole_number
 from gridsched.engine.staging import Staging
 from gridsched.engine.timers import Timers
 from gridsched.model.system import System
@@ -57,6 +58,8 @@ class Requests:
     times_postponed : ndarray of int64, shape (tasks,)
     notes : dict of str to ndarray of float64, shape (tasks,)
         What was noted, column by column; nan where nothing was.
+    on_nodes : NodeRequests or None
+        What is asked for parallel tasks.
     """
 
     def __init__(
@@ -80,6 +83,9 @@ class Requests:
         self.postponed: list[int] = []
         self.times_postponed = np.zeros(len(ledger.state_of), dtype=np.int64)
         self.notes: dict[str, NDArray[np.float64]] = {}
+        self.on_nodes: NodeRequests | None = None
+        if ledger.nodes is not None:
+            self.on_nodes = NodeRequests(system, ledger, legality, dispatch, guard, self._put_off)
 
     def heed(self, traits: Traits) -> None:
         """Take decisions of a policy with these traits from now on."""
@@ -88,6 +94,8 @@ class Requests:
         for column in traits.notes:
             self.notes.setdefault(column, np.full(len(self.times_postponed), np.nan))
         self._puts_off = self._guard is not None and self._guard.puts_off(traits)
+        if self.on_nodes is not None:
+            self.on_nodes.puts_off, self.on_nodes.once = self._puts_off, traits.asked == "start"
 
     def apply(self, decision: Decision, now: float) -> Refusal | None:
         """Apply a decision at `now` [s], or say why it is illegal."""
@@ -104,7 +112,7 @@ class Requests:
             pstate = self._pstate
         if not (task.__class__ is host.__class__ is pstate.__class__ is int):
             for number, what in ((task, "task"), (host, "host"), (pstate, "pstate")):
-                if (why := _no_whole_number(number, what)) is not None:
+                if (why := no_whole_number(number, what)) is not None:
                     return why, None, None
             task, host, pstate = index(task), index(host), index(pstate)
         why = self._legality.place(task, host, pstate)
@@ -142,28 +150,12 @@ class Requests:
     def _allocate(self, decision: Allocate, now: float) -> Refusal | None:
         if not self._traits.parallel:
             return _needs("parallel", "Allocate")
-        task, pstate = decision.task, decision.pstate
-        pstate = self._pstate if pstate is None else pstate
-        if not (task.__class__ is pstate.__class__ is int):
-            for number, what in ((task, "task"), (pstate, "pstate")):
-                if (why := _no_whole_number(number, what)) is not None:
-                    return why, None, None
-            task, pstate = index(task), index(pstate)
-        hosts = np.asarray(decision.hosts)
-        if hosts.ndim != 1 or not hosts.size or hosts.dtype.kind not in "iu":
-            why = f"Allocate.hosts is {decision.hosts!r}; it must be an array of host ids"
-            return why, task, None
-        hosts = hosts.astype(np.int64)  # a copy: the policy may use its array again
-        nodes = self._ledger.nodes
-        if nodes is not None and not nodes.ascend(hosts):
-            hosts.sort()
-            if not nodes.ascend(hosts):
-                return "a host stands there twice", task, None
-        why = self._legality.node_set(task, hosts, pstate)
-        if why is not None:
-            return why, task, None
-        self._dispatch.allocate(task, hosts, pstate, now)
-        return None
+        assert self.on_nodes is not None
+        return self.on_nodes.allocate(decision, now)
+
+    def _plan_nodes(self, decision: Plan, now: float) -> Refusal | None:
+        assert self.on_nodes is not None
+        return self.on_nodes.plan(decision, now)
 
     def _for_serial_tasks(self, decision: Decision, now: float) -> Refusal | None:
         kind = type(decision).__name__
@@ -250,6 +242,8 @@ class Requests:
     # ------------------------------------------------------------------ plans
 
     def _plan(self, decision: Plan, now: float) -> Refusal | None:
+        if decision.offsets is not None or decision.starts is not None:
+            return "a Plan with offsets and starts is for parallel tasks", None, None
         columns = {"tasks": decision.tasks, "hosts": decision.hosts, "pstates": decision.pstates}
         arrays = {
             name: np.asarray(each)
@@ -274,10 +268,8 @@ class Requests:
         if refusal is None and self._guard is not None:
             if self._puts_off:
                 verdicts = self._guard.judged(tasks, hosts, pstates, now)
-                # who is asked at the start alone would never plan again what begins later
                 once = self._traits.asked == "start"
-                put_off = verdicts != FITS if once else verdicts == EXCEEDS
-                for task in tasks[put_off].tolist():
+                for task in tasks[self._guard.to_put_off(verdicts, once=once)].tolist():
                     self._put_off(task)
                 fits = verdicts == FITS
                 tasks, hosts = tasks[fits], hosts[fits]
@@ -322,8 +314,8 @@ class Requests:
         ledger, host = self._ledger, index(decision.host)
         if not ledger.is_on[host]:
             return "PowerOff of a host that is off", None, host
-        if ledger.is_busy(host) or ledger.fixed[host]:
-            return "PowerOff while something runs or is fixed there", None, host
+        if ledger.is_spoken_for(host):
+            return "PowerOff while something runs, is fixed or is reserved there", None, host
         ledger.is_on[host] = False
         ledger.set_idle(host, idle=False)
         self._host_switched(host, now)
@@ -341,7 +333,7 @@ class Requests:
             return "PowerOn of a host that is on", None, host
         ledger.is_on[host] = True
         boot_time = self._platform.hosts[host].boot_time_s
-        ledger.boot_end[host] = now + boot_time
+        ledger.boots(host, now + boot_time)
         self._host_switched(host, now)
         self._dispatch.commands.append(TurnOn(host))
         if boot_time:
@@ -381,7 +373,7 @@ class Requests:
     def _unknown(self, task: object = None, host: object = None) -> Refusal | None:
         """Say that the task or the host is none, where one is named."""
         for number, what in ((task, "task"), (host, "host")):
-            if number is not None and (why := _no_whole_number(number, what)) is not None:
+            if number is not None and (why := no_whole_number(number, what)) is not None:
                 return why, None, None
         why = self._legality.unknown(task, host)  # type: ignore[arg-type]
         return None if why is None else (why, task, host)  # type: ignore[return-value]
@@ -402,17 +394,9 @@ class Requests:
     _FOR_NODES: ClassVar[dict[type, Callable[[Requests, Any, float], Refusal | None]]] = {
         **_HANDLERS,
         Assign: _for_serial_tasks,
-        Plan: _for_serial_tasks,
+        Plan: _plan_nodes,
         Cancel: _for_serial_tasks,
     }
-
-
-def _no_whole_number(number: object, what: str) -> str | None:
-    try:
-        index(number)  # type: ignore[arg-type]
-    except TypeError:
-        return f"{what} is {number!r}; it must be a whole number"
-    return None
 
 
 def _needs(trait: str, decision: str) -> Refusal:

@@ -71,6 +71,10 @@ class Estimates(ABC):
         """Nodes that a task takes on the cluster of a host; a serial one takes its host."""
         return 1
 
+    def widths(self, tasks: NDArray[np.int64], hosts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Nodes that task k takes on the cluster of host k, shape (tasks,)."""
+        return np.ones(len(tasks), dtype=np.int64)
+
     def host_pstate(self, task: int, pstate: int, host: int) -> int:
         """Return the host's P-state that serves a task in the scheduler's P-state `pstate`."""
         return pstate
@@ -158,6 +162,10 @@ class FlopsEstimates(Estimates):
     def width(self, task: int, host: int) -> int:
         """Return `Tasks.width`: every cluster takes as many nodes."""
         return 1 if self._width is None else self._width.item(task)
+
+    def widths(self, tasks: NDArray[np.int64], hosts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return `Tasks.width` of each, shape (tasks,)."""
+        return super().widths(tasks, hosts) if self._width is None else self._width[tasks]
 
     @property
     def always_feasible(self) -> bool:

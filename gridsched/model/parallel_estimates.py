@@ -208,6 +208,10 @@ class ParallelEstimates(Estimates):
         """Nodes that the task takes on the host's cluster."""
         return int(self.nodes.item(task, self._cluster_of[host]))
 
+    def widths(self, tasks: Ids, hosts: Ids) -> Ids:
+        """Nodes that task k takes on the cluster of host k, shape (tasks,)."""
+        return self.nodes[tasks, self._cluster_ids[hosts]]
+
     def run_time(self, task: int, host: int, pstate: int) -> float:
         """Run time on the host's cluster [s]."""
         return float(self.time_s.item(task, self._cluster_of[host], pstate))

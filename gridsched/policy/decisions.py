@@ -29,15 +29,19 @@ class Assign(Decision):
 
 @dataclass(slots=True)
 class Allocate(Decision):
-    """Start a parallel task now on a set of nodes (`parallel`).
+    """Start a parallel task on a set of nodes, now or at `start` [s] (`parallel`).
 
-    `hosts` are as many as the task is wide, distinct, of one cluster, on, booted and free.
-    `pstate` None means the scenario's P-state.
+    `hosts` are as many as the task takes there (`Estimates.width`), distinct and of one cluster.
+    `pstate` None means the scenario's P-state. Now, they must be on, booted, free, and not
+    reserved before the task's estimated end. A later start is a permanent reservation: nobody can
+    withdraw it, the nodes must be free by then as estimated (``state.nodes.free_at``), and if they
+    are not, the run ends with an error.
     """
 
     task: int
     hosts: NDArray[np.int64]
     pstate: int | None = None
+    start: float | None = None
 
 
 @dataclass(slots=True)
@@ -49,11 +53,19 @@ class Plan(Decision):
     `hosts` None makes one common queue of tasks that run on every host: any free core takes the
     next one, hosts in order of their ids. While it lasts, finishes are no reason to ask the
     policy. It has no P-states of its own, and is illegal where a budget refuses.
+
+    Of parallel tasks (`parallel`) it makes place-holders: task k takes
+    ``hosts[offsets[k]:offsets[k + 1]]`` from ``starts[k]`` [s] on. One whose start comes before
+    the policy is asked again simply starts, those that start now do so at once; all others are
+    withdrawn before it is asked. A plan is judged by its energy when it is made, and by its hosts
+    when a task starts, as an `Allocate` is.
     """
 
     tasks: NDArray[np.int64]
     hosts: NDArray[np.int64] | None
     pstates: NDArray[np.int64] | None = None
+    offsets: NDArray[np.int64] | None = None
+    starts: NDArray[np.float64] | None = None
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,10 +23,43 @@ RUNNING_COPY = np.dtype([
 ])  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class ReservedNodes:
+    """Permanent reservations that have not started, in order of start.
+
+    Attributes
+    ----------
+    task : ndarray of int64, shape (reservations,)
+    start, end : ndarray of float64, shape (reservations,)
+        From when to when, by the estimated run time [s].
+    offsets : ndarray of int64, shape (reservations + 1,)
+        Reservation k has the nodes ``hosts[offsets[k]:offsets[k + 1]]``.
+    hosts : ndarray of int64
+    """
+
+    task: Ids
+    start: Floats
+    end: Floats
+    offsets: Ids
+    hosts: Ids
+
+    def __post_init__(self) -> None:
+        for array in (self.task, self.start, self.end, self.offsets, self.hosts):
+            array.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+
 class NodesState:
     """Nodes and what runs on sets of them, as a policy of parallel tasks sees it.
 
     Its arrays are views: they hold for one call, and cannot be written to.
+
+    Parameters
+    ----------
+    free_at, reserved : callable
+        What returns `free_at` and `reserved`, if somebody asks.
 
     Attributes
     ----------
@@ -38,17 +71,42 @@ class NodesState:
         Estimated end of each running execution [s], in no particular order.
     width : ndarray of int64, shape (running,)
         Nodes that each of them has.
+    now : float
+        Simulated time [s].
     """
 
-    __slots__ = ("estimated_end", "free", "n_free", "width")
+    __slots__ = (
+        "_free_at", "_get_free_at", "_get_reserved", "estimated_end", "free", "n_free", "now",
+        "width",
+    )  # fmt: skip
 
     def __init__(
-        self, free: NDArray[np.bool_], n_free: int, estimated_end: Floats, width: Ids
-    ) -> None:
+        self, free: NDArray[np.bool_], n_free: int, estimated_end: Floats, width: Ids,
+        now: float, free_at: Callable[[float], Floats], reserved: Callable[[], ReservedNodes],
+    ) -> None:  # fmt: skip
         self.free = free
         self.n_free = n_free
         self.estimated_end = estimated_end
         self.width = width
+        self.now = now
+        self._get_free_at, self._get_reserved = free_at, reserved
+        self._free_at: Floats | None = None
+
+    @property
+    def free_at(self) -> Floats:
+        """When each node gets free of what runs there [s], shape (hosts,), as estimated.
+
+        Now where it is free, infinite where it is off. Reservations do not count.
+        """
+        if self._free_at is None:
+            self._free_at = self._get_free_at(self.now)
+            self._free_at.setflags(write=False)
+        return self._free_at
+
+    @property
+    def reserved(self) -> ReservedNodes:
+        """The permanent reservations that have not started."""
+        return self._get_reserved()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.errors import IncompleteRun
+from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
@@ -46,12 +47,19 @@ def check_legal_places(scheduler: Scheduler) -> None:
     """Tasks run on existing hosts and P-states, that are on, one task for each core."""
     for case in cases_for(scheduler):
         trace = play(case, scheduler.clone())
-        for problem in illegal_places(trace):
+        for problem in illegal_places(trace, case.system().estimates):
             raise CheckFailed(f"{scheduler!r} on the case {case.name!r}: {problem}")
 
 
-def illegal_places(trace: Trace) -> list[str]:
-    """Return, in words, where executions of a trace lie on hosts as they must not."""
+def illegal_places(trace: Trace, estimates: Estimates | None = None) -> list[str]:
+    """Return, in words, where executions of a trace lie on hosts as they must not.
+
+    Parameters
+    ----------
+    trace : Trace
+    estimates : Estimates, optional
+        Where they say how many nodes parallel tasks take; else their width does.
+    """
     problems = []
     execution, placed = trace.placed()
     for h, host in enumerate(trace.platform.hosts):
@@ -69,9 +77,15 @@ def illegal_places(trace: Trace) -> list[str]:
                 problems.append(f"host {host.name} runs a task while it is off.")
     if len(np.setdiff1d(placed, np.arange(len(trace.platform)))):
         problems.append("a task runs on a host that does not exist.")
-    width = trace.tasks.width
-    if width is not None and (trace.width != width[trace.executions["task"]]).any():
-        problems.append("a task runs on more or fewer nodes than it is wide.")
+    if trace.tasks.width is not None:
+        tasks, hosts = trace.executions["task"], trace.executions["host"]
+        widths = trace.tasks.width[tasks] if estimates is None else estimates.widths(tasks, hosts)
+        if (trace.width != widths).any():
+            problems.append("a task runs on more or fewer nodes than it is wide.")
+        if len(trace.executions):
+            cluster = trace.platform.cluster_of[trace.host_ids]
+            if (cluster != np.repeat(trace.platform.cluster_of[hosts], trace.width)).any():
+                problems.append("a task runs on nodes of several clusters.")
     return problems
 
 
@@ -148,8 +162,10 @@ def picture(state: State, system: System) -> dict[str, Any]:
         ):
             seen[f"state.{name}"] = np.copy(getattr(state, name))
     if state.tasks.width is not None:
-        for name in ("free", "estimated_end", "width"):
+        for name in ("free", "estimated_end", "width", "free_at"):
             seen[f"state.nodes.{name}"] = getattr(state.nodes, name).copy()
+        for name in ("task", "start", "end", "offsets", "hosts"):
+            seen[f"state.nodes.reserved.{name}"] = getattr(state.nodes.reserved, name).copy()
     seen.update(_arrays_of("tasks", state.tasks))
     platform = system.platform
     for name in ("cores", "n_pstates", "speed", "idle_w", "epsilon_w", "busy_w", "cluster_of"):

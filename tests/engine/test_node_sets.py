@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
+from node_cases import NODE, PARALLEL, at, nodes, play
 from scripted import Scripted, controller_of
 
 from gridsched.energy import trace_energy
@@ -13,9 +12,7 @@ from gridsched.engine import reference
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.metrics import summary
 from gridsched.model.budget import EnergyBudget
-from gridsched.model.estimates import RequestedTimes
-from gridsched.model.platform import Cluster, Host, Platform, PState
-from gridsched.model.run_times import LoggedRunTimes
+from gridsched.model.platform import Cluster, Host, Platform
 from gridsched.model.tasks import DataFiles, make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits
@@ -29,40 +26,6 @@ from gridsched.policy.decisions import (
     WakeAt,
 )
 from gridsched.testing.contract import illegal_places
-
-PARALLEL = Traits(asked="event", parallel=True, powers_hosts=True)
-NODE = (PState(10.0, 5.0, 7.0, 20.0), PState(5.0, 4.0, 5.0, 9.0))
-
-
-def nodes(*sizes: int, cores: int = 1, boot_time_s: float = 0.0) -> Platform:
-    """Return clusters of equal nodes n0, n1, ..."""
-    hosts = tuple(
-        Host(f"n{k}", NODE, cores=cores, boot_time_s=boot_time_s) for k in range(sum(sizes))
-    )
-    edges = np.cumsum([0, *sizes]).tolist()
-    return Platform(hosts, tuple(
-        Cluster(f"c{c}", tuple(range(begin, end)))
-        for c, (begin, end) in enumerate(pairwise(edges))
-    ))  # fmt: skip
-
-
-def play(platform, jobs, answer, *, logged=None, traits=PARALLEL, **rules):
-    """Run jobs (submission [s], width, requested time [s]); return the trace and the policy."""
-    submit, width, requested = zip(*jobs, strict=True)
-    tasks = make_tasks(
-        np.array(requested) * 10.0, submit, width=width, requested_time_s=requested
-    )  # fmt: skip
-    policy = Scripted(answer, traits)
-    controller = controller_of(
-        platform, tasks, policy, estimates=RequestedTimes(platform, tasks), **rules
-    )  # fmt: skip
-    truth = None if logged is None else LoggedRunTimes(platform, logged)
-    return reference.simulate(controller, truth), policy
-
-
-def at(steps):
-    """Answer with the decisions given for a time."""
-    return lambda state: steps.get(state.now, [])
 
 
 def test_two_jobs_share_a_cluster():
@@ -129,7 +92,10 @@ def test_what_a_policy_sees_of_nodes():
         (Allocate("a", np.array([0, 1])), "task is 'a'"),
         (Allocate(1, np.array([0, 1])), "the task is not_submitted"),
         (Assign(0, 0), "Assign is for serial tasks"),
-        (Plan(np.array([0]), np.array([0])), "Plan is for serial tasks"),
+        (
+            Plan(np.array([0]), np.array([0])),
+            "Plan.offsets is None; a Plan of parallel tasks needs",
+        ),
         (Cancel(0), "Cancel is for serial tasks"),
     ],
 )

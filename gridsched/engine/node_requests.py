@@ -1,0 +1,226 @@
+"""Carrying out what a policy asks for parallel tasks: starts, reservations and place-holders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine.budget_guard import FITS, BudgetGuard
+from gridsched.engine.dispatch import Dispatch
+from gridsched.engine.ledger import VIRTUAL, Ledger
+from gridsched.engine.legality import Ids, Legality, Refusal
+from gridsched.model.system import System
+from gridsched.policy.decisions import Allocate, Plan
+
+Floats = NDArray[np.float64]
+
+
+class NodeRequests:
+    """Checks decisions about parallel tasks and applies those that are legal.
+
+    Parameters
+    ----------
+    system : System
+    ledger : Ledger
+        Of a run of parallel tasks.
+    legality : Legality
+    dispatch : Dispatch
+    guard : BudgetGuard or None
+    put_off : callable
+        ``put_off(task)`` lets a task wait for the next period.
+
+    Attributes
+    ----------
+    puts_off : bool
+        Whether what exceeds a budget waits for the next period, instead of being an error.
+    once : bool
+        Whether the policy is asked at the start alone, and would never plan again.
+    """
+
+    def __init__(
+        self, system: System, ledger: Ledger, legality: Legality, dispatch: Dispatch,
+        guard: BudgetGuard | None, put_off: Callable[[int], None],
+    ) -> None:  # fmt: skip
+        self._ledger = ledger
+        self._legality = legality
+        self._dispatch = dispatch
+        self._guard = guard
+        self._put_off = put_off
+        self._pstate = system.pstate
+        self._run_time = system.estimates.run_time
+        self.puts_off = self.once = False
+
+    # ------------------------------------------------------------------ one task
+
+    def allocate(self, decision: Allocate, now: float) -> Refusal | None:
+        """Start a task now, or reserve its nodes for later."""
+        task, pstate, start = decision.task, decision.pstate, decision.start
+        pstate = self._pstate if pstate is None else pstate
+        if not (task.__class__ is pstate.__class__ is int):
+            for number, what in ((task, "task"), (pstate, "pstate")):
+                if (why := no_whole_number(number, what)) is not None:
+                    return why, None, None
+            task, pstate = index(task), index(pstate)
+        hosts = np.asarray(decision.hosts)
+        if hosts.ndim != 1 or not hosts.size or hosts.dtype.kind not in "iu":
+            why = f"Allocate.hosts is {decision.hosts!r}; it must be an array of host ids"
+            return why, task, None
+        hosts = hosts.astype(np.int64)  # a copy: the policy may use its array again
+        if not self._in_order(hosts):
+            return "a host stands there twice", task, None
+        if start is None:
+            start = now
+        elif not (isinstance(start, int | float | np.number) and now <= start < math.inf):
+            return (
+                f"Allocate.start is {start!r}; it must lie at or after now, {now!r} s",
+                task,
+                None,
+            )
+        start = float(start)
+        why = self._legality.node_set(task, hosts, pstate)
+        if why is None:
+            end = start + self._run_time(task, hosts.item(0), pstate)
+            why = self._legality.free_between(hosts, start, end, now)
+        if why is not None:
+            return why, task, None
+        if self._guard is not None:
+            place = np.array([task]), hosts[:1], np.array([pstate])
+            if not self.puts_off:
+                refusal = self._guard.refusal(*place, now, "Allocate", np.array([start]))
+                if refusal is not None:
+                    return refusal
+            elif self._guard.judged(*place, now, np.array([start]))[0] != FITS:
+                self._put_off(task)
+                return None
+        self._ledger.n_virtual -= self._ledger.state_of[task] == VIRTUAL
+        if start > now:
+            self._dispatch.reserve(task, hosts, pstate, start)
+        else:
+            self._dispatch.allocate(task, hosts, pstate, now)
+        return None
+
+    def _in_order(self, hosts: Ids) -> bool:
+        """Bring ids of hosts into ascending order, in place; whether none stands there twice."""
+        nodes = self._ledger.nodes
+        assert nodes is not None
+        if nodes.ascend(hosts):
+            return True
+        hosts.sort()
+        return nodes.ascend(hosts)
+
+    def start_reserved(self, now: float) -> Refusal | None:
+        """Start the reservations that are due, or say which finds its nodes busy."""
+        reservations = self._ledger.reservations
+        while reservations.next_start <= now:
+            due = reservations.take()
+            host = self._legality.not_free(due.hosts)
+            if host is not None:
+                why = (
+                    f"its reservation, from {due.start:g} s, finds the host busy, off or booting; "
+                    "reserve nodes that are free by then, by estimates that are upper bounds"
+                )
+                return why, due.task, host
+            self._dispatch.start_reserved(due)
+        return None
+
+    # ------------------------------------------------------------------ plans
+
+    def plan(self, decision: Plan, now: float) -> Refusal | None:
+        """Make place-holders in place of those before."""
+        why, arrays = _arrays_of(decision)
+        if why is not None:
+            return why, None, None
+        tasks, hosts, offsets, starts = (
+            arrays[name] for name in ("tasks", "hosts", "offsets", "starts")
+        )
+        pstates = arrays.get("pstates", np.full(len(tasks), self._pstate))
+        if len(pstates) != len(tasks):
+            return f"Plan has {len(tasks)} tasks and {len(pstates)} pstates", None, None
+        late = ~((starts >= now) & (starts < math.inf))
+        if late.any():
+            k = int(np.argmax(late))
+            why = f"Plan.starts holds {starts[k]!r} s; it must lie at or after now, {now!r} s"
+            return why, int(tasks[k]), None
+        self._ledger.withdraw_plan()
+        first = hosts[offsets[:-1]]
+        refusal = self._legality.node_plan(tasks, hosts, first, np.diff(offsets), pstates)
+        if refusal is not None:
+            return refusal
+        inside_j = None
+        if self._guard is not None:
+            if not self.puts_off:
+                refusal = self._guard.refusal(tasks, first, pstates, now, "Plan", starts)
+                if refusal is not None:
+                    return refusal
+            else:
+                verdicts = self._guard.judged(tasks, first, pstates, now, starts)
+                for task in tasks[self._guard.to_put_off(verdicts, once=self.once)].tolist():
+                    self._put_off(task)
+                fits, widths = verdicts == FITS, np.diff(offsets)
+                tasks, pstates, first, starts = (
+                    array[fits] for array in (tasks, pstates, first, starts)
+                )
+                hosts = hosts[np.repeat(fits, widths)]
+                offsets = np.concatenate([[0], np.cumsum(widths[fits])])
+            inside_j = self._guard.inside_j(tasks, first, pstates, starts)
+        self._ledger.plan_nodes(tasks, hosts, pstates, offsets, starts, inside_j)
+        return None
+
+    def start_planned(self, now: float) -> Refusal | None:
+        """Start the planned tasks that are due, or say why one cannot."""
+        ledger, planned = self._ledger, self._ledger.place_holders
+        while planned.next_start <= now:
+            start = planned.next_start
+            task, hosts, pstate = planned.take()
+            if ledger.state_of[task] != VIRTUAL:
+                continue  # it has gone another way
+            why = None if self._in_order(hosts) else "a host stands there twice"
+            why = why or self._legality.node_set(task, hosts, pstate)
+            if why is None:
+                end = start + self._run_time(task, hosts.item(0), pstate)
+                why = self._legality.free_between(hosts, start, end, now)
+            if why is not None:
+                return f"its place-holder starts, and {why}", task, None
+            ledger.n_virtual -= 1
+            self._dispatch.allocate(task, hosts, pstate, start)
+        return None
+
+
+def _arrays_of(decision: Plan) -> tuple[str | None, dict[str, NDArray[Any]]]:
+    """Return the arrays of a plan of parallel tasks by name, or say what is wrong with one."""
+    given = {
+        "tasks": decision.tasks, "hosts": decision.hosts, "pstates": decision.pstates,
+        "offsets": decision.offsets, "starts": decision.starts,
+    }  # fmt: skip
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, values in given.items():
+        if values is None:
+            if name == "pstates":
+                continue
+            return f"Plan.{name} is None; a Plan of parallel tasks needs hosts, offsets, starts", {}
+        array, numbers = np.asarray(values), "iuf" if name == "starts" else "iu"
+        if array.ndim != 1 or (array.size and array.dtype.kind not in numbers):
+            what = "numbers" if name == "starts" else "whole numbers"
+            return f"Plan.{name} is {values!r}; it must be an array of {what}", {}
+        arrays[name] = array.astype(np.float64 if name == "starts" else np.int64)  # copies
+    tasks, offsets, n_hosts = arrays["tasks"], arrays["offsets"], len(arrays["hosts"])
+    if len(arrays["starts"]) != len(tasks) or len(offsets) != len(tasks) + 1:
+        lengths = f"{len(tasks)} tasks, {len(arrays['starts'])} starts, {len(offsets)} offsets"
+        return f"Plan has {lengths}; it needs a start for each task, and one offset more", {}
+    if offsets[0] != 0 or offsets[-1] != n_hosts or (offsets[1:] <= offsets[:-1]).any():
+        return f"Plan.offsets must rise from 0 to {n_hosts}, the number of hosts", {}
+    return None, arrays
+
+
+def no_whole_number(number: object, what: str) -> str | None:
+    """Say that something is no whole number; None if it is one."""
+    try:
+        index(number)  # type: ignore[arg-type]
+    except TypeError:
+        return f"{what} is {number!r}; it must be a whole number"
+    return None
