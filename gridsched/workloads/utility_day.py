@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
 from gridsched.model.budget import DAY_S
@@ -14,13 +14,9 @@ from gridsched.model.limits import (
     AtLeastZeroRange,
     Count,
     Cov,
-    FractionRange,
     Positive,
     PositiveRange,
-    Seed,
-    rising,
 )
-from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import (
@@ -32,42 +28,21 @@ from gridsched.model.task_types import (
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility_classes import UtilityClasses
 from gridsched.workloads.arrivals import Bursts, burst_arrivals, draw_waves, wave_arrivals
+from gridsched.workloads.day_keys import CLASS_KEYS, MAX_MACHINES, MAX_TASKS, DayKeys
 from gridsched.workloads.measurements import read_measurements
 from gridsched.workloads.typed_csv import (
-    read_classes,
     read_machines,
     read_task_types,
     read_typed_tasks,
 )
 from gridsched.workloads.utility_classes import (
-    JOINT_PERCENT,
     PRIORITIES,
-    URGENCIES,
-    draw_classes,
     draw_utility_functions,
 )
 from gridsched.workloads.utility_system import draw_task_types, host_names
 
-#: More tasks (expected) or machines than this are refused: they would not fit into memory.
-MAX_TASKS = 10_000_000
-MAX_MACHINES = 100_000
 
-
-#: Waves of a day, intervals of a class.
-SmallCountRange = Annotated[
-    tuple[Annotated[int, Field(ge=1, le=1000)], Annotated[int, Field(ge=1, le=1000)]],
-    AfterValidator(rising),
-]
-
-
-#: The rules of a run are keys of the generator; how long a run lasts follows from `days`.
-_RULE_KEYS: dict[str, Any] = {
-    name: (key.annotation, key.info) for name, key in keys_of(Rules).items() if name != "horizon_s"
-}
-_RuleKeys: type[BaseModel] = create_model("_RuleKeys", **_RULE_KEYS)
-
-
-class UtilityDay(_RuleKeys):
+class UtilityDay(DayKeys):
     """Parameters of a generated system, its workload and its budget; the defaults are the paper's.
 
     ``docs/utility_workloads.md`` tells of every key. Times are in seconds, except those of
@@ -75,11 +50,7 @@ class UtilityDay(_RuleKeys):
     draw. The keys that end with ``_csv`` read measured values instead of drawing them.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
     kind: Literal["utility"] = "utility"
-    seed: Seed = 0
-    replicate: Seed = 0
     # machines and task types
     special_machine_counts: tuple[Count, ...] = (2, 2, 3, 3)
     general_machine_counts: tuple[Count, ...] = (5, 5, 5, 10, 10, 10, 10, 15, 20)
@@ -110,8 +81,6 @@ class UtilityDay(_RuleKeys):
     tasks_per_type_deviation: AtLeastZero = 58.0
     tasks_per_type_in_s: Positive = 95_400.0  # 26.5 h
     arrival_factor: AtLeastZero = 1.0
-    waves_per_day: SmallCountRange = (1, 23)
-    wave_amplitude: FractionRange = (0.25, 0.9)
     baseline_duration_s: PositiveRange = (10_800.0, 18_000.0)
     burst_duration_s: PositiveRange = (1_800.0, 5_400.0)
     baseline_factor: AtLeastZeroRange = (0.5, 0.75)
@@ -119,17 +88,7 @@ class UtilityDay(_RuleKeys):
     # utility functions
     urgency_unit_s: Positive = 60.0
     priorities: tuple[AtLeastZero, ...] = PRIORITIES
-    urgencies: tuple[AtLeastZero, ...] = URGENCIES
-    joint_percent: tuple[tuple[AtLeastZero, ...], ...] = JOINT_PERCENT
-    utility_classes: Literal["drawn", "exponential"] = "drawn"
-    utility_classes_seed: Seed = 0
-    n_classes: int = Field(default=20, ge=1, le=10_000)
-    class_intervals: SmallCountRange = (2, 4)
-    class_duration: PositiveRange = (5.0, 60.0)
-    class_fraction: FractionRange = (0.1, 0.9)
-    class_modifier: PositiveRange = (0.25, 2.0)
-    # rules that differ from their usual defaults, and the time that results are taken from
-    mapping_interval_s: Positive = 60.0
+    # a rule that differs from its usual default, and the time that results are taken from
     pending_slots: int = Field(default=1, ge=0, le=1)
     measured_from_s: AtLeastZero | None = None
     measured_until_s: Positive | None = None
@@ -139,7 +98,6 @@ class UtilityDay(_RuleKeys):
     apc_csv: str | None = None
     measurements_csv: str | None = None
     tasks_csv: str | None = None
-    classes_csv: str | None = None
 
     @property
     def has_measured_system(self) -> bool:
@@ -161,8 +119,7 @@ class UtilityDay(_RuleKeys):
     @property
     def rules(self) -> Rules:
         """The rules of the run."""
-        given = {name: getattr(self, name) for name in _RULE_KEYS}
-        return with_keys(Rules(horizon_s=self.horizon_s), given)
+        return self.rules_until(self.horizon_s)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -170,13 +127,7 @@ class UtilityDay(_RuleKeys):
         self._check_files()
         self._check_types()
         self.rules  # noqa: B018 - says where rules contradict each other
-        rows, columns = len(self.priorities), len(self.urgencies)
-        if [len(row) for row in self.joint_percent] != [columns] * rows or not rows * columns:
-            raise InputError(
-                f"joint_percent needs {rows} rows (priorities) of {columns} numbers (urgencies)."
-            )
-        if not sum(map(sum, self.joint_percent)) > 0:
-            raise InputError("joint_percent holds only zeros; some pair must be possible.")
+        self.check_joint_percent(len(self.priorities))
         start, end = self.window_s
         if not 0 <= start < end <= self.horizon_s:
             raise InputError(
@@ -196,15 +147,7 @@ class UtilityDay(_RuleKeys):
             raise InputError(
                 f"{given[-1]} has no effect beside measurements_csv; remove one of them."
             )
-        for file, keys in _REPLACED.items():
-            useless = self._changed(keys)
-            if getattr(self, file) is not None and useless:
-                raise InputError(f"{useless[0]} has no effect beside {file}; remove one of them.")
-
-    def _changed(self, keys: set[str]) -> list[str]:
-        """Return which of some keys have another value than the default."""
-        fields = type(self).model_fields
-        return sorted(key for key in keys if getattr(self, key) != fields[key].default)
+        self.check_replaced(_REPLACED)
 
     def _check_types(self) -> None:
         machines = sum(self.special_machine_counts) + sum(self.general_machine_counts)
@@ -243,7 +186,7 @@ class UtilityDay(_RuleKeys):
         """Return the keys that still have an effect where all else is read from files."""
         gone = {"kind", "seed", "replicate"}.union(*_REPLACED.values())
         names = {n for n in type(self).model_fields if n not in gone and not n.endswith("_csv")}
-        return {name: getattr(self, name) for name in sorted(self._changed(names))}
+        return {name: getattr(self, name) for name in sorted(self.changed(names))}
 
     @property
     def mean_rate(self) -> float:
@@ -251,9 +194,6 @@ class UtilityDay(_RuleKeys):
         return self.arrival_factor * self.tasks_per_type / self.tasks_per_type_in_s
 
 
-_CLASS_KEYS = {name for name in UtilityDay.model_fields if name.startswith("class_")} | {
-    "n_classes", "utility_classes", "utility_classes_seed",
-}  # fmt: skip
 _ARRIVAL_KEYS = {
     "tasks_per_type", "tasks_per_type_deviation", "tasks_per_type_in_s", "arrival_factor",
     "waves_per_day", "wave_amplitude", "baseline_duration_s", "burst_duration_s",
@@ -272,7 +212,7 @@ _REPLACED = {
     "etc_csv": _SYSTEM_KEYS,
     "measurements_csv": _SYSTEM_KEYS,
     "tasks_csv": _ARRIVAL_KEYS,
-    "classes_csv": _CLASS_KEYS,
+    "classes_csv": CLASS_KEYS,
 }
 
 
@@ -296,7 +236,7 @@ def generate_utility_day(spec: UtilityDay) -> SystemWorkload:
         If a file of `spec` cannot be read or does not fit the others.
     """
     types = draw_or_read_types(spec)
-    classes = draw_or_read_classes(spec)
+    classes = spec.draw_or_read_classes()
     if spec.tasks_csv is None:
         tasks = draw_tasks(spec, types, classes)
     else:
@@ -317,18 +257,6 @@ def draw_or_read_types(spec: UtilityDay) -> TaskTypes:
     if spec.measurements_csv is not None:
         return read_measurements(spec.measurements_csv, machines)
     return read_task_types(spec.etc_csv, spec.apc_csv, machines, spec.machines_csv)
-
-
-def draw_or_read_classes(spec: UtilityDay) -> UtilityClasses:
-    """Return the utility classes that `spec` asks for."""
-    if spec.classes_csv is not None:
-        return read_classes(spec.classes_csv)
-    if spec.utility_classes == "exponential":
-        return UtilityClasses.exponential()
-    return draw_classes(
-        spec.n_classes, seed=spec.utility_classes_seed, intervals=spec.class_intervals,
-        duration=spec.class_duration, fraction=spec.class_fraction, modifier=spec.class_modifier,
-    )  # fmt: skip
 
 
 def draw_tasks(spec: UtilityDay, types: TaskTypes, classes: UtilityClasses) -> Tasks:

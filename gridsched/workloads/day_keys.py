@@ -1,0 +1,135 @@
+"""Keys that generators of arriving tasks with utility functions share (papers 000 and 001)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+
+from gridsched.errors import InputError
+from gridsched.model.limits import (
+    AtLeastZero,
+    FractionRange,
+    Positive,
+    PositiveRange,
+    Seed,
+    rising,
+)
+from gridsched.model.records import keys_of, with_keys
+from gridsched.model.rules import Rules
+from gridsched.model.utility_classes import UtilityClasses
+from gridsched.workloads.typed_csv import read_classes
+from gridsched.workloads.utility_classes import JOINT_PERCENT, URGENCIES, draw_classes
+
+#: More tasks (expected) or machines than this are refused: they would not fit into memory.
+MAX_TASKS = 10_000_000
+MAX_MACHINES = 100_000
+
+#: Waves of a day, intervals of a class.
+SmallCountRange = Annotated[
+    tuple[Annotated[int, Field(ge=1, le=1000)], Annotated[int, Field(ge=1, le=1000)]],
+    AfterValidator(rising),
+]
+
+#: The rules of a run are keys of the generator; how long a run lasts follows from its days.
+_RULE_KEYS: dict[str, Any] = {
+    name: (key.annotation, key.info) for name, key in keys_of(Rules).items() if name != "horizon_s"
+}
+_RuleKeys: type[BaseModel] = create_model("_RuleKeys", **_RULE_KEYS)
+
+
+class DayKeys(_RuleKeys):
+    """Keys of the rules of a run, of waves of arrivals and of utility classes.
+
+    Times are in seconds, except those of utility classes, which are in urgency units. A pair is
+    the smallest and largest of a uniform draw.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    seed: Seed = 0
+    replicate: Seed = 0
+    # arrivals in waves
+    waves_per_day: SmallCountRange = (1, 23)
+    wave_amplitude: FractionRange = (0.25, 0.9)
+    # utility functions
+    urgencies: tuple[AtLeastZero, ...] = URGENCIES
+    joint_percent: tuple[tuple[AtLeastZero, ...], ...] = JOINT_PERCENT
+    utility_classes: Literal["drawn", "exponential"] = "drawn"
+    utility_classes_seed: Seed = 0
+    n_classes: int = Field(default=20, ge=1, le=10_000)
+    class_intervals: SmallCountRange = (2, 4)
+    class_duration: PositiveRange = (5.0, 60.0)
+    class_fraction: FractionRange = (0.1, 0.9)
+    class_modifier: PositiveRange = (0.25, 2.0)
+    # a rule that differs from its usual default
+    mapping_interval_s: Positive = 60.0
+    # measured values instead of drawn ones
+    classes_csv: str | None = None
+
+    def rules_until(self, horizon_s: float, **usual: Any) -> Rules:
+        """Return the rules of the run that the keys say.
+
+        Parameters
+        ----------
+        horizon_s : float
+            End of the simulated time [s].
+        **usual
+            Values of keys that are not set; of an energy budget, if there is one.
+        """
+        given = {name: getattr(self, name) for name in _RULE_KEYS}
+        if self.energy_budget_j is not None:  # type: ignore[attr-defined]
+            given |= {name: each for name, each in usual.items() if given[name] is None}
+        return with_keys(Rules(horizon_s=horizon_s), given)
+
+    def changed(self, keys: set[str]) -> list[str]:
+        """Return which of some keys have another value than the default, sorted."""
+        fields = type(self).model_fields
+        return sorted(key for key in keys if getattr(self, key) != fields[key].default)
+
+    def check_replaced(self, replaced: dict[str, set[str]]) -> None:
+        """Refuse keys beside a file that takes their place.
+
+        Parameters
+        ----------
+        replaced : dict
+            Key of the file -> keys that have no effect beside it.
+        """
+        for file, keys in replaced.items():
+            useless = self.changed(keys)
+            if getattr(self, file) is not None and useless:
+                raise InputError(f"{useless[0]} has no effect beside {file}; remove one of them.")
+
+    def check_joint_percent(self, n_priorities: int) -> None:
+        """Refuse shares that are no table of priorities and urgencies, or all 0."""
+        rows, columns = n_priorities, len(self.urgencies)
+        if [len(row) for row in self.joint_percent] != [columns] * rows or not rows * columns:
+            raise InputError(
+                f"joint_percent needs {rows} rows (priorities) of {columns} numbers (urgencies)."
+            )
+        if not sum(map(sum, self.joint_percent)) > 0:
+            raise InputError("joint_percent holds only zeros; some pair must be possible.")
+
+    def draw_or_read_classes(self) -> UtilityClasses:
+        """Return the utility classes that the keys ask for.
+
+        Raises
+        ------
+        InputError
+            If their file cannot be read.
+        """
+        if self.classes_csv is not None:
+            return read_classes(self.classes_csv)
+        if self.utility_classes == "exponential":
+            return UtilityClasses.exponential()
+        return draw_classes(
+            self.n_classes, seed=self.utility_classes_seed, intervals=self.class_intervals,
+            duration=self.class_duration, fraction=self.class_fraction,
+            modifier=self.class_modifier,
+        )  # fmt: skip
+
+
+#: Keys that a file of utility classes takes the place of.
+CLASS_KEYS = {name for name in DayKeys.model_fields if name.startswith("class_")} | {
+    "n_classes", "utility_classes", "utility_classes_seed",
+}  # fmt: skip
