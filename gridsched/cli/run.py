@@ -29,8 +29,9 @@ from gridsched.spec.run import RunResult, check_energy_agreement, run
 
 #: What the table of a run shows, in order; what is part of the line above is indented.
 SHOWN = (
-    "utility", "  utility_possible", "window_utility", "window_energy_j", "budget_excess_j",
-    "carried_over_j", "makespan_s", "busy_time_s", "utilisation", "energy_j",
+    "utility", "  utility_possible", "window_utility", "  window_utility_possible",
+    "window_energy_j", "budget_excess_j", "carried_over_j", "makespan_s", "busy_time_s",
+    "utilisation", "energy_j",
     "energy_model_j", "  energy_busy_j", "  energy_idle_j", "  energy_boot_j", "  energy_off_j",
     "  energy_wasted_j", "wasted_flops", "waste_ratio", "hosts_used",
     "tasks_finished", "tasks_dropped", "tasks_postponed", "tasks_rejected", "tasks_killed",

@@ -9,7 +9,7 @@ import numpy as np
 
 from gridsched.metrics import of_runs
 from gridsched.metrics.facts import RunFacts
-from gridsched.metrics.of_windows import utility_between, utility_possible
+from gridsched.metrics.of_windows import utility_possible
 from gridsched.metrics.table import Condition, Metric, register_metric
 from gridsched.model.trace import TaskState
 
@@ -23,6 +23,11 @@ WINDOW = Condition("a window", lambda run: run.window_s is not None, "system")
 WINDOW_UTILITY = Condition(
     "a window and utility functions",
     lambda run: run.window_s is not None and run.has_utility,
+    "system",
+)
+POSSIBLE_UTILITY = Condition(
+    "a window, utility functions and estimates",
+    lambda run: run.window_s is not None and run.has_utility and run.shortest_s is not None,
     "system",
 )
 PERIODS = Condition("an energy budget", lambda run: len(run.trace.periods) > 0)
@@ -212,9 +217,15 @@ _UTILITY = (
            words="of at most"),
     Metric("window_utility", "", "utility earned inside the workload's window; a task counts with "
            "the share of its run time that lies in it",
-           lambda run: float(utility_between(run.trace, np.array(run.window_s))[0]),
-           condition=WINDOW_UTILITY, better="more", words="utility in the window",
-           header="utility\nin\nwindow", form="rounded"),
+           lambda run: run.window_utility, condition=WINDOW_UTILITY, better="more",
+           words="utility in the window", header="utility\nin\nwindow", form="rounded"),
+    Metric("window_utility_possible", "", "utility if each task that arrives inside the window ran "
+           "at once in its shortest time: the maximum system utility of paper 001",
+           lambda run: run.window_utility_possible, condition=POSSIBLE_UTILITY,
+           words="of at most, in the window", form="rounded"),
+    Metric("window_utility_share", "", "`window_utility` over `window_utility_possible`",
+           lambda run: run.window_utility_share, condition=POSSIBLE_UTILITY, better="more",
+           words="share of that which is earned", header="share of\nmaximum", form="share"),
     Metric("window_energy_j", "J", "energy of the computing hosts inside the workload's window, by "
            "the model", lambda run: float(run.drawn_j[-1]), condition=WINDOW, better="less",
            words="energy in the window", header="energy\nin window\n[{unit}]", scale="total"),

@@ -17,7 +17,9 @@ from gridsched.metrics.of_windows import (
     carried_over_energy,
     energy_in,
     period_intervals,
+    utility_between,
     utility_earned,
+    utility_possible_between,
 )
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import TaskState, Trace
@@ -47,6 +49,9 @@ class RunFacts:
     tariff : Tariff or None
         What the bag pays and what operating the hosts costs; numbers by machine type for each
         host.
+    shortest_s : ndarray of float64, shape (tasks,), or None
+        Estimated run time of each task where it is shortest [s], infinite where it can run
+        nowhere; None where it is not known.
     """
 
     trace: Trace
@@ -57,6 +62,7 @@ class RunFacts:
     links_j: Mapping[str, float] | None = None
     budget_j: float | None = None
     tariff: Tariff | None = None
+    shortest_s: Floats | None = None
 
     @property
     def has_utility(self) -> bool:
@@ -92,6 +98,25 @@ class RunFacts:
     def utility(self) -> float:
         """Utility of all tasks."""
         return float(utility_earned(self.trace).sum())
+
+    @cached_property
+    def window_utility(self) -> float:
+        """Utility earned inside the window."""
+        assert self.window_s is not None
+        return float(utility_between(self.trace, np.array(self.window_s))[0])
+
+    @cached_property
+    def window_utility_possible(self) -> float:
+        """Utility of the tasks that arrive in the window, if each ran at once in its least time."""
+        assert self.window_s is not None
+        assert self.shortest_s is not None
+        return utility_possible_between(self.trace, self.window_s, self.shortest_s)
+
+    @property
+    def window_utility_share(self) -> float:
+        """Utility earned in the window over what is possible; nan where nothing is."""
+        possible = self.window_utility_possible
+        return self.window_utility / possible if possible > 0 else float("nan")
 
     @property
     def energy_j(self) -> float:

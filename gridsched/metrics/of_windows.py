@@ -44,6 +44,26 @@ def utility_possible(trace: Trace) -> float:
     return float(trace.tasks.utility.priority.sum())
 
 
+def utility_possible_between(
+    trace: Trace, window_s: tuple[float, float], shortest_s: Floats
+) -> float:
+    """Utility if each task that arrives in an interval ran at once where it is fastest.
+
+    The maximum system utility of paper 001, section 4.4.2.
+
+    Parameters
+    ----------
+    trace : Trace
+    window_s : tuple of float
+        Begin and end [s].
+    shortest_s : ndarray of float64, shape (tasks,)
+        Shortest run times [s]; infinite where a task can run nowhere.
+    """
+    arrival = trace.tasks.submit_time_s
+    arrived = np.flatnonzero((arrival >= window_s[0]) & (arrival < window_s[1]))
+    return float(trace.tasks.utility.value(arrived, shortest_s[arrived]).sum())
+
+
 def utility_between(trace: Trace, edges: Floats) -> Floats:
     """Utility earned between one time and the next, prorated (algorithms B7).
 

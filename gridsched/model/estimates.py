@@ -42,6 +42,13 @@ class Estimates(ABC):
         return np.asarray(np.isfinite(self.etc(tasks, hosts)).any(axis=1))
 
     @abstractmethod
+    def shortest_times(self) -> NDArray[np.float64]:
+        """Run time of each task where it is shortest [s], shape (tasks,).
+
+        Over all hosts and P-states; infinite where the task can run nowhere.
+        """
+
+    @abstractmethod
     def run_time(self, task: int, host: int, pstate: int) -> float:
         """Estimated run time [s] of one task, the scalar twin of `etc`."""
 
@@ -154,6 +161,12 @@ class FlopsEstimates(Estimates):
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
         power = np.broadcast_to(self._power[hosts, pstate], (len(tasks), len(hosts)))
         return power if self._width is None else power * self._width[tasks][:, None]
+
+    def shortest_times(self) -> NDArray[np.float64]:
+        """Flops over the largest speed [s], shape (tasks,)."""
+        tasks = np.arange(len(self._flops))
+        fits = self.runnable(tasks, np.arange(len(self._platform)))
+        return np.where(fits, self._flops / np.nanmax(self._speed, initial=0.0), np.inf)
 
     def run_time(self, task: int, host: int, pstate: int) -> float:
         """Flops over speed [s]."""
@@ -307,6 +320,11 @@ class TypedEstimates(Estimates):
         types = np.unique(self.host_type[np.asarray(hosts)])
         by_type = np.asarray(np.isfinite(self.etc_matrix[:, types]).any(axis=(1, 2)))
         return by_type[self.task_type[np.asarray(tasks)]]
+
+    def shortest_times(self) -> NDArray[np.float64]:
+        """Least ETC entry of each task's type on the hosts that there are [s], shape (tasks,)."""
+        shortest = self.etc_matrix[:, np.unique(self.host_type)].min(axis=(1, 2), initial=np.inf)
+        return shortest[self.task_type]
 
     def run_time(self, task: int, host: int, pstate: int) -> float:
         """ETC entry [s] of the task's and the host's type."""

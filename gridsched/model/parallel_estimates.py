@@ -204,6 +204,10 @@ class ParallelEstimates(Estimates):
         times = self.time_s[np.asarray(tasks)[:, None], clusters[None, :]]
         return np.asarray(np.isfinite(times).any(axis=(1, 2)))
 
+    def shortest_times(self) -> Floats:
+        """Least run time of each task over clusters and P-states [s], shape (tasks,)."""
+        return np.asarray(self.time_s.min(axis=(1, 2), initial=np.inf))
+
     def width(self, task: int, host: int) -> int:
         """Nodes that the task takes on the host's cluster."""
         return int(self.nodes.item(task, self._cluster_of[host]))

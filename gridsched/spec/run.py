@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridsched import __version__
 from gridsched.energy import HostEnergy, compare_energy, trace_energy
@@ -84,8 +85,15 @@ class RunResult:
         return RunFacts(
             self.trace, self.energy, self.scenario.window_s, self.scenario.driver,
             self.plugin_j, self.links_j, None if budget is None else budget.energy_j,
-            self._tariff_of_hosts(),
+            self._tariff_of_hosts(), self._shortest_times(),
         )  # fmt: skip
+
+    def _shortest_times(self) -> NDArray[np.float64] | None:
+        """Return what the maximum utility of the window follows from [s], where there is one."""
+        scenario = self.scenario
+        if scenario.window_s is None or scenario.tasks.utility is None:
+            return None
+        return make_system(scenario).estimates.shortest_times()
 
     def _tariff_of_hosts(self) -> Tariff | None:
         """Return the tariff with its numbers by machine type for each host."""

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from gridsched import metrics
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
-from gridsched.model.platform import Host, Platform, PState
+from gridsched.metrics.facts import RunFacts
+from gridsched.model.estimates import FlopsEstimates, TypedEstimates
+from gridsched.model.platform import Host, Platform, PState, plain_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.timeline import spread_evenly
 from gridsched.model.trace import PERIOD, TaskState
@@ -239,3 +241,32 @@ def test_days_add_up_and_series_end_at_the_totals(n_hosts, n_tasks, cores, seed)
             assert series["utility"][-1] == pytest.approx(row["window_utility"], abs=1e-9)
             assert series["energy_j"][-1] == pytest.approx(row["window_energy_j"], rel=1e-9)
             assert (np.diff(series["energy_j"]) >= 0).all()
+
+
+def test_utility_of_a_window_over_what_is_possible():
+    """One task arrives before the window, one can run nowhere; 0.01 a minute is lost."""
+    tasks = make_tasks([60.0] * 3, [50.0, 100.0, 160.0], utility=flat(8.0, 8.0, 5.0, rate=0.01))
+    runs = [(0, 0, 0, 50.0, 110.0, by_hand.FINISHED), (1, 0, 0, 110.0, 170.0, by_hand.FINISHED)]
+    state = [TaskState.FINISHED, TaskState.FINISHED, TaskState.REJECTED]
+    trace = day_trace(runs, tasks, final_state=state)
+    shortest = np.array([6.0, 30.0, np.inf])
+    facts = RunFacts(trace, trace_energy(trace), (80.0, 200.0), shortest_s=shortest)
+    found = metrics.metrics_of(facts)
+    possible = 8 * math.exp(-0.005)  # of the second task, half a minute after its arrival
+    earned = 8 * math.exp(-0.01) / 2 + 8 * math.exp(-0.01 * 70 / 60)  # the first: half inside
+    assert found["window_utility_possible"] == pytest.approx(possible, rel=1e-12)
+    assert found["window_utility_share"] == pytest.approx(earned / possible, rel=1e-12)
+    nothing = RunFacts(trace, trace_energy(trace), (170.0, 200.0), shortest_s=shortest)
+    assert math.isnan(nothing.window_utility_share)
+
+
+def test_the_shortest_times_of_estimates():
+    """The fastest host and P-state that a task can have; infinite where it can run nowhere."""
+    etc = [[[9.0, 4.0], [7.0, 8.0]], [[np.inf, np.inf], [3.0, 5.0]], [[np.inf] * 2, [np.inf] * 2]]
+    task_type = [2, 0, 1]
+    both = TypedEstimates(etc, np.ones((3, 2, 2)), task_type, [0, 1, 1])
+    assert both.shortest_times().tolist() == [np.inf, 4.0, 3.0]
+    first = TypedEstimates(etc, np.ones((3, 2, 2)), task_type, [0])  # no host of the second type
+    assert first.shortest_times().tolist() == [np.inf, 4.0, np.inf]
+    platform = plain_platform([2.0, 8.0])
+    assert FlopsEstimates(platform, make_tasks([16.0, 40.0])).shortest_times().tolist() == [2, 5]
