@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.model.budget import DAY_S
+from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 
@@ -15,8 +16,9 @@ GENERAL, SPECIAL = "general", "special"
 
 
 def is_special_machine_type(types: TaskTypes) -> NDArray[np.bool_]:
-    """Return which machine types cannot run every task type, shape (machine types,)."""
-    return ~np.isfinite(types.etc).any(axis=2).all(axis=0)
+    """Return which machine types run fewer task types than another, shape (machine types,)."""
+    runs = np.isfinite(types.etc).any(axis=2).sum(axis=0)
+    return np.asarray(runs < runs.max(initial=0))
 
 
 def is_special_task_type(types: TaskTypes) -> NDArray[np.bool_]:
@@ -37,12 +39,14 @@ def workload_statistics(whole: SystemWorkload) -> dict[str, Any]:
     dict
         Numbers; ``arrivals`` and ``matrices`` are lists of rows: see `arrival_rows` and
         `matrix_rows`. ``offered_load`` is the tasks' run time (mean over the machines that can run
-        them, P-state 0) over the machines' time to the horizon.
+        them, P-state 0) over the machines' time to the horizon. Of parallel tasks there are
+        ``clusters``, too: see `cluster_rows`.
     """
     tasks, types = whole.tasks, whole.types
     end = float(tasks.submit_time_s[-1]) if len(tasks) else 0.0
     horizon_s = end if whole.rules.horizon_s is None else whole.rules.horizon_s
     functions = tasks.utility
+    parallel = whole.estimates if isinstance(whole.estimates, ParallelEstimates) else None
     return {
         "tasks": len(tasks),
         "horizon_s": horizon_s,
@@ -51,7 +55,10 @@ def workload_statistics(whole: SystemWorkload) -> dict[str, Any]:
         "machine_types": types.etc.shape[1],
         "task_types": types.etc.shape[0],
         "pstates": types.etc.shape[2],
-        "offered_load": offered_load(tasks, types, horizon_s),
+        "offered_load": (
+            offered_load(tasks, types, horizon_s) if parallel is None
+            else parallel_load(parallel, len(types.host_type), horizon_s)
+        ),
         "utility_classes": len(functions.classes),
         "utility_possible": float(functions.priority.sum()),
         "mean_priority": float(functions.priority.mean()) if len(tasks) else None,
@@ -60,7 +67,8 @@ def workload_statistics(whole: SystemWorkload) -> dict[str, Any]:
         "energy_budget_j": None if whole.rules.budget is None else whole.rules.budget.energy_j,
         "arrivals": arrival_rows(tasks, types, horizon_s),
         "matrices": matrix_rows(types),
-    }
+        **({} if parallel is None else _parallel_statistics(whole, parallel)),
+    }  # fmt: skip
 
 
 def _per_day(count: float, horizon_s: float) -> float | None:
@@ -88,6 +96,65 @@ def offered_load(tasks: Tasks, types: TaskTypes, horizon_s: float) -> float | No
     mean_s = total / np.maximum(feasible.sum(axis=1), 1)
     available_s = horizon_s * len(types.host_type)
     return float(mean_s[tasks.task_type].sum() / available_s) if available_s > 0 else None
+
+
+def parallel_load(estimates: ParallelEstimates, n_nodes: int, horizon_s: float) -> float | None:
+    """Return the time that all parallel tasks occupy nodes over the nodes' time.
+
+    Each task counts with the mean over the clusters that can run it, in P-state 0.
+
+    Parameters
+    ----------
+    estimates : ParallelEstimates
+    n_nodes : int
+    horizon_s : float
+        [s].
+
+    Returns
+    -------
+    float or None
+        None without machine time.
+    """
+    time_s = estimates.time_s[:, :, 0]
+    feasible = np.isfinite(time_s)
+    node_s = np.where(feasible, time_s, 0.0) * estimates.nodes
+    mean_s = node_s.sum(axis=1) / np.maximum(feasible.sum(axis=1), 1)
+    available_s = horizon_s * n_nodes
+    return float(mean_s.sum() / available_s) if available_s > 0 else None
+
+
+def _parallel_statistics(whole: SystemWorkload, estimates: ParallelEstimates) -> dict[str, Any]:
+    cores, shortest = whole.tasks.width, estimates.shortest_times()
+    some = len(whole.tasks) > 0
+    return {
+        "cores": int(cluster_cores(whole, estimates).sum()),
+        "mean_cores_of_tasks": float(cores.mean()) if some else None,
+        "median_cores_of_tasks": float(np.median(cores)) if some else None,
+        "max_cores_of_tasks": int(cores.max()) if some else None,
+        "tasks_that_fit_nowhere": int((~np.isfinite(shortest)).sum()),
+        "notes": list(whole.notes),
+        "clusters": cluster_rows(whole, estimates),
+    }
+
+
+def cluster_cores(whole: SystemWorkload, estimates: ParallelEstimates) -> NDArray[np.int64]:
+    """Return the cores of each cluster, shape (clusters,)."""
+    sizes = np.array([len(cluster.hosts) for cluster in whole.platform.clusters])
+    return np.asarray(sizes * estimates.cores_per_node)
+
+
+def cluster_rows(whole: SystemWorkload, estimates: ParallelEstimates) -> list[dict[str, Any]]:
+    """Return of each cluster its nodes and cores, and the types and tasks that can run there."""
+    runs = np.isfinite(estimates.time_s).any(axis=2).sum(axis=0).tolist()
+    types = np.isfinite(estimates.node_power_w).all(axis=2).sum(axis=0).tolist()
+    cores, per_node = cluster_cores(whole, estimates).tolist(), estimates.cores_per_node.tolist()
+    return [
+        {
+            "cluster": cluster.name, "nodes": len(cluster.hosts), "cores_per_node": per_node[c],
+            "cores": cores[c], "task_types": types[c], "tasks": runs[c],
+        }
+        for c, cluster in enumerate(whole.platform.clusters)
+    ]  # fmt: skip
 
 
 def arrival_rows(tasks: Tasks, types: TaskTypes, horizon_s: float) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from gridsched.cli.tables import Column, print_table
+from gridsched.cli.tables import Column, print_table, print_values
 
 #: Statistic -> its name and unit for people.
 SYSTEM_SHOWN = {
@@ -25,6 +25,22 @@ SYSTEM_SHOWN = {
     "urgency_unit_s": ("urgency unit", "s"),
     "energy_budget_j": ("energy budget of a period", "J"),
 }
+#: What there is of parallel tasks besides.
+PARALLEL_SHOWN = {
+    "cores": ("cores", ""),
+    "mean_cores_of_tasks": ("cores of a task, mean", ""),
+    "median_cores_of_tasks": ("median", ""),
+    "max_cores_of_tasks": ("most", ""),
+    "tasks_that_fit_nowhere": ("tasks that fit nowhere", ""),
+}
+_CLUSTERS = (
+    Column("cluster", "cluster"),
+    Column("nodes", "nodes", "number"),
+    Column("cores_per_node", "cores of\na node", "number"),
+    Column("cores", "cores", "number"),
+    Column("task_types", "task types\nthat run", "number"),
+    Column("tasks", "tasks\nthat fit", "number"),
+)
 _ARRIVALS = (
     Column("kind", "task types"),
     Column("task_types", "number", "figure"),
@@ -45,7 +61,13 @@ _MATRICES = (
 
 
 def print_system(out: Console, found: dict[str, Any]) -> None:
-    """Print what `workload_statistics` tells of arrivals and matrices."""
+    """Print what `workload_statistics` tells of clusters, arrivals and matrices."""
+    if "clusters" in found:
+        print_values(out, [(name, found[key], "") for key, (name, _) in PARALLEL_SHOWN.items()])
+        for note in found["notes"]:
+            out.print(note[:1].upper() + note[1:] + ".")
+        out.print()
+        print_table(out, _CLUSTERS, found["clusters"], "Clusters")
     out.print()
     print_table(out, _ARRIVALS, found["arrivals"], "Arrivals")
     for matrix, title in (("etc", "ETC [s]"), ("apc", "APC [W]"), ("eec", "EEC [J]")):

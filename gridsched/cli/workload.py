@@ -147,6 +147,7 @@ def _write_generated(
     made = kind_of.generate(parameters)
     if isinstance(made, SystemWorkload):
         _check_has_utility(made)
+        _check_is_serial(made)
         settings = parameters.settings_beside_files()
         paths = write_workload_files(made.tasks, made.types, output, settings, force=force)
         names = ", ".join(path.name for path in paths[1:-1])
@@ -156,6 +157,16 @@ def _write_generated(
         ]
     write_bag(made, output, force=force)
     return [f"Wrote {output}: {len(made):,} tasks."]
+
+
+def _check_is_serial(system: SystemWorkload) -> None:
+    """Refuse parallel tasks: the files have no place for times by numbers of nodes."""
+    if system.estimates is not None:
+        raise InputError(
+            f"{system.tasks.name}: its files would have no place for times that depend on the "
+            "number of nodes. It goes as --workload where tasks are run; "
+            "docs/parallel_workloads.md tells how to read tables of one's own."
+        )
 
 
 def _check_has_utility(system: SystemWorkload) -> None:

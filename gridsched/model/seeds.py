@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 #: Purposes in the order of their spawn keys; new ones are appended.
-STREAMS = ("platform", "tasks", "arrivals", "utility", "runtime", "scheduler", "utility_classes")
+STREAMS = (
+    "platform", "tasks", "arrivals", "utility", "runtime", "scheduler", "utility_classes",
+    "task_types",
+)  # fmt: skip
 
 
 def random_stream(seed: int, purpose: str, replicate: int = 0) -> np.random.Generator:

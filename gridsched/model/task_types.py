@@ -106,6 +106,8 @@ class SystemWorkload:
         How long tasks really take, where that is not what is estimated.
     estimates : Estimates or None
         What is known of times and powers, where that is more than `types` tell.
+    notes : tuple of str
+        What people should know of where the workload comes from.
     """
 
     platform: Platform
@@ -115,6 +117,7 @@ class SystemWorkload:
     window_s: tuple[float, float] | None = None
     run_times: RunTimes | None = None
     estimates: Estimates | None = None
+    notes: tuple[str, ...] = ()
 
 
 def typed_platform(

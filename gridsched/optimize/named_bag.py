@@ -120,7 +120,11 @@ def bag_of_parameters(parameters: BaseModel, name: str, pstate: int = 0) -> Name
 
 
 def bag_of_types(name: str, tasks: Tasks, types: TaskTypes, pstate: int = 0) -> NamedBag:
-    """Return tasks that have types as a bag; see `bag_of_parameters`."""
+    """Return tasks that have types as a bag; see `bag_of_parameters`. Parallel ones are refused."""
+    if tasks.width is not None:
+        raise InputError(
+            f"{name}: the tasks are parallel; the programmes divide bags of serial tasks only."
+        )
     _check_pstate(name, pstate, types.etc.shape[2])
     counts = np.bincount(tasks.task_type, minlength=len(types.etc))
     machines = np.bincount(types.host_type, minlength=types.etc.shape[1])

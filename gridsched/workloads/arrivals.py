@@ -91,6 +91,70 @@ def wave_arrivals(
     return time_s[kept], process[kept]
 
 
+def profile_arrivals(
+    rng: np.random.Generator, rate: NDArray[np.float64], edges: NDArray[np.float64],
+    factor: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  # fmt: skip
+    """Draw arrivals whose rates all follow one profile, Poisson within each of its intervals.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    rate : ndarray of float64, shape (processes,)
+        Mean rates [1/s].
+    edges : ndarray of float64, shape (intervals + 1,)
+        Ascending times [s].
+    factor : ndarray of float64, shape (intervals,)
+        Rate within each interval over the mean rate.
+
+    Returns
+    -------
+    time_s : ndarray of float64, shape (arrivals,)
+        Not sorted.
+    process : ndarray of int64, shape (arrivals,)
+        Index into the rates.
+    """
+    counts = rng.poisson(rate[:, None] * factor * np.diff(edges))
+    process, interval = np.indices(counts.shape).reshape(2, -1).repeat(counts.ravel(), axis=1)
+    return rng.uniform(edges[interval], edges[interval + 1]), process
+
+
+def busy_hours_profile(
+    busy_s: tuple[float, float], factor: float, begin_s: float, horizon_s: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a rate that is higher during some hours of each day, and lower at others.
+
+    The mean over a day is 1 (paper 001, 4.2.5).
+
+    Parameters
+    ----------
+    busy_s : (float, float)
+        Begin and end of the busy hours since midnight [s].
+    factor : float
+        Rate in the busy hours over the mean rate.
+    begin_s : float
+        Time of day at time 0 [s].
+    horizon_s : float
+        [s].
+
+    Returns
+    -------
+    edges : ndarray of float64, shape (intervals + 1,)
+        Ascending times from 0 to the horizon [s].
+    factor : ndarray of float64, shape (intervals,)
+        Rate over the mean rate.
+    """
+    first, last = busy_s
+    share = (last - first) / DAY_S
+    quiet = (1 - factor * share) / (1 - share) if share < 1 else 0.0
+    days = np.arange(-1, int(horizon_s / DAY_S) + 2)
+    bounds = (days[:, None] * DAY_S + [first, last]).ravel() - begin_s
+    inside = bounds[(bounds > 0) & (bounds < horizon_s)]
+    edges = np.concatenate([[0.0], inside, [horizon_s]])
+    of_day = ((edges[1:] + edges[:-1]) / 2 + begin_s) % DAY_S
+    return edges, np.where((of_day >= first) & (of_day < last), factor, quiet)
+
+
 @dataclass(frozen=True)
 class Bursts:
     """How a bursty rate alternates; each pair is the smallest and largest of a uniform draw.

@@ -17,6 +17,8 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.bag import BagOfTasks, generate_bag
+from gridsched.workloads.parallel_day import ParallelDay
+from gridsched.workloads.parallel_tasks import generate_parallel_day
 from gridsched.workloads.profit_system import ProfitBag, generate_profit_bag
 from gridsched.workloads.rigid_jobs import RigidJobs, generate_rigid_jobs
 from gridsched.workloads.robust_system import RobustTrial
@@ -36,8 +38,8 @@ class Generator:
     Attributes
     ----------
     model : type
-        Its keys. Those that end with ``_csv`` name files; ``seed`` and ``replicate`` decide what
-        is drawn.
+        Its keys. Those that end with ``_csv`` or ``_swf`` name files; ``seed`` and ``replicate``
+        decide what is drawn.
     generate : callable
         Draws from the checked keys.
     makes : {"bag", "system"}
@@ -47,7 +49,7 @@ class Generator:
         study of such runs may name: those of a bag of tasks, those of utility, those of parallel
         jobs.
     is_parallel : bool
-        Whether the tasks are rigid parallel jobs.
+        Whether the tasks are parallel.
     document : str
         Where the keys are listed, if they are too many for a message.
     """
@@ -62,7 +64,7 @@ class Generator:
     @property
     def file_keys(self) -> tuple[str, ...]:
         """The keys that name files."""
-        return tuple(name for name in self.model.model_fields if name.endswith("_csv"))
+        return tuple(name for name in self.model.model_fields if name.endswith(("_csv", "_swf")))
 
     def input_files(self, parameters: BaseModel) -> list[Path]:
         """Return the files that checked keys name."""
@@ -89,6 +91,14 @@ GENERATORS: dict[str, Generator] = {
         makes="system",
         is_parallel=True,
         document="docs/rigid_jobs.md",
+    ),
+    "parallel": Generator(
+        ParallelDay,
+        generate_parallel_day,
+        makes="system",
+        has_utility=True,
+        is_parallel=True,
+        document="docs/parallel_workloads.md",
     ),
 }
 

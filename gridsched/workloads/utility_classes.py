@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -60,6 +62,38 @@ def draw_classes(
     return UtilityClasses.from_intervals(classes)
 
 
+def draw_priorities(
+    rng: np.random.Generator, n: int, priorities: Sequence[Bounds], urgencies: Sequence[float],
+    joint_percent: Sequence[Sequence[float]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
+    """Draw priority and urgency jointly (paper 001, table 2).
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n : int
+        Number of pairs.
+    priorities : sequence of (float, float)
+        Range of each level; the priority is uniform in it, its lower end excluded.
+    urgencies : sequence of float
+        [1/urgency unit].
+    joint_percent : sequence of sequence of float
+        Share of each pair of priority level (rows) and urgency; scaled to a sum of 1.
+
+    Returns
+    -------
+    priority, urgency : ndarray of float64, shape (n,)
+    """
+    share = np.asarray(joint_percent, dtype=np.float64).ravel()
+    row, column = np.divmod(
+        rng.choice(len(share), size=n, p=share / share.sum()), len(urgencies)
+    )  # fmt: skip
+    lowest, highest = np.asarray(priorities, dtype=np.float64)[row].T
+    if (lowest < highest).any():
+        highest = highest - rng.random(n) * (highest - lowest)
+    return highest, np.asarray(urgencies, dtype=np.float64)[column]
+
+
 def draw_utility_functions(
     n: int, classes: UtilityClasses, rng: np.random.Generator, *,
     priorities: tuple[float, ...] = PRIORITIES, urgencies: tuple[float, ...] = URGENCIES,
@@ -85,12 +119,8 @@ def draw_utility_functions(
     -------
     UtilityFunctions
     """
-    share = np.asarray(joint_percent, dtype=np.float64).ravel()
-    cell = rng.choice(len(share), size=n, p=share / share.sum())
-    row, column = np.divmod(cell, len(urgencies))
+    priority, urgency = draw_priorities(
+        rng, n, [(each, each) for each in priorities], urgencies, joint_percent
+    )
     utility_class: NDArray[np.int64] = rng.integers(len(classes), size=n)
-    return UtilityFunctions(
-        np.asarray(priorities, dtype=np.float64)[row],
-        np.asarray(urgencies, dtype=np.float64)[column],
-        utility_class, classes, urgency_unit_s,
-    )  # fmt: skip
+    return UtilityFunctions(priority, urgency, utility_class, classes, urgency_unit_s)

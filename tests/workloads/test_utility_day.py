@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -356,22 +353,3 @@ def test_values_out_of_range_are_refused(changes):
     """Pydantic names the key; the command line's message is tested with the files."""
     with pytest.raises(ValidationError, match=next(iter(changes))):
         UtilityDay(**changes)
-
-
-def test_every_key_is_documented_with_its_default():
-    """docs/utility_workloads.md has a row for each key, and no other."""
-    document = Path(__file__).resolve().parents[2] / "docs/utility_workloads.md"
-    keys = document.read_text().partition("## Keys")[2].partition("\n## ")[0]
-    shown = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", keys, flags=re.MULTILINE))
-    fields = {name: each.default for name, each in UtilityDay.model_fields.items()}
-    files = [name for name in fields if name.endswith("_csv")]
-    assert [name for name in files if f"`{name}`" not in document.read_text()] == []
-    assert set(shown) == set(fields) - {"kind", *files}
-    for name, text in shown.items():
-        default = tomllib.loads(f"x = {text.strip('`')}")["x"] if text else None
-        assert as_lists(default) == as_lists(fields[name]), name
-
-
-def as_lists(value: object) -> object:
-    """Return tuples as lists, so that they compare with those of TOML."""
-    return [as_lists(each) for each in value] if isinstance(value, list | tuple) else value

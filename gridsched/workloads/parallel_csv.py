@@ -1,0 +1,243 @@
+"""Clusters, tabulated times and powers of parallel tasks, and such tasks, as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import InputError
+from gridsched.files.csv_files import Number, Table, Text, Whole, read_csv
+from gridsched.model.utility import UtilityFunctions
+from gridsched.workloads.day_keys import MAX_MACHINES
+from gridsched.workloads.parallel_day import ParallelDay
+from gridsched.workloads.parallel_system import (
+    Clusters,
+    Demand,
+    ParallelSystem,
+    stream_of_types,
+)
+from gridsched.workloads.typed_csv import MAX_PSTATES, TASKS
+from gridsched.workloads.utility_classes import draw_priorities
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_NAME = Text(is_name=True)
+#: More cores than this have no node and no task.
+MAX_CORES = 10**9
+CLUSTERS = {
+    "cluster": _NAME, "nodes": Whole(1, MAX_MACHINES), "cores_per_node": Whole(1, MAX_CORES),
+}  # fmt: skip
+ENTRIES = {
+    "task_type": _NAME, "cluster": Text(), "pstate": Whole(0, MAX_PSTATES - 1),
+    "nodes": Whole(1, MAX_MACHINES), "time_s": Number(above=True), "power_w": Number(),
+}  # fmt: skip
+_ENTRY = ("task_type", "cluster", "pstate", "nodes")
+PARALLEL_TASKS = {
+    name: column for name, column in TASKS.items() if name != "deadline_s"
+} | {"cores": Whole(1, MAX_CORES)}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TabulatedTimes:
+    """Times at listed numbers of nodes, linear between them (paper 001, 2.2).
+
+    Attributes
+    ----------
+    path : path
+        Table that they come from; used in messages.
+    clusters : Clusters
+    type_names : tuple of str
+    n_pstates : int
+    entries : dict of (int, int) to (ndarray of int64, ndarray of float64)
+        Task type, cluster -> numbers of nodes, ascending, and times [s], shape
+        (P-states, numbers).
+    """
+
+    path: str | Path
+    clusters: Clusters
+    type_names: tuple[str, ...]
+    n_pstates: int
+    entries: dict[tuple[int, int], tuple[Integers, Floats]]
+
+    def time_s(self, task_type: Integers, nodes: Integers) -> Floats:
+        """Return run times [s], shape (tasks, clusters, P-states); refuse to extrapolate."""
+        times = np.full((*nodes.shape, self.n_pstates), np.inf)
+        for (i, c), (listed, known) in self.entries.items():
+            here = np.flatnonzero((task_type == i) & (nodes[:, c] <= self.clusters.nodes[c]))
+            wanted = nodes[here, c]
+            beyond = (wanted < listed[0]) | (wanted > listed[-1])
+            if beyond.any():
+                raise InputError(
+                    f"{self.path}: a task of type {self.type_names[i]!r} takes "
+                    f"{wanted[beyond][0]} nodes of cluster {self.clusters.names[c]!r}, but its "
+                    f"times are listed from {listed[0]} to {listed[-1]} nodes; list more."
+                )
+            for k in range(self.n_pstates):
+                times[here, c, k] = np.interp(wanted, listed, known[k])
+        return times
+
+    def cores(self) -> Integers:
+        """Return the fewest and most cores that each type is tabulated for, shape (types, 2).
+
+        Raises
+        ------
+        InputError
+            If no number of cores is tabulated on all clusters of a type.
+        """
+        size, per_node = self.clusters.nodes, self.clusters.cores_per_node
+        found = np.empty((len(self.type_names), 2), dtype=np.int64)
+        for i, name in enumerate(self.type_names):
+            ranges = []
+            for (of_type, c), (listed, _) in self.entries.items():
+                if of_type == i and listed[0] <= size[c]:
+                    # beyond the whole cluster nothing needs to be listed: it cannot run there
+                    most = listed[-1] if listed[-1] < size[c] else MAX_CORES
+                    ranges.append(((listed[0] - 1) * per_node[c] + 1, most * per_node[c]))
+            largest = max(
+                (self.clusters.cores[c] for of_type, c in self.entries if of_type == i), default=0
+            )
+            least = max((first for first, _ in ranges), default=1)
+            found[i] = least, min((last for _, last in ranges), default=0)
+            found[i, 1] = min(found[i, 1], largest)
+            if found[i, 0] > found[i, 1]:
+                raise InputError(
+                    f"{self.path}: task type {name!r} has no number of cores whose nodes are "
+                    "listed on all its clusters; list times for the same widths on each."
+                )
+        return found
+
+
+def read_parallel_system(spec: ParallelDay) -> ParallelSystem:
+    """Read clusters and tabulated times and powers; priorities of the types are drawn.
+
+    `spec.clusters_csv` has the columns ``cluster,nodes,cores_per_node``, `spec.etc_csv`
+    ``task_type,cluster,pstate,nodes,time_s,power_w``, where the power is that of one node and
+    the same for every number of nodes. A type runs on the clusters that it has lines of.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column of the first bad value.
+    """
+    assert spec.clusters_csv is not None
+    assert spec.etc_csv is not None
+    clusters = read_clusters(spec.clusters_csv)
+    table = read_csv(spec.etc_csv, ENTRIES)
+    if not len(table):
+        raise InputError(f"{spec.etc_csv}: no entries; at least one line is needed.")
+    places = np.array(table.places("cluster", clusters.names, spec.clusters_csv), dtype=np.int64)
+    table.refuse_repeats(*_ENTRY, legal="line {line} has the same entry")
+    names = tuple(dict.fromkeys(table["task_type"]))
+    types = np.array(table.places("task_type", names, spec.etc_csv), dtype=np.int64)
+    pstates, nodes = (np.array(table[name], dtype=np.int64) for name in ("pstate", "nodes"))
+    n_pstates = 1 + int(pstates.max())
+    power = np.full((len(names), len(clusters.names), n_pstates), np.inf)
+    entries = {}
+    order = np.lexsort((nodes, pstates, places, types))
+    for (i, c), rows in _grouped(order, types, places):
+        listed = [nodes[r] for r in rows if pstates[r] == pstates[rows[0]]]
+        _check_grid(table, rows, pstates, nodes, listed, n_pstates)
+        times = np.array([table["time_s"][r] for r in rows]).reshape(n_pstates, -1)
+        entries[i, c] = np.array(listed, dtype=np.int64), times
+        power[i, c] = _power(table, rows, n_pstates)
+    times_of_types = TabulatedTimes(spec.etc_csv, clusters, names, n_pstates, entries)
+    priority, urgency = draw_priorities(
+        stream_of_types(spec), len(names), spec.priority_ranges, spec.urgencies,
+        spec.joint_percent,
+    )  # fmt: skip
+    return ParallelSystem(
+        clusters, names, power, times_of_types.cores(), times_of_types, priority, urgency
+    )
+
+
+def read_clusters(path: str | Path) -> Clusters:
+    """Read ``cluster,nodes,cores_per_node``.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column of the first bad value.
+    """
+    table = read_csv(path, CLUSTERS)
+    table.refuse_repeats("cluster", legal="an earlier line has the same cluster")
+    if not len(table):
+        raise InputError(f"{path}: no clusters; at least one line is needed.")
+    sizes = (np.array(table[name], dtype=np.int64) for name in ("nodes", "cores_per_node"))
+    return Clusters(tuple(table["cluster"]), *sizes)
+
+
+def _grouped(
+    order: NDArray[np.intp], types: Integers, places: Integers
+) -> Iterable[tuple[tuple[int, int], list[int]]]:
+    """Yield (task type, cluster) and its rows, in order of P-states, then nodes."""
+    for pair, rows in groupby(order.tolist(), lambda r: (int(types[r]), int(places[r]))):
+        yield pair, list(rows)
+
+
+def _check_grid(
+    table: Table, rows: list[int], pstates: Integers, nodes: Integers, listed: list[int],
+    n_pstates: int,
+) -> None:  # fmt: skip
+    """Raise `InputError` unless a pair has the same numbers of nodes in each P-state."""
+    found = [(int(pstates[r]), int(nodes[r])) for r in rows]
+    for k in range(n_pstates):
+        for n in listed:
+            if (k, n) not in found:
+                raise InputError(
+                    f"{table.path}: no line for task type {table['task_type'][rows[0]]!r}, cluster "
+                    f"{table['cluster'][rows[0]]!r}, P-state {k} and {n} nodes; every P-state of a "
+                    "pair needs the same numbers of nodes."
+                )
+    if len(found) != n_pstates * len(listed):
+        row = next(r for r in rows if int(nodes[r]) not in listed)
+        raise table.fail(row, "nodes", "the pair's first P-state has no such line")
+
+
+def _power(table: Table, rows: list[int], n_pstates: int) -> list[float]:
+    """Return the power of one node in each P-state [W]; it must not depend on their number."""
+    found: list[float | None] = [None] * n_pstates
+    for r in rows:
+        k, watts = table["pstate"][r], table["power_w"][r]
+        if found[k] is not None and found[k] != watts:
+            legal = f"other lines of the entry have {found[k]:g}, the power of one node"
+            raise table.fail(r, "power_w", legal)
+        found[k] = watts
+    return [watts for watts in found if watts is not None]
+
+
+def read_parallel_tasks(spec: ParallelDay, system: ParallelSystem) -> Demand:
+    """Read tasks ``id,submit_time_s,task_type,cores,priority,urgency,utility_class``.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column of the first bad value.
+    """
+    assert spec.tasks_csv is not None
+    classes = spec.draw_or_read_classes()
+    columns = {**PARALLEL_TASKS, "utility_class": Whole(0, len(classes) - 1)}
+    table = read_csv(spec.tasks_csv, columns)
+    table.refuse_repeats("id", legal="line {line} has the same id")
+    types = np.array(
+        table.places("task_type", system.type_names, spec.etc_csv), dtype=np.int64
+    )  # fmt: skip
+    submit = np.array(table["submit_time_s"], dtype=np.float64)
+    order = np.argsort(submit, kind="stable")
+
+    def column(name: str, kind: type) -> NDArray:
+        return np.array(table[name], dtype=kind)[order]
+
+    utility = UtilityFunctions(
+        column("priority", np.float64), column("urgency", np.float64),
+        column("utility_class", np.int64), classes, spec.urgency_unit_s,
+    )  # fmt: skip
+    return Demand(
+        submit[order], types[order], column("cores", np.int64), column("id", np.int64), utility,
+        str(spec.tasks_csv),
+    )  # fmt: skip

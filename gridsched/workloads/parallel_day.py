@@ -1,0 +1,240 @@
+"""Keys of systems and workloads of paper 001: parallel tasks on clusters (algorithms C1, C2)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from gridsched.errors import InputError
+from gridsched.model.budget import DAY_S
+from gridsched.model.limits import (
+    AtLeastZero,
+    AtLeastZeroRange,
+    Count,
+    Cov,
+    Positive,
+    PositiveRange,
+)
+from gridsched.model.rules import Rules
+from gridsched.workloads.day_keys import CLASS_KEYS, MAX_MACHINES, MAX_TASKS, DayKeys
+
+#: Hours in a day, for keys in hours.
+HOURS = 24.0
+#: Ranges of starting utilities: critical, high, medium, low (paper 001, table 2).
+PRIORITY_RANGES = ((6.0, 8.0), (4.0, 6.0), (2.0, 4.0), (1.0, 2.0))
+#: Percent of the task types, fewest and most cores of their tasks (paper 001, table 3).
+CORE_BANDS = ((20, 2, 4), (20, 5, 256), (40, 257, 4096), (19, 4097, -1), (1, 0, 0))
+
+#: Nodes, and cores of each.
+ClusterSize = tuple[Count, Count]
+CoreBand = tuple[AtLeastZero, int, int]
+Hour = Annotated[float, Field(ge=0, le=HOURS)]
+
+
+class ParallelDay(DayKeys):
+    """Parameters of clusters, of parallel tasks that arrive all day, and of their budget.
+
+    ``docs/parallel_workloads.md`` tells of every key; the defaults are the paper's. Times are in
+    seconds, except those of utility classes, which are in urgency units. A pair is the smallest
+    and largest of a uniform draw. The keys that end with ``_csv`` or ``_swf`` read what would be
+    drawn otherwise.
+    """
+
+    kind: Literal["parallel"] = "parallel"
+    # clusters and task types
+    general_clusters: tuple[ClusterSize, ...] = ((250, 64), (500, 32), (400, 40), (200, 80))
+    special_clusters: tuple[ClusterSize, ...] = ((250, 72), (375, 48))
+    total_cores: Count | None = None
+    general_task_types: int = Field(default=60, ge=0, le=10_000)
+    special_task_types: tuple[Count, ...] = (20, 20)
+    # cores that tasks ask for
+    core_bands: tuple[CoreBand, ...] = CORE_BANDS
+    # time and power
+    reference_time_s: PositiveRange = (3_600.0, 64_800.0)
+    reference_time_cov: Cov = 0.15
+    least_reference_time_s: Positive = 180.0
+    time_cluster_cov: Cov = 0.3
+    speedup_sigma: PositiveRange = (4.0, 10.0)
+    node_power_mean_w: Positive = 133.0
+    node_power_cov: Cov = 0.2
+    node_power_cluster_cov: Cov = 0.2
+    # P-states
+    power_factors: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (1.0, 0.75, 0.5)
+    pstate_type_cov: Cov = 0.3
+    special_pstate_type_cov: Cov = 0.2
+    pstate_cov: Cov = 0.03
+    special_pstate_cov: Cov = 0.02
+    # arrivals
+    warm_up_s: float = Field(default=14_400.0, ge=0, le=DAY_S)
+    days: float = Field(default=1.0, gt=0, le=1_000)
+    tasks_per_day: AtLeastZero = 5_000.0
+    task_type_shares: tuple[AtLeastZero, ...] | None = None
+    wide_from_cores: Count = 4_097
+    busy_hours: tuple[Hour, Hour] = (9.0, 18.0)
+    busy_factor: AtLeastZero = 2.0
+    # utility functions
+    urgency_unit_s: Positive = 3_600.0
+    priority_ranges: tuple[AtLeastZeroRange, ...] = PRIORITY_RANGES
+    priority_of: Literal["task_type", "task"] = "task_type"
+    utility_classes: Literal["drawn", "exponential", "plateau_linear"] = "drawn"
+    plateau_times: AtLeastZeroRange = (2.5, 4.0)
+    # jobs of a log instead of drawn tasks
+    log_days: Count = 48
+    log_least_jobs: int = Field(default=500, ge=0)
+    log_widest_job: Count | None = 4_096
+    # read instead of drawn
+    clusters_csv: str | None = None
+    etc_csv: str | None = None
+    tasks_csv: str | None = None
+    jobs_swf: str | None = None
+
+    @property
+    def horizon_s(self) -> float:
+        """Length of the simulated time [s]."""
+        return self.warm_up_s + self.days * DAY_S
+
+    @property
+    def window_s(self) -> tuple[float, float]:
+        """Time that the results are taken from [s]: all but the warm-up."""
+        return self.warm_up_s, self.horizon_s
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of the run; a budget counts from the end of the warm-up on."""
+        return self.rules_until(self.horizon_s, first_period_start_s=self.warm_up_s)
+
+    @property
+    def n_task_types(self) -> int:
+        """Task types that are drawn."""
+        return self.general_task_types + sum(self.special_task_types)
+
+    @property
+    def highest_priority(self) -> float:
+        """Largest starting utility of all levels."""
+        return max(high for _, high in self.priority_ranges)
+
+    @property
+    def lowest_priority(self) -> float:
+        """Smallest starting utility of all levels."""
+        return min(low for low, _ in self.priority_ranges)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Refuse keys that contradict each other."""
+        self._check_files()
+        self._check_system()
+        self._check_arrivals()
+        self.rules  # noqa: B018 - says where rules contradict each other
+        self.check_joint_percent(len(self.priority_ranges))
+        if self.utility_classes == "plateau_linear" and self.plateau_times[1] <= 0:
+            raise InputError("plateau_times ends at 0; its second number must be greater than 0.")
+        return self
+
+    def _check_files(self) -> None:
+        if (self.clusters_csv is None) != (self.etc_csv is None):
+            missing = "clusters_csv" if self.clusters_csv is None else "etc_csv"
+            raise InputError(f"{missing} is missing; clusters_csv and etc_csv go together.")
+        if self.jobs_swf is not None:
+            other = next((n for n in ("etc_csv", "tasks_csv") if getattr(self, n)), None)
+            if other is not None:
+                raise InputError(f"{other} has no effect beside jobs_swf; remove one of them.")
+        elif useless := self.changed(_LOG_KEYS):
+            raise InputError(f"{useless[0]} has no effect without jobs_swf; give it, too.")
+        if self.tasks_csv is not None and self.etc_csv is None:
+            raise InputError("etc_csv is missing; tasks_csv names task types of it.")
+        if self.tasks_csv is not None and self.utility_classes == "plateau_linear":
+            raise InputError(
+                "utility_classes = 'plateau_linear' has no effect beside tasks_csv, which names "
+                "classes; give them in classes_csv."
+            )
+        self.check_replaced(_REPLACED)
+
+    def _check_system(self) -> None:
+        nodes = sum(nodes for nodes, _ in (*self.general_clusters, *self.special_clusters))
+        if not 1 <= nodes <= MAX_MACHINES:
+            raise InputError(
+                f"general_clusters and special_clusters give {nodes} nodes; legal are 1 to "
+                f"{MAX_MACHINES:,}."
+            )
+        if len(self.special_task_types) != len(self.special_clusters):
+            raise InputError(
+                f"special_task_types has {len(self.special_task_types)} numbers and "
+                f"special_clusters {len(self.special_clusters)}; each special cluster needs its "
+                "number of task types."
+            )
+        if self.general_task_types and not self.general_clusters:
+            raise InputError(
+                f"general_clusters is empty; {self.general_task_types} general_task_types could "
+                "run nowhere."
+            )
+        if not self.n_task_types:
+            raise InputError("general_task_types and special_task_types are 0; some are needed.")
+        if not self.power_factors:
+            raise InputError("power_factors is empty; each P-state needs one.")
+        if self.speedup_sigma[0] < 1:
+            raise InputError(
+                f"speedup_sigma is {list(self.speedup_sigma)}; Downey's model of high variance "
+                "needs at least 1."
+            )
+        for k, (_, least, most) in enumerate(self.core_bands):
+            if least > 0 and (most > 0) and least > most:
+                raise InputError(
+                    f"core_bands: entry {k + 1} reaches from {least} to {most} cores; the first "
+                    "must not exceed the second."
+                )
+        if not sum(share for share, _, _ in self.core_bands) > 0:
+            raise InputError("core_bands has no share above 0; some task types need one.")
+
+    def _check_arrivals(self) -> None:
+        first, last = self.busy_hours
+        share = (last - first) / HOURS
+        if not 0 <= share <= 1:
+            raise InputError(
+                f"busy_hours is {[first, last]}; the first must not exceed the second."
+            )
+        if share * self.busy_factor > 1 + 1e-12 or (share == 1 and self.busy_factor != 1):
+            raise InputError(
+                f"busy_factor is {self.busy_factor:g}: with {last - first:g} busy_hours the mean "
+                f"rate of a day is kept with at most {1 / share:g}."
+            )
+        shares = self.task_type_shares
+        if shares is not None and not sum(shares) > 0:
+            raise InputError("task_type_shares holds only zeros; some task type must arrive.")
+        if shares is not None and self.etc_csv is None and len(shares) != self.n_task_types:
+            raise InputError(
+                f"task_type_shares has {len(shares)} numbers; there are {self.n_task_types} task "
+                "types, and each needs one."
+            )
+        expected = self.tasks_per_day * self.horizon_s / DAY_S
+        if expected > MAX_TASKS:
+            raise InputError(
+                f"tasks_per_day gives about {expected:,.0f} tasks; at most {MAX_TASKS:,} fit into "
+                "memory."
+            )
+
+
+_LOG_KEYS = {"log_days", "log_least_jobs", "log_widest_job"}
+_ARRIVAL_KEYS = {
+    "tasks_per_day", "task_type_shares", "wide_from_cores", "busy_hours", "busy_factor",
+    "waves_per_day", "wave_amplitude",
+}  # fmt: skip
+_PRIORITY_KEYS = {"priority_ranges", "priority_of", "urgencies", "joint_percent"}
+_SYSTEM_KEYS = {
+    "general_clusters", "special_clusters", "total_cores", "general_task_types",
+    "special_task_types", "core_bands", "reference_time_s", "reference_time_cov",
+    "least_reference_time_s", "time_cluster_cov", "speedup_sigma", "node_power_mean_w",
+    "node_power_cov", "node_power_cluster_cov", "power_factors", "pstate_type_cov",
+    "special_pstate_type_cov", "pstate_cov", "special_pstate_cov",
+}  # fmt: skip
+#: File -> the keys it takes the place of.
+_REPLACED = {
+    "etc_csv": _SYSTEM_KEYS,
+    "tasks_csv": _ARRIVAL_KEYS | _PRIORITY_KEYS,
+    "jobs_swf": _ARRIVAL_KEYS
+    | {
+        "core_bands", "reference_time_s", "reference_time_cov", "least_reference_time_s",
+        "speedup_sigma", "days",
+    },
+    "classes_csv": CLASS_KEYS,
+}  # fmt: skip
