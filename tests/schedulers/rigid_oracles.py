@@ -7,6 +7,7 @@ as algorithms I words it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 Job = tuple[float, float, int, float]
@@ -93,6 +94,39 @@ def conservative(now, queue, free, ends) -> list[int]:
             ):
                 break
         stays.append((begin, until, width))
+        if begin == now:
+            chosen.append(job)
+    return chosen
+
+
+def conservative_by_steps(now, queue, free, ends) -> list[int]:
+    """As `conservative`, quick enough for whole logs.
+
+    The machine is a list of steps: the time of each, and the processors that are free from then
+    on. Every stay that is left ends at a time of its own step, so that all are free at last.
+    """
+    if all(width > free for _, width, _ in queue):
+        return []  # a reservation for now needs processors that are free now
+    times, left = [now], [free]
+    for end, width in sorted(ends):
+        if end > times[-1]:
+            times.append(end)
+            left.append(left[-1])
+        left[-1] += width
+    chosen = []
+    for job, width, estimate in queue:
+        first = step = 0
+        while step < len(times) and times[step] < times[first] + estimate:
+            if left[step] < width:
+                first = step + 1
+            step += 1
+        begin = times[first]
+        last = bisect_left(times, begin + estimate)
+        if last == len(times) or times[last] > begin + estimate:
+            times.insert(last, begin + estimate)
+            left.insert(last, left[last - 1])
+        for step in range(first, last):
+            left[step] -= width
         if begin == now:
             chosen.append(job)
     return chosen

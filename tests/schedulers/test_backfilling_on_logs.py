@@ -1,0 +1,48 @@
+"""FCFS, EASY and conservative backfilling on logs of real machines, against plain oracles."""
+
+from __future__ import annotations
+
+import pytest
+import rigid_oracles as oracles
+from rigid_cases import ORACLES, jobs_of, scenario, starts
+
+from gridsched import run
+from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.testing import trace_differences
+from gridsched.testing.agreement import metered_differences
+
+HPC2N, KTH = "HPC2N_excerpt.swf", "KTH-SP2.swf.gz"
+#: The quick one of two equal oracles.
+QUICK = ORACLES | {"conservative_backfilling": oracles.conservative_by_steps}
+
+
+@pytest.mark.parametrize("scheduler", sorted(QUICK))
+@pytest.mark.parametrize("name", [HPC2N, KTH])
+def test_starts_on_the_first_jobs(name, scheduler):
+    """The same starts as the oracles, to the last digit."""
+    jobs, n_nodes = jobs_of(name)
+    jobs = jobs[:400]
+    assert starts(jobs, n_nodes, scheduler) == oracles.simulate(jobs, n_nodes, QUICK[scheduler])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheduler", sorted(QUICK))
+@pytest.mark.parametrize(("name", "n_jobs"), [(HPC2N, 3_145), (KTH, 28_481)])
+def test_starts_on_whole_logs(name, n_jobs, scheduler):
+    """All jobs: the same starts as the oracles, to the last digit."""
+    jobs, n_nodes = jobs_of(name)
+    assert len(jobs) == n_jobs
+    trace = run(scenario(jobs, n_nodes, scheduler)).trace
+    assert trace.start_time_s.tolist() == oracles.simulate(jobs, n_nodes, QUICK[scheduler])
+
+
+@pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
+@pytest.mark.parametrize("scheduler", sorted(QUICK))
+@pytest.mark.parametrize("name", [HPC2N, KTH])
+def test_both_drivers_agree_on_the_first_jobs(name, scheduler):
+    """The same records; the plugin's joules are the model's, node by node."""
+    jobs, n_nodes = jobs_of(name)
+    expected = run(scenario(jobs[:120], n_nodes, scheduler))
+    found = run(scenario(jobs[:120], n_nodes, scheduler, driver="simgrid"))
+    assert trace_differences(expected.trace, found.trace) == []
+    assert metered_differences(found) == []
