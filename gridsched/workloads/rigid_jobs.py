@@ -16,15 +16,16 @@ from gridsched.errors import InputError
 from gridsched.model.limits import AtLeastZero, Count, Positive, PositiveRange, Seed
 from gridsched.model.platform import homogeneous_cluster
 from gridsched.model.rules import Rules
-from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import SystemWorkload
-from gridsched.model.tasks import make_tasks
 from gridsched.workloads.bag import MAX_TASKS
 from gridsched.workloads.traces.job_table import JobTable
+from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.read import NODE_SPEED
+from gridsched.workloads.traces.trace_system import rigid_system
 
-#: Speed of a node [flop/s]; run times are drawn, so that nothing depends on it.
-NODE_SPEED = 1e9
+#: Power of a node, idle and computing, where no keys tell it [W]: as for logs.
+_IDLE_W, _BUSY_W = TraceOptions().node_power_w
 
 
 def _power_of_two(nodes: int) -> int:
@@ -72,8 +73,8 @@ class RigidJobs(BaseModel):
     longest_run_time_s: Annotated[float, Field(ge=1, le=1e12)] = 86_400.0
     widest_job: Annotated[Count, AfterValidator(_power_of_two)] = 256
     estimate_factor: PositiveRange = (1.0, 5.0)
-    idle_w: AtLeastZero = 95.0
-    busy_w: AtLeastZero = 190.738
+    idle_w: AtLeastZero = _IDLE_W
+    busy_w: AtLeastZero = _BUSY_W
 
     @property
     def rules(self) -> Rules:
@@ -141,10 +142,4 @@ def generate_rigid_jobs(spec: RigidJobs) -> SystemWorkload:
         spec.nodes, idle_w=spec.idle_w, busy_w=spec.busy_w, speed=NODE_SPEED,
         name=f"{spec.nodes:,} nodes",
     )  # fmt: skip
-    tasks = make_tasks(
-        jobs.estimate_s * NODE_SPEED, jobs.submit_time_s, labels=jobs.job, width=jobs.width,
-        requested_time_s=jobs.estimate_s, name=jobs.name,
-    )  # fmt: skip
-    return SystemWorkload(
-        platform, tasks, None, run_times=LoggedRunTimes(platform, jobs.run_time_s)
-    )  # fmt: skip
+    return rigid_system(jobs, platform)

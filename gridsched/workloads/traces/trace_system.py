@@ -9,7 +9,7 @@ from gridsched.errors import InputError
 from gridsched.model.platform import Platform, homogeneous_cluster
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.task_types import SystemWorkload
-from gridsched.model.tasks import Tasks, make_tasks
+from gridsched.model.tasks import make_tasks
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.options import MAX_NODES, TraceOptions
 from gridsched.workloads.traces.read import NODE_SPEED, read_jobs
@@ -62,7 +62,7 @@ def trace_system(
     A scheduler knows of a job what `JobTable.estimate_s` says, as a requested time and as flops;
     how long it ran is in `run_times` (algorithms I).
     """
-    speed = NODE_SPEED if platform is None else float(platform.speed[:, 0].max(initial=0.0))
+    speed = NODE_SPEED if platform is None else speed_of(platform)
     jobs = read_jobs(path, options, speed=speed)
     if platform is None:
         n_nodes = options.nodes or nodes_of_log(jobs, options)
@@ -84,10 +84,7 @@ def trace_system(
         options.refuse(MACHINE_OPTIONS, path, f"the nodes are those of {platform.name}")
     widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)
     jobs = jobs.that_fit(widest).from_zero()
-    run_times = LoggedRunTimes(platform, jobs.run_time_s)
-    return TraceSystem(
-        SystemWorkload(platform, _rigid(jobs, speed), None, run_times=run_times), jobs
-    )
+    return TraceSystem(rigid_system(jobs, platform), jobs)
 
 
 def nodes_of_log(jobs: JobTable, options: TraceOptions) -> int | None:
@@ -107,9 +104,24 @@ def nodes_of_log(jobs: JobTable, options: TraceOptions) -> int | None:
     return jobs.size_of_machine(*keys)
 
 
-def _rigid(jobs: JobTable, speed: float) -> Tasks:
-    """Return jobs as parallel tasks, with all that a scheduler may know of them."""
-    return make_tasks(
-        jobs.estimate_s * speed, jobs.submit_time_s, labels=jobs.job, width=jobs.width,
-        requested_time_s=jobs.estimate_s, name=jobs.name,
+def rigid_system(jobs: JobTable, platform: Platform) -> SystemWorkload:
+    """Return jobs as parallel tasks on a platform, with all that a scheduler may know of them.
+
+    Parameters
+    ----------
+    jobs : JobTable
+        Their run times, which schedulers do not know, are those of the platform's fastest host
+        in P-state 0.
+    platform : Platform
+    """
+    tasks = make_tasks(
+        jobs.estimate_s * speed_of(platform), jobs.submit_time_s, labels=jobs.job,
+        width=jobs.width, requested_time_s=jobs.estimate_s, name=jobs.name,
     )  # fmt: skip
+    run_times = LoggedRunTimes(platform, jobs.run_time_s)
+    return SystemWorkload(platform, tasks, None, run_times=run_times)
+
+
+def speed_of(platform: Platform) -> float:
+    """Return the speed of the fastest host in P-state 0 [flop/s]; 0 without hosts."""
+    return float(platform.speed[:, 0].max(initial=0.0))
