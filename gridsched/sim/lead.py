@@ -35,6 +35,8 @@ class LeadSession(ActorSession):
         self._calendar = Calendar(work.run_times)
         #: SimGrid's activity of each running execution
         self._activities: dict[Execution, Any] = {}
+        #: when the energy plugin looked last [s] at nodes of an execution on several, at its end
+        self._metered = [-1.0] * len(world.hosts)
 
     def deploy(self, deployment_file: Path | None) -> None:
         """Make the leading actor; where no message is sent, a deployment's actors have no part."""
@@ -72,6 +74,10 @@ class LeadSession(ActorSession):
         for execution in finished:
             try:
                 self._activities.pop(execution).wait()
+                if execution.hosts is not None:
+                    clock, metered = self.world.clock(), self._metered
+                    for h in execution.hosts.tolist():
+                        metered[h] = clock
             except self._simgrid.HostFailureException:
                 host = self.world.platform.hosts[execution.host].name
                 raise SimulationError(
@@ -97,13 +103,16 @@ class LeadSession(ActorSession):
         """Return SimGrid's activity of an execution on a set of nodes, without messages.
 
         The energy plugin does not notice that a node begins such a one, and would charge the idle
-        time before as busy: setting the P-state, even to what it is, makes it look.
+        time before as busy: setting the P-state, even to what it is, makes it look. Ends it
+        notices: a node that one job leaves and another takes in the same instant needs it not.
         """
-        hosts, pstate = [self.world.hosts[h] for h in nodes], execution.pstate
-        for h, host in zip(nodes, hosts, strict=True):
-            host.pstate = self._pstate[h] = pstate
-        flops = self._flops(execution)
-        return self._simgrid.this_actor.exec_init(hosts, [flops] * len(hosts), [])
+        hosts, pstates, pstate = self.world.hosts, self._pstate, execution.pstate
+        clock, metered = self.world.clock(), self._metered
+        for h in nodes:
+            if metered[h] != clock or pstates[h] != pstate:
+                hosts[h].pstate = pstates[h] = pstate
+        flops = [self._flops(execution)] * len(nodes)
+        return self._simgrid.this_actor.exec_init([hosts[h] for h in nodes], flops, [])
 
 
 def _take_no_part(*_arguments: str) -> None:
