@@ -133,7 +133,8 @@ def relative_difference(first_j: ArrayLike, second_j: ArrayLike) -> Floats:
 class HostEnergy:
     """Energy of each host over [0, horizon]: computing hosts first, then the others.
 
-    Every array but the last has shape (hosts,); all are in joules. `busy_j`, `idle_j`, `boot_j`
+    Every array but the last has shape (hosts,); all are in joules, and nan where no power
+    is known. `busy_j`, `idle_j`, `boot_j`
     and `off_j` sum to `total_j`; `wasted_j` is a part of `busy_j`.
 
     Attributes
@@ -194,8 +195,12 @@ def timeline_watts(trace: Trace, timeline: HostTimeline) -> tuple[Floats, Floats
     Returns
     -------
     watts, idle_w : ndarray of float64, shape (rows of the timeline,)
+        nan where no power is known (`Platform.has_energy`).
     """
     platform, host, pstate = trace.platform, timeline.host, timeline.pstate
+    if not platform.has_energy:
+        unknown = np.full(len(host), np.nan)
+        return unknown, unknown
     idle_w = platform.idle_w[host, pstate]
     off_w = np.array([h.off_w for h in platform.hosts], dtype=np.float64)[host]
     watts = host_power(
@@ -302,6 +307,8 @@ def trace_energy(trace: Trace) -> HostEnergy:
     total = parts[0] + parts[1] + parts[2] + parts[3]
     others = platform.idle_hosts_named
     rest = np.array([host.pstates[0].idle_w * trace.horizon_s for _, host in others])
+    if not platform.has_energy:
+        rest[:] = np.nan
     nothing = np.zeros(len(others))
     busy, idle, boot, off, above, wasted = (np.append(part, nothing) for part in parts)
     idle[n:] = rest

@@ -113,6 +113,8 @@ def grid_power(trace: Trace) -> GridPower:
     timeline = host_timeline(trace)
     watts, _ = timeline_watts(trace, timeline)
     states = (timeline.is_busy, timeline.is_idle, timeline.is_booting, ~timeline.is_on)
-    parts = np.stack([np.where(rows, watts, 0.0) for rows in states], axis=1)
+    parts = np.stack([np.where(rows, np.nan_to_num(watts), 0.0) for rows in states], axis=1)
     time, total = running_total(timeline, parts, rows=timeline.settled)
+    if not trace.platform.has_energy:
+        total = np.full_like(total, np.nan)
     return GridPower(time, *total.T, horizon_s=trace.horizon_s)

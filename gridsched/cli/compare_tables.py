@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from gridsched.cli.tables import Column, prefix, print_table
@@ -56,6 +57,12 @@ _OPTIONAL = (
     "energy_links_j", "window_utility", "window_energy_j", "tasks_late", "tasks_missed", "profit",
     "profit_rate",
 )  # fmt: skip
+#: Columns without a value where the hosts have no power.
+_OF_ENERGY = {
+    "energy_j", "energy_model_j", "energy_above_best", "energy_above_bound", "energy_idle_j",
+    "energy_wasted_j", "energy_links_j",
+}  # fmt: skip
+NO_ENERGY = "No energy: the hosts have no power (--power none)."
 #: An excess of less than this share of the budget is rounding.
 ROUNDING = 1e-9
 
@@ -95,9 +102,12 @@ def print_comparison(
     """
     has_utility = utility_metric(rows[0]) is not None
     metered = all("energy_relative_difference" in row for row in rows)
+    has_energy = not all(np.isnan(row["energy_j"]) for row in rows)
     absent = {key for key in _OPTIONAL if key not in rows[0]}
     if not metered:
         absent.add("energy_j")
+    if not has_energy:
+        absent |= _OF_ENERGY
     if bounds is None:
         absent |= {"makespan_above_bound", "energy_above_bound"}
     if has_utility and "window_utility" in rows[0]:
@@ -110,7 +120,10 @@ def print_comparison(
     if has_utility:
         shown = [{**row, "mapping_event_ms": _milliseconds(row)} for row in rows]
     print_table(out, [column for column in columns if column.key not in absent], shown, title)
-    _print_agreement(out, rows, metered=metered)
+    if has_energy:
+        _print_agreement(out, rows, metered=metered)
+    else:
+        out.print(NO_ENERGY)
     if window_s is not None:
         out.print(f"Window: from {window_s[0]:,.10g} s to {window_s[1]:,.10g} s.")
     if budget is not None:

@@ -14,6 +14,7 @@ from gridsched.cli.platform_options import PlatformOptions
 from gridsched.cli.platform_tables import print_platform, print_report, report_as_dict
 from gridsched.cli.tables import console
 from gridsched.model.platform import Platform
+from gridsched.platform_io import power_edit
 from gridsched.platform_io.check import check_platform_file, with_inspection
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import write_platform
@@ -23,6 +24,16 @@ platform_app = typer.Typer(
     no_args_is_help=True,
     help="Make SimGrid platforms from tables of machines, and check platform files.",
 )
+_POWER_HELP = """Write a platform file again with power for its hosts; all else stays as it is.
+
+SimGrid's format has no room for the power of a <cabinet> or <peer>: give it to each run by --power.
+"""
+_POWER_EPILOG = """Examples:
+
+gridsched platform add-power p.xml --power 95:100:200 -o powered.xml
+
+gridsched platform add-power p.xml --power 95:100:200 --power 'old-*=150:160:260' -o powered.xml
+"""
 _WITHOUT_EFFECT = {"force", "as_json", "quiet", "help"}
 
 _TABLE_HELP = """Write a SimGrid platform from a table of machines.
@@ -81,6 +92,28 @@ def from_table(
         typer.echo(json_text(_summary(platform, output, notes)), nl=False)
     elif not quiet:
         print_platform(console(), platform, output, notes)
+
+
+@platform_app.command("add-power", help=_POWER_HELP, epilog=_POWER_EPILOG)
+def add_power(
+    platform: Annotated[str, typer.Argument(metavar="PLATFORM", help="SimGrid XML file.")],
+    power: Annotated[
+        list[str],
+        typer.Option(
+            metavar="[PATTERN=]W:W:W",
+            help="IDLE:EPSILON:BUSY in W for all hosts, or for those whose names fit the pattern; "
+            "one for each P-state (with ','), or one for all; repeatable, the last one counts.",
+        ),
+    ],
+    output: Annotated[str, typer.Option("-o", "--output", help="Platform file to write.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
+) -> None:
+    """Write a platform file again with power for its hosts."""
+    check_targets({"-o": [Path(output)]}, [Path(platform)], force=force)
+    written = power_edit.add_power(platform, output, power, force=force)
+    if not quiet:
+        print_platform(console(), written, output, written.warnings)
 
 
 @platform_app.command("check", help=_CHECK_HELP, epilog=_CHECK_EPILOG)

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
-from gridsched.cli.compare_tables import ROUNDING, mapping_event_s
+from gridsched.cli.compare_tables import NO_ENERGY, ROUNDING, mapping_event_s
 from gridsched.cli.output import (
     OUTPUT_PANEL,
     ForceOption,
@@ -103,6 +104,9 @@ def run_command(
 def _show(result: RunResult, scheduler: str, export: Path | None) -> None:
     summary, out = result.summary(), console()
     hidden = {name for name in ONLY_WHERE_ANY if not summary.get(name)}
+    has_energy = not np.isnan(summary["energy_j"])
+    if not has_energy:
+        hidden |= {key for key in summary if key.startswith("energy_")}
     if result.plugin_j is None:
         hidden.add("energy_j")
     budget = result.scenario.budget
@@ -118,6 +122,8 @@ def _show(result: RunResult, scheduler: str, export: Path | None) -> None:
         rows.append(("wall time of a mapping event", float(f"{1000 * seconds:.3g}"), "ms"))
     title = f"{scheduler}: {result.trace.tasks.name} on {result.trace.platform.name}"
     print_values(out, rows, title)
+    if not has_energy:
+        out.print(NO_ENERGY)
     if export is not None:
         out.print(f"Records: {export}")
 

@@ -94,9 +94,13 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Dr
     columns = _columns(rows)
     idled = [row.get("tasks_finished") == 0 < row.get("tasks", 0) for row in rows]
     others = _others(columns)
+    has_energy = not np.isnan(columns["energy_model_j"]).all()
     figure = new_figure(9.0 + 2.0 * (len(others) - 1), 1.5 + 0.34 * len(rows))
-    energy, *panels = figure.subplots(1, 1 + len(others), sharey=True)
-    if "window_energy_j" in columns:
+    axes = figure.subplots(1, len(others) + has_energy, sharey=True, squeeze=False)[0]
+    energy, panels = axes[0], axes[has_energy:]
+    if not has_energy:
+        pass
+    elif "window_energy_j" in columns:
         _draw_bars(energy, columns["window_energy_j"], idled, "Energy in the window", "J")
     else:
         _draw_energy(energy, columns, idled)

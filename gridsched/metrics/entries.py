@@ -206,7 +206,8 @@ _PLUGIN = (
     Metric("energy_relative_difference", "", "difference of plugin and model in total, relative to "
            "the larger", lambda run: run.differences[-1], condition=METERED, better="less"),
     Metric("energy_worst_host_difference", "", "the same of the host where it is largest",
-           lambda run: max(run.differences[:-1], default=0.0), condition=METERED, better="less"),
+           lambda run: max(run.differences[:-1], default=run.differences[-1]),
+           condition=METERED, better="less"),
 )  # fmt: skip
 _UTILITY = (
     Metric("utility", "", "utility earned by finished tasks", lambda run: run.utility,

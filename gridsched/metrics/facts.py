@@ -123,7 +123,7 @@ class RunFacts:
         """Energy of the computing hosts [J]: the plugin's where it metered, else the model's."""
         if self.plugin_j is None:
             return self.energy.grid_total()
-        return float(sum(self.plugin_j.get(h.name, 0.0) for h in self.trace.platform.hosts))
+        return float(sum(self.plugin_j.get(h.name, np.nan) for h in self.trace.platform.hosts))
 
     @cached_property
     def bags(self) -> Bags:
@@ -170,7 +170,12 @@ class RunFacts:
 
     @cached_property
     def differences(self) -> list[float]:
-        """Relative difference of plugin and model for each metered host, then in total."""
+        """Relative difference of plugin and model for each metered host, then in total.
+
+        nan alone where no host has power.
+        """
+        if not self.plugin_j:
+            return [float("nan")]
         rows = compare_energy(self.trace, self.plugin_j or {}, self.energy)
         return [row["relative_difference"] for row in rows]
 

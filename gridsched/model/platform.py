@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,11 @@ class Platform:
     def __len__(self) -> int:
         return len(self.hosts)
 
+    @property
+    def has_energy(self) -> bool:
+        """Whether the power of any computing host is known."""
+        return any(host.has_energy for host in self.hosts)
+
     @cached_property
     def cores(self) -> NDArray[np.int64]:
         """Cores of each host, shape (hosts,)."""
@@ -210,6 +215,31 @@ class Platform:
         master = self.master if self.master and self.master.name not in wanted else None
         others = tuple(host for host in everyone if host.name not in wanted and host is not master)
         return replace(self, hosts=kept, clusters=tuple(clusters), master=master, bystanders=others)
+
+    def with_master(self, name: str) -> Platform:
+        """Return the platform in which the host called `name` is the master.
+
+        A master that it had before computes, in a cluster of its own.
+
+        Raises
+        ------
+        InputError
+            If there is no such host, or no other.
+        """
+        if self.master is not None and self.master.name == name:
+            return self
+        names = [host.name for host in self.hosts]
+        if name not in names:
+            hint = did_you_mean(name, names)
+            raise InputError(f"{self.name}: no host is called {name!r} (--master). {hint}".rstrip())
+        if len(names) == 1:
+            raise InputError(f"{self.name}: {name!r} is its only host; a master computes nothing.")
+        before = () if self.master is None else (self.master.name,)
+        others = self.restricted_to([*names[: names.index(name)],
+                                     *names[names.index(name) + 1 :], *before])  # fmt: skip
+        master = next(host for host in others.bystanders if host.name == name)
+        bystanders = tuple(host for host in others.bystanders if host is not master)
+        return replace(others, master=master, bystanders=bystanders)
 
     def check_pstate(self, pstate: int) -> None:
         """Raise `InputError` unless every computing host has P-state `pstate`."""

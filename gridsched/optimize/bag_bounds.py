@@ -37,6 +37,7 @@ the true optimum (0.17 % were seen with SI units), where it would be no bound.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -85,6 +86,8 @@ class BagBounds:
         factor, prefix = next(
             (each for each in _PREFIXES if self.energy_j >= each[0]), (1.0, "")
         )  # fmt: skip
+        if math.isnan(self.energy_j):
+            return f"Bound: with divisible tasks at least {self.makespan_s:,.6g} s."
         return (
             f"Bound: with divisible tasks at least {self.makespan_s:,.6g} s and "
             f"{self.energy_j / factor:,.6g} {prefix}J ({idle}{pstates})."
@@ -161,6 +164,8 @@ def bag_bounds(
     joules_per_flop = _least_energy_per_flop(base_w + stay_w, rates, watts, work / makespan)
     rest_w = [_rest_power(host, pstate, may_switch_off) for host in usable]
     energy = work * joules_per_flop + float(tasks.submit_time_s[0]) * (sum(rest_w) + stay_w)
+    if not platform.has_energy:
+        energy = math.nan
     return BagBounds(makespan, energy, not may_switch_off, free_pstates)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gridsched.model.platform import Host
 from gridsched.platform_io.findings import Findings
+from gridsched.platform_io.given_power import GivenPower
 from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_entries import read_entries
 from gridsched.platform_io.xml_reader import build_platform
@@ -96,7 +97,7 @@ def check_platform_file(path: str | Path) -> PlatformReport:
     """
     findings = Findings(path, strict=False)
     entries = read_entries(read_document(path), findings)
-    platform = build_platform(entries, findings)
+    platform = build_platform(entries, findings, GivenPower())
     names = [""] * len(platform.hosts)
     for cluster in platform.clusters:
         for h in cluster.hosts:

@@ -10,7 +10,7 @@ from gridsched.errors import InputError
 
 @dataclass
 class Findings:
-    """Problems (the file is wrong), gaps (no energy figures) and remarks (worth knowing).
+    """Problems (the file is wrong), gaps (doubtful energy figures) and remarks (worth knowing).
 
     Attributes
     ----------
@@ -21,7 +21,8 @@ class Findings:
     problems : list of str
         Complete messages.
     gaps, remarks : dict of str to list of str
-        Names of the hosts that lack energy figures, or are odd in a harmless way, by kind.
+        Names of the hosts that lack energy figures or have doubtful ones, or are odd in a harmless
+        way, by kind.
     unitless : list of str
         Values without a unit.
     """
@@ -41,7 +42,7 @@ class Findings:
         self.problems.append(f"{place}: {text}")
 
     def gap(self, what: str, host: str) -> None:
-        """Note that `host` lacks energy figures; `what` completes '3 hosts ...'."""
+        """Note that `host` lacks energy figures or has doubtful ones; see `remark` for `what`."""
         self.gaps.setdefault(what, []).append(host)
 
     def remark(self, what: str, host: str) -> None:

@@ -16,6 +16,10 @@ _OLD_PROFILE = (
     "have the old property watt_per_state, which SimGrid ignores: they count with 0 W. "
     "Rename it to wattage_per_state"
 )
+_UPSIDE_DOWN = (
+    "draw less power busy than idle: wattage_per_state reads Idle:Epsilon:AllCores. They are "
+    "simulated as they are"
+)
 _OLD_OFF = "have the old property watt_off, which SimGrid ignores: rename it to wattage_off"
 
 
@@ -36,7 +40,14 @@ def parse_watts(text: str) -> float:
     return value
 
 
-def _one_state(text: str) -> Wattage:
+def parse_wattage(text: str) -> Wattage:
+    """Return idle, epsilon and all-cores power [W] of ``Idle:Epsilon:AllCores``.
+
+    Raises
+    ------
+    ValueError
+        If it is something else.
+    """
     parts = text.split(":")
     if len(parts) not in (2, 3):
         raise ValueError(f"{text.strip()!r} must read Idle:AllCores or Idle:Epsilon:AllCores")
@@ -79,10 +90,19 @@ def read_wattages(
         )
         return None
     try:
-        return tuple(_one_state(group) for group in groups)
+        return _checked_order(host, tuple(parse_wattage(group) for group in groups), findings)
     except ValueError as error:
         findings.problem(f"host {host!r}: wattage_per_state: {error}.", line)
         return None
+
+
+def _checked_order(
+    host: str, wattages: tuple[Wattage, ...], findings: Findings
+) -> tuple[Wattage, ...]:
+    """Return the powers; where a loaded host draws less than an idle one, that is a finding."""
+    if any(busy < idle for idle, _, busy in wattages):
+        findings.gap(_UPSIDE_DOWN, host)
+    return wattages
 
 
 def read_amount(

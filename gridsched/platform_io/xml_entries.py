@@ -30,7 +30,10 @@ _CLUSTER_TIMES = ("lat", "bb_lat", "loopback_lat")
 
 @dataclass(frozen=True)
 class HostEntry:
-    """A host as the file describes it; speeds of one core [flop/s]."""
+    """A host as the file describes it; speeds of one core [flop/s].
+
+    `cluster` is the id of the ``<cluster>`` that makes it, whose properties are all its hosts'.
+    """
 
     name: str
     zone: str
@@ -39,6 +42,7 @@ class HostEntry:
     cores: int
     pstate: int
     properties: dict[str, str]
+    cluster: str | None = None
 
 
 @dataclass
@@ -251,7 +255,14 @@ class _Reader:
             )
         self.entries.hosts.append(
             HostEntry(
-                name, zone, element.line, tuple(s for s in speeds if s), cores, pstate, properties
+                name,
+                zone,
+                element.line,
+                tuple(s for s in speeds if s),
+                cores,
+                pstate,
+                properties,
+                zone if element.tag == "cluster" else None,
             )
         )
         if len(self.entries.hosts) > MAX_HOSTS:

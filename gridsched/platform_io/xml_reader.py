@@ -7,6 +7,7 @@ from pathlib import Path
 from gridsched.errors import did_you_mean
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.platform_io.findings import Findings
+from gridsched.platform_io.given_power import REPLACED, SAME_IN_ALL, GivenPower
 from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_energy import read_amount, read_wattages
 from gridsched.platform_io.xml_entries import Entries, HostEntry, read_entries
@@ -20,7 +21,7 @@ UNLIMITED_BANDWIDTH = 1e18
 BOOT_TIME = "boot_time_s"
 
 
-def read_platform(path: str | Path) -> Platform:
+def read_platform(path: str | Path, power: GivenPower | None = None) -> Platform:
     """Read any platform file that SimGrid 4.1 reads.
 
     Hosts keep the order of the document, unless every computing host carries our property
@@ -32,6 +33,8 @@ def read_platform(path: str | Path) -> Platform:
     ----------
     path : str or Path
         SimGrid XML, version 4 or 4.1.
+    power : GivenPower, optional
+        Power of hosts [W] in the place of what the file says, or does not say.
 
     Returns
     -------
@@ -45,18 +48,19 @@ def read_platform(path: str | Path) -> Platform:
     """
     findings = Findings(path, strict=True)
     entries = read_entries(read_document(path), findings)
-    return build_platform(entries, findings)
+    return build_platform(entries, findings, power or GivenPower())
 
 
-def build_platform(entries: Entries, findings: Findings) -> Platform:
-    """Return the platform that `entries` describe; `findings` must be strict."""
+def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> Platform:
+    """Return the platform that `entries` describe, with the power that is given."""
+    power.check_names((entry.name for entry in entries.hosts), str(findings.path))
     masters = find_masters(entries, findings)
     computing = _in_order([entry for entry in entries.hosts if entry not in masters], findings)
     if not computing:
         findings.problem("no host computes; a platform needs at least one besides the master.")
     ids = {entry.name: k for k, entry in enumerate(computing)}
-    hosts = tuple(_host(entry, findings) for entry in computing)
-    master = _host(masters[0], findings) if masters else None
+    hosts = tuple(_host(entry, findings, power) for entry in computing)
+    master = _host(masters[0], findings, power) if masters else None
     members_of: dict[str, list[int]] = {zone: [] for zone in entries.zones}
     for entry in entries.hosts:
         if entry.name in ids:
@@ -78,8 +82,13 @@ def build_platform(entries: Entries, findings: Findings) -> Platform:
 
 
 def find_masters(entries: Entries, findings: Findings) -> list[HostEntry]:
-    """Return the hosts with ``role=master``; more than one is a problem."""
-    masters = [e for e in entries.hosts if e.properties.get("role", "").strip() == "master"]
+    """Return the hosts with ``role=master``; more than one is a problem.
+
+    Of a ``<cluster>`` with the property the first host is meant.
+    """
+    marked = [e for e in entries.hosts if e.properties.get("role", "").strip() == "master"]
+    of_cluster = {e.cluster: e for e in reversed(marked) if e.cluster is not None}
+    masters = [e for e in marked if e.cluster is None or e is of_cluster[e.cluster]]
     if len(masters) > 1:
         names = " and ".join(repr(entry.name) for entry in masters[:2])
         findings.problem(
@@ -126,8 +135,8 @@ def read_uplink(
     return bandwidth, latency
 
 
-def _host(entry: HostEntry, findings: Findings) -> Host:
-    wattages = host_wattages(entry, findings)
+def _host(entry: HostEntry, findings: Findings, power: GivenPower) -> Host:
+    wattages = host_wattages(entry, findings, power)
     watts = wattages or ((0.0, 0.0, 0.0),) * len(entry.speeds)
     return Host(
         entry.name,
@@ -140,7 +149,7 @@ def _host(entry: HostEntry, findings: Findings) -> Host:
 
 
 def host_wattages(
-    entry: HostEntry, findings: Findings
+    entry: HostEntry, findings: Findings, power: GivenPower
 ) -> tuple[tuple[float, float, float], ...] | None:
     """Return idle, epsilon and all-cores power [W] of each P-state, None without figures."""
     if entry.pstate:
@@ -156,7 +165,16 @@ def host_wattages(
             "have Batsim's property sleep_pstates; gridsched takes these P-states as ordinary ones",
             entry.name,
         )
-    return read_wattages(entry.name, entry.properties, len(entry.speeds), findings, entry.line)
+    if power.is_none:
+        return None
+    given = power.of(entry.name, len(entry.speeds), str(findings.path))
+    if given is None:
+        return read_wattages(entry.name, entry.properties, len(entry.speeds), findings, entry.line)
+    if "wattage_per_state" in entry.properties:
+        findings.remark(REPLACED, entry.name)
+    if len(given) > 1 and len(set(given)) == 1:
+        findings.remark(SAME_IN_ALL, entry.name)
+    return given
 
 
 def host_off_w(entry: HostEntry, findings: Findings) -> float:

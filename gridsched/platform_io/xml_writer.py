@@ -19,6 +19,7 @@ from gridsched.errors import InputError
 from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
 from gridsched.model.platform import Host, Platform
+from gridsched.platform_io.given_power import wattage_text
 from gridsched.platform_io.xml_reader import (
     BOOT_TIME,
     CLUSTER_NAME,
@@ -224,10 +225,7 @@ class _Writer:
         core = f' core="{host.cores}"' if host.cores != 1 else ""
         properties = dict(own)
         if host.has_energy:
-            properties["wattage_per_state"] = ", ".join(
-                f"{float(s.idle_w)!r}:{float(s.epsilon_w)!r}:{float(s.busy_w)!r}"
-                for s in host.pstates
-            )
+            properties["wattage_per_state"] = wattage_text(host)
             properties["wattage_off"] = repr(float(host.off_w))
         if host.boot_time_s:
             properties[BOOT_TIME] = repr(float(host.boot_time_s))

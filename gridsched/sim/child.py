@@ -125,6 +125,7 @@ def simulate(request: SimulationRequest) -> Records:
         cfg=cfg,
         log=request.log,
         meters_links=request.uses_network,
+        wattages=request.wattages,
     )
     work = Work(request.system, request.tasks, request.run_times)
     if controller.done:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ class SimulationRequest:
     log: tuple[str, ...] = ()
     timeout_s: float | None = None
     run_times: RunTimes | None = None
+    #: SimGrid's ``wattage_per_state`` of hosts, in the place of what the platform file says
+    wattages: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

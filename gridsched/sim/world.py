@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,8 @@ class World:
         SimGrid's ``--cfg`` and ``--log`` items.
     meters_links : bool
         Whether messages cross the network, so that links with a power range are metered.
+    wattages : mapping of str to str, optional
+        ``wattage_per_state`` of hosts by name, in the place of what the file says.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class World:
         cfg: Sequence[str] = (),
         log: Sequence[str] = (),
         meters_links: bool = False,
+        wattages: Mapping[str, str] | None = None,
     ) -> None:
         self.simgrid = load_simgrid()
         self.platform = platform
@@ -76,6 +80,9 @@ class World:
         except (IndexError, ValueError) as error:
             asked = " ".join(arguments[1:])
             raise InputError(f"SimGrid refuses {asked}: {first_line(str(error))}.") from None
+        if wattages:
+            # told before the plugin, which reads the property when a host is made
+            self.simgrid.Host.on_creation_cb(partial(_give_power, wattages))
         host_energy.start_plugin()
         self.meters_links = meters_links and link_energy.has_links_with_power(platform_file)
         if self.meters_links:
@@ -138,6 +145,12 @@ class World:
     def metered_link_energy(self) -> dict[str, float] | None:
         """Return the energy [J] of every link with a power range by name; None without any."""
         return link_energy.consumed_by_link(self._links) if self._links else None
+
+
+def _give_power(wattages: Mapping[str, str], host: Any) -> None:
+    """Give a host that SimGrid makes its power."""
+    if host.name in wattages:
+        host.set_property("wattage_per_state", wattages[host.name])
 
 
 def _set_again(hosts: Iterable[Any]) -> None:

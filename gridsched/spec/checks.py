@@ -6,6 +6,7 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
+from gridsched.platform_io.given_power import GivenPower
 from gridsched.spec.scenario import Scenario
 
 #: Every core is an actor or an object of the run; more would not fit into memory.
@@ -22,7 +23,7 @@ def check_loaded(scenario: Scenario) -> None:
         Loaded, with only the deployed hosts computing.
     """
     _check_network(scenario)
-    _check_energy(scenario.platform)
+    _check_energy(scenario)
     _check_cores(scenario.platform)
     _check_mapping_events(scenario)
 
@@ -54,12 +55,27 @@ def _check_network(scenario: Scenario) -> None:
         )
 
 
-def _check_energy(platform: Platform) -> None:
+def _check_energy(scenario: Scenario) -> None:
+    platform = scenario.platform
+    if scenario.types is not None and scenario.power:
+        raise InputError(
+            f"{scenario.tasks.name}: this workload makes its own system, whose machines have "
+            f"powers by task type; leave out --power {scenario.power[0]}."
+        )
+    if GivenPower.read(scenario.power).is_none:
+        for what, is_there in (
+            ("an energy budget (--energy-budget-j)", scenario.budget is not None),
+            ("a tariff (--price)", scenario.tariff is not None),
+        ):
+            if is_there:
+                raise InputError(f"--power none tells no energy, and {what} needs it.")
+        return
     bad = [host.name for host in platform.hosts if not host.has_energy]
     if bad:
         raise InputError(
             f"{platform.name}: {len(bad)} hosts, the first is {bad[0]!r}, have no usable "
-            "wattage_per_state, so their energy is unknown; see 'gridsched platform check'."
+            "wattage_per_state, so their energy is unknown; see 'gridsched platform check'. Give "
+            "it by --power IDLE:EPSILON:BUSY, or go without energy by --power none."
         )
 
 

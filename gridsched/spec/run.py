@@ -25,6 +25,7 @@ from gridsched.metrics import RunFacts, metrics_of
 from gridsched.model.seeds import random_stream
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import Trace
+from gridsched.platform_io.given_power import wattage_text
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.sim.client import simulate, simulate_reference
 from gridsched.sim.request import SimulationRequest
@@ -71,7 +72,7 @@ class RunResult:
         """Plugin energy of the computing hosts [J]; nan with the reference driver."""
         if self.plugin_j is None:
             return float("nan")
-        return float(sum(self.plugin_j.get(h.name, 0.0) for h in self.trace.platform.hosts))
+        return float(sum(self.plugin_j.get(h.name, np.nan) for h in self.trace.platform.hosts))
 
     @cached_property
     def energy(self) -> HostEnergy:
@@ -245,7 +246,17 @@ def _request(scenario: Scenario, hosts_off: tuple[int, ...]) -> SimulationReques
         log=scenario.log,
         timeout_s=scenario.timeout_s,
         run_times=scenario.run_times,
+        wattages=_given_wattages(scenario),
     )
+
+
+def _given_wattages(scenario: Scenario) -> dict[str, str]:
+    """Return what SimGrid is told of the power of each host, where it was given."""
+    if not scenario.power:
+        return {}
+    platform = scenario.platform
+    everyone = [*platform.hosts, *(host for _, host in platform.idle_hosts_named)]
+    return {host.name: wattage_text(host) for host in everyone}
 
 
 @contextlib.contextmanager
@@ -282,15 +293,17 @@ def energy_check(result: RunResult) -> list[dict[str, Any]]:
     InputError
         If the run was not metered.
     """
-    if result.plugin_j is None:
-        raise InputError("This run has no plugin energy; validate needs --driver simgrid.")
+    if not result.plugin_j:
+        raise InputError(
+            "This run has no plugin energy; validate needs --driver simgrid, and hosts with power."
+        )
     return compare_energy(result.trace, result.plugin_j, result.energy)
 
 
 def check_energy_agreement(result: RunResult) -> None:
     """Refuse a run whose plugin and model disagree on the energy of a host or of the grid.
 
-    A run of the reference driver has no plugin and passes.
+    A run of the reference driver has no plugin, and one without power no energy: they pass.
 
     Raises
     ------
@@ -298,7 +311,7 @@ def check_energy_agreement(result: RunResult) -> None:
         Where they differ by more than `ENERGY_TOLERANCE` relative, naming the host where they
         differ most and both figures.
     """
-    if result.plugin_j is None:
+    if not result.plugin_j:
         return
     rows = energy_check(result)
     bad = [row for row in rows if not row["relative_difference"] <= ENERGY_TOLERANCE]

@@ -17,6 +17,7 @@ from gridsched.model.system import System
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.platform_io.deployment import read_deployment
+from gridsched.platform_io.given_power import GivenPower, with_power
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler
@@ -112,8 +113,13 @@ class Scenario(RunSettings):
             )
         changes: dict[str, Any] = {}
         if not isinstance(self.platform, Platform):
-            changes["platform"] = read_platform(self.platform)
+            changes["platform"] = read_platform(self.platform, GivenPower.read(self.power))
             changes["platform_file"] = self.platform
+        platform = with_power(changes.get("platform", self.platform), GivenPower.read(self.power))
+        if self.master is not None:
+            platform = platform.with_master(self.master)
+        if platform is not self.platform:
+            changes["platform"] = platform
         if not isinstance(self.tasks, Tasks):
             changes["tasks"] = read_workload(self.tasks, files=self.files)
         if (tariff := with_prices_read(self.tariff)) is not self.tariff:
@@ -241,6 +247,11 @@ def check_scenario(scenario: Scenario) -> None:
             )
     if scenario.files is not None and getattr(scenario.tasks, "files", scenario) is None:
         raise InputError(f"{scenario.files}: input files go with a workload that is a file.")
+    if scenario.master is not None and scenario.deployment is not None:
+        raise InputError(
+            f"--master {scenario.master} and --deployment {scenario.deployment}: the deployment "
+            "names the master; give one of them."
+        )
     if scenario.driver == "reference":
         if scenario.network == "platform":
             raise InputError("The reference driver has no network; use --driver simgrid.")

@@ -14,6 +14,7 @@ from gridsched.model.platform import Platform
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
 from gridsched.platform_io.from_table import platform_from_table
+from gridsched.platform_io.given_power import GivenPower
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.tables import MachineTable, read_machine_table
 from gridsched.platform_io.xml_reader import read_platform
@@ -216,7 +217,10 @@ class ScenarioMaker:
         section = spec.platform
         if isinstance(section, PlatformFile):
             path = Path(section.file)
-            return self._platforms.get(str(path), lambda: (read_platform(path), path))
+            power = GivenPower.read(spec.settings.power)
+            return self._platforms.get(
+                f"{path} {power}", lambda: (read_platform(path, power), path)
+            )
         seeds = _seeds(section, spec)
         key = f"{canonical_text(canonical_section(section))} {seeds} {needs_file}"
         return self._platforms.get(

@@ -33,6 +33,11 @@ class RunSettings(Rules):
         P-state of all hosts, unless the scheduler chooses.
     hosts_off : tuple of str
         Hosts switched off at the start.
+    power : tuple of str
+        Power of hosts in the place of what the platform file says; see
+        `gridsched.platform_io.given_power`.
+    master : str, optional
+        Host that computes nothing, in the place of the one with the property ``role=master``.
     way : {"auto", "maestro", "actors"}
         How the SimGrid driver runs a scenario without network (see docs, "which way runs when").
     cfg, log : tuple of str
@@ -71,6 +76,22 @@ class RunSettings(Rules):
         tuple[str, ...],
         Field(description="Host that is switched off at the start; repeatable.", examples=["HOST"]),
     ] = ()
+    power: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Power of hosts in W, beside or instead of the platform's: "
+            "IDLE:EPSILON:BUSY, NAME_PATTERN=IDLE:EPSILON:BUSY, or none: no energy; repeatable.",
+            examples=["[PATTERN=]W:W:W"],
+        ),
+    ] = ()
+    master: Annotated[
+        str | None,
+        Field(
+            description="Host that hands out tasks and computes nothing; default the one with the "
+            "property role=master.",
+            examples=["HOST"],
+        ),
+    ] = None
     way: Annotated[
         Literal["auto", "maestro", "actors"],
         Field(

@@ -209,8 +209,10 @@ def host_with(prop: str, value: str) -> str:
         ),
         (
             zone('<cluster id="c" prefix="h" suffix="" radical="0-3" speed="1f" bw="1Bps" lat="0">'
-                 '<prop id="role" value="master"/></cluster>' + HOST),
-            "4 hosts have the property role=master",
+                 '<prop id="role" value="master"/></cluster><cluster id="d" prefix="i" suffix="" '
+                 'radical="0-3" speed="1f" bw="1Bps" lat="0"><prop id="role" value="master"/>'
+                 '</cluster>' + HOST),
+            "2 hosts have the property role=master",
         ),
         (
             zone('<cluster id="c" prefix="h" suffix="" radical="0-9999999" speed="1f" bw="1Bps" '
@@ -306,3 +308,14 @@ def test_infinite_uplinks_are_the_default(written):
     """Without the property the uplink is ideal."""
     cluster = read(written, zone(HOST)).clusters[0]
     assert (cluster.bandwidth, cluster.latency_s) == (math.inf, 0.0)
+
+
+def test_role_of_a_cluster_marks_its_first_host(written):
+    """All hosts of a cluster have its properties; one of them is the master."""
+    body = (
+        '<cluster id="k" prefix="k" suffix="" radical="5-7" speed="1f" bw="1GBps" lat="0s">'
+        '<prop id="role" value="master"/><prop id="wattage_per_state" value="1:2"/></cluster>'
+    )
+    platform = read_platform(written(platform_text(body)))
+    assert platform.master.name == "k5"
+    assert [host.name for host in platform.hosts] == ["k6", "k7"]

@@ -119,7 +119,7 @@ class LECSA(Scheduler):
                 raise InputError(
                     f"lecsa ranks hosts by energy efficiency, but host {host.name!r} of "
                     f"{system.platform.name} has no power figure (wattage_per_state) in P-state "
-                    f"{system.pstate}. Add one, or choose another scheduler."
+                    f"{system.pstate}. Give it one (--power), or choose another scheduler."
                 )
         self.system_ = system
         self.used_: set[int] = set()
