@@ -10,10 +10,14 @@ from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.platform import Platform
 from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.tasks import Tasks, make_tasks
+from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler, Traits
-from gridsched.policy.decisions import Allocate, Decision
+from gridsched.policy.decisions import Allocate, Decision, Plan
 from gridsched.policy.state import State
+from gridsched.spec.run import run
 from gridsched.spec.scenario import Scenario
+from gridsched.testing import trace_differences
+from gridsched.testing.agreement import metered_differences
 
 INF = np.inf
 #: Cores of a node in A (3 nodes, a1 to a3) and B (4 nodes, b1 to b4).
@@ -79,6 +83,30 @@ def scenario(
     return Scenario(
         platform, tasks, Answering(answer, traits), estimates=estimates_of(platform, tasks),
         **changes,
+    )  # fmt: skip
+
+
+def on_both(
+    tasks: Tasks, answer: Callable[[State], Iterable[Decision]], **changes
+) -> Trace:  # fmt: skip
+    """Run on both drivers; assert that they agree, joules of the plugin too; return the trace."""
+    expected = run(scenario(tasks, answer, **changes))
+    result = run(scenario(tasks, answer, driver="simgrid", timeout_s=60.0, **changes))
+    assert trace_differences(expected.trace, result.trace) == []
+    assert metered_differences(result) == []
+    assert len(result.plugin_j) == 7
+    assert (expected.trace.periods == result.trace.periods).all()
+    assert (expected.trace.times_postponed == result.trace.times_postponed).all()
+    return expected.trace
+
+
+def plan_of(*entries: tuple[int, float, list[int]], pstates: list[int] | None = None) -> Plan:
+    """Return place-holders of (task, start [s], nodes)."""
+    tasks, times, sets = zip(*entries, strict=True) if entries else ((), (), ())
+    return Plan(
+        np.array(tasks, dtype=np.int64), np.array([h for s in sets for h in s], dtype=np.int64),
+        None if pstates is None else np.array(pstates, dtype=np.int64),
+        np.cumsum([0, *map(len, sets)]), np.array(times, dtype=np.float64),
     )  # fmt: skip
 
 

@@ -6,29 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from clusters import estimates_of, first_fit, jobs, scenario, steps, two_clusters
+from clusters import estimates_of, first_fit, jobs, on_both, plan_of, scenario, steps, two_clusters
 
 from gridsched import run
 from gridsched.energy import trace_energy
 from gridsched.model.trace import TaskState
-from gridsched.policy.decisions import Allocate, Plan
+from gridsched.policy.decisions import Allocate
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.testing import trace_differences
-from gridsched.testing.agreement import metered_differences
 from gridsched.testing.contract import illegal_places
 
 needs_simgrid = pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
-
-
-def on_both(tasks, answer, **changes):
-    """Run on both drivers; assert that they agree, joules of the plugin too; return the trace."""
-    expected = run(scenario(tasks, answer, **changes))
-    result = run(scenario(tasks, answer, driver="simgrid", timeout_s=60.0, **changes))
-    assert trace_differences(expected.trace, result.trace) == []
-    assert metered_differences(result) == []
-    assert len(result.plugin_j) == 7
-    assert (expected.trace.periods == result.trace.periods).all()
-    return expected.trace
 
 
 @needs_simgrid
@@ -87,17 +74,11 @@ def earliest(state):
         for h in hosts:
             taken[h].append((start, start + time))
         if task % 3:
-            plan.append((task, start, hosts, task % 2))
+            plan.append((task, start, hosts))
         else:
             decisions.append(Allocate(task, np.array(hosts), task % 2, start))
-    tasks, times, sets, pstates = zip(*plan, strict=True) if plan else ((), (), (), ())
-    offsets = np.cumsum([0, *map(len, sets)])
-    hosts = np.array([h for each in sets for h in each], dtype=np.int64)
-    place_holders = Plan(
-        np.array(tasks, dtype=np.int64), hosts, np.array(pstates, dtype=np.int64), offsets,
-        np.array(times, dtype=np.float64),
-    )  # fmt: skip
-    return [*decisions, place_holders]
+    pstates = [task % 2 for task, _, _ in plan]
+    return [*decisions, plan_of(*plan, pstates=pstates)]
 
 
 @needs_simgrid

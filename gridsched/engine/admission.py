@@ -80,10 +80,6 @@ def check_nodes(system: System, tasks: Tasks) -> None:
                     f"{platform.hosts[h].name!r} have other speeds. Put them into clusters of "
                     "their own."
                 )
-    if system.rules.budget is not None:
-        raise InputError(
-            f"{tasks.name}: there is no energy budget for parallel jobs; leave the budget out."
-        )
     estimates = system.estimates
     if isinstance(estimates, TypedEstimates):
         raise InputError(

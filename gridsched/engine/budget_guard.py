@@ -50,6 +50,16 @@ class BudgetGuard:
         """Whether the present period's budget has a limit that nobody may exceed."""
         return self._limits or self._account.refuses
 
+    def begins_later(self, start: float) -> str | None:
+        """Say why nothing is reserved from `start` on [s]: a later period's budget is not known."""
+        period_end = self._account.period_end
+        if not self._limits or start < period_end:
+            return None
+        return (
+            f"it would begin at {start:g} s, and the period ends at {period_end:g} s; what the "
+            "next budget admits is not known before it is there"
+        )
+
     def puts_off(self, traits: Traits) -> bool:
         """Whether what exceeds the budget waits for the next period, instead of being an error."""
         # before the first period, too: what begins inside it must wait for it

@@ -256,6 +256,8 @@ class Controller:
         if now >= self._horizon and not self._ended:
             self._end_run(_UNFINISHED)
         if new_period:
+            if self._ledger.nodes is not None and self._requests.refuses:
+                self._ledger.withdraw_plan()  # the last period's budget admitted these
             self._return_postponed()
         if dispatch.freed:
             dispatch.serve_freed(now)

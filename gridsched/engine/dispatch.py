@@ -202,6 +202,8 @@ class Dispatch:
         ledger = self._ledger
         if execution.hosts is not None:
             ledger.nodes_freed(execution, execution.hosts)
+            if self._account is not None:
+                self._account.execution_ended(execution)
             return
         ledger.core_freed(execution)
         if self._account is not None:

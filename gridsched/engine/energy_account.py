@@ -11,9 +11,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import host_power
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.execution import Execution
+from gridsched.engine.host_powers import host_powers
 from gridsched.engine.ledger import Ledger
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.instants import instant_width
@@ -50,13 +50,7 @@ class EnergyAccount:
         self._budget = budget
         self._commitments = commitments
         self._estimates = system.estimates
-        platform = self._platform = system.platform
-        #: power [W] by (host, P-state, busy cores), filled when first asked for
-        self._power: dict[tuple[int, int, int], float] = {}
-        self._computing = [0] * len(platform)
-        self._off_w = [host.off_w for host in platform.hosts]
-        self._watts = [self._power_of(host) for host in range(len(platform))]
-        self._power_w = math.fsum(self._watts)
+        self._powers = host_powers(system.platform, ledger)
         self._time = 0.0
         self._drawn_j = 0.0
         self.assigned_j = 0.0
@@ -73,28 +67,9 @@ class EnergyAccount:
 
     # ------------------------------------------------------------------ what is drawn
 
-    def _power_of(self, host: int) -> float:
-        ledger = self._ledger
-        if not ledger.is_on[host]:
-            return self._off_w[host]
-        place = (host, ledger.pstate[host], self._computing[host])
-        watts = self._power.get(place)
-        if watts is None:
-            watts = self._power[place] = self._power_in(*place)
-        return watts
-
-    def _power_in(self, host: int, pstate: int, busy_cores: int) -> float:
-        platform = self._platform
-        return float(host_power(
-            busy_cores, platform.cores[host], platform.idle_w[host, pstate],
-            platform.epsilon_w[host, pstate], platform.busy_w[host, pstate],
-        ))  # fmt: skip
-
     def host_changed(self, host: int) -> None:
         """Follow a host that began or ended something, changed its P-state, or was switched."""
-        watts = self._power_of(host)
-        self._power_w += watts - self._watts[host]
-        self._watts[host] = watts
+        self._powers.changed(host)
 
     def advance(self, now: float) -> bool:
         """Count what was drawn until `now` [s]; return whether a new period has begun."""
@@ -111,7 +86,7 @@ class EnergyAccount:
 
     def _draw_until(self, time: float) -> None:
         if time > self._time:
-            self._drawn_j += self._power_w * (time - self._time)
+            self._drawn_j += self._powers.total_w * (time - self._time)
             self._time = time
 
     def _row(self) -> tuple[float, float, float, float, float]:
@@ -137,9 +112,8 @@ class EnergyAccount:
             to_share = max((budget.periods or 1) - self._period, 1)
             self._budget_j = max(self._left_j, 0.0) / to_share
         self._drawn_j = 0.0
-        running = self._ledger.running
-        self._carried = [e for host in sorted(running) for e in running[host] if e.has_begun]
-        self._power_w = math.fsum(self._watts)  # forget what rounding added up
+        self._carried = [e for e in self._ledger.executing() if e.has_begun]
+        self._powers.sum_anew()
 
     # ------------------------------------------------------------------ what is bound to be drawn
 
@@ -152,17 +126,23 @@ class EnergyAccount:
     def execution_began(self, execution: Execution) -> None:
         """Follow an execution that computes from now on."""
         execution.watts = self._watts_of(execution)
-        self._computing[execution.host] += 1
-        self.host_changed(execution.host)
+        if self._ledger.nodes is not None:
+            self._ledger.nodes.set_watts(execution)
+        self._powers.began(execution)
 
     def execution_ended(self, execution: Execution) -> None:
         """Follow an execution that ended, perhaps while it waited for its input files."""
-        self._computing[execution.host] -= execution.has_begun
-        self.host_changed(execution.host)
+        self._powers.ended(execution)
 
     def committed_j(self, now: float) -> float:
-        """What running tasks and fixed queues will draw from `now` to the period's end [J]."""
+        """What is bound to be drawn from `now` to the period's end [J].
+
+        By running tasks, fixed queues and reservations.
+        """
         ledger, period_end = self._ledger, self.period_end
+        if ledger.nodes is not None:
+            running_j = ledger.nodes.committed_j(now, period_end)
+            return running_j + ledger.reservations.committed_j(now, period_end)
         total = 0.0
         for host in sorted(ledger.queued_hosts.union(ledger.running)):
             for execution in ledger.running.get(host, ()):
@@ -218,9 +198,10 @@ class EnergyAccount:
         rest = self._budget_j - self._drawn_j
         if rest <= 1e-12 * self._budget_j:
             return self._time
-        if self._power_w <= 0 or rest == math.inf:
+        power_w = self._powers.total_w
+        if power_w <= 0 or rest == math.inf:
             return math.inf
-        return self._time + rest / self._power_w
+        return self._time + rest / power_w
 
     def records(self) -> NDArray[np.void]:
         """Return all periods so far, the present one included, as an array of `PERIOD`."""

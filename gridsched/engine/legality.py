@@ -126,10 +126,11 @@ class Legality:
 
         Parameters
         ----------
-        tasks, first, widths, pstates : ndarray of int64, shape (tasks,)
-            First node of each task, and how many it has.
+        tasks : ndarray of int64, shape (tasks,)
         hosts : ndarray of int64
-            All nodes.
+            Nodes of all tasks, one after the other.
+        first, widths, pstates : ndarray of int64, shape (tasks,)
+            First node of each task, and how many it has.
         """
         if not len(tasks):
             return None

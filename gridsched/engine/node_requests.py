@@ -91,6 +91,8 @@ class NodeRequests:
         if self._guard is not None:
             place = np.array([task]), hosts[:1], np.array([pstate])
             if not self.puts_off:
+                if (why := self._guard.begins_later(start)) is not None:
+                    return why, task, None
                 refusal = self._guard.refusal(*place, now, "Allocate", np.array([start]))
                 if refusal is not None:
                     return refusal

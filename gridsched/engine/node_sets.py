@@ -63,6 +63,10 @@ class NodeSets:
     def _make_room(self, end: NDArray[np.float64], width: NDArray[np.int64]) -> None:
         """Keep estimated ends and widths in these arrays; policies look at them, and only look."""
         self._end, self._width = end, width
+        #: average power of each execution, where a budget is kept [W]
+        self._watts = np.array(
+            [each.watts for each in self._at] + [0.0] * (len(end) - len(self._at))
+        )
         self._shown = end.view(), width.view()
         for array in self._shown:
             array.setflags(write=False)
@@ -99,10 +103,21 @@ class NodeSets:
             self._at[place] = last
             self._place[last] = place
             self._end[place], self._width[place] = self._end[n], self._width[n]
+            self._watts[place] = self._watts[n]
         self.free[hosts] = True
         self._until[hosts] = 0.0
         self.n_free += len(hosts)
         self._state = None
+
+    def set_watts(self, execution: Execution) -> None:
+        """Take over the average power of a running execution [W]."""
+        self._watts[self._place[execution]] = execution.watts
+
+    def committed_j(self, now: float, period_end: float) -> float:
+        """Return what executions will draw from `now` to a period's end, as estimated [J]."""
+        n = len(self._at)
+        left = np.minimum(self._end[:n], period_end) - now
+        return float((self._watts[:n] * np.maximum(left, 0.0)).sum())
 
     def set_ready(self, host: int, *, ready: bool) -> None:
         """Note that a node on which nothing runs has booted, or was switched off."""

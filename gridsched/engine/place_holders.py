@@ -42,9 +42,10 @@ class PlaceHolders:
 
         Parameters
         ----------
-        tasks, pstates : ndarray of int64, shape (tasks,)
+        tasks : ndarray of int64, shape (tasks,)
         hosts : ndarray of int64
             Nodes of all tasks, one after the other.
+        pstates : ndarray of int64, shape (tasks,)
         offsets : ndarray of int64, shape (tasks + 1,)
             Where the nodes of each begin.
         starts : ndarray of float64, shape (tasks,)

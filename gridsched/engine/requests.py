@@ -87,6 +87,11 @@ class Requests:
         if ledger.nodes is not None:
             self.on_nodes = NodeRequests(system, ledger, legality, dispatch, guard, self._put_off)
 
+    @property
+    def refuses(self) -> bool:
+        """Whether a budget refuses what exceeds it."""
+        return self._guard is not None and self._guard.refuses
+
     def heed(self, traits: Traits) -> None:
         """Take decisions of a policy with these traits from now on."""
         self._traits = traits

@@ -126,7 +126,7 @@ class Reservations:
         """Whether a node is reserved at any time."""
         return any((each.hosts == host).any() for each in self._at)
 
-    def inside_j(self, now: float, period_end: float) -> float:
+    def committed_j(self, now: float, period_end: float) -> float:
         """Return what they will draw from `now` to the period's end [J]."""
         start, end, watts = self._columns[:, : len(self._at)]
         left = np.minimum(end, period_end) - np.maximum(start, now)

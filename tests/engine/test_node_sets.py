@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from clusters import estimates_of, jobs, two_clusters
 from node_cases import NODE, PARALLEL, at, nodes, play
 from scripted import Scripted, controller_of
 
@@ -11,7 +12,7 @@ from gridsched.energy import trace_energy
 from gridsched.engine import reference
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.metrics import summary
-from gridsched.model.budget import EnergyBudget
+from gridsched.model.estimates import TypedEstimates
 from gridsched.model.platform import Cluster, Host, Platform
 from gridsched.model.tasks import DataFiles, make_tasks
 from gridsched.model.trace import TaskState
@@ -171,7 +172,7 @@ def test_a_job_wider_than_every_cluster_is_rejected():
 
 
 def test_what_node_sets_do_not_have_is_refused_before_the_run():
-    """Cores, unequal clusters, budgets, input files; serial policies and serial tasks."""
+    """Cores, unequal clusters, estimates, input files; serial policies and serial tasks."""
     job, nothing = [(0, 1, 5)], at({})
     with pytest.raises(InputError, match=r"hosts of one core; host 'n0' .* has 4"):
         play(nodes(2, cores=4), job, nothing)
@@ -180,8 +181,16 @@ def test_what_node_sets_do_not_have_is_refused_before_the_run():
     )  # fmt: skip
     with pytest.raises(InputError, match=r"clusters of equal hosts; in 'c' .* 'a' and 'b'"):
         play(unequal, job, nothing)
-    with pytest.raises(InputError, match="no energy budget for parallel jobs"):
-        play(nodes(2), job, nothing, budget=EnergyBudget(100.0))
+    types = TypedEstimates(np.ones((1, 1, 1)), np.ones((1, 1, 1)), [0], [0, 0])
+    with pytest.raises(InputError, match="need estimates by cluster"):
+        controller_of(
+            nodes(2), make_tasks([10.0], width=1), Scripted(nothing, PARALLEL), estimates=types
+        )  # fmt: skip
+    with pytest.raises(InputError, match="1 tasks, and estimates of 2; each"):
+        controller_of(
+            two_clusters(), make_tasks([1.0], width=1, task_type=[0]), Scripted(nothing, PARALLEL),
+            estimates=estimates_of(two_clusters(), jobs((0, 0, 1), (0, 0, 1))),
+        )  # fmt: skip
     files = DataFiles(("f",), np.array([1.0]), (("c0",),))
     tasks = make_tasks([10.0], width=1, input_files=[[0]], files=files)
     with pytest.raises(InputError, match="parallel jobs have no input files"):

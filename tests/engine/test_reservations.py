@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from clusters import plan_of
 from node_cases import PARALLEL, at, nodes, play, starts
 from scripted import Scripted, controller_of
 
@@ -17,15 +18,6 @@ from gridsched.policy.decisions import Allocate, Drop, Plan, PowerOff, PowerOn
 #: Two nodes busy until 10 s, then algorithms C6's tasks: 3 nodes 20 s, 2 nodes 10 s, 2 nodes 15 s.
 C6 = [(0, 2, 10), (0, 3, 20), (0, 2, 10), (0, 2, 15)]
 BUSY = Allocate(0, np.array([0, 1]))
-
-
-def place_holders(*entries, pstates=None) -> Plan:
-    """Return a plan of (task, start [s], nodes)."""
-    tasks, times, sets = zip(*entries, strict=True) if entries else ((), (), ())
-    return Plan(
-        np.array(tasks, dtype=int), np.array([h for hosts in sets for h in hosts], dtype=int),
-        pstates, np.cumsum([0, *map(len, sets)]), np.array(times, dtype=float),
-    )  # fmt: skip
 
 
 def test_conservative_by_hand():
@@ -137,8 +129,8 @@ def test_place_holders_start_when_their_time_comes():
     """Mapping events at 0 and 25 s: three start in between, nobody being asked again."""
     trace, policy = play(
         nodes(4), C6,
-        at({0: [place_holders((3, 30, [1, 0]), (1, 10, [2, 1, 0]), (2, 0, [2, 3]), (0, 0, [0, 1]))],
-            25: [place_holders((3, 32, [0, 1]))]}),
+        at({0: [plan_of((3, 30, [1, 0]), (1, 10, [2, 1, 0]), (2, 0, [2, 3]), (0, 0, [0, 1]))],
+            25: [plan_of((3, 32, [0, 1]))]}),
         interval=25.0,
     )  # fmt: skip
     assert starts(trace) == {
@@ -153,7 +145,7 @@ def test_place_holders_are_withdrawn_before_the_next_ask():
 
     def answer(state):
         seen.append((state.now, state.mappable.tolist(), len(state.nodes.reserved)))
-        plans = {0.0: place_holders((0, 0, [0, 1]), (1, 10, [0, 1, 2])), 4.0: place_holders()}
+        plans = {0.0: plan_of((0, 0, [0, 1]), (1, 10, [0, 1, 2])), 4.0: plan_of()}
         if state.now == 4:
             return [plans[4.0], Allocate(1, np.array([2, 1, 0]))]
         return [plans[state.now]] if state.now in plans else []
@@ -163,7 +155,7 @@ def test_place_holders_are_withdrawn_before_the_next_ask():
     assert starts(trace)[1] == (4.0, [0, 1, 2])
     with pytest.raises(IncompleteRun, match="left 1 of 2 tasks unfinished at t = 4 s"):
         play(
-            nodes(3), C6[:2], at({0: [place_holders((0, 0, [0, 1]), (1, 10, [0, 1, 2]))]}),
+            nodes(3), C6[:2], at({0: [plan_of((0, 0, [0, 1]), (1, 10, [0, 1, 2]))]}),
             logged=[4.0, 20.0],
         )  # fmt: skip
 
@@ -173,7 +165,7 @@ def test_a_planned_task_may_go_another_way():
     traits = Traits(asked="start", parallel=True, may_drop=True)
     trace, _ = play(
         nodes(5), C6,
-        at({0: [place_holders((0, 0, [0, 1]), (1, 5, [1, 2, 3]), (2, 12, [0, 4]), (3, 40, [0, 3])),
+        at({0: [plan_of((0, 0, [0, 1]), (1, 5, [1, 2, 3]), (2, 12, [0, 4]), (3, 40, [0, 3])),
                 Allocate(1, np.array([1, 2, 3]), start=10.0), Drop(3)]}),
         traits=traits,
     )  # fmt: skip
@@ -196,19 +188,19 @@ def test_a_planned_task_may_go_another_way():
          "Plan.offsets must rise from 0 to 3, the number of hosts"),
         (Plan(np.array([1]), np.array([0, 1, 2]), np.array([0, 1]), np.array([0, 3]), np.ones(1)),
          "Plan has 1 tasks and 2 pstates"),
-        (place_holders((1, -1, [0, 1, 2])), r"task 2: Plan.starts holds .*-1.0.* s; it must lie"),
-        (place_holders((1, np.inf, [0, 1, 2])), "Plan.starts holds .*inf.* s; it must lie at or"),
-        (place_holders((9, 5, [0, 1, 2])), "there are tasks 0 to 3"),
-        (place_holders((1, 5, [0, 1, 6])), "there are hosts 0 to 5"),
-        (place_holders((1, 5, [0, 1, 2]), (1, 50, [0, 1, 2])), "Plan holds a task twice"),
-        (place_holders((0, 5, [0, 1])), "one that is running"),
-        (place_holders((1, 5, [0, 1])), "task 2: the task takes 3 nodes, not 2"),
-        (place_holders((1, 5, [0, 1, 2]), pstates=np.array([2])), "P-states 0 to 1, not 2"),
-        (place_holders((2, 9, [3, 3])), "a host stands there twice"),
-        (place_holders((2, 9, [3, 4])), "place-holder starts, and its nodes lie in several"),
-        (place_holders((1, 5, [0, 2, 3])), r"t = 5 s, task 2: its .* starts, and host 0 is busy"),
-        (place_holders((2, 5, [2, 3]), (3, 9, [3, 2])), "t = 9 s, task 4: .* host 2 is busy"),
-        (place_holders((2, 5, [4, 5])), "t = 5 s, task 3: .* starts, and host 5 is off"),
+        (plan_of((1, -1, [0, 1, 2])), r"task 2: Plan.starts holds .*-1.0.* s; it must lie"),
+        (plan_of((1, np.inf, [0, 1, 2])), "Plan.starts holds .*inf.* s; it must lie at or"),
+        (plan_of((9, 5, [0, 1, 2])), "there are tasks 0 to 3"),
+        (plan_of((1, 5, [0, 1, 6])), "there are hosts 0 to 5"),
+        (plan_of((1, 5, [0, 1, 2]), (1, 50, [0, 1, 2])), "Plan holds a task twice"),
+        (plan_of((0, 5, [0, 1])), "one that is running"),
+        (plan_of((1, 5, [0, 1])), "task 2: the task takes 3 nodes, not 2"),
+        (plan_of((1, 5, [0, 1, 2]), pstates=[2]), "P-states 0 to 1, not 2"),
+        (plan_of((2, 9, [3, 3])), "a host stands there twice"),
+        (plan_of((2, 9, [3, 4])), "place-holder starts, and its nodes lie in several"),
+        (plan_of((1, 5, [0, 2, 3])), r"t = 5 s, task 2: its .* starts, and host 0 is busy"),
+        (plan_of((2, 5, [2, 3]), (3, 9, [3, 2])), "t = 9 s, task 4: .* host 2 is busy"),
+        (plan_of((2, 5, [4, 5])), "t = 5 s, task 3: .* starts, and host 5 is off"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_planned(plan, why):
@@ -224,12 +216,12 @@ def test_a_place_holder_respects_reservations():
     ):
         play(
             nodes(4), C6,
-            at({0: [Allocate(2, np.array([2, 3]), start=12.0), place_holders((3, 2, [0, 3]))]}),
+            at({0: [Allocate(2, np.array([2, 3]), start=12.0), plan_of((3, 2, [0, 3]))]}),
         )  # fmt: skip
 
 
-def test_serial_tasks_have_no_place_holders():
+def test_serial_tasks_have_no_plan_of():
     """Offsets and starts mean sets of nodes."""
-    policy = Scripted(lambda state: [place_holders((0, 0, [0]))], Traits(asked="event"))
+    policy = Scripted(lambda state: [plan_of((0, 0, [0]))], Traits(asked="event"))
     with pytest.raises(InvalidDecision, match="with offsets and starts is for parallel tasks"):
         reference.simulate(controller_of(nodes(2), make_tasks([10.0]), policy))
