@@ -311,9 +311,14 @@ def paired_differences(
 
 
 def mean_ranks(
-    frame: pd.DataFrame, cell: Sequence[str], metric: str, *, label: str = "scheduler"
+    frame: pd.DataFrame,
+    cell: Sequence[str],
+    metric: str,
+    *,
+    label: str = "scheduler",
+    is_most_best: bool = False,
 ) -> pd.DataFrame:
-    """Return the mean of each label in each cell, and its rank there, 1 being the least.
+    """Return the mean of each label in each cell, and its rank there, 1 being the best.
 
     Parameters
     ----------
@@ -322,9 +327,11 @@ def mean_ranks(
     cell : sequence of str
         Columns that make a cell.
     metric : str
-        Column that is ranked; the least mean is the best.
+        Column that is ranked.
     label : str
         Column of the labels.
+    is_most_best : bool
+        Whether the largest mean is the best instead of the least.
 
     Returns
     -------
@@ -337,7 +344,7 @@ def mean_ranks(
         means = table.groupby(list(cell), sort=False, dropna=False, observed=True)["mean"]
     else:
         means = table["mean"]
-    return table.assign(rank=means.rank(method="min").astype(np.int64))
+    return table.assign(rank=means.rank(method="min", ascending=not is_most_best).astype(np.int64))
 
 
 def best_other(

@@ -92,10 +92,20 @@ class StudyResults:
         return metric in self.runs and bool(self.runs[metric].notna().any())
 
     @cached_property
-    def distinct_metrics(self) -> dict[str, list[str]]:
-        """The metrics that are not all alike, each with those that agree with it to 1e-6."""
-        kept: dict[str, list[str]] = {}
+    def constant_metrics(self) -> dict[str, float]:
+        """The metrics that have one and the same value in all runs, of which there are several."""
+        found = {}
         for name in self.metrics:
+            values = self.shown[name]
+            if len(values) > 1 and values.notna().all() and (values == values.iloc[0]).all():
+                found[name] = float(values.iloc[0])
+        return found
+
+    @cached_property
+    def distinct_metrics(self) -> dict[str, list[str]]:
+        """The metrics that vary from run to run, each with those that agree with it to 1e-6."""
+        kept: dict[str, list[str]] = {}
+        for name in (each for each in self.metrics if each not in self.constant_metrics):
             values = self.shown[name]
             for other in kept:
                 reference = self.shown[other]

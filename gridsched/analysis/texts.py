@@ -19,6 +19,8 @@ class TextTable:
     n_labels : int
         Number of leading columns that are no numbers.
     note : str
+    marked : frozenset of tuple of int
+        Row and column of the cells that are set off, as the best ones.
     """
 
     title: str
@@ -26,6 +28,7 @@ class TextTable:
     rows: list[list[str]]
     n_labels: int = 1
     note: str = ""
+    marked: frozenset[tuple[int, int]] = frozenset()
 
 
 def number_text(value: float, half_width: float = math.nan, *, signed: bool = False) -> str:

@@ -33,7 +33,7 @@ class Condition:
         Which studies may name it: all, those of bags of tasks, those of systems with task types,
         those of parallel tasks.
     usual : bool
-        Whether a study that names no metrics has it.
+        Whether a study that names no metrics has it, unless it is a detail.
     """
 
     words: str = ""
@@ -80,6 +80,8 @@ class Metric:
     planned : callable, optional
         Of a metric of runs: how it is got from the `PlanFacts` of a plan that is not executed; it
         may return None. Without it such plans do not have the metric.
+    is_detail : bool
+        Whether a report shows it only where a study names it.
     """
 
     id: str
@@ -94,6 +96,7 @@ class Metric:
     form: Literal["number", "rounded", "percent", "share", "text"] = "number"
     scale: str = ""
     planned: Callable[[PlanFacts], Any] | None = None
+    is_detail: bool = False
 
     @property
     def is_number(self) -> bool:

@@ -25,19 +25,26 @@ def number_columns(table: TextTable) -> list[bool]:
     return [bool(texts) and all(map(_NUMBER.match, texts)) for texts in columns]
 
 
-def notes(table: TextTable, csv: str) -> list[str]:
-    """Return what is said above a table: its note, how much is shown, and where all is."""
+def notes(table: TextTable) -> list[str]:
+    """Return what is said above a table: its note, and how much of it is shown."""
     found = [table.note] if table.note else []
     if len(table.rows) > MAX_ROWS:
         found.append(f"The first {MAX_ROWS} of {len(table.rows):,} rows.")
-    return [*found, f"All numbers: {csv}."] if csv else found
+    return found
+
+
+def marked_columns(table: TextTable, row: int) -> list[int]:
+    """Return which cells of a row are marked."""
+    return [column for each, column in table.marked if each == row]
 
 
 TEMPLATES = Environment(
     loader=PackageLoader("gridsched.page"), autoescape=True, undefined=StrictUndefined,
     trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
 )  # fmt: skip
-TEMPLATES.filters |= {"number_columns": number_columns, "notes": notes}
+TEMPLATES.filters |= {
+    "number_columns": number_columns, "notes": notes, "marked_columns": marked_columns,
+}  # fmt: skip
 TEMPLATES.globals["most_rows"] = MAX_ROWS
 
 

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from PIL import Image  # matplotlib needs it, too
 
 from gridsched.analysis.agreement import agreement_frame, agreement_table
+from gridsched.analysis.answers import answers
 from gridsched.analysis.claims import DIRECTION, MISSED, NO_DATA, REPRODUCED, Finding
 from gridsched.analysis.claims_tables import (
     HEADER,
     HOW,
     claims_markdown,
+    claims_table,
     counts_text,
     explained,
     finding_cells,
@@ -26,19 +27,20 @@ from gridsched.analysis.claims_tables import (
 )
 from gridsched.analysis.readings import Reading, readings_frame, readings_table
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import TextTable
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
 from gridsched.figures.figure_file import FORMATS, file_contents, style
 from gridsched.figures.study_figures import study_figures
 from gridsched.figures.study_layout import MAX_PAGES, Layout, layout_of
-from gridsched.files.csv_files import csv_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.files.output_folder import FolderKind
 from gridsched.metrics import METRICS
+from gridsched.page.answer_tables import answer_frame, answer_table, answer_words, answers_note
 from gridsched.page.html_pages import page_html
+from gridsched.page.report_files import Link, ReportFiles, ShownTable
 from gridsched.page.study_tables import (
     axes_table,
+    constants_text,
     difference_frame,
     difference_table,
     failure_table,
@@ -51,12 +53,14 @@ from gridsched.page.study_tables import (
 _PAGE_PIXELS, _PAGE_COLOURS = 1400, 64
 #: The page's sections: anchor -> heading.
 HEADINGS = {
-    "run": "What was run", "readings": "Readings", "figures": "Figures", "claims": "Claims",
-    "tables": "Tables", "agreement": "Both drivers", "failed": "Failed runs",
+    "answers": "Answers", "run": "What was run", "readings": "Readings", "figures": "Figures",
+    "claims": "Claims", "tables": "Tables", "agreement": "Both drivers", "failed": "Failed runs",
     "provenance": "Provenance",
 }  # fmt: skip
 #: How each verdict is shown.
 _VERDICTS = {REPRODUCED: "reproduced", DIRECTION: "direction", MISSED: "missed", NO_DATA: "missed"}
+#: Endings of a figure's files, in the order in which the page names them.
+_ENDINGS = (*FORMATS, ".csv")
 #: The folder beside the page; it lists its files, so that nothing else is ever removed.
 REPORT_FILES = FolderKind("a report", "files.txt")
 
@@ -95,9 +99,9 @@ def write_report(
     """
     folder = files_folder(page)
     check_report_target(page, force=force)
-    files: dict[str, str | bytes] = {}
-    html = _page(results, files, folder.name, findings, readings)
-    REPORT_FILES.write(folder, files, force=force)
+    files = ReportFiles(folder.name)
+    html = _page(results, files, findings, readings)
+    REPORT_FILES.write(folder, files.contents, force=force)
     write_whole(page, html, force=force)
     return folder
 
@@ -120,49 +124,53 @@ def check_report_target(page: Path, *, force: bool = False) -> None:
 
 def _page(
     results: StudyResults,
-    files: dict[str, str | bytes],
-    shown_folder: str,
+    files: ReportFiles,
     findings: Sequence[Finding],
     readings: Sequence[Reading],
 ) -> str:
     """Return the page; put what stands beside it into `files`."""
     study, has_runs = results.study, len(results.shown) > 0
     left_out = [name for name in results.runs if name.startswith(SERIES_PREFIX)]
-    files["runs.csv"] = _csv(results.runs.drop(columns=["scenario", "provenance", *left_out]))
+    runs = results.runs.drop(columns=["scenario", "provenance", *left_out])
+    all_runs = files.put_frame("runs.csv", runs)
     agreement = agreement_frame(results)
     layout = layout_of(results)
-    if readings:
-        files["readings.csv"] = _csv(readings_frame(readings))
-    if findings:
-        files["claims.csv"] = _csv(findings_frame(findings))
-        title = f"{study.name}: the paper's claims beside our runs"
-        files["claims.md"] = claims_markdown(findings, title)
-    if len(agreement):
-        files["agreement.csv"] = _csv(agreement)
+    found = answers(results) if has_runs else []
+    constants = constants_text(results) if has_runs else []
+    tables = list(_tables(results, files)) if has_runs else []
     is_shown = {
-        "run": True, "readings": bool(readings), "figures": has_runs, "claims": bool(findings),
-        "tables": has_runs, "agreement": len(agreement) > 0, "failed": len(results.failed) > 0,
-        "provenance": True,
+        "answers": bool(found or constants or findings), "run": True, "readings": bool(readings),
+        "figures": has_runs, "claims": bool(findings), "tables": bool(tables),
+        "agreement": len(agreement) > 0, "failed": len(results.failed) > 0, "provenance": True,
     }  # fmt: skip
     return page_html(
         "report.html",
         title=study.title or study.name,
         subtitle=study.source or f"Study {study.name}",
         headings={anchor: HEADINGS[anchor] for anchor, is_there in is_shown.items() if is_there},
+        answers=[answer_words(each) for each in found],
+        answers_note=answers_note(results) if found else "",
+        answer_tables=[
+            files.table(f"answer-{each.metric}", answer_table(each), answer_frame(each))
+            for each in found
+        ],
+        constants=constants,
         facts=_facts(results),
         is_incomplete=len(results.finished) < len(results.runs),
         damage=results.damage,
-        axes=axes_table(results),
-        readings=readings_table(results, readings) if readings else [],
+        axes=files.table("axes", axes_table(results)),
+        all_runs=all_runs,
+        readings=_readings(results, files, readings) if readings else [],
         notes=_notes(results, layout) if has_runs else [],
-        figures=_figures(results, layout, files, shown_folder) if has_runs else {},
-        claims=_claims(findings) if findings else None,
-        tables=list(_tables(results, files, shown_folder)) if has_runs else [],
-        agreement=agreement_table(agreement) if len(agreement) else None,
-        failures=failure_table(results) if len(results.failed) else None,
-        provenance=provenance_table(results),
+        figures=_figures(results, layout, files) if has_runs else {},
+        claims=_claims(study.name, files, findings) if findings else None,
+        tables=tables,
+        agreement=files.table("agreement", agreement_table(agreement), agreement)
+        if len(agreement) else None,
+        failures=files.table("failures", failure_table(results)) if len(results.failed) else None,
+        provenance=files.table("provenance", provenance_table(results)),
         study_text=study.document.text,
-    )
+    )  # fmt: skip
 
 
 def _facts(results: StudyResults) -> list[tuple[str, str, bool]]:
@@ -179,13 +187,25 @@ def _facts(results: StudyResults) -> list[tuple[str, str, bool]]:
     ]
 
 
-def _claims(findings: Sequence[Finding]) -> dict[str, Any]:
+def _readings(
+    results: StudyResults, files: ReportFiles, readings: Sequence[Reading]
+) -> list[ShownTable]:
+    """Return the tables of the readings; all their numbers stand in one more file."""
+    files.put_frame("readings.csv", readings_frame(readings))
+    tables = readings_table(results, readings)
+    return [files.table(f"readings-{k}", table) for k, table in enumerate(tables, start=1)]
+
+
+def _claims(name: str, files: ReportFiles, findings: Sequence[Finding]) -> dict[str, Any]:
+    links = files.table("claims", claims_table(findings), findings_frame(findings)).files
+    text = claims_markdown(findings, f"{name}: the paper's claims beside our runs")
     complaints: dict[str, list[str]] = {}
     for finding in findings:
         if text := finding.complaint:
             complaints.setdefault(text[:1].upper() + text[1:], []).append(finding.claim.id)
     return {
         "counts": counts_text(findings),
+        "files": [*links, files.put("claims.md", text)],
         "how": HOW.replace("*", ""),
         "complaints": complaints,
         "header": HEADER,
@@ -202,18 +222,19 @@ def _claims(findings: Sequence[Finding]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Shown:
-    """A figure as the page shows it: its image in base64, and the beginning of its files' names."""
+    """A figure as the page shows it: its image in base64, and its files."""
 
     caption: str
     image: str
-    files: str
+    files: list[Link]
     is_narrow: bool
 
 
 def _notes(results: StudyResults, layout: Layout) -> list[str]:
     """Return what is not drawn, and why."""
     notes = [
-        f"{', '.join(same)}: not drawn, equal to {name} within 1e-6."
+        f"{', '.join(METRICS[each].name for each in same)}: not drawn, equal to "
+        f"{METRICS[name].name.lower()} within 1e-6."
         for name, same in results.distinct_metrics.items()
         if same
     ]
@@ -225,27 +246,18 @@ def _notes(results: StudyResults, layout: Layout) -> list[str]:
     return notes
 
 
-def _figures(
-    results: StudyResults, layout: Layout, files: dict[str, str | bytes], shown_folder: str
-) -> dict[str, list[_Shown]]:
+def _figures(results: StudyResults, layout: Layout, files: ReportFiles) -> dict[str, list[_Shown]]:
     """Save the figures in every format with their data; return them by their headings."""
     groups: dict[str, list[_Shown]] = {}
     with style():
         for heading, drawn in study_figures(results, layout):
             contents = file_contents(drawn, FORMATS)
-            for suffix, content in contents.items():
-                _put(files, f"{drawn.name}{suffix}", content)
+            links = [files.put(f"{drawn.name}{end}", contents[end]) for end in _ENDINGS]
             image = base64.b64encode(_small_png(contents[".png"])).decode("ascii")
             is_narrow = drawn.figure.get_figwidth() < 8
-            shown = _Shown(drawn.caption, image, f"{shown_folder}/{drawn.name}", is_narrow)
+            shown = _Shown(drawn.caption, image, links, is_narrow)
             groups.setdefault(heading, []).append(shown)
     return groups
-
-
-def _put(files: dict[str, str | bytes], name: str, content: str | bytes) -> None:
-    if name in files:
-        raise InputError(f"The report has two files {name!r}; give the figure another name.")
-    files[name] = content
 
 
 def _small_png(image: bytes) -> bytes:
@@ -262,22 +274,16 @@ def _small_png(image: bytes) -> bytes:
 # ---------------------------------------------------------------------- tables
 
 
-def _tables(
-    results: StudyResults, files: dict[str, str | bytes], shown_folder: str
-) -> Iterator[tuple[TextTable, str]]:
-    """Yield each table and where its numbers are; put these into `files`."""
+def _tables(results: StudyResults, files: ReportFiles) -> Iterator[ShownTable]:
+    """Yield the tables of the metrics that vary; those that do not are told in words."""
     for metric in results.metrics:
-        means, name = mean_frame(results, metric), f"means-{metric}.csv"
-        _put(files, name, _csv(means))
-        yield mean_table(results, metric, means), f"{shown_folder}/{name}"
+        if metric in results.constant_metrics:
+            continue
+        means = mean_frame(results, metric)
+        yield files.table(f"means-{metric}", mean_table(results, metric, means), means)
         is_compared = len(results.labels) > 1 and metric in results.distinct_metrics
         if is_compared and not METRICS[metric].is_share:
-            differences, name = difference_frame(results, metric), f"differences-{metric}.csv"
-            _put(files, name, _csv(differences))
-            table = difference_table(results, metric, differences)
+            differences = difference_frame(results, metric)
             if differences["mean"].notna().any():  # nothing is above a baseline of 0 by a share
-                yield table, f"{shown_folder}/{name}"
-
-
-def _csv(frame: pd.DataFrame) -> str:
-    return csv_text({str(name): frame[name].to_numpy() for name in frame})
+                table = difference_table(results, metric, differences)
+                yield files.table(f"differences-{metric}", table, differences)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 
 from gridsched.analysis import statistics
@@ -12,6 +14,7 @@ from gridsched.analysis.texts import (
     number_text,
     value_text,
 )
+from gridsched.figures.study_panels import scale_of
 from gridsched.metrics import BOUNDED, METRICS
 from gridsched.spec.study_schedulers import scheduler_texts
 
@@ -56,16 +59,42 @@ def difference_frame(results: StudyResults, metric: str) -> pd.DataFrame:
 
 
 def mean_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextTable:
-    """Return `mean_frame` with a column for each scheduler; the least mean of a row is marked."""
+    """Return `mean_frame` with a column for each scheduler; the best of a setting is marked.
+
+    Numbers have the unit that the figures have.
+    """
     note = f"Mean ± half-width of the 95 % interval of {results.study.replicates} replicates."
     entry = METRICS[metric]
     if "energy_source" in frame:
         note += f" Energy by {_sources(frame['energy_source'])}."
     if entry.condition is BOUNDED:
         note += f" {_bound_note(results, metric)}"
-    if entry.is_share:
-        frame = frame.assign(**{name: 100 * frame[name] for name in ("mean", "low", "high")})
-    return _pivoted(results, frame, results.labels, entry.title, note, signed=False)
+    factor, title = scale_of(metric, float(frame["mean"].abs().max()))
+    frame = frame.assign(**{name: frame[name] / factor for name in ("mean", "low", "high")})
+    best = _best_of_settings(results, frame, metric)
+    return _pivoted(results, frame.assign(is_best=best), results.labels, title, note, signed=False)
+
+
+def _best_of_settings(
+    results: StudyResults, frame: pd.DataFrame, metric: str, least: float = math.nan
+) -> pd.Series:
+    """Return which means are the best of their setting; none where all are, or none is better.
+
+    `least`, if given, is what they have to beat.
+    """
+    better, axes = METRICS[metric].better, results.cell_axes
+    if better is None:
+        return pd.Series(False, frame.index)
+    means = frame["mean"] if better == "less" else -frame["mean"]
+    limit = least if better == "less" else -least
+    groups = means.groupby([frame[axis] for axis in axes], dropna=False) if axes else None
+    low, high = (
+        (groups.transform("min"), groups.transform("max")) if groups is not None
+        else (means.min(), means.max())
+    )  # fmt: skip
+    close = 1e-9 * abs(low)
+    is_best = means <= low + close
+    return is_best & (high > low + close) if math.isnan(limit) else is_best & (means < limit)
 
 
 def _bound_note(results: StudyResults, metric: str) -> str:
@@ -87,9 +116,10 @@ def difference_table(results: StudyResults, metric: str, frame: pd.DataFrame) ->
     title = f"{METRICS[metric].name}: how much more than {results.baseline} [%]"
     note = (
         f"100 (other - {results.baseline}) / {results.baseline}, paired over replicates; mean ± "
-        f"half-width of the 95 % interval. Positive: {results.baseline} needs less."
+        f"half-width of the 95 % interval. Positive: {results.baseline} has less."
     )
-    return _pivoted(results, frame, labels, title, note, signed=True)
+    best = _best_of_settings(results, frame, metric, least=0.0)
+    return _pivoted(results, frame.assign(is_best=best), labels, title, note, signed=True)
 
 
 def _pivoted(
@@ -105,14 +135,19 @@ def _pivoted(
     variants = {each.label: each for each in results.study.schedulers}
     families = list(dict.fromkeys(variants[label].family for label in labels))
     texts: dict[tuple, dict[str, str]] = {}
+    best: set[tuple[tuple, str]] = set()
     keys = list(zip(*(frame[axis] for axis in axes), strict=True)) or [()] * len(frame)
-    columns = (frame[name].tolist() for name in ("scheduler", "mean", "low", "high", "count"))
-    for key, label, mean, low, high, count in zip(keys, *columns, strict=True):
+    names = ("scheduler", "mean", "low", "high", "count", "is_best")
+    columns = (frame[name].tolist() for name in names)
+    for key, label, mean, low, high, count, is_best in zip(keys, *columns, strict=True):
         text = number_text(mean, (high - low) / 2, signed=signed)
         if count < results.study.replicates:
             text += f" ({count})"
         varied = (variants[label].varied.get(name, "-") for name in parameters)
-        texts.setdefault((*key, *varied), {})[variants[label].family] = text
+        place = (*key, *varied)
+        texts.setdefault(place, {})[variants[label].family] = text
+        if is_best:
+            best.add((place, variants[label].family))
     rows = [
         [*map(value_text, key), *(cells.get(family, "-") for family in families)]
         for key, cells in texts.items()
@@ -120,7 +155,29 @@ def _pivoted(
     if (frame["count"] < results.study.replicates).any():
         note += " In brackets: the number of replicates, where some are missing."
     header = [*map(axis_name, (*axes, *parameters)), *families]
-    return TextTable(title, header, rows, len(axes) + len(parameters), note)
+    if best:
+        where = f", where it is better than {results.baseline}" if signed else ""
+        note += f" Bold: the best of each setting{where}."
+    n_labels = len(axes) + len(parameters)
+    row_of = {place: k for k, place in enumerate(texts)}
+    marked = {(row_of[place], n_labels + families.index(family)) for place, family in best}
+    return TextTable(title, header, rows, n_labels, note, frozenset(marked))
+
+
+def constants_text(results: StudyResults) -> list[str]:
+    """Return a sentence for each value that metrics have in all runs."""
+    names: dict[float, list[str]] = {}
+    for metric, value in results.constant_metrics.items():
+        names.setdefault(value, []).append(metric)
+    found = []
+    for value, metrics in names.items():
+        shown = [METRICS[metric].name.lower() for metric in metrics]
+        units = dict.fromkeys(METRICS[metric].unit for metric in metrics)
+        unit = next(iter(units)) if value != 0 and len(units) == 1 else ""
+        words = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+        text = f"{words[:1].upper()}{words[1:]}: all {value:,.6g} {unit}".rstrip()
+        found.append(f"{text}.")
+    return found
 
 
 def failure_table(results: StudyResults) -> TextTable:

@@ -105,7 +105,7 @@ class Study:
         Everything that varies, except the replicates, in running order.
     schedulers : tuple of StudyScheduler
     metrics : tuple of str
-        The metrics that the report shows; all of them where the file names none.
+        The metrics that the report shows; where the file names none, those that are no details.
     baseline : str or None
         Label of the scheduler that the others are compared with.
     claims : tuple of Claim

@@ -73,7 +73,11 @@ def check_results(
             document.refuse(("figures", k, "name"), f"is {name!r}, which another figure has.")
     return ResultKeys(
         content.metrics
-        or tuple(metric.id for metric in numbers if metric.of == "run" and metric.condition.usual),
+        or tuple(
+            metric.id
+            for metric in numbers
+            if metric.of == "run" and metric.condition.usual and not metric.is_detail
+        ),
         content.baseline,
         tuple(claim for _, claim in claims),
         content.figures,

@@ -76,8 +76,9 @@ class Content(Section):
     )
     metrics: tuple[str, ...] = Field(
         default=(),
-        description="What the report shows. Some follow from stored rows, so that a finished "
-        "campaign has them without a new run: `energy_delay_js`, and for bags of tasks the "
+        description="What the report shows; default: about a dozen. Some follow from stored rows, "
+        "so that a finished campaign has them without a new run: `energy_delay_js`, and for bags "
+        "of tasks the "
         "[bounds](bounds.md) `makespan_bound_s`, `energy_bound_j` and the distances from them, "
         "`makespan_above_bound`, `energy_above_bound`.",
     )

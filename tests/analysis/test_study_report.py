@@ -6,6 +6,7 @@ import csv
 import os
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 from small_study import study_in
 
+from gridsched.analysis.answers import answer_of, answers
 from gridsched.analysis.claims import judge
 from gridsched.analysis.study_results import read_results
 from gridsched.analysis.texts import TextTable, number_text
@@ -21,8 +23,19 @@ from gridsched.errors import InputError
 from gridsched.figures.finished_tasks_figure import finished_over_time
 from gridsched.figures.pareto_figure import efficient
 from gridsched.figures.study_layout import layout_of
+from gridsched.page.answer_tables import answer_table, answer_words
 from gridsched.page.html_pages import MAX_ROWS, TEMPLATES
+from gridsched.page.latex import latex_text
+from gridsched.page.report_files import Link
 from gridsched.page.study_report import check_report_target, files_folder, write_report
+from gridsched.page.study_tables import (
+    constants_text,
+    difference_frame,
+    difference_table,
+    mean_frame,
+    mean_table,
+)
+from gridsched.spec.study import Study
 
 _VOID = {"meta", "link", "img", "br", "hr"}
 
@@ -66,11 +79,18 @@ def report(small_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_page_is_well_formed_and_self_contained(report: Path):
-    """Elements nest; everything it refers to is inside it."""
+    """Elements nest; what it shows is inside it, and each file beside it is linked."""
     text = report.read_text(encoding="utf-8")
     page = Page(text)
+    linked = set()
     for reference in page.references:
-        assert reference.startswith("data:") or reference[1:] in page.ids
+        if reference.startswith("#"):
+            assert reference[1:] in page.ids
+        elif not reference.startswith("data:"):
+            folder, name = reference.split("/")
+            assert folder == files_folder(report).name
+            linked.add(name)
+    assert linked == {path.name for path in files_folder(report).iterdir()} - {"files.txt"}
     assert not re.search(r"@import|url\(|<script", text)
     assert text.count("data:image/png;base64,") == 7
 
@@ -83,7 +103,93 @@ def test_page_says_what_was_run(report: Path):
     assert "InvalidDecision: task <3> on 'h' & more" in words
     assert "environment 2 low, high" in words
     assert "gridsched 0.1.0 71" in words
-    assert "energy_model_j: not drawn, equal to energy_j within 1e-6." in words
+    assert "Energy model: not drawn, equal to energy within 1e-6." in words
+
+
+def test_the_page_answers_on_top(report: Path):
+    """Who wins, by how much, in how many settings; MORE, by hand."""
+    text = report.read_text(encoding="utf-8")
+    words = " ".join(" ".join(Page(text).words).split())
+    assert text.index('id="answers"') < text.index('id="run"')
+    # low: 50 %; high: 60, 70, 80 %; replicate 3 has no run of mct in one setting
+    assert (
+        "Energy: lecsa has the least in all 6 settings. Next is mct: 60.000 ± 0 % more on average "
+        "over the settings, paired over 3 replicates."
+    ) in words
+    assert "Makespan: mct has the least in all 6 settings. Next is wq:" in words
+    table = pd.read_csv(files_folder(report) / "answer-energy_j.csv").set_index("scheduler")
+    assert table["above_winner"].tolist()[1:] == pytest.approx([60.0, 110.0])  # mct, wq
+    assert table["replicates"].tolist() == [0, 3, 2]
+    assert table["mean_rank"].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_the_best_of_each_setting_is_marked(small_store: Path, report: Path):
+    """In bold on the page and in LaTeX; differences only where they beat the baseline."""
+    results = read_results(str(small_store))
+    table = mean_table(results, "energy_j", mean_frame(results, "energy_j"))
+    assert table.marked == {(row, table.header.index("lecsa")) for row in range(6)}
+    differences = difference_frame(results, "energy_j")
+    assert difference_table(results, "energy_j", differences).marked == frozenset()
+    differences = difference_frame(results, "makespan_s")
+    table = difference_table(results, "makespan_s", differences)
+    assert table.marked == {(row, table.header.index("mct")) for row in range(6)}
+    latex = (files_folder(report) / "differences-makespan_s.tex").read_text()
+    assert re.search(r"0 & low & \$-\$\S+ \$\\pm\$ \S+ & \\textbf{\$-\$", latex)
+
+
+def test_units_are_those_of_the_figures(small_store: Path):
+    """Large energies have a prefix; the CSV beside keeps SI."""
+    results = read_results(str(small_store))
+    large = replace(results, runs=results.runs.assign(energy_j=results.runs["energy_j"] * 1e7))
+    frame = mean_frame(large, "energy_j")
+    table = mean_table(large, "energy_j", frame)
+    assert table.title == "Energy [GJ]"
+    assert table.rows[0][-1] == "1.015 ± 0.021"  # 100 + mean of 0..3
+    assert frame["mean"].max() > 1e9
+    assert answer_table(answer_of(large, "energy_j")).header[3] == "mean [GJ]"
+
+
+def test_metrics_that_do_not_vary_are_told_in_words(small_store: Path):
+    """One sentence for each value; neither a figure nor a table of them."""
+    results = read_results(str(small_store))
+    constant = replace(results, runs=results.runs.assign(makespan_s=0.0, energy_model_j=5.0))
+    assert constants_text(constant) == ["Makespan: all 0.", "Energy model: all 5 J."]
+    assert list(constant.distinct_metrics) == ["energy_j"]
+    assert [answer.metric for answer in answers(constant)] == ["energy_j"]
+
+
+def test_answers_where_shares_mean_nothing(small_store: Path):
+    """A winner at 0 or below: differences in the metric's unit; equals are called equals."""
+    results = read_results(str(small_store))
+    runs = results.runs.assign(makespan_s=results.runs["makespan_s"] - 9.0)
+    answer = answer_of(replace(results, runs=runs), "makespan_s")
+    assert not answer.is_relative
+    assert answer.rivals[1].above.mean == pytest.approx(2.0)  # wq 10, mct 8
+    assert "Next is wq: 2.000 s more" in answer_words(answer)[2]
+    runs = results.runs.assign(makespan_s=results.runs["replicate"] + 1.0)
+    equal = answer_of(replace(results, runs=runs[runs["status"] == "finished"]), "makespan_s")
+    assert equal.rivals[1].above.mean == 0.0
+
+
+def test_latex_escapes_what_is_special():
+    """Texts are escaped in header, cells and caption; a hyphen is no minus."""
+    table = TextTable("50 % & a_b", ["x_1", "y"], [["a#-1 {b}", "-1.5 ± 2"]], 1, "N$", frozenset())
+    text = latex_text(table)
+    assert r"\caption{50 \% \& a\_b. N\$}" in text
+    assert r"x\_1 & y" in text
+    assert r"a\#-1 \{b\} & $-$1.5 $\pm$ 2" in text
+    assert r"\begin{tabular}{lr}" in text
+
+
+def test_a_study_without_metrics_shows_a_dozen(small_store: Path, tmp_path: Path):
+    """Details are shown where a study names them."""
+    study_in(tmp_path)
+    text = re.sub(r"^metrics.*\n", "", (tmp_path / "small.toml").read_text(), flags=re.MULTILINE)
+    (tmp_path / "small.toml").write_text(text)
+    chosen = Study.from_file(tmp_path / "small.toml").metrics
+    assert {"makespan_s", "energy_j", "tasks_dropped"} <= set(chosen)
+    assert "horizon_s" not in chosen
+    assert len(chosen) <= 20
 
 
 def test_files_beside_the_page(report: Path):
@@ -242,9 +348,11 @@ def test_long_tables_are_cut_and_say_so():
     """The page shows the first rows of a very long table and names the file that has all."""
     rows = [[str(k), "x"] for k in range(MAX_ROWS + 5)]
     parts = TEMPLATES.get_template("parts.html").module
-    html = parts.table(TextTable("t", ["a", "b"], rows), csv="f/t.csv")
+    files = [Link("t.csv", "f/t.csv")]
+    html = parts.table(TextTable("t", ["a", "b"], rows), files=files)
     assert html.count("<tr>") == MAX_ROWS + 1
-    assert f"The first {MAX_ROWS} of {MAX_ROWS + 5} rows. All numbers: f/t.csv." in html
+    link = '<a href="f/t.csv">t.csv</a>'
+    assert f"The first {MAX_ROWS} of {MAX_ROWS + 5} rows. Files: {link}." in html
 
 
 def test_finished_tasks_over_time():
