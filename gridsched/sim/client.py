@@ -10,7 +10,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from gridsched.errors import (
     SimulationError,
 )
 from gridsched.model.trace import Trace
+from gridsched.policy.base import Scheduler
 from gridsched.sim import child, wire
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.sim.request import SimulationOutcome, SimulationRequest
@@ -37,6 +38,7 @@ _SINGLE_THREADED = {
     "OMP_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
 }
+_PACKAGE = __name__.partition(".")[0]
 _NOISE = re.compile(r"Configuration change: Set |No core dump was generated")
 _NO_TROUBLE = re.compile(r"/(INFO|VERBOSE)\]")
 _TROUBLE = re.compile(r"CRITICAL|ERROR|exception|Deadlock|terminate|Error")
@@ -105,7 +107,9 @@ class SimulationServer:
         assert request.platform_file is not None
         where = f"SimGrid on {request.platform_file.name}"
         run = partial(child.simulate, request)
-        records, log = self.call(run, request.timeout_s, where, set_up_line=IS_SET_UP)
+        records, log = self.call(
+            run, request.timeout_s, where, set_up_line=IS_SET_UP, modules=modules_of(request)
+        )
         trace = Trace(platform=request.system.platform, tasks=request.tasks, **records.fields)
         return SimulationOutcome(trace, records.plugin_j, log, records.links_j)
 
@@ -115,6 +119,7 @@ class SimulationServer:
         timeout_s: float | None = None,
         where: str = "The simulation",
         set_up_line: str | None = None,
+        modules: Iterable[str] = (),
     ) -> tuple[Any, str]:
         """Call a function in a fresh process that may make one SimGrid engine.
 
@@ -128,6 +133,8 @@ class SimulationServer:
             Begin of the error messages.
         set_up_line : str, optional
             Line of the log before which an abort means that the input is wrong.
+        modules : iterable of str
+            What the function will import. The server imports it first, once for all functions.
 
         Returns
         -------
@@ -142,7 +149,9 @@ class SimulationServer:
             What the function raised, or a `SimulationError` for a crash or time-out.
         """
         try:
-            message = pickle.dumps((timeout_s, os.getcwd(), cloudpickle.dumps(function)))
+            message = pickle.dumps(
+                (timeout_s, os.getcwd(), tuple(modules), cloudpickle.dumps(function))
+            )
         except (TypeError, AttributeError, pickle.PicklingError) as error:
             raise InputError(
                 f"{where}: the scheduler (or what it holds) cannot be sent to the simulating "
@@ -200,6 +209,16 @@ def _complaint(lines: list[str], default: str = "it said nothing.") -> str:
     return _STAMP.sub("", told[0]).strip() if told else default
 
 
+def modules_of(request: SimulationRequest) -> list[str]:
+    """Return the modules of the scheduler, and of schedulers that it holds.
+
+    Only those of this package: a user's may have changed since the run before, or do anything.
+    """
+    held = (request.scheduler, *vars(request.scheduler).values())
+    names = {type(each).__module__ for each in held if isinstance(each, Scheduler)}
+    return sorted(name for name in names if name.startswith(f"{_PACKAGE}."))
+
+
 _server: SimulationServer | None = None
 
 
@@ -231,5 +250,7 @@ def simulate_reference(request: SimulationRequest) -> Trace:
         return child.simulate_reference(request)
     run = partial(child.simulate_reference, request)
     trace: Trace
-    trace, _ = server().call(run, request.timeout_s, "The reference driver")
+    trace, _ = server().call(
+        run, request.timeout_s, "The reference driver", modules=modules_of(request)
+    )
     return replace(trace, platform=request.system.platform, tasks=request.tasks)

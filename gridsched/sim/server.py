@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import os
 import pickle
 import select
@@ -36,12 +37,15 @@ def serve(requests: int, answers: int) -> None:
     Parameters
     ----------
     requests, answers : int
-        File descriptors. A request is a pickled (time-out in s or None, working folder, pickled
-        function without arguments); an answer a pickled dict (see `_run_child`).
+        File descriptors. A request is a pickled (time-out in s or None, working folder, names of
+        modules to import before forking, pickled function without arguments); an answer a
+        pickled dict (see `_run_child`).
     """
     while (message := wire.receive(requests)) is not None:
-        timeout_s, folder, function = pickle.loads(message)
+        timeout_s, folder, modules, function = pickle.loads(message)
         try:
+            for module in modules:  # in each run's own process it could take longer than the run
+                importlib.import_module(module)
             os.chdir(folder)  # the child inherits it: relative paths in --cfg are the asker's
             answer = _run_child(function, timeout_s, requests)
         except OSError as error:

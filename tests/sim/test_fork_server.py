@@ -14,7 +14,9 @@ from sim_cases import SIZES, acting, deciding, ex_a, on_simgrid
 
 from gridsched.errors import GridschedError, IncompleteRun, InputError, SimulationError
 from gridsched.policy.decisions import Assign
-from gridsched.sim.client import SimulationServer, server
+from gridsched.policy.registry import make_scheduler
+from gridsched.sim.client import SimulationServer, modules_of, server
+from gridsched.sim.request import SimulationRequest
 
 PLATFORMS = Path(__file__).resolve().parents[3] / "shared" / "data" / "platforms"
 
@@ -264,3 +266,31 @@ def test_relative_paths_in_cfg_are_the_askers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     on_simgrid(ex_a(), SIZES, cfg=("tracing:yes", "tracing/filename:here.trace"))
     assert (tmp_path / "here.trace").stat().st_size > 0
+
+
+def test_the_server_imports_what_a_run_needs_before_it_forks():
+    """What one run names is loaded for all later runs; before that it was not."""
+    ours, module = server(), "colorsys"  # which nothing else here imports
+
+    def loaded() -> bool:
+        return module in sys.modules
+
+    assert [
+        ours.call(loaded)[0], ours.call(loaded, modules=[module])[0], ours.call(loaded)[0],
+    ] == [False, True, True]  # fmt: skip
+
+
+def test_only_modules_of_this_package_are_imported_before_the_fork():
+    """A scheduler's own module, and those of schedulers that it holds; never a user's."""
+    rolling, queue, own = (make_scheduler(id) for id in ("lp_rolling", "wq", "wq"))
+    assert _modules(rolling) == ["gridsched.schedulers.static.lp_rolling"]
+    queue.inner = rolling
+    assert _modules(queue) == [
+        "gridsched.schedulers.bag.work_queue", "gridsched.schedulers.static.lp_rolling",
+    ]  # fmt: skip
+    own.inner = acting(len)
+    assert _modules(own) == ["gridsched.schedulers.bag.work_queue"]
+
+
+def _modules(scheduler) -> list[str]:
+    return modules_of(SimulationRequest(None, None, scheduler))
