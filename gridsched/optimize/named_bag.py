@@ -188,10 +188,12 @@ def bag_of_platform(platform: Platform, tasks: Tasks, pstate: int = 0) -> NamedB
     Raises
     ------
     InputError
-        If there are no tasks, too many sizes, or a host lacks the P-state.
+        If there are no tasks, parallel ones, too many sizes, or a host lacks the P-state.
     """
     name = f"{tasks.name} on {platform.name}"
     _check_pstate(platform.name, pstate, min(len(host.pstates) for host in platform.hosts))
+    if tasks.width is not None:
+        raise InputError(f"{tasks.name}: its jobs are parallel; only serial tasks can be planned.")
     if not len(tasks):
         raise InputError(f"{tasks.name}: there are no tasks to divide among machines.")
     sizes = np.unique(tasks.flops)

@@ -26,9 +26,9 @@ from gridsched.spec.settings import RunSettings
 from gridsched.workloads import read_workload
 from gridsched.workloads.load import input_files, read_system_workload
 from gridsched.workloads.price_csv import with_prices_read
+from gridsched.workloads.traces.formats import is_trace
 from gridsched.workloads.traces.job_table import Dropped
 from gridsched.workloads.traces.options import TraceOptions
-from gridsched.workloads.traces.read import is_trace
 from gridsched.workloads.traces.trace_system import TraceSystem, trace_system
 
 

@@ -36,8 +36,8 @@ from gridsched.spec.settings import RunSettings
 from gridsched.spec.study_schedulers import load_policies
 from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.load import read_workload
+from gridsched.workloads.traces.formats import is_trace
 from gridsched.workloads.traces.options import TraceOptions
-from gridsched.workloads.traces.read import is_trace
 from gridsched.workloads.traces.trace_system import trace_system
 
 if TYPE_CHECKING:

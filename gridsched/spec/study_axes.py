@@ -18,7 +18,7 @@ from gridsched.spec.run_spec import (
 )
 from gridsched.spec.study_document import StudyDocument, key_name, shown_value
 from gridsched.workloads import generators
-from gridsched.workloads.traces.read import is_trace
+from gridsched.workloads.traces.formats import is_trace
 
 #: Sections that keys and groups can set; those of `Settings` stand at the top of the file.
 SECTIONS = ("platform", "workload", "settings")

@@ -14,7 +14,7 @@ from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.csv_file import read_bag
 from gridsched.workloads.generators import checked_parameters, generator_of
-from gridsched.workloads.traces.read import LEGAL, is_trace
+from gridsched.workloads.traces.formats import LEGAL, is_trace
 
 
 def read_workload(path: str | Path, *, files: str | Path | None = None) -> Tasks:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched.errors import InputError
+from gridsched.workloads.traces.formats import is_trace
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.read import is_trace
 from gridsched.workloads.traces.swf import read_swf, write_swf
 
 LOGS = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "swf"

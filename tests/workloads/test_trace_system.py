@@ -140,6 +140,11 @@ def test_a_study_of_logs_needs_no_platform(log: Path):
     assert [len(each.platform) for each in made] == [4, 4, 2, 2]
     assert made[0].tasks is made[1].tasks
     assert run(made[1]).trace.start_time_s.tolist() == [0, 10, 15, 3]
+    with pytest.raises(InputError, match="only serial tasks can be planned"):
+        maker.optimization({
+            **runs[0].scenario, "scheduler": {"id": "lp_max_profit", "parameters": {}},
+            "settings": {**runs[0].scenario["settings"], "driver": "optimize"},
+        })  # fmt: skip
     with pytest.raises(InputError, match="platform needs file"):
         Study.from_text(STUDY.replace('"four.swf"\n', '"four.csv"\n'), folder / "s.toml")
 

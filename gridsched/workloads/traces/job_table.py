@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -134,11 +134,21 @@ class JobTable:
         begin = float(self.submit_time_s.min(initial=np.inf))
         return self if not len(self) else replace(self, submit_time_s=self.submit_time_s - begin)
 
-    def on_nodes(self, procs_per_node: int) -> JobTable:
-        """Return the jobs with widths in nodes of so many processors, whole nodes each."""
-        if procs_per_node == 1:
-            return self
-        return replace(self, width=-(-self.width // procs_per_node))
+    def on_nodes(self, procs_per_node: int, n_nodes: int | None) -> JobTable:
+        """Return the jobs with widths in nodes of so many processors, whole nodes each.
+
+        Parameters
+        ----------
+        procs_per_node : int
+        n_nodes : int or None
+            Size of the machine, which the header then tells; None: it tells none.
+        """
+        keys = ("MaxNodes", "MaxProcs")
+        header = {key: text for key, text in self.header.items() if key not in keys}
+        if n_nodes is not None:
+            header |= dict.fromkeys(keys, str(n_nodes))
+        width = self.width if procs_per_node == 1 else -(-self.width // procs_per_node)
+        return replace(self, width=width, header=header)
 
     def in_order(self) -> JobTable:
         """Return the jobs in order of submission, then of their numbers."""
@@ -160,10 +170,3 @@ class JobTable:
             requested_time_s=self.requested_time_s[rows],
             lines=self.lines[rows] if len(self.lines) else self.lines,
         )  # fmt: skip
-
-
-def dropped_lines(reasons: Mapping[str, Sequence[int]]) -> tuple[Dropped, ...]:
-    """Return what was left out of a file, from all line numbers by reason."""
-    return tuple(
-        Dropped(reason, len(lines), tuple(lines)) for reason, lines in reasons.items() if lines
-    )

@@ -6,36 +6,23 @@ a semicolon are comments, those of the form ``; Key: value`` the header.
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
-import zlib
-from array import array
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gridsched.errors import InputError
-from gridsched.files.input_files import check_size
 from gridsched.files.output_files import write_whole
-from gridsched.workloads.traces.job_table import JobTable, dropped_lines
+from gridsched.workloads.traces.job_rows import NOT_OF_THE_FORMAT, JobRows
+from gridsched.workloads.traces.job_table import JobTable
+from gridsched.workloads.traces.log_files import numbered_lines
 
 #: Fields of a line, by position (from 0).
 JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME, STATUS = 0, 1, 3, 4, 7, 8, 10
 #: Fields that every line must have: up to the requested time.
 LEAST_FIELDS = REQUESTED_TIME + 1
 N_FIELDS = 18
-#: Larger logs are refused [byte].
-MAX_BYTES = 16 << 30
-#: A log is no log if it has more lines than this that are none of its format.
-MAX_BAD_SHARE = 0.5
-#: Largest number that a field may hold [s or nodes].
-LARGEST_FIELD = 1e12
-
 #: Status of lines that tell of a part of a job, which has another line for the whole.
 PARTS = {"2", "3", "4"}
+PART = "part of a job that stopped and went on (status 2 to 4)"
 
 _HEADER = re.compile(r"^;\s*([A-Za-z][\w .-]*?)\s*:\s*(.*?)\s*$")
 _NODE_COUNT = re.compile(r":(\d+)x\d+$")
@@ -67,12 +54,9 @@ def read_swf(path: str | Path, *, nodes_from: int | None = None) -> JobTable:
     and further fields are fine. A line that is not of the format is dropped and counted, and so is
     one that tells of a part of a job that was stopped and went on: another tells of the whole.
     """
-    columns = {name: array("d") for name in ("submit", "run", "width", "requested")}
-    jobs, lines = array("q"), array("q")
+    rows = JobRows(path)
     header: dict[str, str] = {}
-    malformed: list[int] = []
-    parts: list[int] = []
-    for number, text in _lines(Path(path)):
+    for number, text in numbered_lines(Path(path)):
         if text.startswith(";"):
             found = _HEADER.match(text)
             if found:
@@ -82,36 +66,20 @@ def read_swf(path: str | Path, *, nodes_from: int | None = None) -> JobTable:
         if not fields:
             continue
         try:
-            row = _row(fields, nodes_from)
+            if len(fields) > STATUS and fields[STATUS] in PARTS:
+                rows.drop(number, PART)
+            else:
+                rows.add(number, *_row(fields, nodes_from))
         except (ValueError, IndexError):
-            malformed.append(number)
-            continue
-        if len(fields) > STATUS and fields[STATUS] in PARTS:
-            parts.append(number)
-            continue
-        jobs.append(row[0])
-        lines.append(number)
-        for column, value in zip(columns.values(), row[1:], strict=True):
-            column.append(value)
-    if len(malformed) > MAX_BAD_SHARE * (len(malformed) + len(jobs) + len(parts)):
-        raise InputError(
-            f"{path}, line {malformed[0]}: no line of the Standard Workload Format; it needs at "
-            f"least {LEAST_FIELDS} numbers separated by blanks."
-        )
-    table = JobTable(
-        _integers(jobs), _floats(columns["submit"]), _floats(columns["run"]),
-        _floats(columns["width"]).astype(np.int64), _floats(columns["requested"]),
-        name=str(path), header=header,
-        dropped=dropped_lines({
-            "not of the format": malformed,
-            "part of a job that stopped and went on (status 2 to 4)": parts,
-        }),
-        lines=_integers(lines),
-    )  # fmt: skip
-    return table.without(~(table.submit_time_s >= 0), "no submission time").runnable().in_order()
+            rows.drop(number, NOT_OF_THE_FORMAT)
+    needs = (
+        "no line of the Standard Workload Format; it needs at least "
+        f"{LEAST_FIELDS} numbers separated by blanks."
+    )
+    return rows.table(needs, header=header)
 
 
-def _row(fields: list[str], nodes_from: int | None) -> tuple[int, float, float, float, float]:
+def _row(fields: list[str], nodes_from: int | None) -> tuple[str, float, float, float, float]:
     """Return (job, submission, run time, width, requested time) of a line.
 
     Raises
@@ -126,44 +94,13 @@ def _row(fields: list[str], nodes_from: int | None) -> tuple[int, float, float, 
     width = allocated if allocated > 0 else requested
     if nodes_from is not None:
         width = _nodes(fields[nodes_from - 1 if nodes_from > 0 else nodes_from])
-    for value in (*numbers, width):
-        if not abs(value) <= LARGEST_FIELD:
-            raise ValueError
-    if width != math.floor(width):
-        raise ValueError
-    return int(fields[JOB]), submit, run, width, requested_time if requested_time > 0 else math.nan
+    return str(int(fields[JOB])), submit, run, width, requested_time
 
 
 def _nodes(text: str) -> float:
     """Return the number of nodes of a field: ``250`` or ``frontier:excl:250x112``."""
     found = _NODE_COUNT.search(text)
     return float(found[1] if found else text)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (number, text) of the lines of a log; logs are read as they come, never whole."""
-    try:
-        check_size(path, MAX_BYTES)
-        with path.open("rb") as stream:
-            is_gzip = stream.read(2) == b"\x1f\x8b"
-        with (gzip.open if is_gzip else open)(path, "rt", **_TEXT) as stream:
-            for number, text in enumerate(stream, start=1):
-                yield number, text.strip()
-    except (OSError, EOFError, zlib.error) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{path}: cannot be read: {said}.") from None
-
-
-#: Comments of old logs are in any encoding; numbers are ASCII in all of them.
-_TEXT = {"encoding": "utf-8", "errors": "replace"}
-
-
-def _integers(values: array) -> NDArray[np.int64]:
-    return np.array(values, dtype=np.int64)
-
-
-def _floats(values: array) -> NDArray[np.float64]:
-    return np.array(values, dtype=np.float64)
 
 
 def write_swf(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:

@@ -10,9 +10,9 @@ from gridsched.model.platform import Platform, homogeneous_cluster
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import make_tasks
+from gridsched.workloads.traces.formats import NODE_SPEED, read_jobs
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.options import MAX_NODES, TraceOptions
-from gridsched.workloads.traces.read import NODE_SPEED, read_jobs
 
 #: Options that say what machine there is, where no platform does.
 MACHINE_OPTIONS = {"nodes", "node_power"}
@@ -56,16 +56,11 @@ def trace_system(
     ------
     InputError
         If the file cannot be read, or nothing tells how many nodes there are.
-
-    Notes
-    -----
-    A scheduler knows of a job what `JobTable.estimate_s` says, as a requested time and as flops;
-    how long it ran is in `run_times` (algorithms I).
     """
     speed = NODE_SPEED if platform is None else speed_of(platform)
     jobs = read_jobs(path, options, speed=speed)
     if platform is None:
-        n_nodes = options.nodes or nodes_of_log(jobs, options)
+        n_nodes = options.nodes or jobs.nodes_of_header
         if n_nodes is None:
             raise InputError(
                 f"{path}: the log does not say how many nodes its machine has; add --nodes N, or "
@@ -85,23 +80,6 @@ def trace_system(
     widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)
     jobs = jobs.that_fit(widest).from_zero()
     return TraceSystem(rigid_system(jobs, platform), jobs)
-
-
-def nodes_of_log(jobs: JobTable, options: TraceOptions) -> int | None:
-    """Return how many nodes the machine has by the log's header, None if it does not say.
-
-    Parameters
-    ----------
-    jobs : JobTable
-    options : TraceOptions
-        Where widths are taken from a field of nodes, the header's nodes count before its
-        processors.
-    """
-    if options.procs_per_node > 1:
-        procs = jobs.size_of_machine("MaxProcs")
-        return None if procs is None else max(1, procs // options.procs_per_node)
-    keys = () if options.nodes_from is None else ("MaxNodes", "MaxProcs")
-    return jobs.size_of_machine(*keys)
 
 
 def rigid_system(jobs: JobTable, platform: Platform) -> SystemWorkload:

@@ -1,0 +1,59 @@
+"""Open logs, plain or compressed by gzip: line by line, or whole."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from gridsched.errors import InputError
+from gridsched.files.input_files import MAX_TEXT_BYTES, check_size
+
+#: Larger logs are refused [byte].
+MAX_BYTES = 16 << 30
+#: Comments of old logs are in any encoding; numbers are ASCII in all of them.
+_TEXT = {"encoding": "utf-8", "errors": "replace"}
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (number, text) of the lines of a log; it is read as it comes, never whole.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or is no archive where it begins as one.
+    """
+    with _opened(path) as stream:
+        for number, text in enumerate(stream, start=1):
+            yield number, text.strip()
+
+
+def whole_text(path: Path) -> str:
+    """Return the text of a log.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or is too large.
+    """
+    with _opened(path) as stream:
+        text = stream.read(MAX_TEXT_BYTES + 1)
+    if len(text) > MAX_TEXT_BYTES:
+        raise InputError(f"{path}: holds more than {MAX_TEXT_BYTES // 2**20:,} MB.")
+    return text
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    try:
+        check_size(path, MAX_BYTES)
+        with path.open("rb") as stream:
+            is_gzip = stream.read(2) == b"\x1f\x8b"
+        with (gzip.open if is_gzip else open)(path, "rt", **_TEXT) as stream:
+            yield stream
+    except (OSError, EOFError, zlib.error) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{path}: cannot be read: {said}.") from None

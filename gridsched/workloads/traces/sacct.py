@@ -1,0 +1,146 @@
+"""What Slurm's accounting tells of jobs: the output of ``sacct -P``, a table with bars.
+
+The first line names the columns, in any order; others than those below are passed over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gridsched.errors import InputError, did_you_mean
+from gridsched.workloads.traces.job_rows import NOT_OF_THE_FORMAT, JobRows
+from gridsched.workloads.traces.job_table import JobTable
+from gridsched.workloads.traces.log_files import numbered_lines
+
+#: Columns that tell the same, the first that a file has counts.
+JOB = ("JobIDRaw", "JobID")
+NODES = ("AllocNodes", "NNodes")
+#: States of jobs that had not ended when the table was made.
+NOT_ENDED = ("RUNNING", "PENDING", "SUSPENDED", "RESIZING", "CONFIGURING", "COMPLETING")
+STEP = "a step of a job (sacct -X leaves them out)"
+GOING_ON = "had not ended"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Seconds of a day, an hour, a minute.
+_DAY, _HOUR, _MINUTE = 86_400, 3_600, 60
+
+Cells = Mapping[str, str]
+
+
+def read_sacct(path: str | Path, *, nodes_from: str | None = None) -> JobTable:
+    """Read the output of ``sacct -P``, with or without ``-X``.
+
+    Parameters
+    ----------
+    path : path
+    nodes_from : str, optional
+        Column that holds the number of nodes, instead of AllocNodes or NNodes.
+
+    Returns
+    -------
+    JobTable
+        Jobs that ran and ended, in order of submission; what was left out, and why, is in
+        `dropped`.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or lacks a column that is needed.
+
+    Notes
+    -----
+    Times without a zone are taken as they stand: an hour that a clock was turned back counts twice.
+    Numbers of seconds (``SLURM_TIME_FORMAT=%s``) are fine, too. A job is as long as ElapsedRaw (or
+    Elapsed) says, else from Start to End. Where a JobID is no whole number (``17_3``, of an
+    array), all jobs are numbered by their lines.
+    """
+    rows = JobRows(path)
+    lines = numbered_lines(Path(path))
+    names = next(lines, (1, ""))[1].lstrip("\ufeff").split("|")
+    job, nodes = _columns(path, names, nodes_from)
+    for number, text in lines:
+        values = text.split("|")
+        if not text:
+            continue
+        if len(values) != len(names):
+            rows.drop(number, NOT_OF_THE_FORMAT)
+            continue
+        cells = dict(zip(names, values, strict=True))
+        if "." in cells[job]:
+            rows.drop(number, STEP)
+        elif cells.get("State", "").startswith(NOT_ENDED):
+            rows.drop(number, GOING_ON)
+        else:
+            try:
+                rows.add(
+                    number, cells[job], _moment(cells["Submit"]), _run_time(cells),
+                    _count(cells[nodes]), _requested(cells),
+                )  # fmt: skip
+            except ValueError:
+                rows.drop(number, NOT_OF_THE_FORMAT)
+    return rows.table("no row of 'sacct -P': as many values as columns are needed.", header={})
+
+
+def _columns(path: str | Path, names: Sequence[str], nodes_from: str | None) -> tuple[str, str]:
+    """Return the columns of job and nodes; `InputError` where one is missing."""
+
+    def first(*known: str) -> str:
+        for name in known:
+            if name in names:
+                return name
+        hint = did_you_mean(known[0], names)
+        raise InputError(
+            f"{path}, line 1: no column {' or '.join(known)}. {hint}sacct's output needs one; make "
+            "it by 'sacct -P -X --format "
+            "JobIDRaw,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocNodes,AllocCPUS,State'."
+        )
+
+    first("Submit")
+    first("ElapsedRaw", "Elapsed", "Start")
+    return first(*JOB), first(*(NODES if nodes_from is None else (nodes_from,)))
+
+
+def _moment(text: str) -> float:
+    """Return a point in time [s]; nan where it is unknown."""
+    if text in ("", "Unknown", "None", "N/A"):
+        return math.nan
+    if text.isdecimal():
+        return float(text)
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH).total_seconds()
+
+
+def _run_time(cells: Cells) -> float:
+    """Return how long a job ran [s]; nan where that is unknown."""
+    if cells.get("ElapsedRaw"):
+        return float(cells["ElapsedRaw"])
+    if cells.get("Elapsed"):
+        return _duration(cells["Elapsed"])
+    return _moment(cells.get("End", "")) - _moment(cells.get("Start", ""))
+
+
+def _requested(cells: Cells) -> float:
+    """Return the time limit of a job [s]; nan where it has none, or that of its partition."""
+    raw, text = cells.get("TimelimitRaw", ""), cells.get("Timelimit", "")
+    if raw.isdecimal():
+        return float(raw) * _MINUTE
+    return _duration(text) if text[:1].isdecimal() else math.nan
+
+
+def _duration(text: str) -> float:
+    """Return ``[days-]hours:minutes:seconds`` [s]."""
+    days, _, clock = text.rpartition("-")
+    parts = [float(part) for part in clock.split(":")]
+    if len(parts) > len((_HOUR, _MINUTE, 1)):
+        raise ValueError
+    weights = (_HOUR, _MINUTE, 1)[-len(parts) :]
+    return float(days or 0) * _DAY + sum(w * p for w, p in zip(weights, parts, strict=True))
+
+
+def _count(text: str) -> float:
+    """Return a number of nodes; 0 where it is unknown."""
+    return float(text) if text else 0.0
