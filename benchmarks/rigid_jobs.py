@@ -31,7 +31,7 @@ from gridsched.model.system import System
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.registry import make_scheduler
 from gridsched.workloads.rigid_jobs import RigidJobs, generate_rigid_jobs
-from gridsched.workloads.traces.read import NODE_SPEED
+from gridsched.workloads.traces.formats import NODE_SPEED
 
 HERE = Path(__file__).resolve().parent
 GOALS = {"reference_jobs_per_s": 25_000, "simgrid_jobs_per_s": 4_000, "ratio": 1.7}

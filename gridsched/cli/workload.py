@@ -10,6 +10,18 @@ import typer
 from pydantic import BaseModel
 
 from gridsched.analysis.utility_statistics import workload_statistics
+from gridsched.cli.job_commands import (
+    CONVERT_EPILOG,
+    IMPORT_EPILOG,
+    JOBS_SHOWN,
+    LogOptions,
+    convert,
+    described_jobs,
+    import_command,
+    print_rest,
+    statistics_of_jobs,
+    with_log_options,
+)
 from gridsched.cli.option_groups import option_name
 from gridsched.cli.output import (
     OUTPUT_PANEL,
@@ -29,7 +41,7 @@ from gridsched.workloads import read_generator, read_workload, write_bag
 from gridsched.workloads.generators import GENERATORS, checked_parameters, generator_of
 from gridsched.workloads.load import input_files, read_system_workload
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
-from gridsched.workloads.traces.swf import write_swf
+from gridsched.workloads.traces.formats import check_written, write_jobs
 from gridsched.workloads.typed_csv_writer import file_names, write_workload_files
 
 workload_app = typer.Typer(
@@ -37,6 +49,8 @@ workload_app = typer.Typer(
     rich_markup_mode="markdown",
     help="Make and describe workloads.",
 )
+workload_app.command("import", epilog=IMPORT_EPILOG)(import_command)
+workload_app.command("convert", epilog=CONVERT_EPILOG)(convert)
 _GENERATE_EPILOG = """Examples:
 
 gridsched workload generate --tasks 720 --mean-flops 1e6 -o bag.csv
@@ -59,6 +73,8 @@ gridsched workload describe bag.csv
 gridsched workload describe bag.csv --plot sizes.png
 
 gridsched workload describe day.toml --plot day.png
+
+gridsched workload describe log.swf.gz --procs-per-node 16
 """
 #: Statistic -> its name and unit for people.
 SHOWN = {
@@ -133,16 +149,18 @@ def _write_generated(
 ) -> list[str]:
     """Generate from checked keys, write it, and return what was written, in words."""
     kind_of = generator_of(parameters)
-    what, ending = ("jobs", ".swf") if isinstance(parameters, RigidJobs) else ("tasks", ".csv")
-    if output.suffix.lower() != ending:
-        raise InputError(f"{output}: {what} are written as {ending}.")
-    is_typed = kind_of.makes == "system" and what == "tasks"
+    is_jobs = isinstance(parameters, RigidJobs)
+    if is_jobs:
+        check_written(output)
+    elif output.suffix.lower() != ".csv":
+        raise InputError(f"{output}: tasks are written as .csv.")
+    is_typed = kind_of.makes == "system" and not is_jobs
     targets = list(file_names(output).values()) if is_typed else [output]
     inputs = [generator, *kind_of.input_files(parameters)]
     check_targets({"-o": targets}, inputs, force=force)
-    if isinstance(parameters, RigidJobs):
+    if is_jobs:
         jobs = draw_rigid_jobs(parameters)
-        write_swf(jobs, output, force=force)
+        write_jobs(jobs, output, force=force)
         return [f"Wrote {output}: {len(jobs):,} jobs."]
     made = kind_of.generate(parameters)
     if isinstance(made, SystemWorkload):
@@ -201,9 +219,14 @@ def statistics(tasks: Tasks) -> dict[str, Any]:
 
 
 @workload_app.command(epilog=_DESCRIBE_EPILOG)
+@with_log_options
 def describe(
+    options: LogOptions,
     workload: Annotated[
-        Path, typer.Argument(metavar="WORKLOAD", help="Bag of tasks (.csv) or generator (.toml).")
+        Path,
+        typer.Argument(
+            metavar="WORKLOAD", help="Bag of tasks (.csv), generator (.toml) or trace (.swf, ...).",
+        ),
     ],
     files: Annotated[
         Path | None,
@@ -224,25 +247,32 @@ def describe(
     if files is not None and workload.suffix.lower() == ".toml":
         raise InputError(f"{workload}: --files goes with a CSV workload, not with a generator.")
     check_targets({"--plot": figure_files(plot)}, [*input_files(workload), files], force=force)
-    system = read_system_workload(workload)
-    if system is None:
+    jobs = described_jobs(workload, options.trace)
+    system = None if jobs is not None else read_system_workload(workload)
+    if jobs is not None:
+        found, shown = statistics_of_jobs(jobs, options.trace), JOBS_SHOWN
+        name, figure = jobs.name, ("jobs", "jobs", jobs)
+    elif system is None:
         tasks = read_workload(workload, files=files)
         found, shown, figure = statistics(tasks), SHOWN, ("sizes", "tasks", tasks)
+        name = tasks.name
     else:
         _check_has_utility(system)
-        tasks, found, shown = system.tasks, workload_statistics(system), SYSTEM_SHOWN
-        figure = ("overview", "system", system)
+        found, shown = workload_statistics(system), SYSTEM_SHOWN
+        name, figure = system.tasks.name, ("overview", "system", system)
     if plot is not None:
         from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
-        draw_figure(*figure, plot, title=tasks.name, force=force)
+        draw_figure(*figure, plot, title=name, force=force)
     if json:
         print(json_text(found), end="")
     elif not quiet:
         out = console()
         values = [(name, found[key], unit) for key, (name, unit) in shown.items()]
-        print_values(out, values, tasks.name)
+        print_values(out, values, name)
         if system is not None:
             print_system(out, found)
+        if jobs is not None:
+            print_rest(out, jobs)
         if plot is not None:
             out.print(f"Figure: {plot}")

@@ -20,10 +20,10 @@ if TYPE_CHECKING:  # matplotlib takes longer to load than the rest
     import pandas as pd
     from matplotlib.figure import Figure
 
-#: What is drawn: a `Trace`; rows as of `compare`; `Tasks`; a `SystemWorkload`; a study's results
-#: and their `Layout`; a study's results and one of its ``[[figures]]``; a `Landscape` of energies
-#: and makespans that are possible.
-Subject = Literal["run", "comparison", "tasks", "system", "study", "declared", "landscape"]
+#: What is drawn: a `Trace`; rows as of `compare`; `Tasks`; a `JobTable`; a `SystemWorkload`; a
+#: study's results and their `Layout`; a study's results and one of its ``[[figures]]``; a
+#: `Landscape` of energies and makespans that are possible.
+Subject = Literal["run", "comparison", "tasks", "jobs", "system", "study", "declared", "landscape"]
 
 
 @dataclass(frozen=True)

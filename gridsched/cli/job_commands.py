@@ -1,0 +1,205 @@
+"""``gridsched workload import`` and ``convert``, and what ``describe`` tells of parallel jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from gridsched.analysis.job_statistics import job_statistics
+from gridsched.cli.option_groups import with_options
+from gridsched.cli.output import (
+    OUTPUT_PANEL,
+    ForceOption,
+    JsonOption,
+    QuietOption,
+    check_targets,
+    json_text,
+)
+from gridsched.cli.tables import console
+from gridsched.errors import InputError
+from gridsched.files.output_files import write_whole
+from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.workloads import read_generator, write_bag
+from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
+from gridsched.workloads.traces.formats import (
+    LEGAL,
+    NODE_SPEED,
+    WRITTEN,
+    check_written,
+    is_trace,
+    read_jobs,
+    write_jobs,
+)
+from gridsched.workloads.traces.job_table import JobTable
+from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.serial_tasks import serial_tasks
+from gridsched.workloads.traces.trace_system import MACHINE_OPTIONS
+
+#: Statistic -> its name and unit for people.
+JOBS_SHOWN = {
+    "jobs": ("jobs", ""),
+    "nodes": ("nodes of the machine", ""),
+    "submissions_span_s": ("first to last submission", "s"),
+    "node_seconds": ("node-seconds in all", "s"),
+    "offered_load": ("offered load", ""),
+    "mean_width": ("mean width", ""),
+    "median_width": ("median width", ""),
+    "max_width": ("widest job", ""),
+    "serial_jobs": ("jobs of one node", ""),
+    "mean_run_time_s": ("mean run time", "s"),
+    "median_run_time_s": ("median run time", "s"),
+    "max_run_time_s": ("longest run time", "s"),
+    "jobs_with_request": ("jobs that asked for a time", ""),
+    "overestimation": ("asked for over used", ""),
+}
+IMPORT_EPILOG = """Examples:
+
+gridsched workload import log.swf.gz -o tasks.csv
+
+gridsched workload import accounting.psv -o tasks.csv --report left_out.json
+
+A task has as many flops as a host of --speed does in the run time of its job.
+"""
+CONVERT_EPILOG = """Examples:
+
+gridsched workload convert accounting.psv -o log.swf
+
+gridsched workload convert log.swf --procs-per-node 16 -o workload.json
+"""
+LogArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help=f"Log: {LEGAL}; also with .gz at the end.")
+]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", rich_help_panel=OUTPUT_PANEL,
+        help="Write what was left out, and all its lines, to this .json file.",
+    ),
+]  # fmt: skip
+
+
+@dataclass
+class LogOptions:
+    """How a log is read, as options: `trace` holds those that were given."""
+
+    trace: dict[str, Any] = field(default_factory=dict)
+
+
+#: Gives a command the options of logs.
+with_log_options = with_options(LogOptions, records={"trace": TraceOptions})
+
+
+def described_jobs(workload: Path, given: Mapping[str, Any]) -> JobTable | None:
+    """Return the jobs of a log, or of a generator that draws some; None of another workload.
+
+    Raises
+    ------
+    InputError
+        If an option has no effect.
+    """
+    options = TraceOptions(**given)
+    if is_trace(workload):
+        jobs = read_jobs(workload, options)
+        n_nodes = options.nodes or jobs.nodes_of_header
+        return jobs if n_nodes is None else jobs.that_fit(n_nodes)
+    options.refuse(set(options.given), workload, "this workload is no trace")
+    parameters = read_generator(workload) if workload.suffix.lower() == ".toml" else None
+    return draw_rigid_jobs(parameters) if isinstance(parameters, RigidJobs) else None
+
+
+def statistics_of_jobs(jobs: JobTable, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the statistics of jobs on the machine that the options or the log tell of."""
+    return job_statistics(jobs, TraceOptions(**given).nodes or jobs.nodes_of_header)
+
+
+def print_rest(out: Console, jobs: JobTable) -> None:
+    """Print what was left out of a log, a line for each reason."""
+    for line in (*map(str, jobs.dropped), *jobs.notes):
+        out.print(line, soft_wrap=True)
+
+
+@with_log_options
+def import_command(
+    options: LogOptions,
+    log: LogArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Tasks to write (.csv).")
+    ],
+    speed: Annotated[
+        float, typer.Option(metavar="F", help="Speed of the log's machine [flop/s].")
+    ] = NODE_SPEED,
+    report: ReportOption = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:  # fmt: skip
+    """Make a bag of tasks of the serial jobs of a log."""
+    if output.suffix.lower() != ".csv":
+        raise InputError(f"{output}: tasks are written as .csv.")
+    if not SMALLEST <= speed <= LARGEST:
+        raise InputError(f"--speed is {speed:g}; it must be greater than 0, at most {LARGEST:g}.")
+    jobs = _read(log, options, output, report, speed=speed, force=force)
+    found = serial_tasks(jobs, speed)
+    write_bag(found.tasks, output, force=force)
+    told = f"Wrote {output}: {len(found.tasks):,} tasks."
+    _tell(told, "tasks", found.jobs, report, force=force, json=json, quiet=quiet)
+
+
+@with_log_options
+def convert(
+    options: LogOptions,
+    log: LogArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help=f"Jobs to write ({' or '.join(WRITTEN)}).",
+        ),
+    ],
+    report: ReportOption = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:  # fmt: skip
+    """Write the jobs of a log that can be run in another format: SWF, or Batsim's JSON."""
+    check_written(output)
+    jobs = _read(log, options, output, report, force=force)
+    write_jobs(jobs, output, force=force)
+    told = f"Wrote {output}: {len(jobs):,} jobs."
+    _tell(told, "jobs", jobs, report, force=force, json=json, quiet=quiet)
+
+
+def _read(
+    log: Path, options: LogOptions, output: Path, report: Path | None, *,
+    speed: float = NODE_SPEED, force: bool,
+) -> JobTable:  # fmt: skip
+    """Return the jobs of a log; files that could not be written are refused before."""
+    targets: dict[str, Sequence[Path]] = {"-o": [output], "--report": [report] if report else []}
+    check_targets(targets, [log], force=force)
+    how = TraceOptions(**options.trace)
+    how.refuse(MACHINE_OPTIONS, log, "nothing runs here")
+    return read_jobs(log, how, speed=speed)
+
+
+def _tell(
+    told: str, what: str, jobs: JobTable, report: Path | None, *, force: bool, json: bool,
+    quiet: bool,
+) -> None:  # fmt: skip
+    """Say what was written and what was left out."""
+    whole = {
+        what: len(jobs),
+        "left_out": [each.as_json() for each in jobs.dropped],
+        "notes": list(jobs.notes),
+    }
+    if report is not None:
+        write_whole(report, json_text(whole), force=force)
+    if json:
+        print(json_text(whole), end="")
+    elif not quiet:
+        out = console()
+        out.print(told)
+        print_rest(out, jobs)
