@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 
 from gridsched.policy.base import Scheduler, Traits
-from gridsched.policy.decisions import Assign, WakeAt
+from gridsched.policy.decisions import Allocate, Assign, Plan, WakeAt
 
 
 class Sound(Scheduler):
@@ -310,3 +311,82 @@ class DecidesByDriver(Sound):
         if "pytest" not in sys.modules:  # a simulating process has none
             tasks.reverse()
         return self.give(state, tasks)
+
+
+class SoundParallel(Scheduler):
+    """Start parallel jobs in order, on free nodes: sound, and the base of what is broken below.
+
+    References
+    ----------
+    .. [1] Made for these tests.
+    """
+
+    traits = Traits(asked="event", parallel=True, platform_order_matters=True)
+
+    def schedule(self, state):
+        free, decisions = np.flatnonzero(state.nodes.free), []
+        for task in state.mappable.tolist():
+            width = state.estimates.width(task, 0)
+            if len(free) < width:
+                break
+            decisions.append(self.place(state, task, free[:width]))
+            free = free[width:]
+        return decisions
+
+    def place(self, state, task, hosts):
+        return Allocate(task, hosts)
+
+
+class ReservesBusyNodes(SoundParallel):
+    """Reserves the first nodes from the next moment on, whatever runs there."""
+
+    traits = replace(SoundParallel.traits, heeds_budget=True)
+
+    def schedule(self, state):
+        return [
+            Allocate(task, np.arange(state.estimates.width(task, 0)), start=state.now + 1.0)
+            for task in state.mappable.tolist()
+        ]
+
+
+class PlansInThePast(SoundParallel):
+    """Asks for place-holders that have begun already."""
+
+    def place(self, state, task, hosts):
+        return Plan(np.array([task]), hosts, None, np.array([0, len(hosts)]), [state.now - 1.0])
+
+
+class PlansOnce(SoundParallel):
+    """Believes that place-holders last until they start."""
+
+    def prepare(self, system, rng):
+        self.planned_ = set()
+
+    def schedule(self, state):
+        new = [task for task in state.mappable.tolist() if task not in self.planned_]
+        self.planned_.update(new)
+        start, tasks, sets, starts = state.nodes.free_at[state.is_on].max(), [], [], []
+        for task in new:
+            tasks.append(task)
+            sets.append(np.flatnonzero(state.is_on)[: state.estimates.width(task, 0)])
+            starts.append(start)
+            start += state.estimates.run_time(task, 0, 0) * 2
+        if not tasks:
+            return []
+        offsets = np.cumsum([0, *map(len, sets)])
+        return [Plan(np.array(tasks), np.concatenate(sets), None, offsets, np.array(starts))]
+
+
+class TakesOneNodeMore(SoundParallel):
+    """Takes all free nodes, however many the job takes."""
+
+    def place(self, state, task, hosts):
+        return Allocate(task, np.flatnonzero(state.nodes.free))
+
+
+class FreesNodes(SoundParallel):
+    """Writes into the nodes' times."""
+
+    def place(self, state, task, hosts):
+        state.nodes.free_at[hosts] = np.inf
+        return Allocate(task, hosts)

@@ -16,6 +16,7 @@ from broken_policies import (
     DecidesByDriver,
     Dozes,
     DrawsElsewhere,
+    FreesNodes,
     HoldsALock,
     IgnoresPower,
     ImportsSimGrid,
@@ -25,10 +26,15 @@ from broken_policies import (
     NeedsAParameter,
     NeverForgets,
     Overspends,
+    PlansInThePast,
+    PlansOnce,
     Remembers,
     Repeats,
+    ReservesBusyNodes,
     Secretive,
     Sound,
+    SoundParallel,
+    TakesOneNodeMore,
     Tunes,
     Undocumented,
     WithoutSource,
@@ -74,6 +80,15 @@ BROKEN = [
     (ByPosition, "host_order", r"set Traits\(platform_order_matters=True\)"),
     (ImportsSimGrid, "without_simgrid", "A policy decides from the state it is given"),
     (DecidesByDriver, "drivers_agree", "reference driver and SimGrid .* differ"),
+    (
+        ReservesBusyNodes,
+        "legal_places",
+        "host 0 is reserved from .*, as state.nodes.reserved tells",
+    ),
+    (PlansInThePast, "legal_places", "Plan.starts holds .* it must lie at or after now"),
+    (PlansOnce, "final_states", "a place in a Plan, or a Drop. Place-holders"),
+    (TakesOneNodeMore, "legal_places", "the task takes 3 nodes, not 4"),
+    (FreesNodes, "state_untouched", "Arrays of the state cannot be written to"),
 ]
 
 
@@ -98,6 +113,11 @@ def test_a_sound_policy_passes_and_says_what_was_checked():
     names = [result.name for result in results]
     assert names == [check.name for check in applicable_checks(Sound)]
     assert [result.skipped for result in results] == [""] * len(results)
+
+
+def test_a_sound_policy_of_parallel_jobs_passes():
+    """On cases of its own."""
+    check_scheduler(SoundParallel)
 
 
 def test_check_scheduler_tells_all_failures_at_once():

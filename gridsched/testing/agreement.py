@@ -80,7 +80,7 @@ def check_drivers_agree(scheduler: Scheduler) -> None:
         raise unittest.SkipTest(HOW_TO_INSTALL)
     traits = scheduler.traits
     ways = ["auto"]
-    if not (traits.replicates or traits.may_cancel or traits.powers_hosts):
+    if not (traits.parallel or traits.replicates or traits.may_cancel or traits.powers_hosts):
         ways.append("actors")  # auto took the maestro way
     for case in cases_for(scheduler):
         if case.estimates is not None:

@@ -154,9 +154,13 @@ def told(case: Case, scheduler: Scheduler) -> Iterator[None]:
     except CheckFailed as error:
         raise CheckFailed(f"{where}: {error}") from error
     except IncompleteRun as error:
-        raise CheckFailed(
-            f"{where}: {error} Every task needs an Assign, a place in a Plan, or a Drop."
-        ) from error
+        needed = "an Assign, a place in a Plan, or a Drop."
+        if scheduler.traits.parallel:
+            needed = (
+                "an Allocate, a place in a Plan, or a Drop. Place-holders are withdrawn before "
+                "each ask: plan again."
+            )
+        raise CheckFailed(f"{where}: {error} Every task needs {needed}") from error
     except GridschedError as error:
         raise CheckFailed(f"{where}: {type(error).__name__}: {error}") from error
     except Exception as error:

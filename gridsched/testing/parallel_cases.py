@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gridsched.model.budget import EnergyBudget
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import make_tasks
 from gridsched.testing.cases import Case
@@ -12,14 +13,17 @@ from gridsched.testing.cases import Case
 _SPEED = 2e9
 
 
-def cluster_of(n_nodes: int) -> Platform:
+def cluster_of(n_nodes: int, *, draws_idle: bool = True) -> Platform:
     """Return one cluster of equal nodes of two P-states.
 
     Parameters
     ----------
     n_nodes : int
+    draws_idle : bool
+        Whether nodes draw power while they run nothing.
     """
-    pstates = PState(_SPEED, 5.0, 9.0, 40.0), PState(_SPEED / 2, 4.0, 6.0, 13.0)
+    idle = (5.0, 4.0) if draws_idle else (0.0, 0.0)
+    pstates = PState(_SPEED, idle[0], 9.0, 40.0), PState(_SPEED / 2, idle[1], 6.0, 13.0)
     hosts = tuple(Host(f"node{k}", pstates, boot_time_s=3.0) for k in range(n_nodes))
     whole = (Cluster("cluster", tuple(range(n_nodes))),) if n_nodes else ()
     return Platform(hosts, whole, name=f"{n_nodes} nodes")
@@ -27,7 +31,7 @@ def cluster_of(n_nodes: int) -> Platform:
 
 def make_parallel_case(
     name: str, n_nodes: int, jobs: Sequence[tuple[float, float, int, float]],
-    *, pstate: int = 0, hosts_off: tuple[int, ...] = (), **rules: object,
+    *, pstate: int = 0, hosts_off: tuple[int, ...] = (), draws_idle: bool = True, **rules: object,
 ) -> Case:  # fmt: skip
     """Return a case of rigid parallel jobs.
 
@@ -41,6 +45,8 @@ def make_parallel_case(
         The scenario's P-state.
     hosts_off : tuple of int
         Nodes that are off at the start.
+    draws_idle : bool
+        Whether nodes draw power while they run nothing.
     **rules
         Further fields of the scenario.
     """
@@ -50,8 +56,8 @@ def make_parallel_case(
         name=name,
     )  # fmt: skip
     return Case(
-        name, cluster_of(n_nodes), tasks, pstate=pstate, hosts_off=hosts_off, logged=run,
-        rules=rules,
+        name, cluster_of(n_nodes, draws_idle=draws_idle), tasks, pstate=pstate,
+        hosts_off=hosts_off, logged=run, rules=rules,
     )  # fmt: skip
 
 
@@ -76,6 +82,13 @@ PARALLEL_CASES = (
     make_parallel_case("jobs that arrive later", 4, EXAMPLE),
     make_parallel_case("jobs that end before their estimates", 5, _MIXED),
     make_parallel_case("equal jobs", 4, ((0, 10, 2, 10),) * 6),
+    make_parallel_case(
+        "jobs under a budget",
+        5,
+        _MIXED,
+        draws_idle=False,
+        budget=EnergyBudget(4000.0, period_s=60.0, first_period_start_s=3.0),
+    ),
     make_parallel_case("the slow P-state", 5, _MIXED, pstate=1),
     make_parallel_case("a job that is too wide for the machine", 3, _MIXED),
     make_parallel_case("nodes that are off", 7, _MIXED, hosts_off=(0, 3)),
