@@ -185,10 +185,10 @@ def test_the_maestro_way_is_refused_where_it_cannot_serve():
 
 @pytest.mark.parametrize(("scheduler", "n_tasks"), [("wqr", 12), ("lecsa", 400)])
 def test_many_cores_need_no_threads(scheduler, n_tasks):
-    """256 hosts of 128 cores: one actor leads, where a thread for each core could not be made."""
+    """2,000 hosts of 64 cores: one actor leads, where a thread for each core could not be made."""
     hosts = [
-        Host(f"h{k}", (PState(100.0 + k, 5.0, 9.0, 30.0),), cores=128, off_w=1.0)
-        for k in range(256)
+        Host(f"h{k}", (PState(100.0 + k, 5.0, 9.0, 30.0),), cores=64, off_w=1.0)
+        for k in range(2000)
     ]
     sizes = [1000.0 + 7.0 * (k % 41) for k in range(n_tasks)]
     check_all_ways(Platform(tuple(hosts)), sizes, scheduler, ways=("auto",))

@@ -51,6 +51,8 @@ class WorkQueue(Scheduler):
         """Give waiting tasks to idle cores."""
         if not self.always_feasible_:
             return list(self._first_feasible(state))
+        if not state.next_waiting(1):
+            return []
         cores = state.idle_cores()
         if not cores:
             return []
@@ -133,7 +135,6 @@ class WQR(WorkQueue):
         decisions = list(super().schedule(state))
         if self.max_replicas == 1:
             return decisions
-        cores = state.idle_cores()
         started: dict[int, list[int]] = {}
         for decision in decisions:
             if isinstance(decision, Plan):
@@ -141,7 +142,7 @@ class WQR(WorkQueue):
                 return decisions
             if isinstance(decision, Assign):
                 started[decision.task] = [decision.host]
-                cores.remove(decision.host)
+        cores = _without(state.idle_cores(), [host for hosts in started.values() for host in hosts])
         if cores:  # nothing waits any more that they could run
             copy = self._copy_random if self.pick == "random" else self._copy_oldest
             decisions += copy(state, started, cores)
@@ -161,9 +162,10 @@ class WQR(WorkQueue):
         for copy in state.running:
             hosts_of.setdefault(int(copy["task"]), []).append(int(copy["host"]))
         for host in cores:
-            candidates = [
-                t for t in sorted(hosts_of) if self._may_copy(state, t, hosts_of[t], host)
-            ]
+            few = [t for t in sorted(hosts_of) if len(hosts_of[t]) < self.max_replicas]
+            if not few:
+                break
+            candidates = [t for t in few if self._may_copy(state, t, hosts_of[t], host)]
             if candidates:
                 task = candidates[int(self.rng_.integers(len(candidates)))]
                 hosts_of[task].append(host)
@@ -184,6 +186,8 @@ class WQR(WorkQueue):
             heappush(self.heap_, (1, 0.0, task))
         self.given_ = []
         for host in cores:
+            if not self.heap_:
+                break
             passed_over = []
             while self.heap_:
                 entry = heappop(self.heap_)
@@ -204,3 +208,12 @@ class WQR(WorkQueue):
                     passed_over.append(entry)
             for entry in passed_over:
                 heappush(self.heap_, entry)
+
+
+def _without(cores: list[int], taken: list[int]) -> list[int]:
+    """Return the cores that are left of those of hosts; most often the first ones are taken."""
+    if cores[: len(taken)] == taken:
+        return cores[len(taken) :]
+    for host in taken:
+        cores.remove(host)
+    return cores
