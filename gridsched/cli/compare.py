@@ -45,7 +45,8 @@ SchedulersOption = Annotated[
     str,
     typer.Option(
         "--schedulers", "--scheduler", metavar="A,B,...",
-        help="Ids; see 'gridsched schedulers'.", show_default="the six of the LECSA paper",
+        help="Ids, see 'gridsched schedulers', or FILE.py[:CLASS].",
+        show_default="the six of the LECSA paper",
     ),
 ]  # fmt: skip
 EPILOG = """Examples:

@@ -26,6 +26,7 @@ from gridsched.cli.scenario_options import ScenarioOptions, with_scenario_option
 from gridsched.cli.tables import console, print_values
 from gridsched.export.export import check_export_folder, write_export
 from gridsched.metrics import METRICS
+from gridsched.policy.policy_files import resolve_scheduler
 from gridsched.spec.run import RunResult, check_energy_agreement, run
 
 #: What the table of a run shows, in order; what is part of the line above is indented.
@@ -65,7 +66,7 @@ Exit status: 0 fine, 1 the run failed, 2 bad input.
 def run_command(
     options: ScenarioOptions,
     scheduler: Annotated[
-        str, typer.Option(metavar="ID", help="See 'gridsched schedulers'.")
+        str, typer.Option(metavar="ID", help="See 'gridsched schedulers'; or FILE.py[:CLASS].")
     ] = "wq",
     export: Annotated[
         Path | None,
@@ -80,6 +81,7 @@ def run_command(
     quiet: QuietOption = False,
 ) -> None:  # fmt: skip
     """Run one scheduler on a platform and a workload."""
+    scheduler = resolve_scheduler(scheduler)
     parameters = options.parameters([scheduler])[scheduler]
     check_targets({"-o": table_file(output)}, options.inputs, force=force)
     if export is not None:

@@ -12,6 +12,7 @@ import typer
 from gridsched.cli.option_groups import option_name, with_options
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.records import checked, with_keys
+from gridsched.policy.policy_files import resolve_scheduler
 from gridsched.policy.registry import scheduler_class
 from gridsched.spec.run_spec import RunSpec, Settings
 from gridsched.spec.scenario import Scenario
@@ -146,14 +147,14 @@ def _value(text: str, default: Any) -> Any:
 
 
 def split_ids(text: str) -> list[str]:
-    """Return the scheduler ids of a comma-separated list.
+    """Return the scheduler ids of a comma-separated list; files are named as ``path.py[:Class]``.
 
     Raises
     ------
     InputError
         If the list is empty, repeats an id or holds an unknown one.
     """
-    ids = [id.strip() for id in text.split(",") if id.strip()]
+    ids = [resolve_scheduler(id.strip()) for id in text.split(",") if id.strip()]
     if not ids:
         raise InputError("--schedulers is empty; see 'gridsched schedulers'.")
     for k, id in enumerate(ids):

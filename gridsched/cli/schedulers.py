@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
 from gridsched.cli.output import JsonOption, json_text
 from gridsched.cli.tables import console, print_trimmed
-from gridsched.policy.registry import entries, scheduler_class
+from gridsched.policy.policy_files import load_with_siblings, scheduler_ids
+from gridsched.policy.registry import entries, find, scheduler_class
 
 EPILOG = """Examples:
 
 gridsched schedulers
 
+gridsched schedulers my_schedulers.py
+
 gridsched compare ... --schedulers wqr,lecsa --set wqr.max_replicas=3
 """
 
 
-def _rows() -> list[dict[str, Any]]:
+def _rows(ids: Sequence[str]) -> list[dict[str, Any]]:
     rows = []
-    for entry in entries():
+    for entry in map(find, ids):
         cls = scheduler_class(entry.id)
         rows.append({
             "id": entry.id,
@@ -34,12 +40,20 @@ def _rows() -> list[dict[str, Any]]:
     return rows
 
 
-def schedulers(json: JsonOption = False) -> None:
+def schedulers(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE.py]...", help="Files with schedulers of your own."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
     """List the schedulers: what they do, workloads they accept, parameters, sources.
 
-    A parameter is set with --set [ID.]KEY=VALUE.
+    With files, those that they hold. A parameter is set with --set [ID.]KEY=VALUE.
     """
-    rows = _rows()
+    own = [scheduler_ids(load_with_siblings(file)) for file in files or ()]
+    ids = [id for found in own for id in found.values()]
+    rows = _rows(ids if files else [entry.id for entry in entries()])
     if json:
         print(json_text({"schedulers": rows}), end="")
         return
@@ -47,7 +61,9 @@ def schedulers(json: JsonOption = False) -> None:
     listing.add_column(no_wrap=True)
     listing.add_column()
     for row in rows:
-        about = [row["summary"], f"Accepts: {', '.join(row['accepts'])}."]
+        about = [row["summary"]]
+        if row["accepts"]:
+            about.append(f"Accepts: {', '.join(row['accepts'])}.")
         if row["parameters"]:
             shown = ", ".join(f"{name}={value!r}" for name, value in row["parameters"].items())
             about.append(f"Parameters: {shown}.")

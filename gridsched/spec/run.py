@@ -27,6 +27,7 @@ from gridsched.model.tariff import Tariff
 from gridsched.model.trace import Trace
 from gridsched.platform_io.given_power import wattage_text
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
+from gridsched.policy.policy_files import policy_digests
 from gridsched.sim.client import simulate, simulate_reference
 from gridsched.sim.request import SimulationRequest
 from gridsched.spec.checks import check_loaded, network_is_used
@@ -123,7 +124,7 @@ def provenance_of(scenario: Scenario) -> dict[str, Any]:
         "parameters": scheduler.parameters,
         "seed": scenario.seed,
         "replicate": scenario.replicate,
-        "inputs": dict(scenario.inputs),
+        "inputs": {**scenario.inputs, **policy_digests(scheduler)},
         "files": None if scenario.files is None else str(scenario.files),
         **{field.name: _plain(getattr(scenario, field.name)) for field in fields(RunSettings)},
         "network": "platform" if network_is_used(scenario) else "none",

@@ -19,6 +19,7 @@ from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.tables import MachineTable, read_machine_table
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
+from gridsched.policy.policy_files import load_policies
 from gridsched.spec.canonical import file_digest
 from gridsched.spec.run_spec import (
     MEASURE_SETTINGS,
@@ -33,7 +34,6 @@ from gridsched.spec.run_spec import (
 )
 from gridsched.spec.scenario import Scenario
 from gridsched.spec.settings import RunSettings
-from gridsched.spec.study_schedulers import load_policies
 from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.load import read_workload
 from gridsched.workloads.traces.formats import is_trace

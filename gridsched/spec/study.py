@@ -14,6 +14,7 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.files.json_files import canonical_text
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
+from gridsched.policy.policy_files import load_policies
 from gridsched.spec.canonical import file_digest, run_id_of
 from gridsched.spec.run_filter import run_filter
 from gridsched.spec.run_spec import (
@@ -42,7 +43,7 @@ from gridsched.spec.study_axes import (
 )
 from gridsched.spec.study_checks import check_planners, check_results
 from gridsched.spec.study_document import StudyDocument, parse_document, read_document
-from gridsched.spec.study_schedulers import StudyScheduler, load_policies, read_schedulers
+from gridsched.spec.study_schedulers import StudyScheduler, read_schedulers
 from gridsched.workloads.generators import GENERATORS
 
 

@@ -40,7 +40,8 @@ class Content(Section):
     )
     policies: tuple[str, ...] = Field(
         default=(),
-        description="Python files with schedulers of your own, which they `register`; they are "
+        description="Python files with schedulers of your own, called by the names of their "
+        "classes, or by what they `register`; they are "
         "copied into the store, and a changed file makes their runs new ones.",
     )
     platform: Any = Field(

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-import cloudpickle
 
 from gridsched.errors import GridschedError, InputError, did_you_mean
 from gridsched.policy.registry import make_scheduler, scheduler_class
@@ -142,43 +137,3 @@ def _all_parameters(
         return make_scheduler(id, values).parameters
     except (GridschedError, TypeError, ValueError) as error:
         document.refuse(path, f"cannot be made: {error}")
-
-
-def load_policies(paths: Sequence[Path]) -> dict[str, ModuleType]:
-    """Import files that `register` schedulers of the user's own.
-
-    They are sent to the simulating processes by value, so that these need not find the files.
-
-    Raises
-    ------
-    InputError
-        If one cannot be imported.
-    """
-    modules: dict[str, ModuleType] = {}
-    for path in paths:
-        name = path.stem
-        present = sys.modules.get(name)
-        if present is not None and getattr(present, "__file__", None) != str(path):
-            if not getattr(present, "__gridsched_policy__", False):
-                raise InputError(f"{path}: a module {name!r} exists already; rename the file.")
-            present = None
-        if present is None:
-            present = _import_file(path, name)
-        modules[path.name] = present
-    return modules
-
-
-def _import_file(path: Path, name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"{path}: a policy is a Python file (.py).")
-    module = importlib.util.module_from_spec(spec)
-    module.__gridsched_policy__ = True
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001 - a user's file may raise anything
-        del sys.modules[name]
-        raise InputError(f"{path}: cannot be imported: {type(error).__name__}: {error}.") from None
-    cloudpickle.register_pickle_by_value(module)
-    return module

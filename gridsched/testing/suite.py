@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,10 @@ def _always(_traits: Traits) -> bool:
     return True
 
 
+class StyleWarning(UserWarning):
+    """A scheduler behaves as it must, but could be written better."""
+
+
 @dataclass(frozen=True)
 class Check:
     """One check; call it with a scheduler.
@@ -27,10 +32,13 @@ class Check:
         ``function(scheduler)``; raises `CheckFailed`, or `unittest.SkipTest` with a reason.
     applies : callable
         Whether the check concerns policies with the given `Traits`.
+    is_style : bool
+        Whether it is about words, not behaviour: what it finds is a `StyleWarning`.
     """
 
     function: Callable[[Scheduler], None]
     applies: Callable[[Traits], bool] = _always
+    is_style: bool = False
 
     @property
     def name(self) -> str:
@@ -39,7 +47,12 @@ class Check:
 
     def __call__(self, scheduler: str | type[Scheduler] | Scheduler) -> None:
         """Run the check."""
-        self.function(as_scheduler(scheduler))
+        try:
+            self.function(as_scheduler(scheduler))
+        except CheckFailed as error:
+            if not self.is_style:
+                raise
+            warnings.warn(f"{self.name}: {error}", StyleWarning, stacklevel=2)
 
     def __repr__(self) -> str:
         return self.name
@@ -51,7 +64,7 @@ CHECKS = (
     Check(construction.check_init_only_stores),
     Check(construction.check_repr),
     Check(construction.check_pickle),
-    Check(construction.check_docstring),
+    Check(construction.check_docstring, is_style=True),
     Check(construction.check_clone),
     Check(construction.check_memory),
     Check(contract.check_final_states),
@@ -110,7 +123,7 @@ def check_scheduler(scheduler: str | type[Scheduler] | Scheduler) -> tuple[Check
     Raises
     ------
     CheckFailed
-        With one line for each check that failed.
+        With one line for each check that failed. Findings of style are warnings (`StyleWarning`).
 
     Examples
     --------

@@ -1,0 +1,187 @@
+"""Python files with schedulers of the user's own."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+import cloudpickle
+
+from gridsched.errors import InputError, did_you_mean
+from gridsched.policy.base import Scheduler
+from gridsched.policy.registry import entries, register
+
+#: How a file is named in the place of a scheduler's id.
+_FILE = re.compile(r"(?P<file>.+\.py)(?::(?P<name>\w+))?")
+#: Attribute of the modules of such files: itself and the files beside it that it imports.
+_FILES = "__gridsched_policy__"
+SOURCE = "a file of the user's own"
+
+
+def load_policies(paths: Sequence[Path]) -> dict[str, ModuleType]:
+    """Import files with schedulers, metrics or figures of the user's own.
+
+    Schedulers that they do not `register` themselves get the name of their class as id. Files are
+    sent to the simulating processes by value, so that these need not find them.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        A file may import those before it by name.
+
+    Raises
+    ------
+    InputError
+        If one cannot be imported.
+    """
+    modules: dict[str, ModuleType] = {}
+    for path in paths:
+        modules[path.name] = _module_of(path)
+        scheduler_ids(modules[path.name])
+    return modules
+
+
+def resolve_scheduler(text: str) -> str:
+    """Return the id of a scheduler that is named by its file.
+
+    Parameters
+    ----------
+    text : str
+        ``path.py``, ``path.py:Class``, or an id, which is returned as it is. The file may import
+        others beside it.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be imported, or has no such scheduler, or several.
+    """
+    match = _FILE.fullmatch(text)
+    if match is None:
+        return text
+    path = Path(match["file"])
+    ids = scheduler_ids(load_with_siblings(path))
+    if not ids:
+        raise InputError(f"{path}: holds no class that is derived from gridsched's Scheduler.")
+    name = match["name"]
+    if name is None and len(ids) > 1:
+        shown = ", ".join(f"{path}:{each}" for each in ids)
+        raise InputError(f"{path}: holds {len(ids)} schedulers; say which one: {shown}.")
+    if name is not None and name not in ids:
+        raise InputError(
+            f"{path}: holds no scheduler {name!r}. {did_you_mean(name, ids)}It has: "
+            f"{', '.join(ids)}."
+        )
+    return ids[name or next(iter(ids))]
+
+
+def load_with_siblings(path: Path) -> ModuleType:
+    """Import a file, which may import others beside it.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it cannot be imported.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file; give a Python file with a scheduler.")
+    with _found_beside(path):
+        return _module_of(path.resolve())
+
+
+def scheduler_ids(module: ModuleType) -> dict[str, str]:
+    """Return the ids of the schedulers that a module defines, by class name.
+
+    A class that is not registered yet is registered under its own name, or ``module.Class`` where
+    that is taken. Abstract classes, and those whose name begins with ``_``, are left out.
+    """
+    known = {entry.target: entry.id for entry in entries()}
+    taken = set(known.values())
+    found = {}
+    for name, cls in vars(module).items():
+        if not (inspect.isclass(cls) and issubclass(cls, Scheduler)):
+            continue
+        if cls.__module__ != module.__name__ or inspect.isabstract(cls) or name.startswith("_"):
+            continue
+        target = f"{module.__name__}:{name}"
+        if target not in known:
+            id = name if name not in taken else f"{module.__name__}.{name}"
+            # it is said of no workload that it is taken: `auto_bag` does not try it unasked
+            register(id, target, accepts=(), source=SOURCE)
+            known[target] = id
+        found[name] = known[target]
+    return found
+
+
+def policy_digests(scheduler: Scheduler) -> dict[str, str]:
+    """Return the files of a user's own that a scheduler comes from, with their SHA-256."""
+    module = sys.modules.get(type(scheduler).__module__)
+    files: Sequence[str] = getattr(module, _FILES, ())
+    return {file: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files}
+
+
+def _module_of(path: Path) -> ModuleType:
+    """Return the module of a file, imported if it is not yet."""
+    name = path.stem
+    present = sys.modules.get(name)
+    if present is not None and getattr(present, "__file__", None) != str(path):
+        if not hasattr(present, _FILES):
+            raise InputError(f"{path}: a module {name!r} exists already; rename the file.")
+        present = None
+    return _import_file(path, name) if present is None else present
+
+
+def _import_file(path: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path}: a policy is a Python file (.py).")
+    module = importlib.util.module_from_spec(spec)
+    setattr(module, _FILES, [str(path)])
+    before = set(sys.modules)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # noqa: BLE001 - a user's file may raise anything
+        del sys.modules[name]
+        raise InputError(
+            f"{path}: cannot be imported: {type(error).__name__}: {error}.{_hint(path, error)}"
+        ) from None
+    cloudpickle.register_pickle_by_value(module)
+    for sibling in _siblings(path.parent, before):
+        getattr(module, _FILES).append(str(sibling.__file__))
+        cloudpickle.register_pickle_by_value(sibling)
+    return module
+
+
+def _hint(path: Path, error: Exception) -> str:
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing and (path.parent / f"{missing}.py").is_file():
+        return f" Name {missing}.py in 'policies', too, before {path.name}."
+    return ""
+
+
+def _siblings(folder: Path, before: set[str]) -> Iterator[ModuleType]:
+    """Yield the modules of files in a folder that were imported since."""
+    for name in set(sys.modules) - before:
+        module = sys.modules[name]
+        file = getattr(module, "__file__", None)
+        if file and Path(file).parent == folder and not hasattr(module, _FILES):
+            setattr(module, _FILES, [file])
+            yield module
+
+
+@contextmanager
+def _found_beside(path: Path) -> Iterator[None]:
+    """Let the file import others of its folder."""
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)

@@ -1,0 +1,119 @@
+"""Schedulers named by their files: classes, neighbours, names."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_cases import ROOT
+
+from gridsched.policy import registry
+
+#: Each task goes to the host whose number a helper beside it tells.
+POLICY = '''
+from gridsched import Assign, Scheduler, Traits
+from {helper} import HOST
+
+
+class First(Scheduler):
+    """All tasks go to one host."""
+
+    traits = Traits(asked="arrival")
+
+    def __init__(self, shift=0):
+        self.shift = shift
+
+    def prepare(self, system, rng):
+        self.host_ = HOST + self.shift
+
+    def schedule(self, state):
+        for task in state.waiting():
+            yield Assign(task, self.host_)
+
+
+class Second(First):
+    """The same."""
+'''
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    """Forget the schedulers and modules of a test."""
+    known, modules = dict(registry._ENTRIES), set(sys.modules)
+    yield
+    registry._ENTRIES.clear()
+    registry._ENTRIES.update(known)
+    for name in set(sys.modules) - modules:
+        if hasattr(sys.modules[name], "__gridsched_policy__"):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def policy(write, request) -> Path:
+    """Write a file with two schedulers and the helper that it imports."""
+    name = request.node.name.partition("[")[0]
+    write(f"helper_of_{name}.py", "HOST = 1\n")
+    return write(f"own_{name}.py", POLICY.format(helper=f"helper_of_{name}"))
+
+
+@pytest.mark.usefixtures("simgrid")
+def test_a_file_is_as_good_as_an_id(gridsched, ex_a, policy):
+    """All 5250 flop on h2 (50 flop/s) take 105 s; on SimGrid, too, which gets the neighbour."""
+    outcome = gridsched("run", *ex_a, "--scheduler", f"{policy}:First", "--json")
+    assert outcome.json["makespan_s"] == 105
+    files = [Path(name).name for name in outcome.json["provenance"]["inputs"]]
+    assert files[2:] == [policy.name, f"helper_of_{policy.stem.removeprefix('own_')}.py"]
+
+
+def test_its_class_is_its_name(gridsched, ex_a, policy):
+    """Rows and --set call it by its class; shifted by 1 to h3 (25 flop/s) it takes 210 s."""
+    both = f"{policy}:First,mct,{policy}:Second"
+    options = ["--driver", "reference", "--set", "Second.shift=1", "--json"]
+    rows = gridsched("compare", *ex_a, "--schedulers", both, *options).json["results"]
+    assert [row["scheduler"] for row in rows] == ["First", "mct", "Second"]
+    assert [rows[0]["makespan_s"], rows[2]["makespan_s"]] == [105, 210]
+
+
+def test_files_are_listed(gridsched, policy):
+    """The names to use, with summaries and parameters."""
+    text = gridsched("schedulers", policy).out
+    assert [line.split()[0] for line in text.splitlines() if not line.startswith(" ")] == [
+        "First", "Second",
+    ]  # fmt: skip
+    assert "Parameters: shift=0" in text
+
+
+@pytest.mark.parametrize(
+    ("ending", "words"),
+    [("", "holds 2 schedulers; say which one"), (":Frist", "Did you mean 'First'?")],
+)
+def test_one_of_several_must_be_named(refused, ex_a, policy, ending, words):
+    """The message lists what there is."""
+    line = refused("run", *ex_a, "--driver", "reference", "--scheduler", f"{policy}{ending}")
+    assert words in line
+
+
+def test_what_is_no_scheduler_is_told(refused, ex_a, write):
+    """No file, no scheduler in it, or an error of its own: one line each."""
+    run = ["run", *ex_a, "--driver", "reference", "--scheduler"]
+    assert "no such file" in refused(*run, "nowhere.py")
+    assert "holds no class" in refused(*run, write("empty_policy.py", "x = 1\n"))
+    line = refused(*run, write("faulty_policy.py", "1 / 0\n"))
+    assert "cannot be imported: ZeroDivisionError" in line
+
+
+def test_a_study_of_policies(gridsched, tmp_path):
+    """The shipped example: classes of `policies` stand beside ids, unregistered."""
+    study = ROOT / "examples/own_study.toml"
+    text = study.read_text().replace('name = "own"', 'name = "own"\ndriver = "reference"')
+    copy = tmp_path / "own.toml"
+    copy.write_text(
+        text.replace('"../', f'"{ROOT}/').replace(
+            '"energy_delay.py"', f'"{ROOT}/examples/energy_delay.py"'
+        )
+    )
+    outcome = gridsched("study", "check", copy, "--json")
+    assert outcome.status == 0, outcome.err
+    assert "EnergyDelay" in outcome.out
