@@ -38,7 +38,6 @@ from gridsched.workloads.traces.formats import (
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.options import TraceOptions
 from gridsched.workloads.traces.serial_tasks import serial_tasks
-from gridsched.workloads.traces.trace_system import MACHINE_OPTIONS
 
 #: Statistic -> its name and unit for people.
 JOBS_SHOWN = {
@@ -181,7 +180,7 @@ def _read(
     targets: dict[str, Sequence[Path]] = {"-o": [output], "--report": [report] if report else []}
     check_targets(targets, [log], force=force)
     how = TraceOptions(**options.trace)
-    how.refuse(MACHINE_OPTIONS, log, "nothing runs here")
+    how.refuse({"nodes"}, log, "nothing runs here")
     return read_jobs(log, how, speed=speed)
 
 

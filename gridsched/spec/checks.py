@@ -22,10 +22,23 @@ def check_loaded(scenario: Scenario) -> None:
     scenario : Scenario
         Loaded, with only the deployed hosts computing.
     """
+    _check_parallel(scenario)
     _check_network(scenario)
     _check_energy(scenario)
     _check_cores(scenario.platform)
     _check_mapping_events(scenario)
+
+
+def _check_parallel(scenario: Scenario) -> None:
+    """Refuse who would hand out tasks to single hosts where jobs take sets of them."""
+    if scenario.tasks.width is None:
+        return
+    for name in ("deployment", "master"):
+        if getattr(scenario, name) is not None:
+            raise InputError(
+                f"{scenario.tasks.name}: no actor hands out parallel jobs, which take sets of "
+                f"nodes; leave out --{name} {getattr(scenario, name)}."
+            )
 
 
 def network_is_used(scenario: Scenario) -> bool:

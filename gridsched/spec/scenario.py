@@ -132,7 +132,7 @@ class Scenario(RunSettings):
         platform = self.platform
         if not isinstance(platform, Platform) and platform is not None:
             changes["platform_file"] = platform
-            platform = read_platform(platform)
+            platform = read_platform(platform, GivenPower.read(self.power))
         found = trace_system(self.tasks, self.trace, platform)
         return replace(self.on_trace(found), **changes, inputs=self._digests())
 
@@ -142,15 +142,13 @@ class Scenario(RunSettings):
         Raises
         ------
         InputError
-            If the scenario has input files or a deployment, which jobs on sets of nodes lack.
+            If the scenario has input files, which jobs on sets of nodes lack.
         """
-        for name in ("files", "deployment"):
-            if getattr(self, name) is not None:
-                raise InputError(
-                    f"{found.jobs.name}: jobs of a trace take whole nodes of the platform; leave "
-                    f"out --{name} {getattr(self, name)}."
-                )
         jobs = found.jobs
+        if self.files is not None:
+            raise InputError(
+                f"{jobs.name}: jobs of a trace have no input files; leave out --files {self.files}."
+            )
         without = replace(self, platform=None, left_out=jobs.dropped, remarks=jobs.notes)
         return without.with_system(found.system)
 

@@ -21,11 +21,11 @@ from gridsched.model.task_types import SystemWorkload
 from gridsched.workloads.bag import MAX_TASKS
 from gridsched.workloads.traces.formats import NODE_SPEED
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.options import NODE_POWER_W
 from gridsched.workloads.traces.trace_system import rigid_system
 
 #: Power of a node, idle and computing, where no keys tell it [W]: as for logs.
-_IDLE_W, _BUSY_W = TraceOptions().node_power_w
+_IDLE_W, _BUSY_W = NODE_POWER_W
 
 
 def _power_of_two(nodes: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from cli_cases import ROOT
+from cli_cases import ROOT, platform_xml
 
 FOUR = ROOT / "examples" / "four_nodes.swf"
 
@@ -15,7 +15,7 @@ def test_a_log_runs_as_it_is(gridsched, tmp_path):
     folder = tmp_path / "out"
     outcome = gridsched(
         "run", "--workload", FOUR, "--scheduler", "easy_backfilling", "--driver", "reference",
-        "--export", folder, "--node-power", "50:150", "--json",
+        "--export", folder, "--power", "50:150", "--json",
     )  # fmt: skip
     assert outcome.status == 0
     assert len(outcome.complaints) == 3
@@ -35,11 +35,28 @@ def test_serial_schedulers_are_refused_in_one_line(refused):
     assert "nodes is 0; it must be at least 1" in refused(*fcfs, "--nodes", 0)
     assert "nodes_from is 'x'" in refused(*fcfs, "--nodes-from", "x")
     assert "leave out --files" in refused(*fcfs, "--files", FOUR)
+    assert "leave out --master n0" in refused(*fcfs, "--master", "n0")
     platform = ROOT / "platforms" / "ex_a.xml"
     assert "nodes has no effect" in refused(*fcfs, "--platform", platform, "--nodes", 3)
     assert "a trace of parallel jobs, which" in refused(
         "optimize", "pareto", "--workload", FOUR, "--platform", platform
     )
+
+
+def test_a_log_on_anybodys_platform(gridsched, write):
+    """Eight nodes of a platform file, whose power the command gives: joules by hand."""
+    platform = write("p.xml", platform_xml(
+        '<zone id="z" routing="Full"><cluster id="c" prefix="n" radical="0-7" suffix="" '
+        'speed="2Gf" bw="1GBps" lat="1us"/></zone>'
+    ))  # fmt: skip
+    found = gridsched(
+        "run", "--platform", platform, "--workload", FOUR, "--scheduler", "fcfs",
+        "--driver", "reference", "--power", "50:150", "--json",
+    ).json  # fmt: skip
+    assert found["tasks_finished"] == 5
+    assert found["busy_time_s"] == 77 + 8 * 7
+    busy_j = 133 * 150
+    assert found["energy_model_j"] == busy_j + (8 * found["makespan_s"] - 133) * 50
 
 
 def test_a_log_is_described(gridsched, tmp_path):

@@ -11,6 +11,10 @@ from cli_cases import EX_A_TASKS, deployment_xml, host_xml, star_xml, zone_xml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gridsched.errors import InputError
+from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.trace_system import trace_system
+
 PLATFORM = zone_xml("\n".join([
     host_xml("h1", "100f,50f", "4:50:50,2:20:20", ' core="2"'),
     host_xml("h2", "50f,25f", "4:20,2:9", properties='<prop id="wattage_off" value="1"/>'),
@@ -38,6 +42,24 @@ GREEN500 = (
     "List of November\nGreen500_Rank,Mflops/Watt,Name,Power (kW),TOP500_Rank,RMax,Total Cores\n"
     "1,2026.48,A,85.1,64,172490,8192\n2,1684.2,B,38.8,,65350,4096\n"
 )
+#: Logs of parallel jobs by the names that tell their formats.
+LOGS = {
+    "a.swf": (
+        "; MaxProcs: 4\n  1 100 -1 10 3 -1 -1 3 10 -1 1\n2 101 -1 5 4 -1 -1 4 5\n"
+        "3 102 -1 2.5 -1 -1 -1 1 20 -1 0 1 1 -1 -1 -1 -1 x:2x8\n"
+    ),
+    "a.psv": (
+        "JobIDRaw|Submit|Start|End|ElapsedRaw|Timelimit|AllocNodes|State\n"
+        "7|2024-03-01T10:00:00|Unknown|Unknown|60|1-00:00:00|2|COMPLETED\n"
+        "7.0|2024-03-01T10:00:00|Unknown|Unknown|60||2|COMPLETED\n"
+        "8|1709287200|2024-03-01T10:00:00|2024-03-01T10:00:09||UNLIMITED|1|FAILED\n"
+    ),
+    "a.json": (
+        '{"nb_res": 4, "jobs": [{"id": "1", "subtime": 0, "walltime": 9, "res": 2, "profile": "d"},'
+        ' {"id": 2, "subtime": 1.5, "res": 1, "profile": "p"}], "profiles": {"d": {"type": "delay",'
+        ' "delay": 8}, "p": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0}}}'
+    ),
+}  # fmt: skip
 #: Pieces that hurt readers.
 PIECES = [
     b"", b"\0", b"\xff", b"\xef\xbb\xbf", b"\n", b"\r", b'"', b"'", b"<", b">", b"&", b"&x;",
@@ -156,6 +178,36 @@ def test_input_files(try_out, content):
     """A damaged table of input files."""
     words = [*RUN[:-2], "--files", "{}/f.csv", "--driver", "reference", "--scheduler", "xsufferage"]
     try_out("f.csv", content, words, p_xml=PLATFORM, w_csv=BAG)
+
+
+@pytest.mark.parametrize("name", LOGS)
+@few
+@given(data=st.data())
+def test_reading_of_a_log(tmp_path, name, data):
+    """A damaged log of parallel jobs is tasks and a machine, or bad input."""
+    path = tmp_path / name
+    path.write_bytes(data.draw(mutated(LOGS[name])))
+    try:
+        found = trace_system(path, TraceOptions(nodes=9))
+    except InputError:
+        return
+    assert (found.jobs.run_time_s > 0).all()
+    assert found.system.tasks.width.max(initial=1) <= 9
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LOGS)
+@fewer
+@given(data=st.data())
+def test_log(try_out, name, data):
+    """A damaged log of parallel jobs: run, described, made tasks of, written anew."""
+    content = data.draw(mutated(LOGS[name]))
+    log = f"{{}}/{name}"
+    run = ["run", "--workload", log, "--scheduler", "fcfs", "--driver", "reference", "--nodes", "9"]
+    try_out(name, content, run)
+    try_out(name, content, ["workload", "describe", log])
+    try_out(name, content, ["workload", "import", log, "-o", "{}/t.csv"], made=("t.csv",))
+    try_out(name, content, ["workload", "convert", log, "-o", "{}/j.swf"], made=("j.swf",))
 
 
 @few

@@ -41,10 +41,10 @@ def log(tmp_path: Path) -> Path:
 
 def test_a_machine_of_the_headers_size(log: Path):
     """Four nodes, times from the first submission, estimates by section I, lines of the rest."""
-    found = trace_system(log, TraceOptions(node_power="50:150.5"))
+    found = trace_system(log, TraceOptions())
     tasks, platform = found.system.tasks, found.system.platform
     assert len(platform) == 4
-    assert (platform.idle_w[0, 0], platform.busy_w[0, 0]) == (50, 150.5)
+    assert (platform.idle_w[0, 0], platform.busy_w[0, 0]) == (95, 190.738)
     assert tasks.labels.tolist() == [1, 2, 3, 4]
     assert tasks.submit_time_s.tolist() == [0, 1, 2, 3]
     assert tasks.width.tolist() == [3, 4, 1, 1]
@@ -88,9 +88,6 @@ def test_sizes_by_options(log: Path, options: dict, nodes: int, widths: list[int
     ("options", "words"),
     [
         ({"nodes": 0}, "nodes is 0; it must be at least 1"),
-        ({"node_power": "9:3"}, "node_power is '9:3'; it must read IDLE:BUSY"),
-        ({"node_power": "9"}, "node_power is '9'; it must read IDLE:BUSY"),
-        ({"node_power": "1:x"}, "node_power is '1:x'; it must read IDLE:BUSY"),
         ({"nodes_from": "width"}, "nodes_from is 'width'; in SWF it is the number of a field"),
     ],
 )

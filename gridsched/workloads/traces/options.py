@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
@@ -11,15 +9,13 @@ from typing import Annotated
 from pydantic import Field
 
 from gridsched.errors import InputError
-from gridsched.model.limits import LARGEST
 from gridsched.model.records import check_record
 
-#: Power of a node that idles and of one that computes [W]: a Taurus node of Grid'5000 at its usual
-#: frequency, the node of Batsim's energy examples.
-DEFAULT_NODE_POWER = "95:190.738"
+#: Power of a node that idles and of one that computes [W], where nobody says it: a Taurus node of
+#: Grid'5000 at its usual frequency, the node of Batsim's energy examples.
+NODE_POWER_W = (95.0, 190.738)
 #: More nodes than this are refused: each is a host of the simulation.
 MAX_NODES = 1_000_000
-_POWER = re.compile(r"([^:]+):([^:]+)")
 _GROUP = {"group": "Traces (SWF, sacct, Batsim's JSON)"}
 
 
@@ -37,8 +33,6 @@ class TraceOptions:
         times fewer.
     nodes : int, optional
         Nodes of the machine, where no platform is given; default what the log's header says.
-    node_power : str, optional
-        Power of each of them, idle and computing, as ``IDLE:BUSY`` [W].
 
     Raises
     ------
@@ -74,24 +68,9 @@ class TraceOptions:
             json_schema_extra=_GROUP,
         ),
     ] = None
-    node_power: Annotated[
-        str | None,
-        Field(
-            description=f"Watts of a node without --platform; default {DEFAULT_NODE_POWER}.",
-            examples=["IDLE:BUSY"],
-            json_schema_extra=_GROUP,
-        ),
-    ] = None
 
     def __post_init__(self) -> None:
         check_record(self, TraceOptions)
-        if self.node_power is not None:
-            _ = self.node_power_w
-
-    @property
-    def node_power_w(self) -> tuple[float, float]:
-        """Power of a node that idles and of one that computes [W]."""
-        return _watts(self.node_power or DEFAULT_NODE_POWER)
 
     @property
     def given(self) -> dict[str, str | int]:
@@ -107,18 +86,3 @@ class TraceOptions:
         for name in self.given:
             if name in names:
                 raise InputError(f"{owner}: {name} has no effect: {why}. Leave it out.")
-
-
-def _watts(text: str) -> tuple[float, float]:
-    """Return idle and busy power [W] of ``IDLE:BUSY``."""
-    found = _POWER.fullmatch(text)
-    try:
-        idle_w, busy_w = (float(part) for part in found.groups()) if found else (math.nan, math.nan)
-    except ValueError:
-        idle_w = busy_w = math.nan
-    if not 0 <= idle_w <= busy_w <= LARGEST:
-        raise InputError(
-            f"node_power is {text!r}; it must read IDLE:BUSY, two numbers of watts, the second at "
-            "least the first."
-        )
-    return idle_w, busy_w

@@ -12,10 +12,7 @@ from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import make_tasks
 from gridsched.workloads.traces.formats import NODE_SPEED, read_jobs
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.options import MAX_NODES, TraceOptions
-
-#: Options that say what machine there is, where no platform does.
-MACHINE_OPTIONS = {"nodes", "node_power"}
+from gridsched.workloads.traces.options import MAX_NODES, NODE_POWER_W, TraceOptions
 
 
 @dataclass(frozen=True)
@@ -71,12 +68,12 @@ def trace_system(
                 f"{path}: a machine of {n_nodes:,} nodes by its header; at most {MAX_NODES:,} are "
                 "legal. Say how many processors a node has (--procs-per-node), or --nodes."
             )
-        idle_w, busy_w = options.node_power_w
+        idle_w, busy_w = NODE_POWER_W
         platform = homogeneous_cluster(
             n_nodes, idle_w=idle_w, busy_w=busy_w, speed=speed, name=f"{n_nodes:,} nodes"
         )
     else:
-        options.refuse(MACHINE_OPTIONS, path, f"the nodes are those of {platform.name}")
+        options.refuse({"nodes"}, path, f"the nodes are those of {platform.name}")
     widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)
     jobs = jobs.that_fit(widest).from_zero()
     return TraceSystem(rigid_system(jobs, platform), jobs)
