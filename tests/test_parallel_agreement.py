@@ -10,6 +10,9 @@ from clusters import estimates_of, first_fit, jobs, on_both, plan_of, scenario, 
 
 from gridsched import run
 from gridsched.energy import trace_energy
+from gridsched.errors import InvalidDecision
+from gridsched.model.budget import EnergyBudget
+from gridsched.model.run_times import DrawnRunTimes
 from gridsched.model.trace import TaskState
 from gridsched.policy.decisions import Allocate
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
@@ -82,9 +85,15 @@ def earliest(state):
 
 
 @needs_simgrid
-@pytest.mark.parametrize("interval", [None, 7.0])
-def test_reservations_and_place_holders(interval):
-    """Sixty tasks on profiles of the nodes: nothing overlaps, and no reservation moves."""
+@pytest.mark.parametrize(
+    ("interval", "budget"),
+    [(None, None), (7.0, EnergyBudget(9000.0, period_s=150.0, first_period_start_s=20.0))],
+)
+def test_reservations_and_place_holders(interval, budget):
+    """Sixty tasks on profiles of the nodes: nothing overlaps, and no reservation moves.
+
+    With a budget tasks are put off, alike on both drivers.
+    """
     rng = np.random.default_rng(6)
     tasks = jobs(*zip(
         np.cumsum(rng.exponential(4.0, 60)).round(2).tolist(), rng.integers(0, 2, 60).tolist(),
@@ -97,11 +106,28 @@ def test_reservations_and_place_holders(interval):
         reserved.update({d.task: d.start for d in decisions if isinstance(d, Allocate)})
         return decisions
 
-    run(scenario(tasks, answer, mapping_interval_s=interval))
-    trace = on_both(tasks, earliest, mapping_interval_s=interval)
+    rules = {"mapping_interval_s": interval, "budget": budget}
+    run(scenario(tasks, answer, **rules))
+    trace = on_both(tasks, earliest, **rules)
     assert (trace.final_state == TaskState.FINISHED).all()
     assert illegal_places(trace, estimates_of(two_clusters(), tasks)) == []
     assert len(reserved) == 20
-    assert {task: trace.start_time_s[task] for task in reserved} == reserved
+    if budget is None:
+        assert {task: trace.start_time_s[task] for task in reserved} == reserved
+    else:
+        assert trace.times_postponed.sum() > 10
     waited = trace.start_time_s - tasks.submit_time_s
     assert (waited > (interval or 0.0)).sum() > 10
+
+
+@needs_simgrid
+def test_a_late_predecessor_voids_the_run_on_both_drivers():
+    """The first task takes 12 s where 10 were estimated, and its node is reserved from 10 s on."""
+    tasks = jobs((0, 0, 4), (0, 0, 9))
+    truth = DrawnRunTimes(
+        estimates_of(two_clusters(), tasks), [0.5, 0.5], lambda share, estimate: 1.2 * estimate
+    )
+    answer = steps({0: [Allocate(0, np.array([1])), Allocate(1, np.array([0, 1, 2]), start=10.0)]})
+    for driver in ("reference", "simgrid"):
+        with pytest.raises(InvalidDecision, match=r"t = 10 s, task 2, host 'A-2': its reservation"):
+            run(scenario(tasks, answer, driver=driver, run_times=truth))
