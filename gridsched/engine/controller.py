@@ -85,7 +85,7 @@ class Controller:
         self.policy_time_s = 0.0
         self.delegated_to = ""
         self._rng = rng
-        self._stopwatch = stopwatch or (lambda: 0.0)
+        self._stopwatch = stopwatch
         self._submit: list[float] = tasks.submit_time_s.tolist()
         self._runnable = system.estimates.runnable(
             np.arange(len(tasks)), np.arange(system.n_hosts)
@@ -281,8 +281,9 @@ class Controller:
         if self.scheduler is not asked:  # it has delegated
             self._ask_if_due(event_due, first_new=0)
         if ledger.nodes is not None:
-            assert self._requests.on_nodes is not None
-            self._check(self._requests.on_nodes.start_planned(now))
+            if ledger.place_holders.next_start <= now:
+                assert self._requests.on_nodes is not None
+                self._check(self._requests.on_nodes.start_planned(now))
         elif ledger.n_virtual:
             asked_now = self.mapping_events > before
             hosts = ledger.virtual.hosts() if asked_now else dispatch.vacant
@@ -290,7 +291,8 @@ class Controller:
         if dispatch.vacant:
             dispatch.vacant = []
         if ledger.busy_cores:
-            self._progress.made()
+            if self._progress.counts:
+                self._progress.made()
         elif ledger.open_tasks:
             self._check_progress(event_due)
 
@@ -345,12 +347,14 @@ class Controller:
             self._ledger.withdraw_plan()  # place-holders last until the next ask
         state = self._state.renew(now, self._ledger.submitted, only)
         self.mapping_events += 1
-        began = self._stopwatch()
+        stopwatch = self._stopwatch
+        began = stopwatch() if stopwatch else 0.0
         answer: Iterable[Decision] | None = self.scheduler.schedule(state)
         if answer is None:
             self._refuse("schedule() returned None; return a list of decisions, or an empty one")
         decisions = list(answer)  # all of them, before any is applied
-        self.policy_time_s += self._stopwatch() - began
+        if stopwatch:
+            self.policy_time_s += stopwatch() - began
         for decision in decisions:
             if decision.__class__ is Delegate:
                 self._delegate(decision)
@@ -390,14 +394,17 @@ class Controller:
     # ------------------------------------------------------------------ timers and submissions
 
     def _renew_next_timer(self) -> None:
-        ledger = self._ledger
-        time, submitted = min(self._horizon, self._timers.first), ledger.submitted
-        if ledger.nodes is not None:
-            time = min(time, ledger.next_start)
+        ledger, time = self._ledger, self._horizon
+        if self._timers:
+            time = min(time, self._timers.first)
+        if ledger.nodes is not None and ledger.next_start < time:
+            time = ledger.next_start
+        submitted = ledger.submitted
         # submissions are no instants where nobody looks before the next mapping event
-        waits = self._has_events and self._asked == "event"
-        if submitted < len(self._submit) and not waits:
-            time = min(time, self._submit[submitted])
+        if submitted < len(self._submit) and not (self._has_events and self._asked == "event"):
+            due = self._submit[submitted]
+            if due < time:
+                time = due
         if self._has_events:
             time = min(time, self._next_event_time)
         if self._account is not None:
@@ -415,7 +422,8 @@ class Controller:
                 news = True
             elif execution.outcome == UNENDED:
                 self._dispatch.begin(execution)
-        if self._requests.on_nodes is not None:
+        if self._ledger.reservations.next_start <= self.now:
+            assert self._requests.on_nodes is not None
             self._check(self._requests.on_nodes.start_reserved(self.now))
         return self._submit_due() or news
 

@@ -87,10 +87,15 @@ class Dispatch:
         else:
             self.begin(execution)
 
-    def allocate(self, task: int, hosts: NDArray[np.int64], pstate: int, start: float) -> None:
-        """Give the task a set of nodes, which are equal, from `start` on, which is now [s]."""
-        self.count_assigned(task, hosts.item(0), pstate)
-        end = start + self.run_time(task, hosts.item(0), pstate)
+    def allocate(
+        self, task: int, hosts: NDArray[np.int64], pstate: int, start: float, end: float
+    ) -> None:
+        """Give the task a set of nodes, which are equal, from `start` on, which is now [s].
+
+        `end` is when it ends, as estimated.
+        """
+        if self._account is not None:
+            self.count_assigned(task, hosts.item(0), pstate)
         self._on_nodes(task, hosts, pstate, start, end)
 
     def reserve(self, task: int, hosts: NDArray[np.int64], pstate: int, start: float) -> None:

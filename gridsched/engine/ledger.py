@@ -223,7 +223,8 @@ class Ledger:
     @property
     def next_start(self) -> float:
         """When the next reservation or place-holder is due [s]; infinite if there is none."""
-        return min(self.reservations.next_start, self.place_holders.next_start)
+        first, planned = self.reservations.next_start, self.place_holders.next_start
+        return planned if planned < first else first
 
     def boots(self, host: int, until: float) -> None:
         """Note that a host boots until a time [s]."""
@@ -361,9 +362,10 @@ class Ledger:
         tasks: NDArray[np.int64]
         first = self._first_waiting
         if self.nodes is not None:
-            tasks = self.nodes.mappable(self.states, first, self.submitted, WAITING, VIRTUAL)
-            self._first_waiting = tasks.item(0) if len(tasks) else self.submitted
-            return tasks
+            room = np.empty(self.submitted - first, dtype=np.int64)
+            n = self.nodes.list_mappable(self.states, first, self.submitted, WAITING, VIRTUAL, room)
+            self._first_waiting = room.item(0) if n else self.submitted
+            return room[:n]
         states = self.states[first : self.submitted]
         wait = states == WAITING
         if self.n_virtual:

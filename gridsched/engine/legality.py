@@ -5,6 +5,7 @@ Nothing here changes anything or raises; the controller refuses what has a reaso
 
 from __future__ import annotations
 
+import math
 from itertools import islice
 
 import numpy as np
@@ -102,6 +103,8 @@ class Legality:
                     f"host {host} is free from {free_at.max():g} s on, as state.nodes.free_at "
                     f"tells; {start:g} s is too early"
                 )
+        if ledger.reservations.next_start == math.inf:
+            return None
         found = ledger.reservations.found(hosts, start, end)
         if found is not None:
             host, other = found

@@ -105,9 +105,13 @@ class LiveState(State):
     @property
     def mappable(self) -> NDArray[np.int64]:
         """Ids of tasks that may be mapped (waiting or virtually queued), ascending."""
-        if self._only is not None:
-            return self._view("mappable", lambda: np.array([self._only]))
-        return self._view("mappable", self._ledger.mappable)
+        tasks: NDArray[np.int64] | None = self._views.get("mappable")
+        if tasks is None:
+            only = self._only
+            tasks = self._ledger.mappable() if only is None else np.array([only])
+            tasks.setflags(write=False)
+            self._views["mappable"] = tasks
+        return tasks
 
     def idle_cores(self) -> list[int]:
         """Return the hosts that could start a task now, ascending, once for each free core."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from gridsched.compiled import compiled, forget_stale_kernels
 
 _HERE = Path(__file__)
@@ -37,15 +35,22 @@ def all_are(hosts, values, value):
 
 
 @kernel
-def mappable(states, first, end, waiting, planned):
-    """Ids of the tasks in [first, end) that wait or are planned, ascending."""
-    n = 0
-    for task in range(first, end):
-        n += states[task] == waiting or states[task] == planned
-    tasks = np.empty(n, dtype=np.int64)
+def set_nodes(hosts, free, is_free, until, time):
+    """Note of some nodes whether they are free, and until when something runs there."""
+    for host in hosts:
+        free[host] = is_free
+        until[host] = time
+
+
+@kernel
+def list_mappable(states, first, end, waiting, planned, tasks):
+    """List the ids of the tasks in [first, end) that wait or are planned; return how many.
+
+    To make an array here, and hand it out, would cost more than to fill it.
+    """
     n = 0
     for task in range(first, end):
         if states[task] == waiting or states[task] == planned:
             tasks[n] = task
             n += 1
-    return tasks
+    return n

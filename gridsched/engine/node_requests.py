@@ -75,13 +75,11 @@ class NodeRequests:
             return "a host stands there twice", task, None
         if start is None:
             start = now
-        elif not (isinstance(start, int | float | np.number) and now <= start < math.inf):
-            return (
-                f"Allocate.start is {start!r}; it must lie at or after now, {now!r} s",
-                task,
-                None,
-            )
-        start = float(start)
+        elif isinstance(start, int | float | np.number) and now <= start < math.inf:
+            start = float(start)
+        else:
+            why = f"Allocate.start is {start!r}; it must lie at or after now, {now!r} s"
+            return why, task, None
         why = self._legality.node_set(task, hosts, pstate)
         if why is None:
             end = start + self._run_time(task, hosts.item(0), pstate)
@@ -99,11 +97,12 @@ class NodeRequests:
             elif self._guard.judged(*place, now, np.array([start]))[0] != FITS:
                 self._put_off(task)
                 return None
-        self._ledger.n_virtual -= self._ledger.state_of[task] == VIRTUAL
+        if self._ledger.state_of[task] == VIRTUAL:
+            self._ledger.n_virtual -= 1
         if start > now:
             self._dispatch.reserve(task, hosts, pstate, start)
         else:
-            self._dispatch.allocate(task, hosts, pstate, now)
+            self._dispatch.allocate(task, hosts, pstate, now, end)
         return None
 
     def _in_order(self, hosts: Ids) -> bool:
@@ -189,7 +188,7 @@ class NodeRequests:
             if why is not None:
                 return f"its place-holder starts, and {why}", task, None
             ledger.n_virtual -= 1
-            self._dispatch.allocate(task, hosts, pstate, start)
+            self._dispatch.allocate(task, hosts, pstate, start, end)
         return None
 
 

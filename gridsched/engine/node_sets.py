@@ -56,8 +56,8 @@ class NodeSets:
         self.all_are: Callable[[Hosts, NDArray[Any], int], bool] = node_kernels.all_are
         #: whether ids of hosts ascend strictly
         self.ascend: Callable[[Hosts], bool] = node_kernels.ascend
-        #: ids of tasks in one of two states
-        self.mappable: Callable[..., Hosts] = node_kernels.mappable
+        self.list_mappable: Callable[..., int] = node_kernels.list_mappable
+        self._set_nodes: Callable[..., None] = node_kernels.set_nodes
         self._make_room(np.empty(_FIRST_ROOM), np.empty(_FIRST_ROOM, dtype=np.int64))
 
     def _make_room(self, end: NDArray[np.float64], width: NDArray[np.int64]) -> None:
@@ -90,8 +90,7 @@ class NodeSets:
         self._at.append(execution)
         self._end[place] = execution.estimated_end
         self._width[place] = len(hosts)
-        self.free[hosts] = False
-        self._until[hosts] = execution.estimated_end
+        self._set_nodes(hosts, self.free, False, self._until, execution.estimated_end)
         self.n_free -= len(hosts)
         self._state = None
 
@@ -104,8 +103,7 @@ class NodeSets:
             self._place[last] = place
             self._end[place], self._width[place] = self._end[n], self._width[n]
             self._watts[place] = self._watts[n]
-        self.free[hosts] = True
-        self._until[hosts] = 0.0
+        self._set_nodes(hosts, self.free, True, self._until, 0.0)
         self.n_free += len(hosts)
         self._state = None
 

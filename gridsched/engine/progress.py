@@ -17,18 +17,27 @@ _MOST_NAMED = 10
 
 
 class Progress:
-    """Counts mapping events and budget periods in which nothing runs and nothing is to come."""
+    """Counts mapping events and budget periods in which nothing runs and nothing is to come.
+
+    Attributes
+    ----------
+    counts : bool
+        Whether it has counted any since something ran or was to come.
+    """
 
     def __init__(self) -> None:
         self._events = self._periods = 0
+        self.counts = False
 
     def made(self) -> None:
         """Something runs, or is to come."""
         self._events = self._periods = 0
+        self.counts = False
 
     def period_began(self) -> None:
         """A new budget period may let tasks start."""
         self._periods += 1
+        self.counts = True
 
     def is_none(self, *, event_due: bool, has_periods: bool, has_events: bool) -> bool:
         """Whether nothing will ever happen again, now that nothing runs or is to come."""
@@ -36,6 +45,7 @@ class Progress:
             return self._periods >= MAX_BARREN_PERIODS
         if has_events:
             self._events += event_due
+            self.counts = True
             return self._events >= MAX_BARREN_EVENTS
         return True
 

@@ -43,10 +43,12 @@ def _warm_up_backfilling() -> None:
     node_kernels.ascend(jobs[1])
     node_kernels.all_are(jobs[1], np.ones(3, dtype=np.bool_), True)
     node_kernels.all_are(jobs[1], np.ones(3, dtype=np.int64), 1)
-    node_kernels.mappable(np.ones(3, dtype=np.uint8), 0, 3, 1, 2)
-    backfilling.fcfs_starts(queue, jobs[1], 1)
-    backfilling.easy_starts(0.0, queue, *jobs, 2, *running)
-    backfilling.conservative_starts(0.0, queue, *jobs, 2, *running)
+    node_kernels.set_nodes(jobs[1], np.ones(3, dtype=np.bool_), True, np.ones(3), 1.0)
+    node_kernels.list_mappable(np.ones(3, dtype=np.uint8), 0, 3, 1, 2, np.arange(3))
+    starts = np.arange(3)
+    backfilling.fcfs_starts(queue, jobs[1], 1, starts)
+    backfilling.easy_starts(0.0, queue, *jobs, 2, *running, starts)
+    backfilling.conservative_starts(0.0, queue, *jobs, 2, *running, starts)
 
 
 def _warm_up_utility() -> None:

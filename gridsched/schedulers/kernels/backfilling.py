@@ -1,7 +1,9 @@
 """Compiled rules that say which rigid jobs of a queue start now (algorithms I). Times [s].
 
 The queue is given by ids of jobs in order: places in `run_time` (estimated) and `width`. What runs
-is given by `end` (estimated) and `nodes`, in any order. Each returns ids, in order of starting.
+is given by `end` (estimated) and `nodes`, in any order. Each fills `starts`, which is no shorter
+than the queue, with ids in order of starting, and returns how many there are: an array made here
+and handed out would cost as much as the rule.
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ from gridsched.schedulers.kernels.compiled import kernel
 
 
 @kernel
-def fcfs_starts(queue, width, n_free):
-    """The head of the queue starts while it fits, shape (started,)."""
+def fcfs_starts(queue, width, n_free, starts):
+    """The head of the queue starts while it fits."""
     k = 0
     while k < len(queue) and width[queue[k]] <= n_free:
         n_free -= width[queue[k]]
+        starts[k] = queue[k]
         k += 1
-    return queue[:k]
+    return k
 
 
 @kernel
@@ -49,10 +52,9 @@ def _sorted_ends(now, end, nodes, queue, run_time, width, n_started):
 
 
 @kernel
-def easy_starts(now, queue, run_time, width, n_free, end, nodes):
-    """EASY: jobs overtake the head that does not fit, without delaying it, shape (started,)."""
+def easy_starts(now, queue, run_time, width, n_free, end, nodes, starts):
+    """EASY: jobs overtake the head that does not fit, without delaying it."""
     m = len(queue)
-    starts = np.empty(m, dtype=np.int64)
     head = 0
     while head < m and width[queue[head]] <= n_free:
         starts[head] = queue[head]
@@ -60,9 +62,9 @@ def easy_starts(now, queue, run_time, width, n_free, end, nodes):
         head += 1
     count = head
     if head >= m - 1 or n_free == 0:
-        return starts[:count]
+        return count
     if not _any_fits(queue[head + 1 :], width, n_free):
-        return starts[:count]
+        return count
     ends, freed = _sorted_ends(now, end, nodes, queue, run_time, width, head)
     needed = width[queue[head]]
     shadow, then, k = np.inf, n_free, 0
@@ -85,7 +87,7 @@ def easy_starts(now, queue, run_time, width, n_free, end, nodes):
         n_free -= width[job]
         if n_free == 0:
             break
-    return starts[:count]
+    return count
 
 
 @kernel
@@ -132,12 +134,11 @@ def _earliest(time, free, n, run_time, width):
 
 
 @kernel
-def conservative_starts(now, queue, run_time, width, n_free, end, nodes):
+def conservative_starts(now, queue, run_time, width, n_free, end, nodes, starts):
     """Conservative: each job, in order, gets the earliest start; those that get `now` start."""
-    m = len(queue)
-    starts, count = np.empty(m, dtype=np.int64), 0
+    m, count = len(queue), 0
     if not _any_fits(queue, width, n_free):
-        return starts[:0]
+        return count
     ends, freed = _sorted_ends(now, end, nodes, queue, run_time, width, 0)
     room = len(ends) + 2 * m + 1
     time, free = np.empty(room), np.empty(room, dtype=np.int64)
@@ -159,4 +160,4 @@ def conservative_starts(now, queue, run_time, width, n_free, end, nodes):
             if n_free == 0:
                 break
         n = _reserve(time, free, n, begin, begin + run_time[job], width[job])
-    return starts[:count]
+    return count

@@ -51,6 +51,7 @@ class ParallelQueue(Scheduler):
         self.pstate_ = system.pstate
         self.known_ = 0
         self.run_time_ = np.empty(0)
+        self.starts_ = np.empty(0, dtype=np.int64)
         self.width_ = np.empty(0, dtype=np.int64)
 
     def schedule(self, state: State) -> Iterable[Decision]:
@@ -63,11 +64,13 @@ class ParallelQueue(Scheduler):
             return []
         if queue.item(-1) >= self.known_:
             self._learn(queue.item(-1) + 1, state.estimates)
-        started = self._starts(state.now, nodes, queue)
-        if not len(started):
+        if len(queue) > len(self.starts_):
+            self.starts_ = np.empty(2 * len(queue), dtype=np.int64)
+        count = self._starts(state.now, nodes, queue)
+        if not count:
             return []
         free, begin, decisions = nodes.free.nonzero()[0], 0, []
-        for task in started.tolist():
+        for task in self.starts_[:count].tolist():
             end = begin + int(self.width_[task])
             decisions.append(Allocate(task, free[begin:end]))
             begin = end
@@ -85,8 +88,8 @@ class ParallelQueue(Scheduler):
         self.known_ = count
 
     @abstractmethod
-    def _starts(self, now: float, nodes: NodesState, queue: Ids) -> Ids:
-        """Return the ids of the jobs that start now, in order of starting.
+    def _starts(self, now: float, nodes: NodesState, queue: Ids) -> int:
+        """Put the ids of the jobs that start now into `starts_`, in order; return how many.
 
         Parameters
         ----------
@@ -112,8 +115,8 @@ class FCFS(ParallelQueue):
        approaches", JSSPP 1995 (not read).
     """
 
-    def _starts(self, now: float, nodes: NodesState, queue: Ids) -> Ids:
-        return fcfs_starts(queue, self.width_, nodes.n_free)
+    def _starts(self, now: float, nodes: NodesState, queue: Ids) -> int:
+        return int(fcfs_starts(queue, self.width_, nodes.n_free, self.starts_))
 
 
 class Backfilling(ParallelQueue):
@@ -125,12 +128,12 @@ class Backfilling(ParallelQueue):
         A compiled rule of `gridsched.schedulers.kernels.backfilling`.
     """
 
-    rule: ClassVar[Callable[..., Ids]]
+    rule: ClassVar[Callable[..., int]]
 
-    def _starts(self, now: float, nodes: NodesState, queue: Ids) -> Ids:
+    def _starts(self, now: float, nodes: NodesState, queue: Ids) -> int:
         return self.rule(
             now, queue, self.run_time_, self.width_, nodes.n_free, nodes.estimated_end,
-            nodes.width,
+            nodes.width, self.starts_,
         )  # fmt: skip
 
 
