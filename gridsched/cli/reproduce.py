@@ -48,6 +48,7 @@ def reproduce(
     found = Study.find(study)
     if replicates is not None:
         found = found.with_replicates(replicates)
+    warn(found.files.absent.values())
     page = output or Path(f"{found.name}-report.html")
     is_ours = files_folder(page).exists()  # an earlier report may be replaced, nothing else
     check_report_target(page, force=is_ours)

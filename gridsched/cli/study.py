@@ -63,6 +63,7 @@ def check(
 
     _check_timeout(timeout_s)
     found = Study.find(study)
+    warn(found.files.absent.values())
     axes = [{"axis": axis.name, "values": list(axis.values)} for axis in found.axes]
     whole: dict[str, Any] = {
         "study": found.name, "title": found.title, "axes": axes, "replicates": found.replicates,
@@ -166,6 +167,7 @@ def run(
 
     _check_timeout(timeout_s)
     found = Study.find(study)
+    warn(found.files.absent.values())
     is_meant = _filter(found, only)
     options = Options(workers, is_meant, timeout_s, retry_failed, records)
     display = Quiet() if quiet else JsonLines() if json_lines else Screen(found.name)

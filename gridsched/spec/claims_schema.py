@@ -144,6 +144,7 @@ class DeclaredFigure(Section):
         Bars of each family's best and last variant; bars of a metric for each level, a panel for
         each family; mean series of some levels, likewise; a box for each variant; predicted
         chances against observed frequencies, a panel for each variant; a line for each family;
+        ``points`` on a logarithmic axis, a row for each level;
         distributions over replicates along an axis; makespan over energy of plans; and for
         ``landscapes`` what is possible and what it earns, a panel for each level.
     metric : str
@@ -152,8 +153,8 @@ class DeclaredFigure(Section):
         The parameter or axis that varies; ``box`` and ``calibration`` need none.
     schedulers : tuple of str
         Families (labels without parameters) in order; default: all that vary along it, and for
-        ``best``, ``box`` and ``calibration`` the others, too. For ``box``, ``calibration`` and
-        ``violins`` also labels of single variants.
+        ``best``, ``box``, ``calibration`` and ``points`` the others, too. For ``box``,
+        ``calibration``, ``points`` and ``violins`` also labels of single variants.
     where : mapping
         Axis -> value or list of values of the runs that are drawn; it goes before the report's.
     names : tuple of str
@@ -170,7 +171,16 @@ class DeclaredFigure(Section):
 
     name: str = Field(pattern=NAME)
     kind: Literal[
-        "best", "sweep", "traces", "box", "calibration", "lines", "violins", "plans", "landscapes"
+        "best",
+        "sweep",
+        "traces",
+        "box",
+        "calibration",
+        "lines",
+        "violins",
+        "plans",
+        "landscapes",
+        "points",
     ]
     metric: str = ""
     along: str = ""

@@ -15,7 +15,7 @@ from gridsched.files.json_files import canonical_text
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
 from gridsched.policy.policy_files import load_policies
-from gridsched.spec.canonical import file_digest, run_id_of
+from gridsched.spec.canonical import run_id_of
 from gridsched.spec.run_filter import run_filter
 from gridsched.spec.run_spec import (
     MEASURE_SETTINGS,
@@ -31,6 +31,7 @@ from gridsched.spec.settings import RunSettings
 from gridsched.spec.study_axes import (
     SECTIONS,
     Axis,
+    axis_values,
     combinations,
     exclusions,
     group_axes,
@@ -42,23 +43,10 @@ from gridsched.spec.study_axes import (
     section_values,
 )
 from gridsched.spec.study_checks import check_planners, check_results
-from gridsched.spec.study_document import StudyDocument, parse_document, read_document
+from gridsched.spec.study_document import Claim, StudyDocument, parse_document, read_document
+from gridsched.spec.study_inputs import InputFile, StudyInputs
 from gridsched.spec.study_schedulers import StudyScheduler, read_schedulers
 from gridsched.workloads.generators import GENERATORS
-
-
-@dataclass(frozen=True)
-class InputFile:
-    """A file that a study reads: its name, where it lies, and the SHA-256 of its content."""
-
-    name: str
-    path: Path
-    sha256: str
-
-    @property
-    def reference(self) -> dict[str, str]:
-        """How a scenario names it."""
-        return {"name": self.name, "sha256": self.sha256}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +104,8 @@ class Study:
         Axis -> values of the runs that the report's tables and figures, and the claims, are of.
     timeout_s : float or None
         Wall time after which a run is ended [s].
-    inputs : dict of str to InputFile
-        Files it reads, by the name in the study file.
+    files : StudyInputs
+        The files that it reads, and those of which it does without.
     """
 
     def __init__(self, document: StudyDocument, inputs: Mapping[str, Path] | None = None) -> None:
@@ -126,9 +114,8 @@ class Study:
         self.name, self.title, self.source = content.name, content.title, content.source
         self.seed, self.replicates = content.seed, content.replicates
         self.timeout_s = content.timeout_s
-        self.inputs: dict[str, InputFile] = {}
-        self._given = inputs
-        policies = [self.input_file(("policies",), name).path for name in content.policies]
+        self.files = StudyInputs(document, inputs)
+        policies = [self.files.file(("policies",), name).path for name in content.policies]
         self.schedulers: tuple[StudyScheduler, ...] = read_schedulers(
             document, load_policies(policies)
         )
@@ -145,10 +132,17 @@ class Study:
         self.report_where = results.where
         for section in self._sections:
             section.check()
+        if self.files.absent:
+            self.claims = tuple(claim for claim in self.claims if self._has_runs(claim))
         if self.n_runs == 0:
-            key = "exclude" if content.only is None else "only"
+            key = "optional" if self.files.absent else "only" if content.only else "exclude"
             document.refuse((key,), "leaves no run.")
         check_planners(document, self.axes, self.schedulers, self._chosen)
+
+    @property
+    def inputs(self) -> Mapping[str, InputFile]:
+        """Files it reads, by the name in the study file."""
+        return self.files.files
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -218,7 +212,7 @@ class Study:
     @cached_property
     def n_runs(self) -> int:
         """Number of runs."""
-        if self._is_wanted is not None:
+        if self._is_wanted is not None or self.files.absent:
             return sum(1 for _ in self._chosen(None))
         if not self._excluded:
             return _product(len(axis.values) for axis in self.axes) * self.replicates
@@ -260,6 +254,8 @@ class Study:
             for levels in combinations(self.axes):
                 if self._excluded and self._is_excluded(levels):
                     continue
+                if self.files.absent and any(each.lacks(levels) for each in self._sections):
+                    continue
                 axes = {
                     axis.name: axis.values[k] for axis, k in zip(self.axes, levels, strict=True)
                 }
@@ -287,6 +283,16 @@ class Study:
             all(values[name] in wanted for name, wanted in rule.items()) for rule in self._excluded
         )
 
+    def _has_runs(self, claim: Claim) -> bool:
+        """Whether any run remains of those that a claim chooses."""
+        values_of = {axis.name: axis.values for axis in self.axes}
+        own = axis_values(self.document, ("claims",), claim.where, values_of)
+        where = {**self.report_where, **own}
+        return any(
+            all(axes[name] in values for name, values in where.items())
+            for _, axes in self._chosen(None)
+        )
+
     def _scheduler_section(self, scheduler: StudyScheduler) -> dict[str, Any]:
         section = {"id": scheduler.id, "parameters": dict(scheduler.parameters)}
         if scheduler.policy is not None:
@@ -296,22 +302,6 @@ class Study:
     def _policy_key(self, name: str) -> str:
         return next(key for key in self.document.content.policies if Path(key).name == name)
 
-    # ------------------------------------------------------------------ reading it
-
-    def input_file(self, path: tuple[str | int, ...], name: Any) -> InputFile:
-        """Return the file that a key names, read once."""
-        if not isinstance(name, str):
-            self.document.refuse(path, "must be the name of a file.")
-        if name not in self.inputs:
-            where = Path(self.document.path).resolve().parent / name
-            if self._given is not None and name in self._given:
-                where = self._given[name]
-            try:
-                self.inputs[name] = InputFile(Path(name).name, where, file_digest(where))
-            except InputError as error:
-                self.document.refuse(path, f"is {name!r}: {error}")
-        return self.inputs[name]
-
 
 class _SectionTexts:
     """The canonical texts of one section for every combination of the axes that change it."""
@@ -320,6 +310,11 @@ class _SectionTexts:
         self._study, self._section = study, section
         self._axes = [k for k, axis in enumerate(study.axes) if section in axis.sections]
         self._texts: dict[tuple[int, ...], str] = {}
+        self._lacking: set[tuple[int, ...]] = set()
+
+    def lacks(self, levels: tuple[int, ...]) -> bool:
+        """Whether a combination names an optional file that is absent."""
+        return tuple(levels[k] for k in self._axes) in self._lacking
 
     def text(self, levels: tuple[int, ...]) -> str:
         """Return the section's text for a combination."""
@@ -355,10 +350,12 @@ class _SectionTexts:
             self._check_system(section)
         files = {
             name: FileReference(
-                **self._study.input_file(paths[name], getattr(section, name)).reference
+                **self._study.files.file(paths[name], getattr(section, name)).reference
             )
             for name in file_keys(section)
         }
+        if any(getattr(section, name) in self._study.files.absent for name in files):
+            self._lacking.add(key)
         return canonical_text(canonical_section(section.model_copy(update=files)))
 
     def _check_system(self, section: Any) -> None:

@@ -16,7 +16,12 @@ from gridsched.spec.study_document import StudyDocument
 from gridsched.spec.study_schedulers import StudyScheduler
 
 #: What figures of single variants need; the other kinds need `metric` and `along`.
-_NEEDED = {"box": ("metric",), "calibration": (), "violins": ("metric", "along")}
+_NEEDED = {
+    "box": ("metric",),
+    "calibration": (),
+    "violins": ("metric", "along"),
+    "points": ("metric", "along"),
+}
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,12 @@ class Content(Section):
         "classes, or by what they `register`; they are "
         "copied into the store, and a changed file makes their runs new ones.",
     )
+    optional: tuple[str, ...] = Field(
+        default=(),
+        description="Input files that may be absent, as logs that you fetch yourself: they are "
+        "looked for beside the study, then in the working folder; without one, the runs and "
+        "claims that need it are left out, with a warning.",
+    )
     platform: Any = Field(
         default_factory=dict,
         description="A SimGrid file, or a `generator` with its keys (see below); none where the "

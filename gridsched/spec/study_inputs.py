@@ -1,0 +1,91 @@
+"""The files that a study reads: where they lie, and those that may be absent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gridsched.errors import InputError
+from gridsched.spec.canonical import file_digest
+from gridsched.spec.study_document import StudyDocument
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file that a study reads: its name, where it lies, and the SHA-256 of its content."""
+
+    name: str
+    path: Path
+    sha256: str
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """How a scenario names it."""
+        return {"name": self.name, "sha256": self.sha256}
+
+
+class StudyInputs:
+    """Finds the files of a study and reads each once.
+
+    Parameters
+    ----------
+    document : StudyDocument
+    given : mapping, optional
+        Where files lie, if not beside the study: those of a store.
+
+    Attributes
+    ----------
+    files : dict of str to InputFile
+        Those that were found, by the name in the study file.
+    absent : dict of str to str
+        `Content.optional` files that are not there, and what that means, in words.
+    """
+
+    def __init__(self, document: StudyDocument, given: Mapping[str, Path] | None) -> None:
+        self._document, self._given = document, given
+        self.files: dict[str, InputFile] = {}
+        self.absent: dict[str, str] = {}
+
+    def file(self, path: tuple[str | int, ...], name: Any) -> InputFile:
+        """Return the file that a key names; an optional one that is absent has no digest.
+
+        Parameters
+        ----------
+        path : tuple
+            Where the key stands in the study file.
+        name : str
+
+        Raises
+        ------
+        InputError
+            If it cannot be read.
+        """
+        if not isinstance(name, str):
+            self._document.refuse(path, "must be the name of a file.")
+        if name in self.files:
+            return self.files[name]
+        where = self._place(name)
+        if where is None:
+            self.absent[name] = (
+                f"{self._document.path}: {name} is neither beside it nor in the working folder; "
+                "the runs that need it are left out."
+            )
+            return InputFile(Path(name).name, Path(name), "")
+        try:
+            self.files[name] = InputFile(Path(name).name, where, file_digest(where))
+        except InputError as error:
+            self._document.refuse(path, f"is {name!r}: {error}")
+        return self.files[name]
+
+    def _place(self, name: str) -> Path | None:
+        """Return where a file should lie; None for an optional one that is nowhere."""
+        if self._given is not None and name in self._given:
+            return self._given[name]
+        beside = Path(self._document.path).resolve().parent / name
+        if name not in self._document.content.optional:
+            return beside
+        # what a store does not hold was absent when its study was run
+        places = [] if self._given is not None else [beside, Path(name)]
+        return next((place for place in places if place.exists()), None)
