@@ -15,7 +15,7 @@ from gridsched.cli.platform_tables import print_platform, print_report, report_a
 from gridsched.cli.tables import console
 from gridsched.model.platform import Platform
 from gridsched.platform_io import power_edit
-from gridsched.platform_io.check import check_platform_file, with_inspection
+from gridsched.platform_io.check import check_platform_file, with_deployment, with_inspection
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import write_platform
 
@@ -59,6 +59,8 @@ SimGrid itself loads the file too, in a process of its own. Exit status: 0 fine,
 _CHECK_EPILOG = """Examples:
 
 gridsched platform check platforms/green500.xml
+
+gridsched platform check p.xml --deployment d.xml
 
 gridsched platform check p.xml --json
 """
@@ -119,13 +121,20 @@ def add_power(
 @platform_app.command("check", help=_CHECK_HELP, epilog=_CHECK_EPILOG)
 def check(
     platform: Annotated[str, typer.Argument(metavar="PLATFORM", help="SimGrid XML file.")],
+    deployment: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="SimGrid deployment (.xml) to check beside it."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Only the exit status.")] = False,
 ) -> None:
     """Check a platform file with our reader and with SimGrid."""
     from gridsched.sim.inspection import inspect_platform
 
-    report = with_inspection(check_platform_file(platform), inspect_platform(platform))
+    found = check_platform_file(platform)
+    report = with_inspection(found, inspect_platform(platform, found.pairs()))
+    if deployment is not None:
+        report = with_deployment(report, deployment)
     if as_json:
         typer.echo(json_text(report_as_dict(report)), nl=False)
     elif not quiet:

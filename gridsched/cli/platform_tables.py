@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -12,10 +13,18 @@ from gridsched.platform_io.check import PlatformReport
 
 #: Rows of hosts shown after writing a platform; the check shows all.
 _SHOWN_HOSTS = 12
-_KEYS = ("hosts", "cluster", "n", "cores", "pstates", "speed", "idle", "busy", "off")
+_SHOWN_ROUTES = 12
+_ROUTES = (
+    Column("from", "from"),
+    Column("to", "to"),
+    Column("links", "links", "figure"),
+    Column("latency", "latency\n[s]", "figure"),
+    Column("bandwidth", "bandwidth\n[B/s]", "figure"),
+)
+_KEYS = ("hosts", "cluster", "n", "cores", "pstates", "speed", "idle", "epsilon", "busy", "off")
 _HEADERS = (
-    "hosts", "cluster", "n", "cores", "P-states", "speed\n[flop/s]", "idle\n[W]", "busy\n[W]",
-    "off\n[W]",
+    "hosts", "cluster", "n", "cores", "P-states", "speed\n[flop/s]", "idle\n[W]", "epsilon\n[W]",
+    "busy\n[W]", "off\n[W]",
 )  # fmt: skip
 _COLUMNS = tuple(
     Column(key, header, "text" if key in ("hosts", "cluster") else "figure")
@@ -44,6 +53,7 @@ def print_report(console: Console, report: PlatformReport) -> None:
     """Print hosts, notes, problems and a last line that sums up."""
     hosts = list(zip(report.hosts, report.clusters, strict=True))
     _print_hosts(console, _alike_rows(hosts, report.master))
+    _print_network(console, report)
     _lines(console, "note", report.notes)
     _lines(console, "problem", report.problems)
     _plain(console, f"SimGrid: {report.simgrid}.")
@@ -65,8 +75,45 @@ def report_as_dict(report: PlatformReport) -> dict[str, Any]:
         "problems": list(report.problems),
         "notes": list(report.notes),
         "simgrid": report.simgrid,
+        "links": [asdict(link) for link in report.links],
+        "routes": [asdict(route) for route in report.routes],
         "hosts": hosts,
     }
+
+
+def _print_network(out: Console, report: PlatformReport) -> None:
+    """Print how many links there are, and the ways between clusters."""
+    links, routes = report.links, report.routes
+    if not links:
+        return
+    speeds = [link.bandwidth for link in links]
+    delays = [link.latency_s for link in links]
+    powered = sum(link.wattage_range is not None for link in links)
+    _plain(out, "")
+    _plain(
+        out,
+        f"Network: {len(links)} link(s), {_range(speeds, 'B/s')}, latency {_range(delays, 's')}"
+        + (f"; {powered} with wattage_range" if powered else ""),
+    )
+    rows = [
+        {
+            "from": route.source,
+            "to": route.target,
+            "links": "no route" if route.links is None else str(len(route.links)),
+            "latency": "" if route.links is None else f"{route.latency_s:.4g}",
+            "bandwidth": "" if route.links is None else _short(route.bandwidth),
+        }
+        for route in routes[:_SHOWN_ROUTES]
+    ]
+    if rows:
+        print_table(out, _ROUTES, rows)
+    if len(routes) > _SHOWN_ROUTES:
+        _plain(out, f"... and {len(routes) - _SHOWN_ROUTES} more routes; --json has all")
+
+
+def _range(values: list[float], unit: str) -> str:
+    low, high = (_short(value, unit) for value in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
 
 
 def _host_as_dict(host: Host) -> dict[str, Any]:
@@ -106,12 +153,13 @@ def _alike(a: tuple[Host, str], b: tuple[Host, str]) -> bool:
 
 
 def _columns(host: Host) -> tuple[str, ...]:
-    """Return cores, P-states, core speed, idle, busy and off power, first to last P-state."""
-    power = ("none", "none", "none")
+    """Return cores, P-states, core speed and powers, first to last P-state."""
+    power = ("none",) * 4
     if host.has_energy:
         idle = _span([state.idle_w for state in host.pstates])
+        epsilon = _span([state.epsilon_w for state in host.pstates])
         busy = _span([state.busy_w for state in host.pstates])
-        power = (idle, busy, _short(host.off_w))
+        power = (idle, epsilon, busy, _short(host.off_w))
     speed = _span([state.speed for state in host.pstates])
     return (str(host.cores), str(len(host.pstates)), speed, *power)
 
@@ -121,10 +169,10 @@ def _span(values: list[float]) -> str:
     return first if len(set(values)) == 1 else f"{first}\n..{last}"
 
 
-def _short(value: float) -> str:
-    """Write a number with four digits and its own SI prefix."""
+def _short(value: float, unit: str = "") -> str:
+    """Write a number with four digits and its own SI prefix, before a unit if there is one."""
     factor, letter = prefix(value) if value >= 1e6 else (1e3, "k") if value >= 1e4 else (1.0, "")
-    return f"{value / factor:.4g} {letter}".rstrip()
+    return f"{value / factor:.4g} {letter}{unit}".rstrip()
 
 
 def _lines(console: Console, kind: str, texts: tuple[str, ...]) -> None:

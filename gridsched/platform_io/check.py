@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gridsched.model.platform import Host
+from gridsched.errors import InputError
+from gridsched.model.platform import Host, Platform
+from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.findings import Findings
 from gridsched.platform_io.given_power import GivenPower
 from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_entries import read_entries
 from gridsched.platform_io.xml_reader import build_platform
 
+#: Clusters between which routes are told.
+_MOST_CLUSTERS = 8
 #: Differences of one kind that are spelled out.
 _SHOWN = 5
 
@@ -24,6 +29,30 @@ class SimGridHost:
     cores: int
     speeds: tuple[float, ...]
     properties: dict[str, str]
+
+
+@dataclass(frozen=True)
+class SimGridLink:
+    """A link as SimGrid sees it: bandwidth [byte/s], latency [s], ``Idle:Busy`` power [W]."""
+
+    name: str
+    bandwidth: float
+    latency_s: float
+    wattage_range: str | None = None
+
+
+@dataclass(frozen=True)
+class Route:
+    """The way from one host to another, latency [s] and least bandwidth [byte/s].
+
+    Without a route `links` is None.
+    """
+
+    source: str
+    target: str
+    links: tuple[str, ...] | None
+    latency_s: float = 0.0
+    bandwidth: float = float("inf")
 
 
 @dataclass(frozen=True)
@@ -40,12 +69,17 @@ class Inspection:
         Empty unless loaded.
     warnings : tuple of str
         What SimGrid warned of while loading, without its own energy warnings.
+    links : tuple of SimGridLink
+    routes : tuple of Route
+        Between the hosts that were asked for.
     """
 
     status: str
     message: str = ""
     hosts: tuple[SimGridHost, ...] = ()
     warnings: tuple[str, ...] = ()
+    links: tuple[SimGridLink, ...] = ()
+    routes: tuple[Route, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,6 +100,8 @@ class PlatformReport:
         What is wrong, and what is worth knowing.
     simgrid : str
         One line on what SimGrid said.
+    links, routes : tuple
+        The network as SimGrid sees it: `SimGridLink`, and a `Route` for each of `pairs`.
     """
 
     path: str
@@ -75,11 +111,27 @@ class PlatformReport:
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     simgrid: str = "not asked"
+    links: tuple[SimGridLink, ...] = ()
+    routes: tuple[Route, ...] = ()
 
     @property
     def is_fine(self) -> bool:
         """Whether no problem was found."""
         return not self.problems
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the hosts between which routes tell of the network.
+
+        The master and the first host of each cluster, pair by pair, and the first two hosts of each
+        cluster; of many clusters the first ones.
+        """
+        members: dict[str, list[str]] = {}
+        for host, cluster in zip(self.hosts, self.clusters, strict=True):
+            members.setdefault(cluster, []).append(host.name)
+        groups = list(members.values())[:_MOST_CLUSTERS]
+        ends = ([self.master.name] if self.master else []) + [group[0] for group in groups]
+        inside = [(group[0], group[1]) for group in groups if len(group) > 1]
+        return inside + list(itertools.combinations(ends, 2))
 
 
 def check_platform_file(path: str | Path) -> PlatformReport:
@@ -112,6 +164,20 @@ def check_platform_file(path: str | Path) -> PlatformReport:
     )
 
 
+def with_deployment(report: PlatformReport, path: str | Path) -> PlatformReport:
+    """Return the report with what a deployment file says: a note, or a problem."""
+    platform = Platform(report.hosts, master=report.master, name=report.path)
+    try:
+        deployment = read_deployment(path, platform)
+    except InputError as error:
+        return replace(report, problems=(*report.problems, str(error)))
+    return replace(report, notes=(
+        *report.notes,
+        f"{path}: master on {deployment.master!r}, {len(deployment.workers)} worker(s) on "
+        f"{len(report.hosts)} computing hosts",
+    ))  # fmt: skip
+
+
 def with_inspection(report: PlatformReport, inspection: Inspection) -> PlatformReport:
     """Return the report with SimGrid's answer; whatever the two see differently is a problem."""
     if inspection.status == "skipped":
@@ -127,6 +193,8 @@ def with_inspection(report: PlatformReport, inspection: Inspection) -> PlatformR
         problems=(*report.problems, *shown),
         notes=(*report.notes, *(f"SimGrid warns: {text}" for text in inspection.warnings)),
         simgrid=f"loads it with the energy plugin, {len(inspection.hosts)} hosts",
+        links=inspection.links,
+        routes=inspection.routes,
     )
 
 

@@ -13,6 +13,10 @@ from gridsched.platform_io.xml_document import Element, read_document
 from gridsched.platform_io.xml_writer import XML_HEAD
 
 FUNCTIONS = ("master", "worker")
+#: Attributes of SimGrid's actors that gridsched does not follow, and the values without effect.
+_WITHOUT_EFFECT = {
+    "start_time": (0.0, -1.0), "kill_time": (-1.0,), "on_failure": ("DIE",),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
     names = frozenset(known)
     masters: list[str] = []
     workers: dict[str, Element] = {}
-    for element in read_document(path).walk():
+    root = read_document(path)
+    for element in root.walk():
         if element.tag not in ("actor", "process"):
             continue
         where = f"{path}, line {element.line}"
@@ -61,6 +66,7 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
             raise InputError(
                 f"{where}: no actor function {function!r}; gridsched has 'master' and 'worker'."
             )
+        _refuse_attributes(element, where)
         if function == "master":
             masters.append(host)
         elif host in workers:
@@ -70,6 +76,11 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
             )
         else:
             workers[host] = element
+    if not masters and not workers and any(e.tag in ("zone", "AS", "host") for e in root.children):
+        raise InputError(
+            f"{path}: is a platform file (it holds hosts and no actors); a deployment file is "
+            "wanted here."
+        )
     if len(masters) != 1 or not workers:
         raise InputError(
             f"{path}: found {len(masters)} master and {len(workers)} worker actors; exactly one "
@@ -83,6 +94,24 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
                 f"argument is the master's host, {masters[0]!r}."
             )
     return Deployment(masters[0], tuple(workers))
+
+
+def _refuse_attributes(element: Element, where: str) -> None:
+    """Refuse what would make an actor begin later, end early or begin again."""
+    for name, usual in _WITHOUT_EFFECT.items():
+        text = element.attributes.get(name)
+        if text is None or text.strip() in usual:
+            continue
+        try:
+            is_usual = float(text) in usual
+        except ValueError:
+            is_usual = False
+        if not is_usual:
+            raise InputError(
+                f"{where}: the actor on {element.attributes.get('host')!r} has {name}={text!r}; "
+                "gridsched's actors are there from the begin to the end of a run. Take it out, or "
+                "switch the host off (--hosts-off)."
+            )
 
 
 def write_deployment(deployment: Deployment, path: str | Path, *, force: bool = False) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from gridsched.errors import InputError
 from gridsched.platform_io.findings import Findings
 from gridsched.platform_io.xml_document import Element
 from gridsched.platform_io.xml_units import parse_quantity
@@ -69,6 +70,11 @@ class Entries:
 
 def read_entries(root: Element, findings: Findings) -> Entries:
     """Return the entries of a ``<platform>`` element; what is wrong goes to `findings`."""
+    if root.children and all(child.tag in ("actor", "process") for child in root.children):
+        raise InputError(
+            f"{findings.path}: is a deployment file (it holds actors and no hosts); give a "
+            "platform file, and this one by --deployment."
+        )
     reader = _Reader(findings)
     for child in root.children:
         reader.visit(child, zone="")

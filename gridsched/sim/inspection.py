@@ -11,24 +11,32 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import gridsched
 from gridsched.errors import MissingDependency
-from gridsched.platform_io.check import Inspection, SimGridHost
+from gridsched.platform_io.check import Inspection, Route, SimGridHost, SimGridLink
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed, load_simgrid
 
 _LOG_LINE = re.compile(r"\[(?P<category>[\w.]+)/(?P<level>WARNING|ERROR|CRITICAL)\] (?P<text>.*)")
 _MISSING = 3
+#: The link from each host to itself, which SimGrid adds.
+_LOOPBACK = "__loopback__"
 
 
-def inspect_platform(path: str | Path, *, timeout_s: float = 120.0) -> Inspection:
+def inspect_platform(
+    path: str | Path, pairs: Sequence[tuple[str, str]] = (), *, timeout_s: float = 120.0
+) -> Inspection:
     """Return what SimGrid, with its energy plugin, makes of a platform file.
 
     Parameters
     ----------
     path : str or Path
         SimGrid XML.
+    pairs : sequence of (str, str)
+        Hosts whose routes are told.
     timeout_s : float
         After this time [s] the answer is that SimGrid hangs.
 
@@ -48,7 +56,7 @@ def inspect_platform(path: str | Path, *, timeout_s: float = 120.0) -> Inspectio
             text=True,
             errors="replace",
             timeout=timeout_s,
-            stdin=subprocess.DEVNULL,
+            input=json.dumps(list(pairs)),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )
     except subprocess.TimeoutExpired:
@@ -69,7 +77,12 @@ def _interpret(status: int, output: str, errors: str) -> Inspection:
             for host in answer["hosts"]
         )
         warned = dict.fromkeys(m["text"] for m in logged if m["category"] != "host_energy")
-        return Inspection("loaded", hosts=hosts, warnings=tuple(warned))
+        links = tuple(SimGridLink(**link) for link in answer["links"])
+        routes = tuple(
+            Route(**{**route, "links": route["links"] and tuple(route["links"])})
+            for route in answer["routes"]
+        )
+        return Inspection("loaded", "", hosts, tuple(warned), links, routes)
     fatal = [match["text"] for match in logged if match["level"] != "WARNING"]
     if fatal:
         return Inspection("refused", fatal[0])
@@ -78,11 +91,12 @@ def _interpret(status: int, output: str, errors: str) -> Inspection:
     return Inspection("refused", f"{how}, {last[0]}")
 
 
-def _main(path: str) -> int:
+def _main(path: str, pairs: Sequence[tuple[str, str]]) -> int:
     """Load the file in this process and print the answer; SimGrid may abort on the way."""
     try:
         simgrid = load_simgrid()
-        from gridsched.sim import host_energy
+        from gridsched.sim import host_energy, link_energy
+        from gridsched.sim.world import first_line
 
         host_energy.start_plugin()
     except MissingDependency as error:
@@ -93,7 +107,7 @@ def _main(path: str) -> int:
         engine.load_platform(path)
         engine.netzone_root.seal()
     except (RuntimeError, ValueError, IndexError) as error:
-        message = " ".join(str(error).split())
+        message = first_line(" ".join(str(error).split()))
         sys.stdout.write(json.dumps({"refused": message.replace(f"{path}:", "line ")}))
         return 0
     hosts = [
@@ -105,12 +119,41 @@ def _main(path: str) -> int:
         }
         for host in engine.all_hosts
     ]
-    sys.stdout.write(json.dumps({"hosts": hosts}))
+    links = [
+        {
+            "name": link.name,
+            "bandwidth": link.bandwidth,
+            "latency_s": link.latency,
+            "wattage_range": next(
+                (t for t in map(link.get_property, link_energy.PROPERTY_NAMES) if t), None
+            ),
+        }
+        for link in engine.all_links
+        if link.name != _LOOPBACK
+    ]
+    named = {host.name: host for host in engine.all_hosts}
+    routes = [_route(named[a], named[b]) for a, b in pairs if a in named and b in named]
+    sys.stdout.write(json.dumps({"hosts": hosts, "links": links, "routes": routes}))
     return 0
 
 
+def _route(source: Any, target: Any) -> dict[str, Any]:
+    """Return the way between two hosts of SimGrid; without links where there is none."""
+    ends = {"source": source.name, "target": target.name}
+    try:
+        links, latency = source.route_to(target)
+    except (RuntimeError, ValueError):
+        return {**ends, "links": None}
+    return {
+        **ends,
+        "links": [link.name for link in links],
+        "latency_s": latency,
+        "bandwidth": min((link.bandwidth for link in links), default=float("inf")),
+    }
+
+
 if __name__ == "__main__":
-    code = _main(sys.argv[1])
+    code = _main(sys.argv[1], json.loads(sys.stdin.read() or "[]"))
     sys.stdout.flush()
     # SimGrid prints the energy of every host when the interpreter ends; there is nothing to clean.
     os._exit(code)

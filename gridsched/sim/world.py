@@ -16,6 +16,12 @@ from gridsched.sim.library import load_simgrid
 #: Line of the log from which on SimGrid has taken the platform and its options. It aborts on some
 #: that it does not take, so an abort before this line is the fault of the input.
 IS_SET_UP = "gridsched: SimGrid is set up"
+#: What SimGrid says of a file without a document type, and what would mend it.
+_NO_DOCTYPE = "Unexpected character `<' in prolog"
+_NEEDS_DOCTYPE = (
+    'it needs the line <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"> before '
+    "<platform>, and finds none"
+)
 #: Our own host beside the platform's: it carries timers and draws no power.
 CLOCK_HOST = "gridsched-clock"
 
@@ -27,6 +33,8 @@ def refusal(where: str) -> str:
 
 def first_line(text: str) -> str:
     """Return the first line of what SimGrid says, which may be followed by all legal values."""
+    if _NO_DOCTYPE in text:
+        return _NEEDS_DOCTYPE
     return next(iter(text.strip().splitlines()), "").rstrip(".")
 
 

@@ -254,3 +254,40 @@ def test_the_help_has_examples():
         told = " ".join(run(command, "--help").output.split())
         assert f"gridsched platform {command}" in told
         assert "Examples:" in told
+
+
+ROOT = PLATFORMS.parent
+
+
+def test_check_tells_the_network():
+    """A route is its links' latencies and least bandwidth: campus has 50 us, 1 ms, 1 Gbps."""
+    if not is_installed():
+        pytest.skip("SimGrid is not installed")
+    report = json.loads(run("check", ROOT / "examples/campus.xml", "--json").output)
+    links = {link["name"]: link for link in report["links"]}
+    assert len(links) == 13
+    assert links["backbone"] == {
+        "name": "backbone", "bandwidth": 125e6, "latency_s": 0.001, "wattage_range": None,
+    }  # fmt: skip
+    ways = {(route["source"], route["target"]): route for route in report["routes"]}
+    assert ways["old-1", "new-1"]["links"] == ["old_link_1_UP", "backbone", "new_link_1_DOWN"]
+    assert ways["old-1", "new-1"]["latency_s"] == pytest.approx(1.1e-3, rel=1e-12)
+    assert ways["frontend", "old-1"]["bandwidth"] == 125e6
+
+
+def test_check_reads_a_deployment_beside_the_platform(written):
+    """What is wrong with it is a problem; a deployment in the platform's place is told so."""
+    campus, deployment = ROOT / "examples/campus.xml", ROOT / "examples/campus_deployment.xml"
+    assert "3 worker(s) on 6" in run("check", campus, "--deployment", deployment).output
+    wrong = written(deployment.read_text().replace("new-1", "new-9"), "d.xml")
+    assert "no host 'new-9'" in run("check", campus, "--deployment", wrong, status=1).output
+    with pytest.raises(InputError, match=r"is a deployment file.*--deployment"):
+        run("check", deployment)
+
+
+def test_a_missing_document_type_is_told(written):
+    """SimGrid's own message speaks of a character in a prolog."""
+    if not is_installed():
+        pytest.skip("SimGrid is not installed")
+    path = written('<platform version="4.1"><host id="a" speed="1f"/></platform>', "p.xml")
+    assert "needs the line <!DOCTYPE platform SYSTEM" in inspect_platform(path).message

@@ -154,6 +154,15 @@ WORKER = ACTOR.format("w1", "worker", '<argument value="m"/>')
             r"line 4: this worker's arguments are \['w2'\]",
         ),
         (
+            MASTER + '<actor host="w1" function="worker" kill_time="5"/>',
+            r"actor on 'w1' has kill_time='5'",
+        ),
+        (
+            MASTER + '<actor host="w1" function="worker" on_failure="RESTART"/>',
+            r"actor on 'w1' has on_failure='RESTART'",
+        ),
+        ('<zone id="z" routing="Full"/>', "is a platform file"),
+        (
             MASTER + ACTOR.format("w1", "worker", '<argument value="m"/><argument value="1"/>'),
             r"arguments are \['m', '1'\]",
         ),
