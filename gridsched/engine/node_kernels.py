@@ -36,7 +36,17 @@ def all_are(hosts, values, value):
 
 @kernel
 def set_nodes(hosts, free, is_free, until, time):
-    """Note of some nodes whether they are free, and until when something runs there."""
+    """Note of some nodes whether they are free, and until when something runs there.
+
+    Parameters
+    ----------
+    hosts : ndarray of int64
+    free : ndarray of bool, shape (hosts of the platform,)
+    is_free : bool
+    until : ndarray of float64, shape (hosts of the platform,)
+    time : float
+        [s].
+    """
     for host in hosts:
         free[host] = is_free
         until[host] = time
@@ -47,6 +57,15 @@ def list_mappable(states, first, end, waiting, planned, tasks):
     """List the ids of the tasks in [first, end) that wait or are planned; return how many.
 
     To make an array here, and hand it out, would cost more than to fill it.
+
+    Parameters
+    ----------
+    states : ndarray of uint8, shape (tasks,)
+    first, end : int
+    waiting, planned : int
+        The states to look for.
+    tasks : ndarray of int64, shape (end - first,)
+        The list.
     """
     n = 0
     for task in range(first, end):

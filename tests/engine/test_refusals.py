@@ -67,7 +67,7 @@ REFUSED = [
     ([PowerOff(0)], PLAIN, "PowerOff needs the trait 'powers_hosts'"),
     ([PowerOff(4)], ANYTHING, "host 4: there are hosts 0 to 1"),
     ([PowerOff(1)], ANYTHING, "host 'h2': PowerOff of a host that is off"),
-    ([Assign(0, 0), PowerOff(0)], ANYTHING, "host 'h1': PowerOff while something runs, is fixed or is reserved"),
+    ([Assign(0, 0), PowerOff(0)], ANYTHING, "host 'h1': PowerOff while something runs, is fixed"),
     ([PowerOn(1), PowerOff(1), Assign(0, 1)], ANYTHING, "task 7, host 'h2': the host is off"),
     ([PowerOn(0)], PLAIN, "PowerOn needs the trait 'powers_hosts'"),
     ([PowerOn(0)], ANYTHING, "host 'h1': PowerOn of a host that is on"),

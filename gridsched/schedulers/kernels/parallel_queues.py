@@ -111,9 +111,11 @@ def place_easily(nodes, profile, rows, reservation_exists, limits):
 
     Parameters
     ----------
-    nodes, profile, rows, limits
+    nodes, profile, rows
         As in `place_in_cycles`.
     reservation_exists : bool
+    limits
+        As in `place_in_cycles`.
 
     Returns
     -------
@@ -139,10 +141,12 @@ def place_randomly(nodes, profile, rows, uniforms, limits):
 
     Parameters
     ----------
-    nodes, profile, rows, limits
+    nodes, profile, rows
         As in `place_in_cycles`.
     uniforms : ndarray, shape (rows, clusters * P-states)
         Numbers in [0, 1).
+    limits
+        As in `place_in_cycles`.
 
     Returns
     -------
