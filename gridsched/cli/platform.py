@@ -86,7 +86,7 @@ def from_table(
     from gridsched.platform_io.from_table import platform_from_table
     from gridsched.platform_io.tables import read_machine_table
 
-    machines = read_machine_table(table, join=options.join, year=options.year)
+    machines = read_machine_table(table, join=options.join, year=options.year, trust=options.trust)
     platform = platform_from_table(machines, recipe)
     write_platform(platform, output, command=command_line(ctx), network=network, force=force)
     notes = (*machines.notes, *platform.warnings)

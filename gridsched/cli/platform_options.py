@@ -68,6 +68,7 @@ class _Option:
 _OPTIONS = {
     "join": _Option("TOP500 list of the same date: brings cores and Rmax."),
     "year": _Option("Year of the list, where Rmax names no unit.", int),
+    "trust": _Option("What counts where both are listed: power or efficiency."),
     "hosts": _Option("Number of hosts, dealt to the rows; default one for each.", int),
     "rows": _Option("Ranks to use, as '1-50,60'."),
     "name": _Option("Regular expression on name, computer or site.", key="name_pattern"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -55,8 +56,9 @@ def platform_from_table(table: MachineTable, recipe: PlatformRecipe) -> Platform
     Returns
     -------
     Platform
-        Hosts are called after their row: the machine's name in our own format, else ``rank7``;
-        with a number where a row has several. Its `warnings` say what was assumed.
+        Hosts are called after their row: by the machine's name, where it has none by its rank
+        (``rank7``), where several have the same by both; with a number where a row has several
+        hosts. Its `warnings` say what was assumed.
 
     Raises
     ------
@@ -265,21 +267,41 @@ def _host(
 
 def _names(table: MachineTable, chosen: pd.DataFrame, row: Ints) -> list[str]:
     if table.own_format:
-        bases = list(chosen["name"])
+        names = _numbered(list(chosen["name"]), row)
     else:
         ranks = chosen["rank"]
         known = ranks.notna().all() and not ranks.duplicated().any()
-        bases = [f"rank{int(r)}" for r in ranks] if known else [f"row{k + 1}" for k in chosen.index]
+        rows = [f"rank{int(r)}" for r in ranks] if known else [f"row{k + 1}" for k in chosen.index]
+        machines = _named_machines(list(chosen["name"]), rows)
+        names = _numbered(machines, row)
+        if len(set(names)) < len(names) or MASTER_NAME in names:
+            both = [m if m == r else f"{m}-{r}" for m, r in zip(machines, rows, strict=True)]
+            names = _numbered(both, row)
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise InputError(f"{table.path}: two hosts would be called {twice[0]!r}; rename a machine.")
+    return names
+
+
+def _numbered(bases: list[str], row: Ints) -> list[str]:
+    """Return the name of each host: that of its row, with a number where the row has several."""
     number = Counter(row.tolist())
     used: Counter[int] = Counter()
     names = []
     for r in row.tolist():
         used[r] += 1
         names.append(bases[r] if number[r] == 1 else f"{bases[r]}-{used[r]}")
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise InputError(f"{table.path}: two hosts would be called {twice[0]!r}; rename a machine.")
     return names
+
+
+def _named_machines(names: list[str], rows: list[str]) -> list[str]:
+    """Return the machines' names in letters that suit a host; beside or instead of them the row."""
+    plain = [re.sub(r"[^\w.+]+", "-", name).strip("-") for name in names]
+    times = Counter(name.lower() for name in plain)
+    return [
+        row if not name else name if times[name.lower()] == 1 else f"{name}-{row}"
+        for name, row in zip(plain, rows, strict=True)
+    ]
 
 
 def _clusters(

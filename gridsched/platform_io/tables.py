@@ -57,6 +57,8 @@ _WARNED = 0.1
 _LARGEST_FACTOR = 2.0
 #: Rows of one kind that a note names.
 _NAMED = 5
+#: What may be told to count where a list has both.
+TRUSTED = ("power", "efficiency")
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,9 @@ class MachineTable:
 
 
 def read_machine_table(
-    path: str | Path, *, join: str | Path | None = None, year: int | None = None
-) -> MachineTable:
+    path: str | Path, *, join: str | Path | None = None, year: int | None = None,
+    trust: str | None = None,
+) -> MachineTable:  # fmt: skip
     """Read a table of machines with their speed and efficiency.
 
     Parameters
@@ -96,6 +99,9 @@ def read_machine_table(
     year : int, optional
         Year of the list; decides the unit of Rmax where the header names none. By default the
         newest year in the table's Year column, else a year in the file's name.
+    trust : {"power", "efficiency"}, optional
+        What counts where a list has both: Rmax / power, or the listed efficiency. By default the
+        efficiency, unless the two are more than a factor of 2 apart.
 
     Returns
     -------
@@ -110,17 +116,21 @@ def read_machine_table(
     """
     if year is not None and not 1993 <= year <= 2100:
         raise InputError(f"--year is {year}; TOP500 lists exist since 1993.")
+    if trust not in (None, *TRUSTED):
+        raise InputError(f"--trust is {trust!r}; {' or '.join(TRUSTED)} is legal.")
     raw = read_raw_table(path)
     if is_own_format(raw.headers):
         if join is not None:
             raise InputError(f"{path}: is a table in gridsched's own format; it needs no --join.")
+        if trust is not None:
+            raise InputError(f"{path}: is a table in gridsched's own format; it needs no --trust.")
         frame = read_own_format(path, raw)
         return MachineTable(frame, (), str(path), own_format=True)
     notes: list[str] = []
     frame = _read_list(path, raw, year, notes)
     if join is not None:
         frame = _joined(path, frame, join, year, notes)
-    _complete(path, frame, notes)
+    _complete(path, frame, notes, trust)
     return MachineTable(frame, tuple(notes), str(path))
 
 
@@ -233,7 +243,7 @@ def _joined(
     return frame
 
 
-def _complete(path: str | Path, frame: pd.DataFrame, notes: list[str]) -> None:
+def _complete(path: str | Path, frame: pd.DataFrame, notes: list[str], trust: str | None) -> None:
     """Fill speed, power and efficiency from one another; say how often and what disagrees."""
 
     def fill(name: str, values: pd.Series, how: str) -> None:
@@ -250,7 +260,7 @@ def _complete(path: str | Path, frame: pd.DataFrame, notes: list[str]) -> None:
             notes.append(f"{path}: {int(zero.sum())} rows have {what} 0, taken as unknown.")
             frame.loc[zero, name] = np.nan
     rmax, power = frame["rmax_flops"], frame["power_w"]
-    _settle_efficiency(path, frame, notes)
+    _settle_efficiency(path, frame, notes, trust)
     efficiency = frame["efficiency_flop_per_j"]
     fill("rmax_flops", efficiency * power, "Rmax: efficiency x power is taken")
     fill("efficiency_flop_per_j", rmax / power, "efficiency: Rmax / power is taken")
@@ -268,11 +278,22 @@ def _complete(path: str | Path, frame: pd.DataFrame, notes: list[str]) -> None:
         )
 
 
-def _settle_efficiency(path: str | Path, frame: pd.DataFrame, notes: list[str]) -> None:
-    """Replace efficiencies that Rmax / power contradicts by more than a factor; tell the others."""
+def _settle_efficiency(
+    path: str | Path, frame: pd.DataFrame, notes: list[str], trust: str | None
+) -> None:
+    """Replace efficiencies that Rmax / power contradicts by more than a factor; tell the others.
+
+    Where the power is trusted all of them are replaced, where the efficiency is none.
+    """
     by_power = frame["rmax_flops"] / frame["power_w"]
+    if trust == "power":
+        known = by_power.notna() & frame["efficiency_flop_per_j"].notna()
+        frame.loc[known, "efficiency_flop_per_j"] = by_power[known]
+        notes.append(f"{path}: of {int(known.sum())} rows with both, Rmax / power is taken.")
+        return
     ratio = frame["efficiency_flop_per_j"] / by_power
     wrong = (ratio > _LARGEST_FACTOR) | (ratio < 1 / _LARGEST_FACTOR)
+    wrong &= trust is None
     if wrong.any():
         notes.append(
             f"{path}: {int(wrong.sum())} rows have an efficiency more than a factor of "

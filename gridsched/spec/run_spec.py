@@ -147,6 +147,7 @@ PlatformTable = create_model(
     table=(InputPath, ...),
     join=(InputPath | None, None),
     year=(int | None, None),
+    trust=(Literal["power", "efficiency"] | None, None),
     **_dataclass_fields(PlatformRecipe),
     **_dataclass_fields(NetworkLinks),
     seed=_OWN_SEED,

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LINKS = tuple(field.name for field in fields(NetworkLinks))
-_TABLE_KEYS = ("generator", "table", "join", "year", "seed")
+_TABLE_KEYS = ("generator", "table", "join", "year", "trust", "seed")
 
 
 class ScenarioMaker:
@@ -248,10 +248,14 @@ class ScenarioMaker:
 
     def _table(self, section: Any) -> MachineTable:
         def read() -> MachineTable:
-            table = read_machine_table(section.table, join=section.join, year=section.year)
+            table = read_machine_table(
+                section.table, join=section.join, year=section.year, trust=section.trust
+            )
             return replace(table, path=self._names.get(section.table, section.table))
 
-        return self._tables.get(f"{section.table} {section.join} {section.year}", read)
+        return self._tables.get(
+            f"{section.table} {section.join} {section.year} {section.trust}", read
+        )
 
     def _system(self, spec: RunSpec, *, needs_file: bool) -> Scenario:
         """Return the scenario of a workload that comes with its platform.

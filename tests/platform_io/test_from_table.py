@@ -37,9 +37,9 @@ def build(written):
 
 
 def test_one_host_for_each_usable_row(build):
-    """Real speeds and efficiencies; the row without power is left out; names follow the ranks."""
+    """Real speeds and efficiencies; the row without power is left out; names are the machines'."""
     platform = build()
-    assert [host.name for host in platform.hosts] == ["rank1", "rank2", "rank4"]
+    assert [host.name for host in platform.hosts] == ["Ann", "Bob", "Dan"]
     assert platform.speed[:, 0].tolist() == [1e14, 2e13, 4e13]
     assert platform.efficiency().tolist() == [2e9, 1e9, 5e8]
     assert platform.busy_w[:, 0].tolist() == [5e4, 2e4, 8e4]
@@ -48,19 +48,33 @@ def test_one_host_for_each_usable_row(build):
     assert [c.hosts for c in platform.clusters] == [(0, 1, 2)]
 
 
+def test_names_of_machines_become_names_of_hosts(build):
+    """Letters that suit a host; where a name lacks, or several share one, the rank says which."""
+    text = (
+        "Rank,Name,Rmax (GFlop/s),Power (kW)\n1,El Toro (B),100,1\n2,,100,1\n3,Ann,100,1\n"
+        "4,ann,100,1\n"
+    )
+    assert [host.name for host in build(text).hosts] == [
+        "El-Toro-B", "rank2", "Ann-rank3", "ann-rank4",
+    ]  # fmt: skip
+    numbered = "Rank,Name,Rmax (GFlop/s),Power (kW)\n1,Ann,100,1\n2,Ann-1,100,1\n"
+    names = [host.name for host in build(numbered, hosts=3).hosts]
+    assert names == ["Ann-rank1-1", "Ann-rank1-2", "Ann-1-rank2"]
+
+
 def test_hosts_are_dealt_in_equal_numbers(build):
     """Seven hosts on three rows: three, two, two."""
     names = [host.name for host in build(hosts=7).hosts]
-    assert names == ["rank1-1", "rank1-2", "rank1-3", "rank2-1", "rank2-2", "rank4-1", "rank4-2"]
-    assert [host.name for host in build(hosts=2).hosts] == ["rank1", "rank2"]
+    assert names == ["Ann-1", "Ann-2", "Ann-3", "Bob-1", "Bob-2", "Dan-1", "Dan-2"]
+    assert [host.name for host in build(hosts=2).hosts] == ["Ann", "Bob"]
 
 
 def test_rows_and_pattern(build):
     """Rank ranges and a pattern on name, computer or site choose rows together."""
-    assert [h.name for h in build(rows="2-4").hosts] == ["rank2", "rank4"]
-    assert [h.name for h in build(name_pattern="oslo").hosts] == ["rank2", "rank4"]
-    assert [h.name for h in build(name_pattern="^ann$").hosts] == ["rank1"]
-    assert [h.name for h in build(rows="1,3-4", name_pattern="Ax").hosts] == ["rank1", "rank4"]
+    assert [h.name for h in build(rows="2-4").hosts] == ["Bob", "Dan"]
+    assert [h.name for h in build(name_pattern="oslo").hosts] == ["Bob", "Dan"]
+    assert [h.name for h in build(name_pattern="^ann$").hosts] == ["Ann"]
+    assert [h.name for h in build(rows="1,3-4", name_pattern="Ax").hosts] == ["Ann", "Dan"]
 
 
 def test_scaled_efficiency_keeps_the_real_power(build):
@@ -68,11 +82,9 @@ def test_scaled_efficiency_keeps_the_real_power(build):
     platform = build(speed_levels=(1000.0, 2000.0, 4000.0), hosts=6, seed=3)
     by_name = {host.name.split("-")[0]: host.pstates[0] for host in platform.hosts}
     assert {name: state.speed for name, state in by_name.items()} == {
-        "rank1": 1000.0, "rank2": 2000.0, "rank4": 4000.0,
+        "Ann": 1000.0, "Bob": 2000.0, "Dan": 4000.0,
     }  # fmt: skip
-    assert [by_name[n].busy_w for n in ("rank1", "rank2", "rank4")] == pytest.approx(
-        [5e4, 2e4, 8e4]
-    )
+    assert [by_name[n].busy_w for n in ("Ann", "Bob", "Dan")] == pytest.approx([5e4, 2e4, 8e4])
 
 
 def test_levels_are_dealt_to_rows_and_ids_shuffled(build):
@@ -157,8 +169,8 @@ def test_own_table_columns(build):
     ("clusters", "expected"),
     [
         (2, [("c1", 3), ("c2", 3)]),
-        ("host", [(f"rank{r}-{k}", 1) for r in (1, 2, 4) for k in (1, 2)]),
-        ("row", [("rank1", 2), ("rank2", 2), ("rank4", 2)]),
+        ("host", [(f"{name}-{k}", 1) for name in ("Ann", "Bob", "Dan") for k in (1, 2)]),
+        ("row", [("Ann", 2), ("Bob", 2), ("Dan", 2)]),
         ("site", [("Rome", 2), ("Oslo", 4)]),
         ("year", [("2011", 2), ("2010", 2), ("2009", 2)]),
         ("computer", [("Ax", 4), ("Bx", 2)]),

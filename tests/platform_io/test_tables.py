@@ -360,3 +360,20 @@ def test_real_lists(shared_data, name, join, rows, usable, first):
     assert frame.loc[0, columns].tolist() == pytest.approx(first, rel=1e-5)
     if join:
         assert frame.loc[0, "cores"] == 16384
+
+
+def test_what_is_trusted_counts(written):
+    """100 GFlop/s at 1 kW are 0.1 GFlop/J; 0.11 and 0.5 are listed."""
+    table = written(
+        "Rank,Name,Rmax (GFlop/s),Power (kW),GFlops/Watt\n1,a,100,1,0.11\n2,b,100,1,0.5\n"
+    )
+
+    def efficiencies(trust: str | None) -> list[float]:
+        frame = read_machine_table(table, trust=trust).frame
+        return (frame["efficiency_flop_per_j"] / 1e9).round(12).tolist()
+
+    assert efficiencies(None) == [0.11, 0.1]  # the second is a factor of 5 off
+    assert efficiencies("power") == [0.1, 0.1]
+    assert efficiencies("efficiency") == [0.11, 0.5]
+    with pytest.raises(InputError, match="--trust is 'both'; power or efficiency is legal"):
+        efficiencies("both")
