@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from gridsched.analysis.study_results import StudyResults
-from gridsched.figures.figure_file import plain_numbers
+from gridsched.figures.axes import finish_bars_axis, plain_numbers
 from gridsched.figures.study_layout import Layout
 from gridsched.figures.study_panels import (
     draw_panels,
@@ -30,13 +30,13 @@ def bars(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
         for metric in layout.metrics:
             means = layout.means(metric)
             factor, label = scale_of(metric, float(means["mean"].max()))
-            draw = partial(_draw, layout=layout, factor=factor)
+            draw = partial(_draw, layout=layout, factor=factor, drawn=means["mean"] / factor)
             caption = f"{label} by scheduler: mean and 95 % confidence interval."
             drawn = draw_panels(layout, page, means, draw, handles, label)
             yield panels_drawn(layout, f"bars-{metric}{suffix}", caption, *drawn)
 
 
-def _draw(axes: Axes, table: pd.DataFrame, layout: Layout, factor: float) -> None:
+def _draw(axes: Axes, table: pd.DataFrame, layout: Layout, factor: float, drawn: pd.Series) -> None:
     width = 0.84 / len(layout.looks)
     for k, look in enumerate(layout.looks):
         part = table[table["scheduler"] == look.label]
@@ -45,7 +45,7 @@ def _draw(axes: Axes, table: pd.DataFrame, layout: Layout, factor: float) -> Non
         half = (part["high"] - part["low"]).fillna(0.0).to_numpy() / 2 / factor
         axes.bar(x, heights, width, linewidth=0.5, **look.patch)
         axes.errorbar(x, heights, half, fmt="none", ecolor="#000000", elinewidth=0.8, capsize=1)
-    axes.set_ylim(bottom=0)
+    finish_bars_axis([axes], drawn)
     axes.grid(axis="y")
     plain_numbers(axes.yaxis)
     label_x(axes, layout)

@@ -13,6 +13,7 @@ from gridsched.analysis.claim_values import replicate_values
 from gridsched.analysis.statistics import t_interval
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_name
+from gridsched.figures.axes import finish_bars_axis
 from gridsched.figures.declared_panels import (
     BEST,
     declared_drawn,
@@ -62,13 +63,14 @@ def best(results: StudyResults, declared: DeclaredFigure) -> Drawn:
             draw_bars(axes, x, part, factor, 0.4, look)
     names = [fill(each.replace("_", " "), 13) for each in families]
     finish_bars(axes, names, label)
-    axes.set_ylim(bottom=0)
+    finish_bars_axis([axes], data["mean"] / factor)
     along = axis_name(declared.along)
     for row in data[data["bar"] == "best"].itertuples(index=False):
         value = level_text(declared, getattr(row, declared.along))
         axes.annotate(
             value, (families.index(row.scheduler) + 0.21, 0), (0, 4), textcoords="offset points",
-            ha="center", fontsize=8, color="#ffffff", fontweight="bold",
+            xycoords=("data", "axes fraction"), ha="center", fontsize=8, color="#ffffff",
+            fontweight="bold",
         )  # fmt: skip
     figure.legend(
         handles=[

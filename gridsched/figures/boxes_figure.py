@@ -40,6 +40,8 @@ def boxes(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
             pairs = statistics.paired_differences(
                 results.shown, results.cell_axes, metric, results.baseline
             )
+            if not pairs["difference_percent"].notna().any():
+                continue  # nothing is above a baseline of 0 by a share
             label = f"{METRICS[metric].name}:\nmore than {results.baseline} [%]"
             figure, shown = draw_panels(layout, page, pairs, draw, handles, label)
             caption = (

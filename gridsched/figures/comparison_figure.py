@@ -11,16 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import (
-    BOOT,
-    BUSY,
-    IDLE,
-    OFF,
-    WASTED,
-    new_figure,
-    plain_numbers,
-    prefixed,
-)
+from gridsched.figures.axes import is_steep, log_bottom, plain_numbers
+from gridsched.figures.figure_file import BOOT, BUSY, IDLE, OFF, WASTED, new_figure, prefixed
 from gridsched.figures.table import Drawn, register_figure
 
 #: (column of the data, look) of the stacked parts of the energy.
@@ -132,6 +124,9 @@ def _others(columns: Mapping[str, list]) -> list[tuple[str, str, Best]]:
 
 def _draw_energy(axes: Axes, columns: dict[str, list], idled: Sequence[bool]) -> None:
     totals = np.array(columns["energy_model_j"])
+    if is_steep(totals):  # parts that are stacked mean nothing on a logarithmic axis
+        _draw_bars(axes, columns["energy_model_j"], idled, "Energy", "J")
+        return
     factor, unit = prefixed("J", float(np.nanmax(totals, initial=0.0)))
     left = np.zeros(len(totals))
     for name, look in PARTS:
@@ -155,6 +150,9 @@ def _draw_bars(
     if unit:
         factor, unit = prefixed(unit, float(np.nanmax(drawn, initial=0.0)))
         drawn, label = drawn / factor, f"{label} [{unit}]"
+    if is_steep(drawn):
+        axes.set_xscale("log", nonpositive="clip")
+        label = f"{label}, logarithmic"
     axes.barh(
         range(len(drawn)), np.nan_to_num(drawn), height=0.68, linewidth=0.6,
         facecolor="#7d97b2", edgecolor="#303030",
@@ -170,18 +168,21 @@ def _finish(
     Of runs that `idled`, which finished no task, none is the best.
     """
     largest = float(np.nanmax(values, initial=0.0)) or 1.0
+    is_log = axes.get_xscale() == "log"
+    left = log_bottom(values) if is_log else 0.0
     best_value = best(values[~np.isnan(values) & ~np.array(idled)], default=math.nan)
     for place, value in enumerate(values):
         failed = math.isnan(value)
+        end = left if failed else max(value, left)
         is_best = value == best_value and len(values) > 1 and not idled[place]
         axes.text(
-            0.012 * largest + (0.0 if failed else value), place,
+            end * 1.06 if is_log else end + 0.012 * largest, place,
             "failed" if failed else f"{value:,.4g}" + (" (best)" if is_best else "")
             + (" (nothing finished)" if idled[place] else ""),
             va="center", fontsize=8, fontstyle="italic" if failed else "normal",
             fontweight="bold" if is_best else "normal",
         )  # fmt: skip
-    axes.set_xlim(0.0, 1.24 * largest)
+    axes.set_xlim(left, largest * (largest / left) ** 0.3 if is_log else 1.24 * largest)
     axes.set_xlabel(label)
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)

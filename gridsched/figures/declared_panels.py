@@ -16,7 +16,8 @@ from gridsched.analysis.statistics import t_interval
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import value_text
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import new_figure, plain_numbers
+from gridsched.figures.axes import axes_words, plain_numbers
+from gridsched.figures.figure_file import new_figure
 from gridsched.figures.table import Drawn
 from gridsched.metrics import METRICS
 from gridsched.spec.study_document import DeclaredFigure
@@ -28,7 +29,8 @@ def declared_drawn(declared: DeclaredFigure, figure: Figure, data: pd.DataFrame)
     """Return a declared figure with its caption as a sentence."""
     shown = METRICS[declared.metric].name if declared.metric else declared.name
     caption = " ".join((declared.caption or shown).split())
-    return Drawn(figure, data, declared.name, caption if caption.endswith(".") else f"{caption}.")
+    caption = caption if caption.endswith(".") else f"{caption}."
+    return Drawn(figure, data, declared.name, caption + axes_words(figure))
 
 
 def families_of(results: StudyResults, declared: DeclaredFigure, *, single: bool) -> list[str]:
@@ -180,4 +182,4 @@ def finish_y(panels: Sequence[Axes], declared: DeclaredFigure, limit: float) -> 
                 xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8,
                 color="#a5371b",
             )  # fmt: skip
-    panels[0].set_ylim(0, top)
+    panels[0].set_ylim(0 if panels[0].get_yscale() == "linear" else None, top)

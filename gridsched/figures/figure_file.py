@@ -16,11 +16,11 @@ from typing import Any
 import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.figures.axes import plain_numbers, untangle
 from gridsched.figures.table import Drawn, Subject, figures
 from gridsched.files.csv_files import csv_text
 from gridsched.files.output_files import check_writable, write_whole
@@ -117,9 +117,10 @@ def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | byte
         Some of `FORMATS`.
     """
     wanted, columns = list(suffixes), drawn.data
-    if len(wanted) > 1:  # laid out once, for all formats
+    drawn.figure.draw_without_rendering()
+    if untangle(drawn.figure):
         drawn.figure.draw_without_rendering()
-        drawn.figure.set_layout_engine("none")
+    drawn.figure.set_layout_engine("none")  # laid out once, for all formats
     if isinstance(columns, pd.DataFrame):
         columns = {str(name): columns[name].to_numpy() for name in columns}
     contents: dict[str, str | bytes] = {".csv": csv_text(columns)}
@@ -176,11 +177,6 @@ def prefixed(unit: str, largest: float) -> tuple[float, str]:
     level = int(math.log10(largest) // 3) if largest >= 1000 else 0
     level = min(level, len(steps) - 1)
     return 1000.0**level, f"{steps[level].strip()}{unit}"
-
-
-def plain_numbers(axis: Axis) -> None:
-    """Label an axis with whole numbers and thousands separators instead of exponents."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
 def time_axis(axes: Axes, horizon_s: float) -> None:

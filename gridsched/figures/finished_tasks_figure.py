@@ -13,7 +13,8 @@ import pandas as pd
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_text
 from gridsched.campaign.run_records import read_records, records_file
-from gridsched.figures.figure_file import new_figure, plain_numbers
+from gridsched.figures.axes import plain_numbers
+from gridsched.figures.figure_file import new_figure
 from gridsched.figures.study_layout import Layout
 from gridsched.figures.table import Drawn, register_figure
 

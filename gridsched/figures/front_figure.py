@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from gridsched.figures.figure_file import new_figure, plain_numbers, prefixed
+from gridsched.figures.axes import plain_numbers
+from gridsched.figures.figure_file import new_figure, prefixed
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.answers import Landscape

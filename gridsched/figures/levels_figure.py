@@ -7,6 +7,7 @@ import pandas as pd
 
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_name
+from gridsched.figures.axes import finish_bars_axis
 from gridsched.figures.declared_panels import (
     BEST,
     declared_drawn,
@@ -39,6 +40,7 @@ def levels(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         finish_bars(axes, labels, label if k % 2 == 0 else None)
         axes.tick_params(axis="x", labelsize=8)
         axes.set_xlabel(axis_name(declared.along).capitalize())
+    finish_bars_axis(panels, data["mean"] / factor)
     finish_y(panels, declared, limit / factor)
     if declared.limit:
         data[declared.limit] = limit

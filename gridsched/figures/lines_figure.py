@@ -8,13 +8,14 @@ from matplotlib.lines import Line2D
 
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_name
+from gridsched.figures.axes import plain_numbers
 from gridsched.figures.declared_panels import (
     declared_drawn,
     families_of,
     level_means,
     names_of,
 )
-from gridsched.figures.figure_file import new_figure, plain_numbers
+from gridsched.figures.figure_file import new_figure
 from gridsched.figures.study_panels import scale_of
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.spec.study_document import DeclaredFigure

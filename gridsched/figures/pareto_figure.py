@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_name
-from gridsched.figures.figure_file import plain_numbers
+from gridsched.figures.axes import plain_numbers
 from gridsched.figures.study_layout import Layout
 from gridsched.figures.study_panels import draw_panels, line_handle, panels_drawn, scale_of
 from gridsched.figures.table import Drawn, register_figure

@@ -12,6 +12,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from gridsched.analysis.claim_values import replicate_values
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import value_text
+from gridsched.figures.axes import plain_numbers
 from gridsched.figures.declared_panels import (
     declared_drawn,
     drawn_levels,
@@ -19,7 +20,7 @@ from gridsched.figures.declared_panels import (
     families_of,
     names_of,
 )
-from gridsched.figures.figure_file import new_figure, plain_numbers, prefixed
+from gridsched.figures.figure_file import new_figure, prefixed
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import METRICS
 from gridsched.spec.study_document import DeclaredFigure

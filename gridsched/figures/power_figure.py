@@ -6,16 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from gridsched.figures.figure_file import (
-    BOOT,
-    BUSY,
-    IDLE,
-    OFF,
-    new_figure,
-    plain_numbers,
-    prefixed,
-    time_axis,
-)
+from gridsched.figures.axes import plain_numbers
+from gridsched.figures.figure_file import BOOT, BUSY, IDLE, OFF, new_figure, prefixed, time_axis
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.trace import Trace
 from gridsched.power import GridPower, grid_power

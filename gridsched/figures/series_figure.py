@@ -17,6 +17,7 @@ from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.analysis.texts import axis_name
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
+from gridsched.figures.axes import plain_numbers
 from gridsched.figures.declared_panels import (
     declared_drawn,
     drawn_levels,
@@ -27,7 +28,6 @@ from gridsched.figures.declared_panels import (
     level_text,
     limit_of,
 )
-from gridsched.figures.figure_file import plain_numbers
 from gridsched.figures.study_panels import scale_of
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.spec.study_document import DeclaredFigure

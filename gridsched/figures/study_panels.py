@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gridsched.analysis.texts import axis_name, value_text
+from gridsched.figures.axes import PlainNumbers, axes_words, plain_numbers, share_limits
 from gridsched.figures.figure_file import new_figure, prefixed
 from gridsched.figures.study_layout import Layout, SeriesLook
 from gridsched.figures.table import Drawn
@@ -56,19 +57,30 @@ def draw_panels(
         draw(axes, part)
         if panel.column == 0:
             axes.set_ylabel(label)
+    _make_comparable([grid[panel.row, panel.column] for panel in panels])
     figure.legend(
         handles=handles, loc="outside lower center", ncols=min(len(handles), 6), handlelength=2.4
     )
     return figure, pd.concat(shown)
 
 
+def _make_comparable(panels: Sequence[Axes]) -> None:
+    """Give panels the same limits where that leaves them readable, and one number format."""
+    for direction in ("x", "y"):
+        share_limits(panels, direction)
+        axes = [getattr(panel, f"{direction}axis") for panel in panels]
+        plain_numbers(
+            *(axis for axis in axes if isinstance(axis.get_major_formatter(), PlainNumbers))
+        )
+
+
 def panels_drawn(
     layout: Layout, name: str, caption: str, figure: Figure, data: pd.DataFrame
 ) -> Drawn:
-    """Return a figure of panels; its caption says what they are."""
+    """Return a figure of panels; its caption says what they are, and what their axes are like."""
     axes = [axis for axis in (layout.rows, layout.columns) if axis]
     by = f" One panel for each combination of {' and '.join(map(axis_name, axes))}." if axes else ""
-    return Drawn(figure, data, name, caption + by)
+    return Drawn(figure, data, name, caption + by + axes_words(figure))
 
 
 def label_x(axes: Axes, layout: Layout) -> None:

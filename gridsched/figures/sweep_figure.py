@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_name
-from gridsched.figures.figure_file import plain_numbers
+from gridsched.figures.axes import plain_numbers
 from gridsched.figures.study_layout import Layout
 from gridsched.figures.study_panels import (
     draw_line,

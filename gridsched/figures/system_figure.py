@@ -13,11 +13,8 @@ from gridsched.analysis.utility_statistics import (
     is_special_machine_type,
     is_special_task_type,
 )
-from gridsched.figures.figure_file import (
-    new_figure,
-    plain_numbers,
-    prefixed,
-)
+from gridsched.figures.axes import plain_numbers
+from gridsched.figures.figure_file import new_figure, prefixed
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks

@@ -6,12 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from gridsched.figures.figure_file import (
-    new_figure,
-    plain_numbers,
-    prefixed,
-    time_axis,
-)
+from gridsched.figures.axes import plain_numbers
+from gridsched.figures.figure_file import new_figure, prefixed, time_axis
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.tasks import Tasks
 

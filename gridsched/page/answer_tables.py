@@ -82,7 +82,7 @@ def answer_table(answer: Answer) -> TextTable:
     unit_of_mean = title.removeprefix(entry.name).strip()
     header = [
         "scheduler", "mean rank", "best in", f"mean {unit_of_mean}".strip(),
-        f"above {answer.winner.label}" + (f" [{unit}]" if unit else ""),
+        "above best" + (f" [{unit}]" if unit else ""),
     ]  # fmt: skip
     note = ""
     if len(answer.rivals) > MOST_RIVALS:

@@ -1,0 +1,212 @@
+"""Axes of all figures: one number format, ticks that do not collide, limits, long bars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator, Formatter, MaxNLocator
+from numpy.typing import ArrayLike
+
+#: A bar longer than this many times the median one makes its axis logarithmic.
+STEEP = 20.0
+#: More decimals than this are written with an exponent instead.
+_MOST_DECIMALS = 10
+#: Space between two labels, as a share of the height of one.
+_GAP = 0.35
+
+
+class PlainNumbers(Formatter):
+    """Numbers with thousands separators and, on all axes of a group, with as many decimals.
+
+    Parameters
+    ----------
+    group : sequence of Axis
+        The axes whose numbers are read together.
+    """
+
+    def __init__(self, group: Sequence[Axis]) -> None:
+        self._group = group
+
+    def __call__(self, value: float, pos: int | None = None) -> str:
+        """Return one number."""
+        if self.axis.get_scale() != "linear":
+            return f"{value:,.10g}"
+        places = max(decimals(visible_ticks(axis)) for axis in self._group)
+        if places > _MOST_DECIMALS:
+            return f"{value:,.10g}"
+        return f"{value:,.{places}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def plain_numbers(*group: Axis) -> None:
+    """Label axes with numbers without exponents, all with as many decimals."""
+    for axis in group:
+        axis.set_major_formatter(PlainNumbers(group))
+
+
+def decimals(numbers: Iterable[float]) -> int:
+    """Return how many decimals write all of some numbers exactly, up to rounding.
+
+    Examples
+    --------
+    >>> decimals([0.0, 2.5, 5.0])
+    1
+    """
+    known = [float(each) for each in numbers]
+    close = 1e-12 * max(map(abs, known), default=0.0)
+    for places in range(_MOST_DECIMALS + 1):
+        if all(abs(round(each, places) - each) <= close for each in known):
+            return places
+    return _MOST_DECIMALS + 1
+
+
+def visible_ticks(axis: Axis) -> np.ndarray:
+    """Return the places of an axis' ticks that lie within its limits."""
+    ticks = np.asarray(axis.get_majorticklocs(), dtype=np.float64)
+    low, high = sorted(axis.get_view_interval())
+    margin = 1e-9 * (high - low)
+    return ticks[(ticks >= low - margin) & (ticks <= high + margin)]
+
+
+def untangle(figure: Figure) -> bool:
+    """Change tick labels that overlap: fewer numbers, names aslant; tell whether any was.
+
+    Parameters
+    ----------
+    figure : Figure
+        Laid out already.
+    """
+    changed = [
+        _untangled(axis) for axes in figure.axes if axes.axison for axis in (axes.xaxis, axes.yaxis)
+    ]
+    return any(changed)
+
+
+def _untangled(axis: Axis) -> bool:
+    if not _overlap(axis):
+        return False
+    if isinstance(axis.get_major_locator(), FixedLocator):
+        return axis.axis_name == "x" and _set_aslant(axis)
+    if axis.get_scale() != "linear":
+        return False
+    for most in range(len(visible_ticks(axis)) - 1, 1, -1):
+        axis.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]))
+        if not _overlap(axis):
+            break
+    return True
+
+
+def _labels(axis: Axis) -> list[Text]:
+    """Return the labels that are seen."""
+    shown = set(visible_ticks(axis).tolist())
+    labels = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=False)
+    return [text for at, text in labels if at in shown and text.get_visible() and text.get_text()]
+
+
+def _overlap(axis: Axis) -> bool:
+    boxes = [text.get_window_extent() for text in _labels(axis)]
+    if axis.axis_name == "x":
+        ends = sorted((box.x0, box.x1) for box in boxes)
+    else:
+        ends = sorted((box.y0, box.y1) for box in boxes)
+    gap = _GAP * min((box.height for box in boxes), default=0.0)
+    if axis.axis_name == "y":
+        gap = 0.0
+    return any(right[0] < left[1] + gap for left, right in pairwise(ends))
+
+
+def _set_aslant(axis: Axis) -> bool:
+    """Turn names by 30 degrees, or upright where they stand too close for that."""
+    texts = _labels(axis)
+    if any(text.get_rotation() for text in texts):
+        return False
+    height = max(text.get_window_extent().height / len(text.get_text().split("\n"))
+                 for text in texts)  # fmt: skip
+    places = sorted(text.get_window_extent().x0 + text.get_window_extent().x1 for text in texts)
+    distance = min(np.diff(places)) / 2
+    angle = 30 if distance * math.sin(math.radians(30)) >= 1.1 * height else 90
+    for text in axis.get_ticklabels():
+        text.set(rotation=angle, rotation_mode="anchor",
+                 ha="right", va="center" if angle == 90 else "top")  # fmt: skip
+    return True
+
+
+def share_limits(panels: Sequence[Axes], direction: str, *, most: float = 3.0) -> bool:
+    """Give panels the same limits, unless one of them would be left with little of its axis.
+
+    Parameters
+    ----------
+    panels : sequence of Axes
+    direction : {"x", "y"}
+    most : float
+        The common limits may be this many times those of the smallest panel. Logarithmic axes
+        are always shared.
+
+    Returns
+    -------
+    bool
+        Whether they have the same limits now.
+    """
+    axes = [getattr(panel, f"{direction}axis") for panel in panels]
+    limits = np.array([axis.get_view_interval() for axis in axes])
+    low, high = limits.min(), limits.max()
+    spans = limits[:, 1] - limits[:, 0]
+    if axes[0].get_scale() == "linear" and high - low > most * spans.min():
+        return False
+    for panel in panels:
+        getattr(panel, f"set_{direction}lim")(low, high)
+    return True
+
+
+def axes_words(figure: Figure) -> str:
+    """Return what has to be said of a figure's axes: that they differ, or are logarithmic."""
+    words = ""
+    for direction in ("x", "y"):
+        axes = [getattr(each, f"{direction}axis") for each in figure.axes if each.axison]
+        if len({tuple(axis.get_view_interval().tolist()) for axis in axes}) > 1:
+            words += f" The panels' {direction} axes differ."
+        if any(axis.get_scale() == "log" for axis in axes):
+            words += f" The {direction} axis is logarithmic."
+    return words
+
+
+def is_steep(values: ArrayLike) -> bool:
+    """Return whether one of some bars is so long that the others would hardly be seen beside it.
+
+    Parameters
+    ----------
+    values : array_like
+        Their lengths; bars of 0 do not count, and below 0 no axis can be logarithmic.
+    """
+    known = np.asarray(values, dtype=np.float64)
+    known = known[~np.isnan(known) & (known != 0)]
+    return bool(len(known) and known.min() > 0 and known.max() > STEEP * np.median(known))
+
+
+def finish_bars_axis(panels: Sequence[Axes], values: ArrayLike) -> None:
+    """Let the y axis of bars that are drawn begin at 0, or be logarithmic where `is_steep`.
+
+    Parameters
+    ----------
+    panels : sequence of Axes
+    values : array_like
+        Lengths of all bars, as they are drawn.
+    """
+    for axes in panels:
+        if is_steep(values):
+            axes.set_yscale("log", nonpositive="clip")
+            axes.set_ylim(bottom=log_bottom(values))
+        else:
+            axes.set_ylim(bottom=0)
+
+
+def log_bottom(values: ArrayLike) -> float:
+    """Return where a logarithmic axis of bars begins: at a power of 10 below all of them."""
+    known = np.asarray(values, dtype=np.float64)
+    return float(10 ** np.floor(np.log10(known[known > 0].min()) - 0.1))
