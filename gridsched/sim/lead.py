@@ -33,10 +33,13 @@ class LeadSession(ActorSession):
     def __init__(self, world: World, controller: Controller, work: Work) -> None:
         super().__init__(world, controller, work)
         self._calendar = Calendar(work.run_times)
+        self._engine = world.engine
+        self._hosts = world.hosts
+        self._exec_init = self._simgrid.this_actor.exec_init
         #: SimGrid's activity of each running execution
         self._activities: dict[Execution, Any] = {}
         #: when the energy plugin looked last [s] at nodes of an execution on several, at its end
-        self._metered = [-1.0] * len(world.hosts)
+        self._metered = [-1.0] * len(self._hosts)
 
     def deploy(self, deployment_file: Path | None) -> None:
         """Make the leading actor; where no message is sent, a deployment's actors have no part."""
@@ -75,7 +78,7 @@ class LeadSession(ActorSession):
             try:
                 self._activities.pop(execution).wait()
                 if execution.hosts is not None:
-                    clock, metered = self.world.clock(), self._metered
+                    clock, metered = self._engine.clock, self._metered
                     for h in execution.hosts.tolist():
                         metered[h] = clock
             except self._simgrid.HostFailureException:
@@ -84,17 +87,21 @@ class LeadSession(ActorSession):
                     f"Host {host!r} failed at t = {self.world.clock():g} s while a task ran on it, "
                     "although nobody switched it off. Has it a state profile?"
                 ) from None
-        if self.world.clock() < time - instant_width(time):
-            self._simgrid.this_actor.sleep_until(time)
-        check_clocks(self.world.clock(), time)
+        clock = self._engine.clock
+        if clock != time:
+            if clock < time - instant_width(time):
+                self._simgrid.this_actor.sleep_until(time)
+            check_clocks(self._engine.clock, time)
 
     def _start(self, execution: Execution) -> None:
         """Start an execution on its host."""
         self._calendar.start(execution)
         if execution.hosts is None:
-            self.set_pstate(execution.host, execution.pstate)
-            activity = self._simgrid.this_actor.exec_init(self._flops(execution))
-            activity.host = self.world.hosts[execution.host]
+            host = execution.host
+            if self._pstate[host] != execution.pstate:
+                self.set_pstate(host, execution.pstate)
+            activity = self._exec_init(self._flops(execution))
+            activity.host = self._hosts[host]
         else:
             activity = self._on_nodes(execution, execution.hosts.tolist())
         self._activities[execution] = activity.start()
@@ -106,13 +113,13 @@ class LeadSession(ActorSession):
         time before as busy: setting the P-state, even to what it is, makes it look. Ends it
         notices: a node that one job leaves and another takes in the same instant needs it not.
         """
-        hosts, pstates, pstate = self.world.hosts, self._pstate, execution.pstate
-        clock, metered = self.world.clock(), self._metered
+        hosts, pstates, pstate = self._hosts, self._pstate, execution.pstate
+        clock, metered = self._engine.clock, self._metered
         for h in nodes:
             if metered[h] != clock or pstates[h] != pstate:
                 hosts[h].pstate = pstates[h] = pstate
         flops = [self._flops(execution)] * len(nodes)
-        return self._simgrid.this_actor.exec_init([hosts[h] for h in nodes], flops, [])
+        return self._exec_init([hosts[h] for h in nodes], flops, [])
 
 
 def _take_no_part(*_arguments: str) -> None:
