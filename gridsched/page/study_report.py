@@ -201,8 +201,9 @@ def _claims(name: str, files: ReportFiles, findings: Sequence[Finding]) -> dict[
     text = claims_markdown(findings, f"{name}: the paper's claims beside our runs")
     complaints: dict[str, list[str]] = {}
     for finding in findings:
-        if text := finding.complaint:
-            complaints.setdefault(text[:1].upper() + text[1:], []).append(finding.claim.id)
+        if finding.complaint:
+            shown = finding.complaint[:1].upper() + finding.complaint[1:]
+            complaints.setdefault(shown, []).append(finding.claim.id)
     return {
         "counts": counts_text(findings),
         "files": [*links, files.put("claims.md", text)],

@@ -62,6 +62,9 @@ def test_reproduce_runs_reports_and_judges(
     assert "claim number: missed without an explanation" in first.err
     assert "2 claims: 1 reproduced, 1 direction only" in first.out
     assert (tmp_path / "end_to_end-report.html").exists()
+    written = (tmp_path / "end_to_end-report_files" / "claims.md").read_text(encoding="utf-8")
+    assert written.startswith("# end_to_end: the paper's claims beside our runs\n")
+    assert "| number |" in written
     page = (tmp_path / "end_to_end-report.html").read_bytes()
     explained = 'explanation = "Made up."\nrun_ids = ["replicate == 1"]\n'
     (tmp_path / "s.toml").write_text(STUDY + explained)
