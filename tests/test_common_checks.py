@@ -18,6 +18,9 @@ VARIANTS = (
     ("lecsa", {"share_rule": "range", "switch_off": "unused"}),
     ("lecsa", {"share_rule": "count", "switch_off": "none", "few_tasks_share": 0.5}),
     ("lightest_load", {"energy_fair_share": True, "remap": True}),
+    ("easy_backfilling", {"reservations": "permanent"}),
+    ("conservative_backfilling", {"reservations": "permanent"}),
+    ("max_upr", {"mode": "reservation", "energy_filter": "energy_per_task"}),
 )
 ALL = [entry.id for entry in entries()] + [make_scheduler(id, given) for id, given in VARIANTS]
 

@@ -98,27 +98,33 @@ class Traits:
 
 
 class TraitsWith:
-    """Traits of a class of policies, with more where a parameter is true.
+    """Traits of a class of policies, with more where a parameter has a value.
 
     Parameters
     ----------
     usual : Traits
-        Those of the class, and of instances without the parameter.
+        Those of the class, and of instances whose parameter has another value.
     parameter : str
+    value : object
     **more
-        Traits in the place of the usual ones where the parameter is true.
+        Traits in the place of the usual ones where the parameter is `value`.
     """
 
-    def __init__(self, usual: Traits, parameter: str, **more: bool) -> None:
+    def __init__(self, usual: Traits, parameter: str, value: object = True, **more: bool) -> None:
         self._usual = usual
         self._parameter = parameter
+        self._value = value
         self._with = replace(usual, **more)  # type: ignore[arg-type]
 
     def __get__(self, policy: Scheduler | None, owner: type[Scheduler]) -> Traits:
         """Return the traits of an instance, or those of the class."""
-        if policy is None or getattr(policy, self._parameter) is not True:
+        if policy is None or not self._is_with(policy):
             return self._usual
         return self._with
+
+    def _is_with(self, policy: Scheduler) -> bool:
+        value = getattr(policy, self._parameter)
+        return type(value) is type(self._value) and value == self._value
 
 
 class Scheduler(ABC):

@@ -23,7 +23,8 @@ class Entry:
         ``"module:Class"``.
     accepts : tuple of str
         Workloads it takes: ``bag``, ``arrivals``, ``typed`` (a bag of tasks with types,
-        or without), ``utility``, ``stochastic``, ``parallel``.
+        or without), ``utility``, ``stochastic``, ``parallel`` (rigid jobs),
+        ``parallel_utility`` (parallel tasks with utility functions, on clusters).
     source : str
         Publication or definition it follows.
     """
@@ -184,6 +185,18 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
         ("fcfs", "FCFS", "textbook; algorithms I"),
         ("easy_backfilling", "EasyBackfilling", "textbook; algorithms I"),
         ("conservative_backfilling", "ConservativeBackfilling", "textbook; algorithms I"),
+    )),
+    ("parallel.heuristics", ("parallel_utility",), (
+        ("max_util", "MaxUtility", "paper 001, section 3.5"),
+        ("max_upt", "MaxUtilityPerTime", "paper 001, section 3.5"),
+        ("max_upr", "MaxUtilityPerResource", "paper 001, section 3.5"),
+        ("max_upe", "MaxUtilityPerEnergy", "paper 001, section 3.5"),
+        ("event_based", "EventBased", "paper 001, section 3.6"),
+        ("task_based", "TaskBased", "paper 001, section 3.6"),
+    )),
+    ("parallel.permanent", ("parallel_utility",), (
+        ("fcfs_multiple_queues", "MultipleQueues", "paper 001, section 3.4"),
+        ("random_parallel", "RandomParallel", "paper 001, section 3.4"),
     )),
 )  # fmt: skip
 

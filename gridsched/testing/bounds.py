@@ -17,7 +17,7 @@ def check_lower_bounds(scheduler: Scheduler) -> None:
     """No makespan and no energy lies below what physics allows."""
     for case in cases_for(scheduler):
         # the bounds go by flops and speeds, or by types; where the truth is another, none holds
-        if case.estimates is None and case.run_times is None:
+        if case.estimates is None and case.estimates_of is None and case.run_times is None:
             trace = play(case, scheduler.clone())
             for problem in below_bounds(trace, scheduler.traits, case.pstate, case.types):
                 raise CheckFailed(f"{scheduler!r} on the case {case.name!r}: {problem}")

@@ -53,6 +53,8 @@ class Case:
         Hosts that are off at the start.
     estimates : Estimates, optional
         Where given, the case is for the reference driver only.
+    estimates_of : callable, optional
+        ``estimates_of(platform, tasks)`` where neither flops nor types tell times and powers.
     types : TaskTypes, optional
         ETC and APC where the tasks have types.
     logged : sequence of float, optional
@@ -69,6 +71,7 @@ class Case:
     pstate: int = 0
     hosts_off: tuple[int, ...] = ()
     estimates: Estimates | None = None
+    estimates_of: Callable[[Platform, Tasks], Estimates] | None = None
     types: TaskTypes | None = None
     luck: tuple[float, ...] | None = None
     logged: Sequence[float] | None = None
@@ -89,8 +92,11 @@ class Case:
         return Scenario(
             replace(self.platform), self.tasks, scheduler,
             pstate=self.pstate, hosts_off=names, types=self.types, run_times=self.run_times,
-            **self.rules, **changes,
+            estimates=self._made_estimates(), **self.rules, **changes,
         )  # fmt: skip
+
+    def _made_estimates(self) -> Estimates | None:
+        return None if self.estimates_of is None else self.estimates_of(self.platform, self.tasks)
 
     def system(self) -> System:
         """Return what the scheduler is prepared for, with a platform object of its own."""
@@ -99,7 +105,8 @@ class Case:
             return System(platform, self.estimates, pstate=self.pstate)
         return make_system(
             Scenario(
-                platform, self.tasks, pstate=self.pstate, types=self.types, **self.rules
+                platform, self.tasks, pstate=self.pstate, types=self.types,
+                estimates=self._made_estimates(), **self.rules
             )
         )  # fmt: skip
 
@@ -442,11 +449,12 @@ def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:
 
     A policy that is asked only once, at the start, knows nothing of tasks that arrive later.
     """
-    from gridsched.testing.parallel_cases import PARALLEL_CASES  # made of this module's cases
+    # made of this module's cases
+    from gridsched.testing.parallel_cases import PARALLEL_CASES, PARALLEL_UTILITY_CASES
 
     traits = scheduler.traits
     if traits.parallel:
-        return PARALLEL_CASES
+        return PARALLEL_UTILITY_CASES if traits.needs_utility else PARALLEL_CASES
     cases = UTILITY_CASES if traits.needs_utility else TINY_CASES
     if traits.by_types:
         cases += TYPED_CASES

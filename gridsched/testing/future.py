@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,9 +21,10 @@ def check_sees_no_future(scheduler: Scheduler) -> None:
             continue
         for time in np.unique(case.tasks.submit_time_s)[1:].tolist():
             expected = decided_before(time, case, scheduler.clone())
+            tasks = with_other_future(case.tasks, time)
             other = replace(
-                case, name=f"{case.name}, others from {time:g} s on",
-                tasks=with_other_future(case.tasks, time),
+                case, name=f"{case.name}, others from {time:g} s on", tasks=tasks,
+                logged=_within_estimates(case.logged, tasks),
             )  # fmt: skip
             if decided_before(time, other, scheduler.clone()) != expected:
                 raise CheckFailed(
@@ -31,6 +32,13 @@ def check_sees_no_future(scheduler: Scheduler) -> None:
                     f"{time:g} s on changes what it decides before. Use nothing of tasks that "
                     "have not arrived."
                 )
+
+
+def _within_estimates(logged: Sequence[float] | None, tasks: Tasks) -> Sequence[float] | None:
+    """Return how long the tasks really take: no longer than was requested."""
+    if logged is None or tasks.requested_time_s is None:
+        return logged
+    return np.minimum(logged, tasks.requested_time_s).tolist()
 
 
 def decided_before(time: float, case: Case, scheduler: Scheduler) -> list[str]:

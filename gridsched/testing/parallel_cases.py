@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from gridsched.model.budget import EnergyBudget
+from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.platform import Cluster, Host, Platform, PState
-from gridsched.model.tasks import make_tasks
+from gridsched.model.task_types import TYPED_TASK_FLOPS
+from gridsched.model.tasks import Tasks, make_tasks
+from gridsched.model.utility import UtilityFunctions
 from gridsched.testing.cases import Case
 
 #: Speed of a node in P-state 0 [flop/s].
@@ -94,3 +99,91 @@ PARALLEL_CASES = (
     make_parallel_case("nodes that are off", 7, _MIXED, hosts_off=(0, 3)),
     make_parallel_case("asked every five seconds", 5, _MIXED, mapping_interval_s=5.0),
 )
+
+
+# ---------------------------------------------------------------------- with utility functions
+
+#: Cores of a node, and nodes, of the clusters A and B.
+_CORES, _SIZES = (4, 2), (3, 4)
+_INF = np.inf
+#: Of a node by (task type, cluster, P-state) [W]; the third type runs on B only.
+_NODE_POWER_W = np.array([
+    [[40.3, 16.1], [31.7, 10.9]], [[52.9, 21.3], [27.1, 12.7]], [[_INF, _INF], [47.3, 19.9]],
+])  # fmt: skip
+#: Run times on one node [s].
+_ONE_NODE_S = np.array([
+    [[10.13, 17.9], [21.7, 39.1]], [[31.3, 44.7], [23.9, 40.3]], [[_INF, _INF], [13.3, 22.7]],
+])  # fmt: skip
+
+
+def parallel_estimates(platform: Platform, tasks: Tasks) -> ParallelEstimates:
+    """Return what is known of tasks on the clusters A and B: more nodes are a little faster.
+
+    Parameters
+    ----------
+    platform : Platform
+    tasks : Tasks
+        Of the types 0 to 2, with the cores that they ask for as their width.
+    """
+    assert tasks.width is not None
+    nodes = -(-tasks.width[:, None] // np.array(_CORES))
+    fits = nodes <= np.array(_SIZES)
+    time_s = _ONE_NODE_S[tasks.task_type] * (0.25 + 0.75 / nodes[:, :, None])
+    return ParallelEstimates(
+        platform, np.where(fits[:, :, None], time_s, _INF), nodes, _NODE_POWER_W,
+        tasks.task_type, typical_time_s=_ONE_NODE_S, typical_nodes=np.ones((3, 2), dtype=int),
+        cores_per_node=_CORES,
+    )  # fmt: skip
+
+
+def make_parallel_utility_case(
+    name: str, jobs: Sequence[tuple[float, int, int, float, float]], **rules: object
+) -> Case:
+    """Return a case of parallel tasks with utility functions on the clusters A and B.
+
+    Parameters
+    ----------
+    name : str
+    jobs : sequence of tuple
+        (submission [s], task type, cores, priority, urgency [1/min]).
+    **rules
+        Further fields of the scenario.
+    """
+    submit, types, cores, priority, urgency = zip(*jobs, strict=True) if jobs else ((),) * 5
+    platform = node_platform(
+        _ONE_NODE_S, _NODE_POWER_W, _SIZES, cluster_names=("A", "B"), name="A and B"
+    )
+    tasks = make_tasks(
+        [TYPED_TASK_FLOPS] * len(jobs), submit, task_type=types, width=cores, name=name,
+        utility=UtilityFunctions.exponential(priority, np.array(urgency)),
+    )  # fmt: skip
+    return Case(name, platform, tasks, estimates_of=parallel_estimates, rules=rules)
+
+
+#: No two values of utility, per anything, are equal.
+UTILITY_WITHOUT_TIES = make_parallel_utility_case("no ties of parallel tasks", [
+    (3.37 * k, k % 3, 1 + k * 5 % 8, 1.13 + 0.61 * (k * 7 % 11), 0.05 + 0.013 * (k * 3 % 7))
+    for k in range(12)
+])  # fmt: skip
+
+#: What every policy of parallel tasks with utility functions must cope with.
+PARALLEL_UTILITY_CASES = (
+    make_parallel_utility_case("no parallel tasks", ()),
+    make_parallel_utility_case("one parallel task", ((2.0, 0, 5, 3.0, 0.1),)),
+    make_parallel_utility_case(
+        "more parallel tasks than fit", [(0.0, k % 3, 1 + k % 8, 2.0, 0.1) for k in range(9)]
+    ),
+    make_parallel_utility_case(
+        "parallel tasks that lose their worth",
+        [(2.5 * k, k % 3, 8, 1.0, 1.5) for k in range(8)], mapping_interval_s=5.0,
+    ),
+    make_parallel_utility_case(
+        "equal parallel tasks", [(0.0, 1, 4, 1.0, 0.0)] * 6, mapping_interval_s=7.0
+    ),
+    make_parallel_utility_case(
+        "joules for some of the parallel tasks",
+        [(3.1 * k, k % 3, 1 + k * 3 % 8, 1.0 + k % 4, 0.7) for k in range(12)],
+        mapping_interval_s=5.0,
+        budget=EnergyBudget(3e3, period_s=40.0, first_period_start_s=10.0),
+    ),
+)  # fmt: skip

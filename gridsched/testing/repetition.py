@@ -21,7 +21,7 @@ from gridsched.testing.cases import (
     make_utility_case,
     play,
 )
-from gridsched.testing.parallel_cases import WITHOUT_TIES
+from gridsched.testing.parallel_cases import UTILITY_WITHOUT_TIES, WITHOUT_TIES
 
 #: No two sizes, speeds or powers are equal, nor are any sums of run times.
 _NO_TIES = Case(
@@ -68,7 +68,7 @@ _NO_UNCERTAIN_TIES = make_stochastic_case(
 
 def _without_ties(scheduler: Scheduler) -> Case:
     if scheduler.traits.parallel:
-        return WITHOUT_TIES
+        return UTILITY_WITHOUT_TIES if scheduler.traits.needs_utility else WITHOUT_TIES
     if scheduler.traits.needs_distributions:
         return _NO_UNCERTAIN_TIES
     return _NO_TYPED_TIES if scheduler.traits.needs_utility else _NO_TIES

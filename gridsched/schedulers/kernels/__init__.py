@@ -26,6 +26,7 @@ def warm_up() -> None:
     batch.map_in_order(order, np.ones((1, 1)), np.zeros((1, 1)), table.column_of, np.zeros(1))
     _warm_up_backfilling()
     _warm_up_utility()
+    _warm_up_clusters()
     _warm_up_chances()
 
 
@@ -69,6 +70,31 @@ def _warm_up_utility() -> None:
     dropping.worth_postponing(*about, tasks, 1.0, 0.5)
     two_stage.map_two_stage(UPE, *about, tasks, ready, *limits)
     random_mapping.map_randomly(tables, task_type, tasks, np.zeros(1), ready, *limits)
+
+
+def _warm_up_clusters() -> None:
+    """Call the kernels of parallel tasks with utility functions once."""
+    import numpy as np
+
+    from gridsched.model.utility import UtilityFunctions
+    from gridsched.schedulers.kernels import parallel_greedy, parallel_queues
+    from gridsched.schedulers.kernels.node_profile import Reserved, cluster_nodes, node_profile
+    from gridsched.schedulers.kernels.parallel_options import UPE, ParallelLimits, ParallelRows
+    from gridsched.schedulers.kernels.utility_value import utility_tables, utility_values
+
+    one, whole = np.ones(1), np.ones(1, dtype=np.int64)
+    matrix, row = np.ones((1, 1, 1)), np.zeros(1, dtype=np.int64)
+    functions = utility_tables(UtilityFunctions.exponential([1.0], 0.1))
+    nodes, rows = cluster_nodes([row], 1), ParallelRows(matrix, matrix, whole[None], one, whole)
+    reserved = Reserved(one + 1, one + 2, np.arange(2), row)
+    limits = ParallelLimits(*one.tolist() * 5)
+    profile = node_profile(nodes, one, reserved)
+    utility_values(functions, row, one)
+    about = nodes, profile, rows
+    parallel_greedy.map_parallel(UPE, UPE, 0.0, 1.0, *about, functions, limits)
+    parallel_queues.place_in_cycles(*about, row, whole, limits)
+    parallel_queues.place_easily(*about, False, limits)
+    parallel_queues.place_randomly(*about, np.zeros((1, 1)), limits)
 
 
 def _warm_up_chances() -> None:

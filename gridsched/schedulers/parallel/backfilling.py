@@ -16,10 +16,16 @@ from numpy.typing import NDArray
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
-from gridsched.policy.base import Scheduler, Traits, check_choice
+from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice
 from gridsched.policy.decisions import Allocate, Decision
 from gridsched.policy.state import NodesState, State
 from gridsched.schedulers.kernels.backfilling import conservative_starts, easy_starts, fcfs_starts
+from gridsched.schedulers.kernels.parallel_options import Placed
+from gridsched.schedulers.parallel.permanent import (
+    PermanentReservations,
+    conservatively,
+    easily,
+)
 
 Ids = NDArray[np.int64]
 
@@ -126,9 +132,42 @@ class Backfilling(ParallelQueue):
     ----------
     rule : callable
         A compiled rule of `gridsched.schedulers.kernels.backfilling`.
+    permanent_rule : callable
+        The rule of paper 001, whose reservations are permanent.
     """
 
+    traits = TraitsWith(
+        ParallelQueue.traits, "reservations", "permanent", may_drop=True, heeds_budget=True
+    )
     rule: ClassVar[Callable[..., int]]
+    permanent_rule: ClassVar[Callable[..., Placed]]
+    _id: ClassVar[str]
+
+    def __init__(self, reservations: str = "recomputed", dropping_threshold: float = 0.5) -> None:
+        self.reservations = reservations
+        self.dropping_threshold = dropping_threshold
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Check the parameters and the platform.
+
+        Raises
+        ------
+        InputError
+            If a parameter is illegal, or the platform has several clusters and reservations are
+            not permanent.
+        """
+        check_choice(self._id, "reservations", self.reservations, ["recomputed", "permanent"])
+        self.permanent_ = PermanentReservations(
+            self._id, system, self.dropping_threshold, self.permanent_rule
+        )
+        if self.reservations == "recomputed":
+            super().prepare(system, rng)
+
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Start what may start now; reserve the rest, where reservations are permanent."""
+        if self.reservations == "permanent":
+            return self.permanent_.schedule(state)
+        return super().schedule(state)
 
     def _starts(self, now: float, nodes: NodesState, queue: Ids) -> int:
         return self.rule(
@@ -140,6 +179,15 @@ class Backfilling(ParallelQueue):
 class EasyBackfilling(Backfilling):
     """EASY backfilling: jobs overtake where they do not delay the head of the queue.
 
+    Parameters
+    ----------
+    reservations : {"recomputed", "permanent"}
+        ``recomputed``: at every event the head of the queue has the place that the estimated ends
+        leave it. ``permanent``: EASY of paper 001, on any clusters, see below.
+    dropping_threshold : float
+        With permanent reservations, a task with a utility function that could not even earn this
+        if it started now is dropped.
+
     Notes
     -----
     The head starts while it fits. For the head that does not fit the running jobs are walked by
@@ -149,15 +197,24 @@ class EasyBackfilling(Backfilling):
     takes no more than the extra nodes, which it then uses up (algorithms I, easy). A job that
     has outlived its estimate counts as ending at once.
 
+    With permanent reservations tasks are visited by arrival, in P-state 0: one that can start
+    now starts where it finishes first (then on the cluster of the lowest id); else, if there is
+    no reservation in the whole system, it gets one at the earliest start; else it waits. Nobody
+    moves a reservation. A place that begins after the energy budget's period, or needs more
+    energy inside it than remains, is none (algorithms C4).
+
     References
     ----------
     .. [1] D. A. Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995 (not read).
     .. [2] A. W. Mu'alem, D. G. Feitelson, "Utilization, predictability, workloads, and user
        runtime estimates in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001
        (not read).
+    .. [3] Paper 001, section 3.4.4.
     """
 
+    _id = "easy_backfilling"
     rule = staticmethod(easy_starts)
+    permanent_rule = staticmethod(easily)
 
 
 class ConservativeBackfilling(Backfilling):
@@ -165,10 +222,14 @@ class ConservativeBackfilling(Backfilling):
 
     Parameters
     ----------
-    reservations : {"recomputed"}
-        Reservations are made anew at every event, in order of the queue: each job gets the earliest
-        start in the profile of estimates that the running jobs and the reservations before its
-        own leave.
+    reservations : {"recomputed", "permanent"}
+        ``recomputed``: reservations are made anew at every event, in order of the queue: each job
+        gets the earliest start in the profile of estimates that the running jobs and the
+        reservations before its own leave. ``permanent``: conservative backfilling of paper 001, on
+        any clusters, see below.
+    dropping_threshold : float
+        With permanent reservations, a task with a utility function that could not even earn this
+        if it started now is dropped.
 
     Notes
     -----
@@ -178,18 +239,18 @@ class ConservativeBackfilling(Backfilling):
     later time, because a job before it in the queue took the place: "no start moves later", which
     algorithms I adds, does not follow from that order and is not held.
 
+    With permanent reservations each task, by arrival and in P-state 0, gets the earliest start
+    over the clusters (then the earliest finish, then the lowest id), and nobody moves it. A
+    place that begins after the energy budget's period, or needs more energy inside it than
+    remains, is none (algorithms C4).
+
     References
     ----------
     .. [1] D. G. Feitelson, A. M. Weil, "Utilization and predictability in scheduling the IBM SP2
        with backfilling", IPPS 1998 (not read).
+    .. [2] Paper 001, section 3.4.3.
     """
 
+    _id = "conservative_backfilling"
     rule = staticmethod(conservative_starts)
-
-    def __init__(self, reservations: str = "recomputed") -> None:
-        self.reservations = reservations
-
-    def prepare(self, system: System, rng: np.random.Generator) -> None:
-        """Check the parameter and the platform."""
-        check_choice("conservative_backfilling", "reservations", self.reservations, ["recomputed"])
-        super().prepare(system, rng)
+    permanent_rule = staticmethod(conservatively)

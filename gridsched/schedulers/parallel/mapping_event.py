@@ -1,0 +1,187 @@
+"""What mapping events of parallel tasks on several clusters share: from states to plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.model.estimates import Estimates
+from gridsched.model.parallel_estimates import ParallelEstimates
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
+from gridsched.model.utility_classes import UtilityClasses
+from gridsched.policy.decisions import Allocate, Decision, Drop, Plan
+from gridsched.policy.state import NodesState, State
+from gridsched.schedulers.kernels.node_profile import (
+    NodeProfile,
+    Reserved,
+    cluster_nodes,
+    node_profile,
+)
+from gridsched.schedulers.kernels.parallel_options import ParallelLimits, ParallelRows, Placed
+from gridsched.schedulers.kernels.utility_value import (
+    UtilityTables,
+    utility_tables,
+    utility_values,
+)
+
+_INF = float("inf")
+Ids = NDArray[np.int64]
+
+
+@dataclass
+class MappingEvent:
+    """One mapping event as the kernels want it; a kernel uses the profile up.
+
+    Attributes
+    ----------
+    now : float
+        [s].
+    tasks : ndarray of int64, shape (rows,)
+        Ids of the mappable tasks, ascending.
+    rows : ParallelRows
+    functions : UtilityTables or None
+        Of the rows; None where the tasks have no utility functions.
+    profile : NodeProfile
+        Of what runs and of permanent reservations.
+    limits : ParallelLimits
+        Without a filter.
+    """
+
+    now: float
+    tasks: Ids
+    rows: ParallelRows
+    functions: UtilityTables | None
+    profile: NodeProfile
+    limits: ParallelLimits
+
+
+class EventMaker:
+    """Makes mapping events out of states, for one run.
+
+    Parameters
+    ----------
+    system : System
+    """
+
+    def __init__(self, system: System) -> None:
+        platform = system.platform
+        clusters = [np.array(each.hosts, dtype=np.int64) for each in platform.clusters]
+        self.nodes = cluster_nodes(clusters, len(platform))
+        self._first_hosts = self.nodes.hosts[self.nodes.first[:-1]]
+        self._pstate = system.pstate
+        estimates = system.estimates
+        #: P-state k of the rows is this one for the controller
+        self.pstates = np.array([system.pstate], dtype=np.int64)
+        self.cores_per_node = np.ones(len(clusters), dtype=np.int64)
+        if isinstance(estimates, ParallelEstimates):
+            self.pstates = np.arange(estimates.node_power_w.shape[2])
+            self.cores_per_node = np.array(estimates.cores_per_node, dtype=np.int64)
+        self._classes: tuple[UtilityClasses, UtilityTables] | None = None
+
+    def rows(self, estimates: Estimates, tasks: Tasks, waiting: Ids) -> ParallelRows:
+        """Return times, energies and nodes of the tasks `waiting`.
+
+        Rigid jobs, which are as wide on every cluster, have the scenario's P-state only.
+        """
+        arrival = np.array(tasks.submit_time_s[waiting], dtype=np.float64)
+        if isinstance(estimates, ParallelEstimates):
+            return ParallelRows(
+                estimates.time_s[waiting], estimates.energy_j[waiting], estimates.nodes[waiting],
+                arrival, self.cores_per_node,
+            )  # fmt: skip
+        hosts, k = self._first_hosts, self._pstate
+        assert tasks.width is not None  # the controller has looked
+        nodes = np.repeat(np.array(tasks.width[waiting])[:, None], len(hosts), axis=1)
+        time_s = np.array(estimates.etc(waiting, hosts, k))[:, :, None]
+        energy_j = np.array(estimates.eec(waiting, hosts, k))[:, :, None] * nodes[:, :, None]
+        return ParallelRows(time_s, energy_j, nodes, arrival, self.cores_per_node)
+
+    def functions(self, tasks: Tasks, waiting: Ids) -> UtilityTables | None:
+        """Return the utility functions of the tasks `waiting`, if they have any."""
+        functions = tasks.utility
+        if functions is None:
+            return None
+        known = self._classes
+        if known is None or known[0] is not functions.classes:
+            known = functions.classes, utility_tables(functions.taken(slice(0)))
+            self._classes = known
+        return known[1]._replace(
+            priority=functions.priority[waiting], urgency=functions.urgency[waiting],
+            utility_class=functions.utility_class[waiting],
+        )  # fmt: skip
+
+    def event(self, state: State) -> MappingEvent:
+        """Return the mapping event of a state."""
+        waiting = np.array(state.mappable, dtype=np.int64)
+        energy = state.energy
+        limits = ParallelLimits(
+            float(state.now), float(energy.period_end), float(energy.remaining_j), _INF, _INF
+        )
+        return MappingEvent(
+            state.now, waiting, self.rows(state.estimates, state.tasks, waiting),
+            self.functions(state.tasks, waiting), self._profile(state.nodes, state.now), limits,
+        )  # fmt: skip
+
+    def _profile(self, nodes: NodesState, now: float) -> NodeProfile:
+        """Return the gaps between what runs and what is reserved.
+
+        What has outlived its estimate ends in the next moment.
+        """
+        free_at = np.array(nodes.free_at, dtype=np.float64)
+        free_at[~nodes.free & (free_at <= now)] = np.nextafter(now, _INF)
+        found = nodes.reserved
+        reserved = Reserved(
+            np.array(found.start), np.array(found.end), np.array(found.offsets),
+            np.array(found.hosts),
+        )  # fmt: skip
+        return node_profile(self.nodes, free_at, reserved)
+
+    # ------------------------------------------------------------------ what comes out
+
+    def drop(self, event: MappingEvent, threshold: float) -> list[Decision]:
+        """Take out of the event, and drop, what could not even earn `threshold` any more.
+
+        That is: if it started now where it is fastest (paper 001, section 3.3).
+        """
+        if event.functions is None or not len(event.tasks):
+            return []
+        shortest = event.rows.time_s.min(axis=(1, 2))
+        elapsed = event.now + shortest - event.rows.arrival_s
+        short = utility_values(event.functions, np.arange(len(elapsed)), elapsed) < threshold
+        if not short.any():
+            return []
+        dropped = event.tasks[short].tolist()
+        kept = ~short
+        rows, functions = event.rows, event.functions
+        event.tasks = event.tasks[kept]
+        event.rows = rows._replace(
+            time_s=rows.time_s[kept], energy_j=rows.energy_j[kept], nodes=rows.nodes[kept],
+            arrival_s=rows.arrival_s[kept],
+        )  # fmt: skip
+        event.functions = functions._replace(
+            priority=functions.priority[kept], urgency=functions.urgency[kept],
+            utility_class=functions.utility_class[kept],
+        )  # fmt: skip
+        return [Drop(task) for task in dropped]
+
+    def place_holders(self, event: MappingEvent, placed: Placed) -> Iterable[Decision]:
+        """Return the plan of what is placed."""
+        if not len(placed.rows):
+            return
+        yield Plan(
+            event.tasks[placed.rows], placed.hosts, self.pstates[placed.pstates], placed.offsets,
+            placed.starts,
+        )  # fmt: skip
+
+    def reservations(self, event: MappingEvent, placed: Placed) -> Iterator[Decision]:
+        """Return what starts now, and a permanent reservation of what is placed later."""
+        tasks, pstates = event.tasks[placed.rows].tolist(), self.pstates[placed.pstates].tolist()
+        offsets, starts = placed.offsets.tolist(), placed.starts.tolist()
+        for k, task in enumerate(tasks):
+            hosts = placed.hosts[offsets[k] : offsets[k + 1]]
+            start = starts[k] if starts[k] > event.now else None
+            yield Allocate(task, hosts, pstates[k], start)
