@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,11 @@ from matplotlib.figure import Figure
 from gridsched.analysis.claim_values import Level, levels_of, replicate_values, where_of
 from gridsched.analysis.statistics import t_interval
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import value_text
+from gridsched.analysis.texts import axis_name, value_text
 from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, plain_numbers
 from gridsched.figures.figure_file import new_figure
+from gridsched.figures.study_panels import scale_of
 from gridsched.figures.table import Drawn
 from gridsched.metrics import METRICS
 from gridsched.spec.study_document import DeclaredFigure
@@ -93,10 +94,18 @@ def drawn_levels(results: StudyResults, declared: DeclaredFigure, family: str) -
     return [known[value] for value in declared.levels]
 
 
-def level_text(declared: DeclaredFigure, value: Any) -> str:
-    """Return a level for people."""
+def level_text(declared: DeclaredFigure, value: Any, factor: float = 1.0) -> str:
+    """Return a level for people, over the divisor of its axis."""
     is_infinite = isinstance(value, float) and math.isinf(value)
-    return declared.infinite if is_infinite else value_text(value)
+    scaled = value if factor == 1.0 else value / factor
+    return declared.infinite if is_infinite else value_text(scaled)
+
+
+def along_scale(declared: DeclaredFigure, values: Iterable[Any]) -> tuple[float, str]:
+    """Return the divisor and the label of what varies: those of its metric, if it is one."""
+    if declared.along not in METRICS:
+        return 1.0, axis_name(declared.along).capitalize()
+    return scale_of(declared.along, max(filter(math.isfinite, values), default=1.0))
 
 
 def level_means(results: StudyResults, declared: DeclaredFigure, family: str) -> pd.DataFrame:

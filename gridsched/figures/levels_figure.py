@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import axis_name
 from gridsched.figures.axes import finish_bars_axis
 from gridsched.figures.declared_panels import (
     BEST,
+    along_scale,
     declared_drawn,
     draw_bars,
     families_of,
@@ -33,13 +33,14 @@ def levels(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     data = pd.concat(tables, ignore_index=True)
     limit = limit_of(results, declared, families[0])
     factor, label = scale_of(declared.metric, float(np.nanmax([data["mean"].max(), limit])))
+    along, along_label = along_scale(declared, data[declared.along])
     figure, panels = family_panels(families, 5.2, 3.0)
     for k, (axes, table) in enumerate(zip(panels, tables, strict=True)):
         draw_bars(axes, range(len(table)), table, factor, 0.72, BEST)
-        labels = [level_text(declared, value) for value in table[declared.along]]
+        labels = [level_text(declared, value, along) for value in table[declared.along]]
         finish_bars(axes, labels, label if k % 2 == 0 else None)
         axes.tick_params(axis="x", labelsize=8)
-        axes.set_xlabel(axis_name(declared.along).capitalize())
+        axes.set_xlabel(along_label)
     finish_bars_axis(panels, data["mean"] / factor)
     finish_y(panels, declared, limit / factor)
     if declared.limit:

@@ -154,7 +154,8 @@ class DeclaredFigure(Section):
     schedulers : tuple of str
         Families (labels without parameters) in order; default: all that vary along it, and for
         ``best``, ``box``, ``calibration`` and ``points`` the others, too. For ``box``,
-        ``calibration``, ``points`` and ``violins`` also labels of single variants.
+        ``calibration``, ``points`` and ``violins``, and for ``lines`` and ``sweep`` along an axis,
+        also labels of single variants.
     where : mapping
         Axis -> value or list of values of the runs that are drawn; it goes before the report's.
     names : tuple of str

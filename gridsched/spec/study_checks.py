@@ -70,7 +70,11 @@ def check_results(
     for k, claim in claims:
         _check_claim(document, ("claims", k), claim, known, [*labels, *families], values_of)
     for k, figure in enumerate(content.figures):
-        _check_figure(document, ("figures", k), figure, known, families, labels)
+        parameters = {name for each in schedulers for name in each.varied}
+        singles = [] if figure.along in parameters else labels
+        _check_figure(
+            document, ("figures", k), figure, known, families, labels, singles
+        )  # fmt: skip
         axis_values(document, ("figures", k, "where"), figure.where, values_of)
     names = [figure.name for figure in content.figures]
     for k, name in enumerate(names):
@@ -149,6 +153,7 @@ def _check_figure(
     known: tuple[str, ...],
     families: list[str],
     labels: list[str],
+    singles: list[str],
 ) -> None:
     by_label = figure.kind in _NEEDED
     for key in _NEEDED.get(figure.kind, ("metric", "along")):
@@ -159,7 +164,7 @@ def _check_figure(
     if figure.limit is not None:
         _check_metric(document, (*path, "limit"), figure.limit, known)
     for k, family in enumerate(figure.schedulers):
-        legal = [*families, *labels] if by_label else families
+        legal = [*families, *(labels if by_label else singles)]
         _check_label(document, (*path, "schedulers", k), family, legal)
 
 
