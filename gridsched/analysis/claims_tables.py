@@ -17,7 +17,7 @@ from gridsched.analysis.claims import (
     REPRODUCED,
     Finding,
 )
-from gridsched.analysis.texts import TextTable, axis_text
+from gridsched.analysis.texts import TextTable, axis_text, markdown_row, markdown_text
 
 HEADER = ["claim", "what", "paper", "ours", "tolerance", "set", "verdict"]
 
@@ -113,20 +113,20 @@ def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
 
 def claims_markdown(findings: Sequence[Finding], title: str) -> str:
     """Return the findings as Markdown: the table, then explanations with their run ids."""
-    lines = [f"# {title}", "", f"{counts_text(findings)}.", ""]
-    lines += [HOW, "", "| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
+    lines = [f"# {markdown_text(title)}", "", f"{counts_text(findings)}.", ""]
+    lines += [HOW, "", markdown_row(HEADER), "|" + "---|" * len(HEADER)]
     for finding in findings:
-        cells = [text.replace("|", "\\|") for text in finding_cells(finding)]
+        cells = finding_cells(finding)
         if finding.verdict != REPRODUCED:
             cells[-1] = f"**{cells[-1]}**"
-        lines.append("| " + " | ".join(cells) + " |")
+        lines.append(markdown_row(cells))
     groups = explained(findings)
     if groups:
         lines += ["", "## Why the others are missed", ""]
     for text, group in groups.items():
         ids = run_ids_of(group)
         lines += [
-            f"**{', '.join(f.claim.id for f in group)}.** {text}",
+            f"**{', '.join(f.claim.id for f in group)}.** {markdown_text(text)}",
             "",
             f"Runs ({len(ids)}): {', '.join(f'`{each}`' for each in ids)}",
             "",

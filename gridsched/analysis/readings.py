@@ -25,7 +25,13 @@ from gridsched.analysis import statistics
 from gridsched.analysis.claim_requests import BEST_OTHER
 from gridsched.analysis.claim_values import flat
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import TextTable, axis_name, axis_text, value_text
+from gridsched.analysis.texts import (
+    TextTable,
+    axis_name,
+    axis_text,
+    markdown_row,
+    value_text,
+)
 from gridsched.errors import InputError
 from gridsched.spec.study_axes import full_name
 from gridsched.spec.study_document import Claim
@@ -235,7 +241,7 @@ def readings_markdown(results: StudyResults, readings: Sequence[Reading]) -> str
     lines = [f"# {results.study.name}: readings fitted and tested", ""]
     for table in readings_table(results, readings):
         lines += [f"## {table.title}", "", table.note, ""]
-        lines += ["| " + " | ".join(table.header) + " |", "|" + "---|" * len(table.header)]
-        lines += ["| " + " | ".join(row) + " |" for row in table.rows]
+        lines += [markdown_row(table.header), "|" + "---|" * len(table.header)]
+        lines += [markdown_row(row) for row in table.rows]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"

@@ -217,9 +217,10 @@ def read_results(path: str, study: Study | None = None) -> StudyResults:
     chosen = store.study() if study is None else study
     runs = store.rows(chosen)
     if (runs["status"] == "missing").all():
+        damaged = f" Damaged: {'; '.join(store.damage[:3])}." if store.damage else ""
         raise InputError(
             f"{path}: holds no run of the study {chosen.name!r} as it is now; "
-            "'gridsched study run' fills it."
+            f"'gridsched study run' fills it.{damaged}"
         )
     damage = list(store.damage)
     return StudyResults(chosen, with_derived(runs, chosen, store.inputs()), damage, str(path))

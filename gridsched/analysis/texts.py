@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,3 +95,13 @@ def axis_text(values: dict[str, Any]) -> str:
         for axis, value in values.items()
     ]
     return ", ".join(parts)
+
+
+def markdown_text(text: str) -> str:
+    """Return a text for Markdown without a way into its HTML, and without line breaks."""
+    return " ".join(text.replace("<", "&lt;").split())
+
+
+def markdown_row(cells: Iterable[str]) -> str:
+    """Return a row of a table in Markdown."""
+    return "| " + " | ".join(markdown_text(cell).replace("|", "\\|") for cell in cells) + " |"

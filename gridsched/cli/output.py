@@ -126,4 +126,4 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], whole: Any, *, for
         return
     names = dict.fromkeys(key for row in rows for key in row)
     columns = {name: [row.get(name) for row in rows] for name in names}
-    write_whole(path, csv_text(columns), force=force)
+    write_whole(path, csv_text(columns, for_people=True), force=force)

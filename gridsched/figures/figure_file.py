@@ -123,7 +123,7 @@ def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | byte
     drawn.figure.set_layout_engine("none")  # laid out once, for all formats
     if isinstance(columns, pd.DataFrame):
         columns = {str(name): columns[name].to_numpy() for name in columns}
-    contents: dict[str, str | bytes] = {".csv": csv_text(columns)}
+    contents: dict[str, str | bytes] = {".csv": csv_text(columns, for_people=True)}
     for suffix in wanted:
         stream = io.BytesIO()
         drawn.figure.savefig(stream, format=suffix[1:], metadata=FORMATS[suffix])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,11 @@ _INT64 = 2**63 - 1
 T = TypeVar("T")
 
 
-def csv_text(columns: Mapping[str, Iterable]) -> str:
+#: A text that begins so is a formula to a spreadsheet; numbers may begin with a sign.
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]*([eE][+-]?\d+)?$)")
+
+
+def csv_text(columns: Mapping[str, Iterable], *, for_people: bool = False) -> str:
     """Return a CSV table: header, then one line a row.
 
     Parameters
@@ -27,12 +32,22 @@ def csv_text(columns: Mapping[str, Iterable]) -> str:
     columns : mapping of str to iterable
         Columns of equal length. Numbers are written so that they read back exactly; nan and None
         become empty fields, booleans 0 and 1.
+    for_people : bool
+        Write a quote before texts that a spreadsheet would take for formulas, so that none of
+        another's making is run; not for files that are read back.
     """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*map(_printable, columns.values()), strict=True))
+    cells = [_printable(column) for column in columns.values()]
+    if for_people:
+        cells = [[_no_formula(cell) for cell in column] for column in cells]
+    writer.writerow(map(_no_formula, columns) if for_people else columns)
+    writer.writerows(zip(*cells, strict=True))
     return stream.getvalue()
+
+
+def _no_formula(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def _printable(column: Iterable) -> list:

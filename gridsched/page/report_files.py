@@ -59,7 +59,8 @@ class ReportFiles:
 
     def put_frame(self, name: str, frame: pd.DataFrame) -> Link:
         """Add the columns of a frame as CSV."""
-        return self.put(name, csv_text({str(key): frame[key].to_numpy() for key in frame}))
+        columns = {str(key): frame[key].to_numpy() for key in frame}
+        return self.put(name, csv_text(columns, for_people=True))
 
     def table(self, name: str, table: TextTable, frame: pd.DataFrame | None = None) -> ShownTable:
         """Add a table as CSV and LaTeX.

@@ -9,16 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gridsched.errors import InputError, MissingDependency
+from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
 from gridsched.platform_io.table_headers import header_score
+from gridsched.platform_io.top500_xml import is_top500_xml, read_rows
+from gridsched.platform_io.workbook import read_sheets
 
 #: Larger files are refused; the longest real list has 500 rows and 0.3 MB.
 MAX_BYTES = 64 * 2**20
 #: The header is looked for in this many rows; lists start with one or two lines of text.
 HEADER_WITHIN = 30
 _LEAST_SCORE = 3
-_DELIMITERS = ",\t;|"
+_DELIMITERS = ",\t;|:"
+#: Longer tables are refused.
+MAX_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,8 @@ class RawTable:
     lines : list of int
         Line or sheet row of each row, from 1.
     kind : str
-        What the content is: ``text`` or ``spreadsheet``.
+        What the content is: ``text``, ``spreadsheet`` or ``xml``, where a line is a machine's
+        number.
     decimal_comma : bool
         Whether a comma in a number may stand for the decimal point (columns are parted by ``;``).
     preamble : int
@@ -50,16 +55,20 @@ class RawTable:
 
 
 def read_raw_table(path: str | Path) -> RawTable:
-    """Return the table in a CSV, TSV, XLS or XLSX file.
+    """Return the table in a CSV, TSV, XLS or XLSX file, or in the XML of a TOP500 list.
 
     Raises
     ------
     InputError
-        If the file is missing, empty, too large, binary, or has no recognisable header row.
+        If the file is missing, empty, too large, binary, or has no recognisable header row, or
+        more than `MAX_ROWS` rows.
     """
     data = read_bytes(path, MAX_BYTES, "a table of machines")
     if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return _from_spreadsheet(path, data)
+    if is_top500_xml(data):
+        headers, rows = read_rows(path, data)
+        return RawTable(headers, rows, list(range(1, len(rows) + 1)), "xml")
     return _from_text(path, _decode(path, data))
 
 
@@ -118,6 +127,11 @@ def _parse(
             records.append((reader.line_num, cells))
             if limit is not None and len(records) >= limit:
                 break
+            if len(records) > MAX_ROWS:
+                raise InputError(
+                    f"{path}, line {reader.line_num}: more than {MAX_ROWS:,} rows; a table of "
+                    "machines has at most so many."
+                )
     except csv.Error as error:
         raise InputError(
             f"{path}, line {reader.line_num}: not readable as text: {error}."
@@ -126,24 +140,8 @@ def _parse(
 
 
 def _from_spreadsheet(path: str | Path, data: bytes) -> RawTable:
-    try:
-        import python_calamine
-    except ImportError:
-        raise MissingDependency(
-            f"{path}: is a spreadsheet; reading it needs: pip install python-calamine"
-        ) from None
-    import pandas
-
-    try:
-        sheets = pandas.read_excel(
-            io.BytesIO(data), engine="calamine", header=None, sheet_name=None, dtype=object
-        )
-    except (python_calamine.CalamineError, ValueError, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"{path}: not readable as a spreadsheet: {reason}.") from None
-    for sheet in sheets.values():
-        rows = sheet.astype(object).where(sheet.notna(), "").itertuples(index=False)
-        records = [(line, cells) for line, cells in enumerate(rows, start=1)]
+    for rows in read_sheets(path, data, MAX_ROWS):
+        records = list(enumerate(rows, start=1))
         head = [[str(cell) for cell in cells] for _, cells in records[:HEADER_WITHIN]]
         index, score = _find_header(head)
         if score >= _LEAST_SCORE:

@@ -21,7 +21,7 @@ Lines that start with ``#`` are comments.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ from gridsched.platform_io.table_headers import (
     recognise_headers,
     unknown_unit,
 )
-from gridsched.platform_io.table_numbers import number_column, text_column
+from gridsched.platform_io.table_numbers import cell_number, number_column, text_column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +93,7 @@ def read_machine_table(
     Parameters
     ----------
     path : str or Path
-        CSV, TSV, XLS or XLSX, told apart by content.
+        CSV, TSV, XLS or XLSX, or the XML of a TOP500 list, told apart by content.
     join : str or Path, optional
         A TOP500 list of the same date; brings cores, Rmax and Rpeak by the TOP500 rank.
     year : int, optional
@@ -145,6 +145,9 @@ def _read_list(path: str | Path, raw: RawTable, year: int | None, notes: list[st
     if not raw.rows:
         raise InputError(f"{path}: the table has a header and no rows.")
     columns = recognise_headers(raw.headers)
+    raw, footnotes = _without_footnotes(raw, columns)
+    if footnotes:
+        notes.append(f"{path}: {footnotes} line(s) below the last machine were left out.")
     data: dict[str, Any] = {}
     for name in CANONICAL:
         column = columns.get(name)
@@ -164,6 +167,28 @@ def _read_list(path: str | Path, raw: RawTable, year: int | None, notes: list[st
     return frame.dropna(how="all", subset=[c for c in CANONICAL if c not in _TEXT]).reset_index(
         drop=True
     )
+
+
+def _without_footnotes(raw: RawTable, columns: dict[str, Column]) -> tuple[RawTable, int]:
+    """Return the table without the last rows that hold no number, and how many these are."""
+    places = [column.index for name, column in columns.items() if name not in _TEXT]
+    kept = len(raw.rows)
+    while kept and not any(_is_number(raw, row=kept - 1, index=index) for index in places):
+        kept -= 1
+    if kept in (0, len(raw.rows)):
+        return raw, 0
+    return replace(raw, rows=raw.rows[:kept], lines=raw.lines[:kept]), len(raw.rows) - kept
+
+
+def _is_number(raw: RawTable, *, row: int, index: int) -> bool:
+    cells = raw.rows[row]
+    try:
+        value = cell_number(
+            cells[index] if index < len(cells) else "", decimal_comma=raw.decimal_comma
+        )
+    except ValueError:
+        return False
+    return not np.isnan(value)
 
 
 def _scale_rates(

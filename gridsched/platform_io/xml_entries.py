@@ -13,7 +13,9 @@ from gridsched.platform_io.xml_document import Element
 from gridsched.platform_io.xml_units import parse_quantity
 
 #: More hosts than this in one file are refused.
-MAX_HOSTS = 1_000_000
+MAX_HOSTS = 100_000
+#: More P-states of all hosts together than this are refused.
+MAX_PSTATES = 1_000_000
 
 _REMOVED = {"include", "storage", "storage_type", "mount"}
 _WITHOUT_HOSTS = {
@@ -85,6 +87,8 @@ class _Reader:
     def __init__(self, findings: Findings):
         self.findings = findings
         self.entries = Entries()
+        self.n_pstates = 0
+        self.read_last: tuple[Element | None, list[float | None]] = (None, [])
 
     def visit(self, element: Element, zone: str) -> None:
         tag = element.tag
@@ -245,11 +249,13 @@ class _Reader:
         if text is None:
             return
         parts = text.split(",") if element.tag in ("host", "cluster") else [text]
-        what = f"speed of host {name!r}"
-        speeds = [
-            self.quantity(element, part.strip() if len(parts) > 1 else part, "speed", what)
-            for part in parts
-        ]
+        self.n_pstates += len(parts)
+        if self.n_pstates > MAX_PSTATES:
+            raise InputError(
+                f"{self.findings.path}, line {element.line}: more than {MAX_PSTATES:,} P-states of "
+                "all hosts together; use fewer hosts, or fewer speeds of each."
+            )
+        speeds = self.speeds(element, name, parts)
         cores = self.whole_number(element, "core", "1", 1, f"host {name!r}")
         pstate = self.whole_number(element, "pstate", "0", 0, f"host {name!r}")
         if None in speeds:
@@ -272,7 +278,19 @@ class _Reader:
             )
         )
         if len(self.entries.hosts) > MAX_HOSTS:
-            self.findings.problem(f"more than {MAX_HOSTS} hosts.", element.line)
+            self.findings.problem(f"more than {MAX_HOSTS:,} hosts.", element.line)
+
+    def speeds(self, element: Element, name: str, parts: list[str]) -> list[float | None]:
+        """Return the speeds of a host; those of a cluster's hosts are read once."""
+        if element is self.read_last[0]:
+            return self.read_last[1]
+        what = f"speed of host {name!r}"
+        found = [
+            self.quantity(element, part.strip() if len(parts) > 1 else part, "speed", what)
+            for part in parts
+        ]
+        self.read_last = (element, found)
+        return found
 
     def whole_number(self, element: Element, name: str, default: str, least: int, what: str) -> int:
         text = element.attributes.get(name, default)
@@ -304,7 +322,7 @@ def expand_radical(text: str, limit: int) -> list[int]:
             raise ValueError(f"radical {text[:60]!r} must read like '0-9,12'")
         first, last = int(ends[0]), int(ends[-1])
         if len(numbers) + last - first + 1 > limit:
-            raise ValueError(f"radical {text[:60]!r} asks for more than {limit} hosts")
+            raise ValueError(f"radical {text[:60]!r} makes the file exceed {MAX_HOSTS:,} hosts")
         numbers.extend(range(first, last + 1))
     return numbers
 

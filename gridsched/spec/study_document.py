@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import read_text
+from gridsched.files.toml_files import parse_toml
 from gridsched.spec.claims_schema import Claim, DeclaredFigure, Explanation, Readings, Report
 from gridsched.spec.run_spec import NAME, Section, Settings, members_of, with_tuples
 from gridsched.spec.settings import MAX_TIMEOUT_S
@@ -166,11 +166,7 @@ def parse_document(text: str, path: str) -> StudyDocument:
     InputError
         Naming file and key.
     """
-    try:
-        raw = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: no valid TOML: {error}.") from None
-    raw = with_tuples(raw)
+    raw = with_tuples(parse_toml(text, path))
     settings = {key: raw.pop(key) for key in list(raw) if key in Settings.model_fields}
     try:
         content = Content.model_validate(raw)

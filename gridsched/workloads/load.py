@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import cast
 
@@ -10,6 +9,7 @@ from pydantic import BaseModel
 
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_text
+from gridsched.files.toml_files import parse_toml
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.csv_file import read_bag
@@ -93,10 +93,7 @@ def read_generator(path: str | Path) -> BaseModel:
     InputError
         Naming the file and the key that is wrong.
     """
-    try:
-        content = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: no valid TOML: {error}.") from None
+    content = parse_toml(read_text(path), str(path))
     return checked_parameters(content, str(path), folder=Path(path).parent)
 
 
