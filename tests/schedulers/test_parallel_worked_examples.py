@@ -1,4 +1,4 @@
-"""Algorithms C6: the worked examples of parallel tasks, and the testbed's choices, on both drivers."""
+"""Algorithms C6 on both drivers: the worked examples of parallel tasks, the testbed's choices."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gridsched.energy import trace_energy
+from gridsched.model.budget import EnergyBudget
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.tasks import make_tasks
@@ -17,6 +18,7 @@ from gridsched.spec.run import run
 from gridsched.spec.scenario import Scenario
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
+from gridsched.testing.parallel_cases import make_parallel_case
 
 needs_simgrid = pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
 INF = np.inf
@@ -110,7 +112,9 @@ TESTBED_J = np.array([
 
 
 @needs_simgrid
-@pytest.mark.parametrize(("scheduler", "clusters"), [("max_upr", [4, 2, 4, 3]), ("max_upe", [3, 1, 3, 1])])
+@pytest.mark.parametrize(
+    ("scheduler", "clusters"), [("max_upr", [4, 2, 4, 3]), ("max_upe", [3, 1, 3, 1])]
+)
 def test_choices_on_the_empty_testbed(scheduler, clusters):
     """Tasks of worth 4 until 2.5 times their shortest times, one after the other.
 
@@ -147,3 +151,15 @@ def test_choices_on_the_empty_testbed(scheduler, clusters):
     assert trace_energy(trace).execution_j == pytest.approx(TESTBED_J[types, chosen])
     # IS.8 would end late on cluster 1
     assert tasks.utility.value([0], 1675.0) == pytest.approx(4 * (1720 - 1675) / 645)
+
+
+@pytest.mark.parametrize("scheduler", ["conservative_backfilling", "easy_backfilling"])
+def test_rigid_jobs_need_the_energy_of_all_their_nodes_once(scheduler):
+    """Three nodes of 40 W for 10 s are 1,200 J: of two such jobs 2,000 J admit one a period."""
+    case = make_parallel_case(
+        "two jobs", 6, [(0, 10, 3, 10)] * 2, draws_idle=False,
+        budget=EnergyBudget(2000.0, period_s=60.0),
+    )  # fmt: skip
+    made = make_scheduler(scheduler, {"reservations": "permanent"})
+    trace = run(case.scenario(made, driver="reference")).trace
+    assert trace.start_time_s.tolist() == [0.0, 60.0]

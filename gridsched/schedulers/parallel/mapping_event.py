@@ -97,7 +97,7 @@ class EventMaker:
         assert tasks.width is not None  # the controller has looked
         nodes = np.repeat(np.array(tasks.width[waiting])[:, None], len(hosts), axis=1)
         time_s = np.array(estimates.etc(waiting, hosts, k))[:, :, None]
-        energy_j = np.array(estimates.eec(waiting, hosts, k))[:, :, None] * nodes[:, :, None]
+        energy_j = np.array(estimates.eec(waiting, hosts, k))[:, :, None]  # of all nodes
         return ParallelRows(time_s, energy_j, nodes, arrival, self.cores_per_node)
 
     def functions(self, tasks: Tasks, waiting: Ids) -> UtilityTables | None:
