@@ -222,5 +222,5 @@ def read_results(path: str, study: Study | None = None) -> StudyResults:
             f"{path}: holds no run of the study {chosen.name!r} as it is now; "
             f"'gridsched study run' fills it.{damaged}"
         )
-    damage = list(store.damage)
+    damage = [*store.damaged_studies, *store.damage]
     return StudyResults(chosen, with_derived(runs, chosen, store.inputs()), damage, str(path))

@@ -44,6 +44,31 @@ def _arrow() -> Any:
     return pyarrow
 
 
+def is_row(row: Any) -> bool:
+    """Whether what a line says, whose checksum may be right all the same, has the form of a row."""
+    if not isinstance(row, dict) or not isinstance(row.get("error"), str | None):
+        return False
+    parts = [row.get(name) for name in ("metrics", "timing", "scenario", "provenance")]
+    series = row.get("series", {})
+    if not all(isinstance(part, dict) for part in (*parts, series)):
+        return False
+    values = [*row["metrics"].items(), *row["timing"].items()]
+    values += [("", each) for item in series.values() for each in _listed(item)]
+    return row.get("status") in (FINISHED, FAILED) and all(_is_value(*each) for each in values)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value, {}]  # the table is no number
+
+
+def _is_value(name: str, value: Any) -> bool:
+    """Whether a stored value is a number that fits 64 bits, a word where that is legal, or none."""
+    if isinstance(value, bool | str) and name in METRICS and METRICS[name].is_number:
+        return value in ("inf", "-inf")
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return abs(value) < 2**63 if is_whole else isinstance(value, float | str | bool | None)
+
+
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row with one column for each metric, each timing and each series."""
     columns = {name: row[name] for name in ("run_id", "status", "error")}
@@ -62,7 +87,8 @@ def _value(metric: str, value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    return float(value) if isinstance(value, str) else value
+    """Return a number that was written as a text; a word of a metric that is not known stays."""
+    return float(value) if value in ("inf", "-inf", "nan") else value
 
 
 def table_of(rows: Iterable[Mapping[str, Any]]) -> pa.Table:

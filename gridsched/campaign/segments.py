@@ -106,6 +106,8 @@ def decoded(line: bytes) -> Line | None:
         and line[-1:] == b"}"
         and line[len(_HEAD) : len(_HEAD) + 8] == b"%08x" % zlib.crc32(text)
         and text.startswith(_ID)
+        and text[: len(_ID) + _ID_LENGTH].isascii()
+        and text.startswith(_STATUS, len(_ID) + _ID_LENGTH)
     )
     return Line(text) if is_whole else None
 
@@ -118,7 +120,14 @@ def read_segment(path: Path, begin: int = 0) -> Iterator[tuple[Line | Damage, in
     path : Path
     begin : int
         Offset to begin at.
+
+    Raises
+    ------
+    InputError
+        If it is no regular file.
     """
+    if path.exists() and not path.is_file():  # a pipe would be read for ever
+        raise InputError(f"{path}: is no regular file; move it out of the store.")
     try:
         with open(path, "rb") as stream:
             stream.seek(begin)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gridsched import __version__
 from gridsched.campaign import row_table
+from gridsched.campaign.kept_studies import keep_study, kept_studies
 from gridsched.campaign.segments import (
     Damage,
     Line,
@@ -34,10 +35,9 @@ from gridsched.campaign.segments import (
     read_segment,
 )
 from gridsched.errors import InputError
-from gridsched.files.output_files import write_whole
-from gridsched.spec.canonical import RESULTS_VERSION, file_digest
+from gridsched.files.input_files import check_size
+from gridsched.spec.canonical import file_digest
 from gridsched.spec.study import Study
-from gridsched.spec.study_document import parse_document
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MARKER = "store.json"
+_MOST_BYTES = 1 << 20
 FORMAT = "gridsched store"
 FORMAT_VERSION = 2
 #: (from, to) -> what turns the rows of the one format into those of the other; rows that are in
@@ -65,12 +66,16 @@ class Store:
         and for good by the next compaction.
     damage : list of str
         What the last reading found damaged or contradictory, in words.
+    damaged_studies : list of str
+        The same of the studies that it keeps.
     """
 
     def __init__(self, root: Path, version: int = FORMAT_VERSION) -> None:
         self.root = root
         self.version = version
         self.damage: list[str] = []
+        self.damaged_studies: list[str] = []
+        self._misshapen: list[Damage] = []
 
     @classmethod
     def open(cls, path: str | Path) -> Store:
@@ -84,6 +89,8 @@ class Store:
         root = Path(path)
         marker = root / _MARKER
         try:
+            if marker.exists():
+                check_size(marker, _MOST_BYTES)
             content = json.loads(marker.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             raise InputError(
@@ -92,7 +99,7 @@ class Store:
             ) from None
         except OSError as error:
             raise InputError(f"{marker}: cannot be read: {error.strerror}.") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise InputError(f"{marker}: is damaged, or of no gridsched store.")
@@ -274,7 +281,7 @@ class Store:
         compaction on another machine moves meanwhile.
         """
         self.damage = []
-        from_segments = row_table.table_of(line.row() for line in self._segment_lines(segments))
+        from_segments = row_table.table_of(self._segment_rows(segments))
         tables = self._of_parquet(row_table.read_parquet)
         whole = row_table.joined([*tables.values(), from_segments])
         for version in range(self.version, FORMAT_VERSION):
@@ -306,6 +313,23 @@ class Store:
                 elif line.text.endswith(b"\n") or not is_growing(path):
                     self.damage.append(str(line))
 
+    def _segment_rows(self, segments: list[Path]) -> Iterator[dict[str, Any]]:
+        """Yield the rows of segments that have the form of one; tell of the others."""
+        self._misshapen = []
+        for path in segments:
+            for number, (line, _) in enumerate(read_segment(path), start=1):
+                row = None
+                if isinstance(line, Line):
+                    with contextlib.suppress(ValueError, RecursionError):
+                        row = line.row()
+                    if row_table.is_row(row):
+                        yield row
+                        continue
+                    line = Damage(path, number, line.text)
+                    self._misshapen.append(line)
+                if row is not None or line.text.endswith(b"\n") or not is_growing(path):
+                    self.damage.append(str(line))
+
     def _set_damage_aside(self, segments: list[Path]) -> None:
         folder = self.root / "damaged"
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
@@ -315,6 +339,7 @@ class Store:
                 os.replace(path, folder / f"{stamp}-{path.name}")
         for path in segments:
             damaged = [line for line, _ in read_segment(path) if isinstance(line, Damage)]
+            damaged += [line for line in self._misshapen if line.path == path]
             if damaged:
                 folder.mkdir(exist_ok=True)
                 with open(folder / f"{stamp}-{path.name}", "wb") as stream:
@@ -361,19 +386,7 @@ class Store:
                 os.replace(temporary, target)
         except OSError as error:
             raise cannot_write(self.root / "inputs", error) from None
-        content = {
-            "text": study.document.text,
-            "path": study.document.path,
-            "replicates": study.replicates,
-            "inputs": {name: file.reference for name, file in study.inputs.items()},
-            "results_version": RESULTS_VERSION,
-            "started_at": datetime.now(UTC).isoformat(),
-        }
-        write_whole(
-            self.root / "studies" / f"{study.name}.json",
-            json.dumps(content, indent=1, ensure_ascii=False) + "\n",
-            force=True,
-        )
+        keep_study(self.root / "studies", study)
 
     def inputs(self) -> dict[str, Path]:
         """Return SHA-256 -> file for the copies of the files that runs read."""
@@ -382,30 +395,11 @@ class Store:
     def studies(self) -> list[Study]:
         """Return the studies that were run into this store, the latest first.
 
-        Raises
-        ------
-        InputError
-            If one is damaged.
+        Those that are damaged are not among them, but told in `damaged_studies`.
         """
-        kept = []
-        for path in (self.root / "studies").glob("*.json"):
-            try:
-                content = json.loads(path.read_text(encoding="utf-8"))
-                kept.append((content["started_at"], content))
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{path}: is damaged: {error}.") from None
-        files = self.inputs()
-        found = []
-        for _, content in sorted(kept, key=lambda each: each[0], reverse=True):
-            paths = {
-                name: files.get(reference["sha256"], self.root / "inputs" / reference["sha256"])
-                for name, reference in content["inputs"].items()
-            }
-            study = Study(parse_document(content["text"], content["path"]), paths)
-            found.append(
-                study if study.replicates == content["replicates"]
-                else study.with_replicates(content["replicates"])
-            )  # fmt: skip
+        found, self.damaged_studies = kept_studies(
+            self.root / "studies", self.inputs(), self.root / "inputs"
+        )
         return found
 
     def study(self, name: str | None = None) -> Study:
@@ -414,9 +408,15 @@ class Store:
         Raises
         ------
         InputError
-            If there is none.
+            If there is none, or one is damaged that may have been run last.
         """
-        for study in self.studies():
+        found = self.studies()
+        if self.damaged_studies and name is None:
+            raise InputError(
+                f"{self.damaged_studies[0].rstrip('.')}. Which study was run last is not known: "
+                "give one by --study, or move that file away."
+            )
+        for study in found:
             if name in (None, study.name):
                 return study
         raise InputError(f"{self.root}: holds no study{'' if name is None else f' {name!r}'}.")
