@@ -160,6 +160,11 @@ def _draw_bars(
     _finish(axes, drawn, idled, label, best)
 
 
+def _written(value: float) -> str:
+    """Return a number with four digits, or whole where it has more of them."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:,.4g}"
+
+
 def _finish(
     axes: Axes, values: np.ndarray, idled: Sequence[bool], label: str, best: Best = min
 ) -> None:  # fmt: skip
@@ -177,7 +182,7 @@ def _finish(
         is_best = value == best_value and len(values) > 1 and not idled[place]
         axes.text(
             end * 1.06 if is_log else end + 0.012 * largest, place,
-            "failed" if failed else f"{value:,.4g}" + (" (best)" if is_best else "")
+            "failed" if failed else _written(value) + (" (best)" if is_best else "")
             + (" (nothing finished)" if idled[place] else ""),
             va="center", fontsize=8, fontstyle="italic" if failed else "normal",
             fontweight="bold" if is_best else "normal",

@@ -138,6 +138,21 @@ def test_a_run_that_finished_nothing_is_not_the_best():
         assert shown == ["0 (nothing finished)", "5 (best)", "9"]
 
 
+def test_parallel_jobs_are_compared_by_how_they_wait():
+    """Waiting time and slowdown in the makespan's place, their data beside them; whole numbers."""
+    rows = [
+        {"scheduler": name, "makespan_s": 9.0, "energy_model_j": 5.0, "utilisation": 0.75,
+         "mean_waiting_time_s": wait, "mean_bounded_slowdown": slowdown}
+        for name, wait, slowdown in (("fcfs", 28_693.4, 31.908), ("easy_backfilling", 0.5, 1.0))
+    ]  # fmt: skip
+    drawn = comparison_figure.comparison_bars(rows)
+    _, wait, slowdown = drawn.figure.axes
+    assert wait.get_xlabel() == "Mean waiting time [s]"
+    assert [text.get_text() for text in wait.texts] == ["28,693", "0.5 (best)"]
+    assert [text.get_text() for text in slowdown.texts] == ["31.91", "1 (best)"]
+    assert drawn.data["utilisation"] == [0.75, 0.75]
+
+
 def test_a_comparison_of_failures_only_still_draws(tmp_path):
     """All runs failed: the figure says so."""
     comparison_bars([{"scheduler": "a", "error": "x"}], tmp_path / "c.svg")
