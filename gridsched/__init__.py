@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from gridsched.analysis.comparison import Comparison, compare
     from gridsched.campaign.store import Store
+    from gridsched.figures.plots import plot_comparison, plot_gantt, plot_power, plot_workload
     from gridsched.metrics import Metric, RunFacts, register_metric
     from gridsched.model.platform import Cluster, Host, Platform, PState
     from gridsched.model.system import System
@@ -22,12 +24,15 @@ if TYPE_CHECKING:
         Drop,
         Note,
         Plan,
+        Postpone,
         PowerOff,
         PowerOn,
         WakeAt,
     )
+    from gridsched.policy.delegate import Delegate
     from gridsched.policy.registry import make_scheduler, register
     from gridsched.spec.run import RunResult, energy_check, run
+    from gridsched.spec.run_many import run_many
     from gridsched.spec.scenario import Scenario
     from gridsched.spec.study import Study
     from gridsched.workloads.bag import BagOfTasks, generate_bag
@@ -36,7 +41,10 @@ if TYPE_CHECKING:
 #: Public names and the modules they live in; imported when first used.
 _HOME = {
     "spec.run": ("RunResult", "energy_check", "run"),
+    "spec.run_many": ("run_many",),
     "spec.scenario": ("Scenario",),
+    "analysis.comparison": ("Comparison", "compare"),
+    "figures.plots": ("plot_comparison", "plot_gantt", "plot_power", "plot_workload"),
     "campaign.store": ("Store",),
     "metrics": ("Metric", "RunFacts", "register_metric"),
     "spec.study": ("Study",),
@@ -45,8 +53,10 @@ _HOME = {
     "model.tasks": ("Tasks", "make_tasks"),
     "platform_io.xml_reader": ("read_platform",),
     "policy.base": ("Scheduler", "Traits"),
+    "policy.delegate": ("Delegate",),
     "policy.decisions": (
-        "Allocate", "Assign", "Cancel", "Drop", "Note", "Plan", "PowerOff", "PowerOn", "WakeAt",
+        "Allocate", "Assign", "Cancel", "Drop", "Note", "Plan", "Postpone",
+        "PowerOff", "PowerOn", "WakeAt",
     ),
     "policy.registry": ("make_scheduler", "register"),
     "workloads.bag": ("BagOfTasks", "generate_bag"),
@@ -60,6 +70,8 @@ __all__ = [
     "BagOfTasks",
     "Cancel",
     "Cluster",
+    "Comparison",
+    "Delegate",
     "Drop",
     "Host",
     "Metric",
@@ -67,6 +79,7 @@ __all__ = [
     "PState",
     "Plan",
     "Platform",
+    "Postpone",
     "PowerOff",
     "PowerOn",
     "RunFacts",
@@ -79,15 +92,21 @@ __all__ = [
     "Tasks",
     "Traits",
     "WakeAt",
+    "compare",
     "energy_check",
     "generate_bag",
     "make_scheduler",
     "make_tasks",
+    "plot_comparison",
+    "plot_gantt",
+    "plot_power",
+    "plot_workload",
     "read_platform",
     "read_workload",
     "register",
     "register_metric",
     "run",
+    "run_many",
 ]
 
 

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from gridsched.analysis.bounds import bound_fields, bounds_for, have_bounds
+from gridsched.analysis.comparison import completed
 from gridsched.cli.compare_tables import mapping_event_s, print_comparison
 from gridsched.cli.output import (
     OUTPUT_PANEL,
@@ -37,9 +35,8 @@ from gridsched.cli.scenario_options import (
 )
 from gridsched.cli.tables import console
 from gridsched.errors import GridschedError, InputError
-from gridsched.metrics import METRICS
-from gridsched.optimize.bag_bounds import BagBounds
 from gridsched.spec.run import RunResult, check, check_energy_agreement, run
+from gridsched.spec.run_many import progress_bar
 
 SchedulersOption = Annotated[
     str,
@@ -77,11 +74,7 @@ def run_each(
     scenarios = {id: replace(base, scheduler=id, parameters=parameters[id]) for id in ids}
     for scenario in scenarios.values():
         check(scenario)
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
-    hidden = quiet or not sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as bar:
+    with progress_bar(shown=sys.stderr.isatty() and not quiet) as bar:
         runs = bar.add_task("", total=len(ids))
         for id, scenario in scenarios.items():
             bar.update(runs, description=id)
@@ -94,14 +87,6 @@ def run_each(
                 result = error
             bar.advance(runs)
             yield id, result
-
-
-def add_comparison(rows: list[dict[str, Any]]) -> None:
-    """Add to each row the metrics that compare it with the best of all."""
-    for metric in METRICS.values():
-        values = metric.function(rows) if metric.of == "comparison" else None
-        for row, value in zip(rows, values or [], strict=False):
-            row[metric.id] = value
 
 
 @with_scenario_options
@@ -131,7 +116,6 @@ def compare(
     results: list[RunResult] = []
     failures: list[str] = []
     warnings: tuple[str, ...] = ()
-    bounds: BagBounds | None = None
     for id, result in run_each(options, ids, check_energy_agreement, quiet=quiet or json):
         if isinstance(result, GridschedError):
             failures.append(f"{id}: {one_line(str(result))}")
@@ -140,12 +124,7 @@ def compare(
         rows.append(_row(id, result))
         results.append(result)
     warn(warnings)
-    if rows:
-        add_comparison(rows)
-        if have_bounds(results):
-            bounds = bounds_for(results)
-            for row in rows:
-                row.update(bound_fields(bounds, row))
+    bounds = completed(rows, results)
     whole = {"results": rows, "failures": failures}
     _write(rows, whole, output, plot, force=force)
     if json:

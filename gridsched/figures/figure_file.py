@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
 from gridsched.errors import InputError, did_you_mean
@@ -69,9 +70,42 @@ STYLE = {
 }
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure [inch]; draw and save it within `style`."""
-    return Figure(figsize=(width, height), layout="constrained")
+#: The axes in whose place the next figure is drawn, if any.
+_PLACE: ContextVar[Axes | None] = ContextVar("place", default=None)
+
+
+def new_figure(width: float, height: float) -> Figure | SubFigure:
+    """Return an empty figure [inch]; draw and save it within `style`.
+
+    Within `drawn_in` it is the part of a figure where the axes were; that figure gets the
+    constrained layout if it has none, so that legends find room.
+
+    Raises
+    ------
+    InputError
+        If these axes have no place among subplots.
+    """
+    axes = _PLACE.get()
+    if axes is None:
+        return Figure(figsize=(width, height), layout="constrained")
+    place, figure = axes.get_subplotspec(), axes.figure
+    if place is None:
+        raise InputError("ax has no place among subplots; make it by plt.subplots().")
+    axes.remove()
+    whole = figure.figure if isinstance(figure, SubFigure) else figure
+    if whole.get_layout_engine() is None:
+        whole.set_layout_engine("constrained")
+    return figure.add_subfigure(place)
+
+
+@contextmanager
+def drawn_in(axes: Axes | None) -> Iterator[None]:
+    """Draw the figures that are made meanwhile in the place of axes, if there are some."""
+    before = _PLACE.set(axes)
+    try:
+        yield
+    finally:
+        _PLACE.reset(before)
 
 
 def style() -> AbstractContextManager[None]:

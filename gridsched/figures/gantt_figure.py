@@ -206,7 +206,7 @@ def _label_tasks(
     axes: Axes, trace: Trace, runs: NDArray[np.void], middle: NDArray, height: NDArray
 ) -> None:
     """Write job ids into the bars of executions `runs` that have room for them."""
-    row_inch = (axes.figure.get_figheight() - 1.2) / max(len(trace.platform), 1)
+    row_inch = (axes.figure.bbox.height / axes.figure.dpi - 1.2) / max(len(trace.platform), 1)
     width_inch = 8.5 * (runs["end"] - runs["start"]) / (trace.horizon_s or 1.0)
     for k, (run, place) in enumerate(zip(runs, middle.tolist(), strict=True)):
         label = str(trace.tasks.labels[run["task"]])

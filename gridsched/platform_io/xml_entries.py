@@ -71,7 +71,13 @@ class Entries:
 
 
 def read_entries(root: Element, findings: Findings) -> Entries:
-    """Return the entries of a ``<platform>`` element; what is wrong goes to `findings`."""
+    """Return the entries of a ``<platform>`` element; what is wrong goes to `findings`.
+
+    Raises
+    ------
+    InputError
+        If it is a deployment.
+    """
     if root.children and all(child.tag in ("actor", "process") for child in root.children):
         raise InputError(
             f"{findings.path}: is a deployment file (it holds actors and no hosts); give a "

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -219,20 +220,20 @@ def modules_of(request: SimulationRequest) -> list[str]:
     return sorted(name for name in names if name.startswith(f"{_PACKAGE}."))
 
 
-_server: SimulationServer | None = None
+_own = threading.local()
 
 
 def server() -> SimulationServer:
-    """Return this process's own server, which is started when first needed."""
-    global _server
-    if _server is None or _server.owner != os.getpid() or not _server.is_alive:
-        _server = SimulationServer()
-        atexit.register(_server.close)
-    return _server
+    """Return this thread's own server, which is started when first needed."""
+    known: SimulationServer | None = getattr(_own, "server", None)
+    if known is None or known.owner != os.getpid() or not known.is_alive:
+        known = _own.server = SimulationServer()
+        atexit.register(known.close)
+    return known
 
 
 def simulate(request: SimulationRequest) -> SimulationOutcome:
-    """Run a request on this process's own server."""
+    """Run a request on this thread's own server."""
     return server().simulate(request)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,12 @@ from gridsched.policy.policy_files import policy_digests
 from gridsched.sim.client import simulate, simulate_reference
 from gridsched.sim.request import SimulationRequest
 from gridsched.spec.checks import check_loaded, network_is_used
+from gridsched.spec.result_frames import hosts_frame, html_table, short_text, tasks_frame
 from gridsched.spec.scenario import Scenario, check_scenario, make_system
 from gridsched.spec.settings import RunSettings
+
+if TYPE_CHECKING:
+    import pandas as pd  # slow to load
 
 #: Largest relative difference between plugin and model joules of a host that passes.
 ENERGY_TOLERANCE = 1e-9
@@ -101,6 +105,26 @@ class RunResult:
         """Return the tariff with its numbers by machine type for each host."""
         tariff, types = self.scenario.tariff, self.scenario.types
         return tariff if tariff is None or types is None else tariff.for_each(types.host_type)
+
+    def __repr__(self) -> str:
+        trace = self.trace
+        where = f"{self.scenario.scheduler_name} on {trace.platform.name}, {trace.tasks.name}"
+        return short_text("RunResult", where, self.summary())
+
+    def _repr_html_(self) -> str:
+        trace = self.trace
+        where = f"{self.scenario.scheduler_name}: {trace.tasks.name} on {trace.platform.name}"
+        return html_table(where, self.summary())
+
+    @property
+    def tasks(self) -> pd.DataFrame:
+        """The tasks by id; see `gridsched.spec.result_frames`."""
+        return tasks_frame(self.trace)
+
+    @property
+    def hosts(self) -> pd.DataFrame:
+        """The hosts by name; see `gridsched.spec.result_frames`."""
+        return hosts_frame(self.trace, self.energy, self.plugin_j)
 
     def metrics(self) -> dict[str, Any]:
         """Return every metric of the run; they repeat exactly, wall times are not among them."""

@@ -1,0 +1,150 @@
+"""Schedulers on one platform and workload, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gridsched.analysis.bounds import bound_fields, bounds_for, have_bounds
+from gridsched.errors import InputError
+from gridsched.metrics import METRICS
+from gridsched.model.platform import Platform
+from gridsched.model.tasks import Tasks
+from gridsched.optimize.bag_bounds import BagBounds
+from gridsched.policy.base import Scheduler
+from gridsched.spec.run import RunResult
+from gridsched.spec.run_many import run_many
+from gridsched.spec.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd  # slow to load
+
+#: What a notebook shows of each scheduler, where it has it.
+_SHOWN = (
+    "window_utility", "utility", "makespan_s", "makespan_above_best", "makespan_above_bound",
+    "energy_j", "energy_above_best", "energy_above_bound", "tasks_finished", "hosts_used",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` gives.
+
+    Attributes
+    ----------
+    results : dict of str to RunResult
+        By scheduler, of the runs that did not fail.
+    rows : list of dict
+        Their metrics by id, with those that compare them with the best, and bounds.
+    failures : dict of str to str
+        What went wrong, by scheduler.
+    bounds : BagBounds or None
+        What no schedule falls below, where that is known.
+    """
+
+    results: Mapping[str, RunResult]
+    rows: Sequence[Mapping[str, Any]]
+    failures: Mapping[str, str] = field(default_factory=dict)
+    bounds: BagBounds | None = None
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row for each scheduler with every metric."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows)).set_index("scheduler")
+
+    def __repr__(self) -> str:
+        return f"{self._shown().to_string()}{self._failed()}"
+
+    def _repr_html_(self) -> str:
+        return f"{self._shown().to_html()}<p>{self._failed()}</p>"
+
+    def _shown(self) -> pd.DataFrame:
+        frame = self.frame
+        return frame[[name for name in _SHOWN if name in frame]]
+
+    def _failed(self) -> str:
+        return "".join(f"\nfailed: {name}: {text}" for name, text in self.failures.items())
+
+
+def compare(
+    platform: Platform | str | Path | None,
+    tasks: Tasks | str | Path,
+    schedulers: Iterable[str | Scheduler],
+    *,
+    workers: int | None = None,
+    progress: bool | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Run schedulers on one platform and workload, several at a time.
+
+    Parameters
+    ----------
+    platform, tasks
+        As `Scenario` takes them.
+    schedulers : iterable of str or Scheduler
+        Ids of the registry, or instances.
+    workers : int, optional
+        Runs at one time; default one for each CPU.
+    progress : bool, optional
+        Whether a bar is shown; default in a notebook or on a terminal.
+    **settings
+        Of `Scenario`: ``driver``, ``seed``, ``power`` and so on.
+
+    Raises
+    ------
+    InputError
+        Before the first run, where something contradicts itself or cannot be read.
+
+    Examples
+    --------
+    >>> from gridsched import compare
+    >>> found = compare("platforms/ex_a.xml", "examples/ex_a.csv", ["wq", "lecsa"])
+    >>> found.frame["makespan_s"].to_dict()
+    {'wq': 80.0, 'lecsa': 100.0}
+    """
+    base = Scenario(platform, tasks, **settings).loaded()
+    named = _named(schedulers)
+    scenarios = [replace(base, scheduler=scheduler) for scheduler in named.values()]
+    found = run_many(scenarios, workers=workers, progress=progress, keep_errors=True)
+    results = {
+        name: each for name, each in zip(named, found, strict=True) if isinstance(each, RunResult)
+    }
+    failures = {
+        name: str(each)
+        for name, each in zip(named, found, strict=True)
+        if not isinstance(each, RunResult)
+    }
+    rows = [{**result.summary(), "scheduler": name} for name, result in results.items()]
+    return Comparison(results, rows, failures, completed(rows, list(results.values())))
+
+
+def completed(rows: list[dict[str, Any]], results: Sequence[RunResult]) -> BagBounds | None:
+    """Add to rows of metrics what follows from all of them, and the bounds; return these."""
+    if not rows:
+        return None
+    for metric in METRICS.values():
+        values = metric.function(rows) if metric.of == "comparison" else None
+        for row, value in zip(rows, values or [], strict=False):
+            row[metric.id] = value
+    if not have_bounds(results):
+        return None
+    bounds = bounds_for(results)
+    for row in rows:
+        row.update(bound_fields(bounds, row))
+    return bounds
+
+
+def _named(schedulers: Iterable[str | Scheduler]) -> dict[str, str | Scheduler]:
+    """Return schedulers by name: ids, and instances by class, or as they are written."""
+    given = list(schedulers)
+    names = [each if isinstance(each, str) else type(each).__name__ for each in given]
+    if len(set(names)) < len(names):
+        names = [each if isinstance(each, str) else repr(each) for each in given]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(f"compare: {twice[0]} is there twice.")
+    return dict(zip(names, given, strict=True))

@@ -1,0 +1,131 @@
+"""What a notebook shows of runs and comparisons, and the example notebook itself."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from gridsched import (
+    Assign,
+    Scenario,
+    Scheduler,
+    Traits,
+    compare,
+    make_scheduler,
+    plot_gantt,
+    plot_power,
+    run,
+    run_many,
+)
+from gridsched.errors import InputError, InvalidDecision
+
+ROOT = Path(__file__).resolve().parents[2]
+EX_A = (ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv")
+
+
+def reference(scheduler: Any) -> Scenario:
+    """Return EX-A with the reference driver."""
+    return Scenario(*EX_A, scheduler, driver="reference")
+
+
+def test_a_result_is_short_and_has_tables():
+    """EX-A under WQ: task 3 (2000 flop) runs on h3 (25 flop/s) from 0 to 80 s, 5 W busy."""
+    result = run(reference("wq"))
+    assert len(repr(result)) < 250
+    assert "makespan 80 s" in repr(result)
+    assert "5 of 5 tasks finished" in repr(result)
+    assert "<td>80 s</td>" in result._repr_html_()
+    tasks, hosts = result.tasks, result.hosts
+    assert tasks.index.tolist() == [1, 2, 3, 4, 5]
+    third = tasks.loc[3]
+    assert (third["host"], third["start_s"], third["finish_s"], third["state"]) == (
+        "h3", 0.0, 80.0, "finished",
+    )  # fmt: skip
+    assert third["energy_j"] == pytest.approx(80 * 5, rel=1e-12)
+    assert hosts.loc["h3", "core_busy_s"] == 80
+    assert hosts["energy_model_j"].sum() == pytest.approx(result.energy.grid_total(), rel=1e-12)
+    assert tasks["energy_j"].sum() == pytest.approx(hosts["busy_j"].sum(), rel=1e-12)
+    assert np.isnan(hosts["energy_j"]).all()  # without SimGrid nothing is metered
+
+
+def test_compare_gives_what_the_command_gives():
+    """Rows with what lies above the best and the bound; instances are called by their class."""
+    found = compare(*EX_A, ["mct", make_scheduler("wq")], driver="reference", workers=1)
+    frame = found.frame
+    assert frame["makespan_s"].to_dict() == {"mct": 40.0, "WorkQueue": 80.0}
+    assert frame.loc["WorkQueue", "makespan_above_best"] == 1.0
+    assert found.bounds.makespan_s == 30.0
+    assert frame.loc["mct", "makespan_above_bound"] == pytest.approx(1 / 3)
+    assert "makespan_s" in repr(found)
+    assert "<table" in found._repr_html_()
+    with pytest.raises(InputError, match="mct is there twice"):
+        compare(*EX_A, ["mct", "mct"], driver="reference", workers=1)
+
+
+class Nowhere(Scheduler):
+    """Names a host that does not exist."""
+
+    traits = Traits(asked="arrival")
+
+    def schedule(self, state):
+        for task in state.waiting():
+            yield Assign(task, 9)
+
+
+def test_failures_are_kept_or_raised():
+    """A run that fails has its words in a comparison; `run_many` raises unless told not to."""
+    found = compare(*EX_A, ["wq", Nowhere()], driver="reference", workers=1)
+    assert list(found.results) == ["wq"]
+    assert "host 9" in found.failures["Nowhere"]
+    assert "failed: Nowhere" in repr(found)
+    with pytest.raises(InvalidDecision, match="host 9"):
+        run_many([reference("wq"), reference(Nowhere())], workers=1)
+    with pytest.raises(InputError, match="workers is 0"):
+        run_many([reference("wq")], workers=0)
+
+
+@pytest.mark.long
+def test_many_runs_at_once_keep_their_order():
+    """Two at a time, each in a process of its own."""
+    names = ["wq", "mct", "lecsa", "wq"]
+    found = run_many(map(reference, names), workers=2)
+    assert [result.summary()["makespan_s"] for result in found] == [80.0, 40.0, 100.0, 80.0]
+
+
+def test_figures_come_back_or_stand_in_the_place_of_axes():
+    """With `ax` the drawing takes that place, and the rest of the figure stays."""
+    result = run(reference("wq"))
+    assert isinstance(plot_gantt(result), Figure)
+    whole = Figure(figsize=(9, 4), layout="constrained")
+    left, right = whole.subplots(1, 2)
+    parts = [plot_gantt(result, ax=left), plot_power(result, ax=right)]
+    assert whole.subfigs == parts
+    assert [len(part.axes) for part in parts] == [1, 2]
+    whole.draw_without_rendering()
+
+
+def test_the_example_notebook_runs(monkeypatch):
+    """Every cell, in order; what a cell ends with can be shown."""
+    monkeypatch.chdir(ROOT / "examples")
+    notebook = json.loads(Path("first_notebook.ipynb").read_text(encoding="utf-8"))
+    names: dict[str, Any] = {}
+    shown = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        assert cell["outputs"] == []
+        body = ast.parse("".join(cell["source"])).body
+        last = body.pop() if isinstance(body[-1], ast.Expr) else None
+        exec(compile(ast.Module(body, []), "cell", "exec"), names)
+        if last is not None:
+            shown.append(eval(compile(ast.Expression(last.value), "cell", "eval"), names))
+    assert shown[0].summary()["makespan_s"] == 100
+    assert shown[1].shape == (5, 10)
+    assert list(shown[4].frame.index) == ["wq", "mct", "min_min", "lecsa"]
+    assert isinstance(shown[-1], Figure)
