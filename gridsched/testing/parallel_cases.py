@@ -137,8 +137,9 @@ def parallel_estimates(platform: Platform, tasks: Tasks) -> ParallelEstimates:
 
 
 def make_parallel_utility_case(
-    name: str, jobs: Sequence[tuple[float, int, int, float, float]], **rules: object
-) -> Case:
+    name: str, jobs: Sequence[tuple[float, int, int, float, float]],
+    *, hosts_off: tuple[int, ...] = (), **rules: object,
+) -> Case:  # fmt: skip
     """Return a case of parallel tasks with utility functions on the clusters A and B.
 
     Parameters
@@ -146,6 +147,8 @@ def make_parallel_utility_case(
     name : str
     jobs : sequence of tuple
         (submission [s], task type, cores, priority, urgency [1/min]).
+    hosts_off : tuple of int
+        Nodes that are off at the start: 0 to 2 are A, 3 to 6 are B.
     **rules
         Further fields of the scenario.
     """
@@ -157,7 +160,9 @@ def make_parallel_utility_case(
         [TYPED_TASK_FLOPS] * len(jobs), submit, task_type=types, width=cores, name=name,
         utility=UtilityFunctions.exponential(priority, np.array(urgency)),
     )  # fmt: skip
-    return Case(name, platform, tasks, estimates_of=parallel_estimates, rules=rules)
+    return Case(
+        name, platform, tasks, estimates_of=parallel_estimates, hosts_off=hosts_off, rules=rules
+    )
 
 
 #: No two values of utility, per anything, are equal.
@@ -185,5 +190,16 @@ PARALLEL_UTILITY_CASES = (
         [(3.1 * k, k % 3, 1 + k * 3 % 8, 1.0 + k % 4, 0.7) for k in range(12)],
         mapping_interval_s=5.0,
         budget=EnergyBudget(3e3, period_s=40.0, first_period_start_s=10.0),
+    ),
+    make_parallel_utility_case(
+        "tasks too wide for a cluster, or for both; a node is off",
+        [(2.5 * k, k % 3, 1 + k * 3 % 13, 1.0 + k % 4, 0.4) for k in range(10)],
+        mapping_interval_s=5.0, hosts_off=(4,),
+    ),
+    make_parallel_utility_case(
+        "periods that begin between two events",
+        [(2.5 * k, k % 3, 1 + k * 3 % 9, 1.0 + k % 4, 0.4) for k in range(10)],
+        mapping_interval_s=7.0,
+        budget=EnergyBudget(4e3, period_s=30.0, first_period_start_s=5.0),
     ),
 )  # fmt: skip
