@@ -117,13 +117,13 @@ def decisions(event: Event, placed) -> list:
     return answer
 
 
-def decide(event: Event, objective: str, later=None, spent_j=0.0, goal_j=INF) -> list:
+def decide(event: Event, objective: str, later=None, spent_j=0.0, goal_j=INF, soon=INF) -> list:
     """Let the greedy kernel decide."""
     nodes, (free_at, reserved) = nodes_of(event), free_and_reserved(event)
     profile = node_profile(nodes, free_at, reserved)
     number = OBJECTIVES[objective]
     placed = map_parallel(
-        number, OBJECTIVES[later] if later else number, spent_j, goal_j, nodes, profile,
+        number, OBJECTIVES[later] if later else number, spent_j, goal_j, soon, nodes, profile,
         rows_of(event), functions_of(event), limits_of(event),
     )  # fmt: skip
     return decisions(event, placed)
@@ -217,7 +217,7 @@ def test_earliest_start_as_defined(seed: int):
     for c, members in enumerate(event.clusters):
         for n in range(1, len(members) + 2):
             time = draw.choice((1.0, 2.0, 3.0, draw.uniform(0, 9)))
-            start, spare = call_earliest(*about, c, n, time)
+            start, spare = call_earliest(*about, c, n, time, INF)
             wanted = plain.earliest(event, c, n, time)
             assert start == (INF if wanted is None else wanted)
             if wanted is not None:
@@ -300,7 +300,7 @@ def test_max_upr_example():
     reserved = Reserved(nothing, nothing, np.zeros(1, np.int64), np.empty(0, np.int64))
     free_at = np.array([0.0, 10.0, 10.0, 0.0, 0.0])
     placed = map_parallel(
-        UPR, UPR, 0.0, INF, nodes, node_profile(nodes, free_at, reserved),
+        UPR, UPR, 0.0, INF, INF, nodes, node_profile(nodes, free_at, reserved),
         rows_of(event), functions_of(event), limits_of(event),
     )  # fmt: skip
     found = [(task, start, hosts) for task, _, _, start, hosts in decisions(event, placed)]
@@ -328,6 +328,19 @@ def test_the_objective_changes_where_the_plain_loop_changes_it(seed: int):
     event = random_event(draw)
     about = ("upr", "upe", draw.choice((0.0, 3.0)), draw.uniform(0, 60))
     assert decide(copy.deepcopy(event), *about) == plain.greedy(event, *about)
+
+
+@settings(max_examples=120, deadline=None)
+@seeds
+def test_stopping_early_leaves_out_only_what_starts_later(seed: int):
+    """What might start soon is decided as ever; what is left out comes last, and starts later."""
+    draw = random.Random(seed)
+    event = random_event(draw)
+    objective, soon = draw.choice(list(OBJECTIVES)), NOW + draw.choice((0.0, 1.0, 2.5))
+    whole = decide(copy.deepcopy(event), objective)
+    found = decide(event, objective, soon=soon)
+    assert found == whole[: len(found)]
+    assert all(start > soon for _, _, _, start, _ in whole[len(found) :])
 
 
 @settings(max_examples=120, deadline=None)

@@ -118,19 +118,21 @@ def remove_gap(begin, end, by_begin, by_end, size, c, row):
 
 
 @inner
-def earliest(begin, end, count, by_begin, by_end, size, c, n, run_time):
+def earliest(begin, end, count, by_begin, by_end, size, c, n, run_time, latest):
     """Earliest start of `n` nodes of cluster `c` for `run_time` [s] (algorithms C3).
 
     Returns
     -------
     start : float
-        [s]; infinite if there never are so many nodes.
+        [s]; infinite if there are not so many nodes at any time until `latest` [s].
     spare : int
         Nodes beyond `n` that are free from then on as long.
     """
     available, k, passed, rows = 0, 0, 0, size[c]
     while k < rows:
         start = begin[c, by_begin[c, k]]
+        if start > latest:
+            break
         until = start + run_time
         while k < rows:
             row = by_begin[c, k]

@@ -230,7 +230,7 @@ def look_again(profile, rows, functions, options, is_left, c, day_end, remaining
         if exact_until[n, o] < taken[c]:
             time, energy = time_s[n, c, k], energy_j[n, c, k]
             start[n, o], spare = earliest(
-                begin, end, n_nodes, by_begin, by_end, size, c, widths[n, c], time
+                begin, end, n_nodes, by_begin, by_end, size, c, widths[n, c], time, day_end
             )  # fmt: skip
             exact_until[n, o] = taken[c] + spare
             if not start[n, o] < day_end:
@@ -273,7 +273,7 @@ def next_placement(profile, rows, functions, options, day_end, remaining_j, keys
         time, before = time_s[n, c, k], start[n, o]
         if exact_until[n, o] < taken[c]:
             start[n, o], spare = earliest(
-                begin, end, n_nodes, by_begin, by_end, size, c, widths[n, c], time
+                begin, end, n_nodes, by_begin, by_end, size, c, widths[n, c], time, day_end
             )  # fmt: skip
             exact_until[n, o] = taken[c] + spare
         if not start[n, o] < day_end:
@@ -299,10 +299,49 @@ def next_placement(profile, rows, functions, options, day_end, remaining_j, keys
 
 
 @kernel
+def may_start_by(soon, profile, rows, options, is_left, day_end, remaining_j, witness):
+    """Whether anything that is left might start by `soon` [s].
+
+    `witness` is a row and a cluster before which nothing can any more, and the nodes that were
+    taken there when the row could; (0, 0, -1) at first. Starts only move later and energy only
+    gets less, so nothing is looked at again.
+    """
+    start, _, _, _, taken, _, _, _ = options
+    begin, end, n_nodes, _, by_begin, by_end, size = profile
+    time_s, energy_j, widths = rows.time_s, rows.energy_j, rows.nodes
+    m, clusters, pstates = time_s.shape
+    n, c = witness[0], witness[1]
+    while n < m:
+        while is_left[n] and c < clusters:
+            if witness[0] == n and witness[1] == c and witness[2] == taken[c]:
+                return True
+            shortest = _INF
+            for k in range(pstates):
+                time = time_s[n, c, k]
+                if start[n, c * pstates + k] <= soon and (
+                    inside_j(soon, time, energy_j[n, c, k], day_end) <= remaining_j
+                ):
+                    shortest = min(shortest, time)
+            if shortest < _INF and (
+                earliest(
+                    begin, end, n_nodes, by_begin, by_end, size, c, widths[n, c], shortest, soon
+                )[0] <= soon
+            ):  # fmt: skip
+                witness[0], witness[1], witness[2] = n, c, taken[c]
+                return True
+            c += 1
+        n, c = n + 1, 0
+    witness[0] = m
+    return False
+
+
+@kernel
 def map_parallel(
-    objective, later_objective, spent_j, goal_j, nodes, profile, rows, functions, limits
+    objective, later_objective, spent_j, goal_j, soon, nodes, profile, rows, functions, limits
 ):  # fmt: skip
     """Place all tasks of an event, the one with the best objective first.
+
+    It stops when none that is left could start by `soon`: what comes then changes nothing before.
 
     Parameters
     ----------
@@ -311,6 +350,8 @@ def map_parallel(
         In its place as soon as the day's energy, `spent_j` and what is placed, reaches `goal_j`.
     spent_j, goal_j : float
         [J].
+    soon : float
+        [s]; infinite: all tasks are placed.
     nodes : ClusterNodes
     profile : NodeProfile
         It is used up.
@@ -327,6 +368,11 @@ def map_parallel(
     options = list_options(profile, nodes, rows, limits)
     is_left = np.ones(len(rows.time_s), np.bool_)
     placed, count = no_placements(rows), 0
+    witness = np.array([0, 0, -1])
+    if soon < _INF and not may_start_by(
+        soon, profile, rows, options, is_left, day_end, remaining_j, witness
+    ):
+        return first_of(placed, count)
     bits = np.empty((2, profile.bits.shape[2]), np.uint64)
     judge_all(objective, rows, functions, options, is_left, day_end, remaining_j)
     keys, ids = np.empty(len(is_left)), np.empty(len(is_left), np.int64)
@@ -347,6 +393,10 @@ def map_parallel(
         size -= 1
         keys[0], ids[0] = keys[size], ids[size]
         sift_best(keys, ids, size, 0)
+        if soon < _INF and not may_start_by(
+            soon, profile, rows, options, is_left, day_end, remaining_j, witness
+        ):
+            return first_of(placed, count)
         if objective != later_objective and spent_j >= goal_j:
             objective = later_objective
             judge_all(objective, rows, functions, options, is_left, day_end, remaining_j)

@@ -85,6 +85,7 @@ class ParallelUtilityScheduler(Scheduler):
         self.filter_ = parallel_filter(
             self._id, self.energy_filter, self.energy_leniency, estimates
         )
+        self.interval_ = system.rules.mapping_interval_s
         self.maker_ = EventMaker(system)
 
     def schedule(self, state: State) -> Iterable[Decision]:
@@ -104,10 +105,19 @@ class ParallelUtilityScheduler(Scheduler):
         energy = state.energy
         limits = self.filter_.tightened(event.limits, energy, event.profile)
         placed: Placed = map_parallel(
-            *self._objectives(energy, state.now), self.maker_.nodes, event.profile, event.rows,
-            event.functions, limits,
+            *self._objectives(energy, state.now), self._soon(state.now), self.maker_.nodes,
+            event.profile, event.rows, event.functions, limits,
         )  # fmt: skip
         return placed
+
+    def _soon(self, now: float) -> float:
+        """Return the time from which on a place matters no more in this event [s].
+
+        Place-holders that start later are withdrawn at the next mapping event, whatever they are.
+        """
+        if self.mode == "reservation" or self.interval_ is None:
+            return math.inf
+        return (now + self.interval_) * (1.0 + 1e-9)
 
     @abstractmethod
     def _objectives(self, energy: EnergyState, now: float) -> Objectives:
