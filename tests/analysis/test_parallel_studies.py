@@ -1,0 +1,69 @@
+"""The studies of paper 001: which runs they consist of, and what their claims are about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gridsched.errors import InputError
+from gridsched.spec.study import Study
+
+
+@pytest.fixture(scope="module")
+def parallel() -> Study:
+    """The study of 5,000 tasks a day, one trial of it."""
+    return Study.shipped("parallel").with_replicates(1)
+
+
+def test_the_runs_of_a_trial(parallel: Study):
+    """All at 12 GJ; no filter and the filter per resource at the other budgets; one without."""
+    budget = "workload.energy_budget_j"
+    runs = [run.axes for run in parallel.scenarios()]
+    reference = [axes for axes in runs if axes["driver"] == "reference"]
+    assert len(runs) - len(reference) == 4
+    counts = Counter(axes[budget] for axes in reference)
+    assert counts[12e9] == len(parallel.schedulers)
+    assert counts.pop(float("inf")) == 1
+    others = {budget: count for budget, count in counts.items() if budget != 12e9}
+    assert set(others) == {k * 1e9 for k in range(8, 19)} - {12e9}
+    assert set(others.values()) == {6 * 2 + 4}
+
+
+def test_comparison_heuristics_reserve_and_have_no_filter(parallel: Study):
+    """Section 3.4: permanent reservations; no energy filter but a dropping threshold of 0.5."""
+    found = {each.label: each.parameters for each in parallel.schedulers}
+    for label in ("Conservative", "EASY"):
+        assert found[label] == {"reservations": "permanent", "dropping_threshold": 0.5}
+    assert found["UPE(energy_filter=none)"]["mode"] == "placeholder"
+    assert found["UPE, reserved(energy_filter=none)"]["mode"] == "reservation"
+
+
+@pytest.mark.parametrize(
+    ("name", "runs", "extra"),
+    [("parallel_10000", 14, 0), ("parallel_testbed", 24, 0), ("parallel", 246, 4)],
+)
+def test_how_many_runs_a_trial_has(name: str, runs: int, extra: int):
+    """What the documents count with; the first trial has some on SimGrid as well."""
+    study = Study.shipped(name)
+    first, both = (study.with_replicates(count).n_runs for count in (1, 2))
+    assert (first - extra, both - first) == (runs, runs)
+
+
+def test_a_log_is_fetched_by_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Without any log nothing is left to run; where the whole one is absent, the excerpt stands."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="optional leaves no run"):
+        Study.shipped("parallel_curie")
+    (tmp_path / "CEA-Curie_10day.swf.gz").touch()  # what it holds is not looked at yet
+    excerpt = Study.shipped("parallel_curie")
+    assert list(excerpt.files.absent) == ["CEA-Curie-2011-2.1-cln.swf.gz"]
+    assert excerpt.with_replicates(1).n_runs == 250
+
+
+def test_tolerances_say_what_they_were_written_with():
+    """Only the two energies that the number of nodes was chosen with in view are "after"."""
+    for name, after in (("parallel", ["F8"]), ("parallel_10000", ["F8-1"])):
+        claims = Study.shipped(name).claims
+        assert [claim.id for claim in claims if claim.tolerance_set == "after"] == after
