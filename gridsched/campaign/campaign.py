@@ -11,13 +11,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from gridsched.campaign.local_pool import LocalPool, temporary_folder, usable_cpus
+from gridsched.campaign.local_pool import LocalPool, usable_cpus
 from gridsched.campaign.messages import ATTEMPTS, Answer, Orders, Said
 from gridsched.campaign.plan import Plan
 from gridsched.campaign.row_table import FAILED
 from gridsched.campaign.segments import SegmentWriter, is_growing
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
+from gridsched.files.scratch import temporary_folder
 from gridsched.spec.study import Study, StudyRun
 
 #: How often a listener is told of the progress, and other campaigns' rows are looked at [s].

@@ -19,10 +19,11 @@ from typing import Any
 
 from gridsched import __version__
 from gridsched.campaign.campaign import Listener, Options, Progress, lead_campaign
-from gridsched.campaign.local_pool import Performer, temporary_folder
+from gridsched.campaign.local_pool import Performer
 from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, failed_row, versions
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError, MissingDependency
+from gridsched.files.scratch import temporary_folder
 from gridsched.spec.canonical import RESULTS_VERSION
 from gridsched.spec.study import Study, StudyRun
 

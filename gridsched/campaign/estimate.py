@@ -8,8 +8,9 @@ import time
 from dataclasses import dataclass
 from itertools import islice
 
-from gridsched.campaign.local_pool import Performer, temporary_folder
+from gridsched.campaign.local_pool import Performer
 from gridsched.campaign.messages import Job, Orders
+from gridsched.files.scratch import temporary_folder
 from gridsched.spec.study import Study, StudyRun
 
 #: No further run is timed after so much wall time [s].

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import pickle
 import queue
-import re
 import select
-import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, failed_row
-from gridsched.campaign.segments import is_alive
 from gridsched.errors import EnvironmentFault, InputError
 from gridsched.sim import wire
 from gridsched.spec.study import StudyRun
 
 _START = "import sys; sys.path[:] = {path!r}; from gridsched.campaign.worker import main; main()"
-_SCRATCH = "gridsched-campaign-"
 
 
 class WorkerProcess:
@@ -260,41 +254,3 @@ class LocalPool:
 def usable_cpus() -> int:
     """Return the number of CPUs this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-@contextlib.contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """Give a folder for the workers' temporary files; it goes with the campaign.
-
-    Folders of campaigns that were killed go, too.
-    """
-    base = Path(tempfile.gettempdir())
-    for old in base.glob(f"{_SCRATCH}*"):
-        if _is_abandoned(old):
-            shutil.rmtree(old, ignore_errors=True)
-    prefix = f"{_SCRATCH}{os.getpid()}-"
-    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
-        lock = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH)
-            yield Path(name)
-        finally:
-            os.close(lock)
-
-
-def _is_abandoned(folder: Path) -> bool:
-    """Whether the process has gone that made a folder; its lock tells where ids do not."""
-    made_by = re.match(rf"{_SCRATCH}(\d+)-", folder.name)
-    if made_by is None or is_alive(int(made_by[1])):
-        return False
-    try:
-        lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    finally:
-        os.close(lock)
-    return True

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from gridsched.campaign.local_pool import Performer, temporary_folder
+from gridsched.campaign.local_pool import Performer
 from gridsched.campaign.messages import Job, Orders
 from gridsched.campaign.segments import encoded, with_infinities
 from gridsched.campaign.store import Store
+from gridsched.errors import InputError
+from gridsched.files.scratch import temporary_folder
 from gridsched.metrics import METRICS
+from gridsched.spec.canonical import file_digest
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,11 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
     Raises
     ------
     InputError
-        If the run is not stored.
+        If the run is not stored, or a file that it reads is damaged.
     """
     stored = store.row(run_id)
     inputs = {digest: path.resolve() for digest, path in store.inputs().items()}
+    _check_inputs(stored, inputs)
     policies = {digest for study in store.studies() for digest in study.policies}
     job = Job(
         stored["run_id"], with_infinities(stored["scenario"]), tuple(sorted(policies))
@@ -74,6 +79,17 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
         if name != "warnings" and then.get(name) != now.get(name)
     ]
     return Repetition(stored, repeated, _differences(stored, repeated), versions)
+
+
+def _check_inputs(stored: dict[str, Any], inputs: dict[str, Path]) -> None:
+    """Raise `InputError` where a file that a run reads is not what it was."""
+    text = json.dumps(stored["scenario"])
+    for digest, path in inputs.items():
+        if digest in text and file_digest(path) != digest:
+            raise InputError(
+                f"{path}: is damaged: its content is not that which run {stored['run_id'][:12]} "
+                "read. Put the right file there, or run the study again."
+            )
 
 
 def _differences(stored: dict[str, Any], repeated: dict[str, Any]) -> list[tuple[str, Any, Any]]:

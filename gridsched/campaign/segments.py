@@ -28,6 +28,7 @@ from typing import Any
 from gridsched.errors import InputError
 from gridsched.files.json_files import stored_text
 from gridsched.files.output_files import as_bytes
+from gridsched.files.scratch import is_alive
 
 _HEAD = b'{"crc32":"'
 _MIDDLE = b'","row":'
@@ -290,12 +291,3 @@ def is_growing(path: Path, now: float | None = None) -> bool:
         return (time.time() if now is None else now) - path.stat().st_mtime < QUIET_S
     except FileNotFoundError:
         return False
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process of this machine has not ended."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] not in ("Z", "X")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -133,6 +134,9 @@ def _explain(error: Exception, words: Sequence[str]) -> int:
         return 2
     if isinstance(error, OSError) and error.strerror and error.filename:
         say(f"{error.filename}: {error.strerror}.")
+        return 2
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        say("too many open files; raise the limit by 'ulimit -n 1024' and try again.")
         return 2
     if isinstance(error, MemoryError):
         say("out of memory; try a smaller platform or workload.")

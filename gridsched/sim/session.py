@@ -10,7 +10,7 @@ from typing import Any
 from gridsched.engine import Controller, TurnOff, TurnOn
 from gridsched.errors import SimulationError
 from gridsched.sim.work import Work
-from gridsched.sim.world import World
+from gridsched.sim.world import World, text_path
 
 
 class Session(ABC):
@@ -89,7 +89,7 @@ class ActorSession(Session):
         """Let SimGrid make the actors that a deployment file names."""
         for name, function in functions.items():
             self.world.engine.register_actor(name, function)
-        self.world.engine.load_deployment(str(path))
+        self.world.engine.load_deployment(text_path(path))
 
     def add_actor(
         self, host: Any, name: str, function: Callable[..., None], *arguments: Any

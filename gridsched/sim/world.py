@@ -31,6 +31,24 @@ def refusal(where: str) -> str:
     return f"{where} refuses the platform or an option (--cfg, --log)"
 
 
+def text_path(path: Path | str) -> str:
+    """Return a path for SimGrid, which takes texts alone.
+
+    Raises
+    ------
+    InputError
+        If it holds bytes that are no text.
+    """
+    text = str(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{path}: SimGrid reads no file whose path holds bytes that are no UTF-8; rename it."
+        ) from None
+    return text
+
+
 def first_line(text: str) -> str:
     """Return the first line of what SimGrid says, which may be followed by all legal values."""
     if _NO_DOCTYPE in text:
@@ -96,7 +114,7 @@ class World:
         if self.meters_links:
             link_energy.start_plugin()
         try:
-            self.engine.load_platform(str(platform_file))
+            self.engine.load_platform(text_path(platform_file))
         except (IndexError, ValueError, RuntimeError) as error:
             where = f"SimGrid on {platform_file.name}"
             raise InputError(f"{refusal(where)}: {first_line(str(error))}.") from None

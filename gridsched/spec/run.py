@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import platform as machine
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
@@ -21,6 +20,7 @@ from gridsched.energy import HostEnergy, compare_energy, trace_energy
 from gridsched.engine.admission import check_policy
 from gridsched.errors import InputError, SimulationError
 from gridsched.files.output_files import write_whole
+from gridsched.files.scratch import temporary_folder
 from gridsched.metrics import RunFacts, metrics_of
 from gridsched.model.seeds import random_stream
 from gridsched.model.tariff import Tariff
@@ -294,8 +294,8 @@ def _platform_file(scenario: Scenario) -> Iterator[Path]:
     if file is not None and text is None:
         yield Path(file)
         return
-    with tempfile.TemporaryDirectory(prefix="gridsched-") as folder:
-        path = Path(folder) / "platform.xml"
+    with temporary_folder() as folder:
+        path = folder / "platform.xml"
         if text is None:
             write_platform(scenario.platform, path, command="gridsched run")
             text = parallel_platform_xml(path) if is_parallel else None

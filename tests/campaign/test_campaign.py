@@ -27,13 +27,13 @@ from campaign_cases import (
 )
 
 from gridsched.campaign.campaign import Options, Progress, run_campaign
-from gridsched.campaign.local_pool import temporary_folder
 from gridsched.campaign.messages import Job
 from gridsched.campaign.rerun import rerun
 from gridsched.campaign.run_records import read_records
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
+from gridsched.files.scratch import temporary_folder
 from gridsched.spec.canonical import RESULTS_VERSION
 from gridsched.spec.run_filter import run_filter
 from gridsched.spec.scenario_maker import ScenarioMaker
@@ -215,7 +215,7 @@ def test_scratch_folders_of_killed_campaigns_go(tmp_path: Path, monkeypatch: pyt
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    (scratch / "gridsched-campaign-thesis").mkdir()
+    (scratch / "gridsched-scratch-thesis").mkdir()
     path = write_troubled(tmp_path, '[{id = "troubled", wait_s = 60}]')
     words = ("run", path, "--store", tmp_path / "other")
     first = command(*words, environment={"TMPDIR": str(scratch)})
@@ -228,9 +228,9 @@ def test_scratch_folders_of_killed_campaigns_go(tmp_path: Path, monkeypatch: pyt
         first.kill()
         outcome(first)
         with temporary_folder() as other:
-            left = {own.name, other.name, "gridsched-campaign-thesis"}
+            left = {own.name, other.name, "gridsched-scratch-thesis"}
             assert {each.name for each in scratch.iterdir()} == left
-    assert [each.name for each in scratch.iterdir()] == ["gridsched-campaign-thesis"]
+    assert [each.name for each in scratch.iterdir()] == ["gridsched-scratch-thesis"]
 
 
 def test_failed_runs_are_done_again_on_request(tmp_path: Path):

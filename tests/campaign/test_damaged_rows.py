@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analysis"))
 from small_study import make_store, study_in
 
 from gridsched.analysis.study_results import read_results
+from gridsched.campaign.rerun import rerun
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
 
@@ -126,3 +127,12 @@ def test_no_run_of_a_study_and_damage(store: Path):
     path.write_bytes(path.read_bytes().replace(b'"status"', b'"statut"'))
     with pytest.raises(InputError, match=r"holds no run .* Damaged: .*, line 1: damaged"):
         read_results(str(store), Store.open(store).study())
+
+
+def test_a_run_whose_input_is_damaged_is_not_done_again(store: Path):
+    """It would differ for a reason that is no result's."""
+    (path,) = Store.open(store).inputs().values()
+    path.write_text(path.read_text() + "<!-- -->")
+    row = Store.open(store).rows().iloc[0]
+    with pytest.raises(InputError, match=r"p\.xml: is damaged: its content is not that which run"):
+        rerun(Store.open(store), row["run_id"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pty
 import signal
@@ -15,6 +16,7 @@ from cli_cases import ROOT
 
 from gridsched import __version__
 from gridsched.__main__ import main
+from gridsched.cli import app
 
 COMMAND = [sys.executable, "-m", "gridsched"]
 COMMANDS = [
@@ -36,6 +38,25 @@ def test_version():
     """--version prints the version and nothing else."""
     done = process("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"gridsched {__version__}\n", "")
+
+
+def test_a_closed_stream_is_no_fault():
+    """No file takes the place of the closed stream, and the status is that of the command."""
+    done = process("--version", stdout=None, preexec_fn=lambda: os.close(1))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_too_few_descriptors_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    """What the machine lacks is no fault of gridsched."""
+
+    def fail(app: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(app, "get_command", fail)
+    assert app.main(["--version"]) == 2
+    assert "ulimit -n" in capsys.readouterr().err
 
 
 def test_a_run_leaves_nothing_on_stderr(simgrid):
