@@ -7,6 +7,7 @@ cancelled and does not survive its host, so runs that cancel or switch hosts use
 from __future__ import annotations
 
 import functools
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ class MaestroSession(Session):
         self._calendar = Calendar(work.run_times)
         self._time = 0.0
         self._finished: list[Execution] = []
+        #: what the controller has decided already for the next instant, in which nothing ends
+        self._commands: list[Command] | None = None
         self._n_awaited = 0
         self._is_deciding = False
         # plain assignment to Task.amount raises in SimGrid 4.1: its setter is bound wrongly
@@ -102,22 +105,37 @@ class MaestroSession(Session):
                 self._proceed()
 
     def _rung(self, alarm: Any, _task: Any) -> None:
-        """A time the controller asked for has come."""
+        """A time at which something is to be done has come."""
         self._idle_alarms.append(alarm)
+        clock = self._engine.clock
+        self._alarms = {time for time in self._alarms if time > clock}
         if not self._n_awaited and not self._is_deciding:
             self._proceed()
 
     # ------------------------------------------------------------------ deciding
 
     def _look_ahead(self) -> None:
-        """Find the next instant, and see to it that SimGrid wakes us for it."""
-        timer = self.controller.next_timer
-        self._time, self._finished = self._calendar.next_instant(timer)
-        for execution in self._finished:
+        """Find the next instant, and see to it that SimGrid wakes us for it.
+
+        Where nothing ends, the controller decides before SimGrid is there; if there is nothing to
+        be done either, as at most mapping events, SimGrid's clock need not stop: an alarm costs
+        as much as a task, and SimGrid keeps a kilobyte for each.
+        """
+        controller = self.controller
+        while True:
+            timer = controller.next_timer
+            time, finished = self._calendar.next_instant(timer)
+            commands = None
+            if not finished and time < inf:
+                commands = controller.step(time, finished)
+            if commands is None or commands or controller.done:
+                break
+        self._time, self._finished, self._commands = time, finished, commands
+        for execution in finished:
             if not execution.is_reported:
                 execution.is_awaited = True
                 self._n_awaited += 1
-        if timer <= self._time and timer not in self._alarms and timer > self._engine.clock:
+        if timer <= time and timer not in self._alarms and timer > self._engine.clock:
             self._alarms.add(timer)
             self._set_alarm(timer)
 
@@ -131,7 +149,10 @@ class MaestroSession(Session):
                 if not clock >= time - instant_width(time):  # true for an infinite time, too
                     break
                 check_clocks(clock, time)
-            for command in controller.step(time, self._finished):
+            commands = self._commands
+            if commands is None:
+                commands = controller.step(time, self._finished)
+            for command in commands:
                 if command.__class__ is SetPState:
                     self.set_pstate(command.host, command.pstate)
                 else:

@@ -14,6 +14,7 @@ from gridsched.errors import InputError
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import DataFiles, make_tasks
 from gridsched.policy.decisions import Assign, Cancel, Drop, Plan, PowerOff, PowerOn, WakeAt
+from gridsched.sim.library import load_simgrid
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 
@@ -181,6 +182,26 @@ def test_the_maestro_way_is_refused_where_it_cannot_serve():
         on_simgrid(ex_a(), SIZES, "wqr", way="maestro")
     with pytest.raises(InputError, match="use way='auto'"):
         on_simgrid(ex_a(), SIZES, "wq", way="maestro", hosts_off=("h1",))
+
+
+@pytest.mark.parametrize("way", ["maestro", "actors"])
+def test_simgrid_stops_only_where_something_ends_or_starts(way, tmp_path):
+    """A mapping event that changes nothing costs no stop of its clock; starts are in time."""
+    seen = tmp_path / "clocks"
+
+    def answer(state):
+        with seen.open("a") as file:
+            print(state.now, load_simgrid().Engine.instance.clock, file=file)
+        return [Assign(task, task) for task in state.waiting()]
+
+    tasks = make_tasks([1000.0, 350.0], [0.0, 2.2])
+    result = on_simgrid(grid(), tasks, deciding(answer), way=way, mapping_interval_s=0.5)
+    assert result.trace.start_time_s.tolist() == [0.0, 2.5]
+    assert result.trace.finish_time_s.tolist() == [10.0, 7.5]
+    assert metered_differences(result) == []
+    times, clocks = np.loadtxt(seen).T
+    assert times.tolist() == [0.5 * k for k in range(20)]
+    assert sorted(set(clocks.tolist())) == [0.0, 2.5, 7.5]
 
 
 @pytest.mark.parametrize(("scheduler", "n_tasks"), [("wqr", 12), ("lecsa", 400)])
