@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gridsched.analysis.bounds import bound_fields, bounds_for, have_bounds
 from gridsched.errors import InputError
 from gridsched.metrics import METRICS
+from gridsched.metrics.table import ALWAYS, value_of_row
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import BagBounds
@@ -127,6 +128,9 @@ def completed(rows: list[dict[str, Any]], results: Sequence[RunResult]) -> BagBo
     if not rows:
         return None
     for metric in METRICS.values():
+        if metric.of == "row" and metric.condition is ALWAYS:
+            for row in rows:
+                row[metric.id] = value_of_row(metric, row)
         values = metric.function(rows) if metric.of == "comparison" else None
         for row, value in zip(rows, values or [], strict=False):
             row[metric.id] = value

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from gridsched.analysis.bounds import study_bounds
-from gridsched.errors import InputError
-from gridsched.metrics import BOUNDED, METRICS, Metric
+from gridsched.metrics import BOUNDED, METRICS
+from gridsched.metrics.table import value_of_row
 from gridsched.spec.study import Study
 
 
@@ -62,19 +61,9 @@ def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -
         ]
     columns = {
         metric.id: pd.Series(
-            [_value(metric, row) for row in rows], finished.index,
+            [value_of_row(metric, row) for row in rows], finished.index,
             dtype="float64" if metric.is_number else "object",
         )
         for metric in wanted
     }  # fmt: skip
     return runs.assign(**columns)
-
-
-def _value(metric: Metric, row: Mapping[str, Any]) -> Any:
-    try:
-        return metric.function(row)
-    except Exception as error:  # noqa: BLE001 - a user's metric may raise anything
-        raise InputError(
-            f"Metric {metric.id!r} cannot be computed from a stored row: "
-            f"{type(error).__name__}: {error}."
-        ) from None

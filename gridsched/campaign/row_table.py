@@ -202,7 +202,7 @@ def is_whole(path: Path) -> bool:
     return digest[:32] == path.stem.removeprefix(_PREFIX)
 
 
-def _described(table: pa.Table) -> pa.Table:
+def described_table(table: pa.Table) -> pa.Table:
     """Return the table with unit, meaning and direction of each metric in its column's metadata."""
     fields = [field.with_metadata(described(field.name) or None) for field in table.schema]
     return table.cast(_arrow().schema(fields))
@@ -219,7 +219,7 @@ def write_parquet(table: pa.Table, root: Path) -> Path:
     arrow = _arrow()
     temporary = root / f".rows.{os.getpid()}.tmp"
     try:
-        arrow.parquet.write_table(_described(table), temporary, compression="zstd")
+        arrow.parquet.write_table(described_table(table), temporary, compression="zstd")
         target = root / f"{_PREFIX}{file_digest(temporary)[:32]}.parquet"
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())

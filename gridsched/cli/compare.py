@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,23 +36,30 @@ from gridsched.cli.scenario_options import (
     with_scenario_options,
 )
 from gridsched.cli.tables import console
-from gridsched.errors import GridschedError, InputError
+from gridsched.errors import GridschedError, InputError, did_you_mean
+from gridsched.metrics import METRICS, Metric
+from gridsched.policy.registry import entries
 from gridsched.spec.run import RunResult, check, check_energy_agreement, run
 from gridsched.spec.run_many import progress_bar
+from gridsched.spec.scenario import workload_kinds
 
 SchedulersOption = Annotated[
     str,
     typer.Option(
         "--schedulers", "--scheduler", metavar="A,B,...",
-        help="Ids, see 'gridsched schedulers', or FILE.py[:CLASS].",
+        help="Ids, see 'gridsched schedulers', FILE.py[:CLASS], or all that take the workload.",
         show_default="the six of the LECSA paper",
     ),
 ]  # fmt: skip
+#: Stands for every scheduler that takes the workload.
+ALL = "all"
 EPILOG = """Examples:
 
 gridsched compare --platform p.xml --workload bag.csv --plot comparison.png
 
 gridsched compare --platform p.xml --workload bag.csv --schedulers lecsa,mct
+
+gridsched compare --platform p.xml --workload bag.csv --schedulers all --sort energy_delay_js
 
 gridsched compare --platform p.xml --workload bag.csv --set wqr.max_replicas=3
 
@@ -89,10 +98,56 @@ def run_each(
             yield id, result
 
 
+def ids_of(text: str, options: ScenarioOptions) -> list[str]:
+    """Return the schedulers that ``--schedulers`` names; ``all``: those that take the workload."""
+    if text.strip() != ALL:
+        return split_ids(text)
+    base = options.base_scenario()
+    kinds = workload_kinds(base)
+    found = []
+    for entry in entries():
+        if kinds.isdisjoint(entry.accepts):
+            continue
+        with contextlib.suppress(InputError):  # it says itself what it does not take
+            check(replace(base, scheduler=entry.id))
+            found.append(entry.id)
+    if not found:
+        raise InputError(f"{options.workload}: no scheduler takes this workload.")
+    return found
+
+
+def sort_metric(id: str | None) -> Metric | None:
+    """Return the metric that ``--sort`` names.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if id is None:
+        return None
+    if id not in METRICS or METRICS[id].better is None:
+        legal = [name for name, metric in METRICS.items() if metric.better is not None]
+        raise InputError(f"--sort {id!r}: is no metric with a best. {did_you_mean(id, legal)}")
+    return METRICS[id]
+
+
+def sort_key(metric: Metric, row: Mapping[str, Any]) -> tuple[bool, float]:
+    """Return what rows are sorted by: the best first, those without a value last."""
+    value = row.get(metric.id)
+    if value is None or math.isnan(value):
+        return True, 0.0
+    return False, -value if metric.better == "more" else value
+
+
 @with_scenario_options
 def compare(
     options: ScenarioOptions,
     schedulers: SchedulersOption = PAPER_004,
+    sort: Annotated[
+        str | None,
+        typer.Option(metavar="METRIC", help="Best first by this metric, as energy_delay_js."),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -109,7 +164,8 @@ def compare(
 
     Energy is that of the computing hosts, by SimGrid's energy plugin and by gridsched's model.
     """
-    ids = split_ids(schedulers)
+    ids = ids_of(schedulers, options)
+    key = sort_metric(sort)
     targets = {"--plot": figure_files(plot), "-o": table_file(output)}
     check_targets(targets, options.inputs, force=force)
     rows: list[dict[str, Any]] = []
@@ -125,6 +181,8 @@ def compare(
         results.append(result)
     warn(warnings)
     bounds = completed(rows, results)
+    if key is not None:
+        rows.sort(key=lambda row: sort_key(key, row))
     whole = {"results": rows, "failures": failures}
     _write(rows, whole, output, plot, force=force)
     if json:
@@ -134,7 +192,7 @@ def compare(
         title = f"{options.workload} on {options.platform or scenario.platform.name}"
         print_comparison(
             console(), rows, title, bounds=bounds, budget=scenario.budget,
-            window_s=scenario.window_s, plot=plot,
+            window_s=scenario.window_s, plot=plot, also=key,
         )  # fmt: skip
     for failure in failures:
         say(f"run failed: {failure}")

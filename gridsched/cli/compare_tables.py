@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 
 from gridsched.cli.tables import Column, prefix, print_table
-from gridsched.metrics import METRICS, utility_metric
+from gridsched.metrics import METRICS, Metric, utility_metric
 from gridsched.model.budget import EnergyBudget
 from gridsched.optimize.bag_bounds import BagBounds
 
@@ -82,6 +82,7 @@ def print_comparison(
     budget: EnergyBudget | None,
     window_s: tuple[float, float] | None,
     plot: Path | None,
+    also: Metric | None = None,
 ) -> None:
     """Print the table of a comparison and what must be known to read it.
 
@@ -99,6 +100,8 @@ def print_comparison(
         Begin and end of the time that the window's columns cover [s].
     plot : Path, optional
         Figure that was drawn.
+    also : Metric, optional
+        One that is shown in any case.
     """
     has_utility = utility_metric(rows[0]) is not None
     metered = all("energy_relative_difference" in row for row in rows)
@@ -116,6 +119,9 @@ def print_comparison(
     columns = (
         UTILITY_COLUMNS if has_utility else PARALLEL_COLUMNS if is_parallel else BAG_COLUMNS
     )  # fmt: skip
+    if also is not None and also.id not in {column.key for column in columns}:
+        header = also.header or f"{also.row_name}\n[{{unit}}]" if also.unit else also.row_name
+        columns = (*columns, Column(also.id, header, also.form, also.unit, also.scale))
     shown = rows
     if has_utility:
         shown = [{**row, "mapping_event_ms": _milliseconds(row)} for row in rows]

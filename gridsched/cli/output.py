@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ OutputOption = Annotated[
     Path | None,
     typer.Option(
         "--output", "-o", metavar="FILE", rich_help_panel=OUTPUT_PANEL,
-        help="Write all figures to this .json or .csv file.",
+        help="Write all figures to this .json, .csv or .parquet file.",
     ),
 ]  # fmt: skip
 ForceOption = Annotated[
@@ -71,12 +72,13 @@ def table_file(path: Path | None) -> tuple[Path, ...]:
     Raises
     ------
     InputError
-        If its ending is neither .json nor .csv.
+        If its ending is none of these.
     """
     if path is None:
         return ()
-    if path.suffix.lower() not in (".json", ".csv"):
-        raise InputError(f"{path}: -o writes .json or .csv; found {path.suffix or 'no ending'!r}.")
+    if path.suffix.lower() not in (".json", ".csv", ".parquet"):
+        found = path.suffix or "no ending"
+        raise InputError(f"{path}: -o writes .json, .csv or .parquet; found {found!r}.")
     return (path,)
 
 
@@ -120,10 +122,25 @@ def check_targets(
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], whole: Any, *, force: bool) -> None:
-    """Write rows as CSV, or `whole` as JSON, by the ending of `path`."""
+    """Write rows as CSV or Parquet, or `whole` as JSON, by the ending of `path`."""
     if path.suffix.lower() == ".json":
         write_whole(path, json_text(whole), force=force)
         return
     names = dict.fromkeys(key for row in rows for key in row)
     columns = {name: [row.get(name) for row in rows] for name in names}
-    write_whole(path, csv_text(columns, for_people=True), force=force)
+    if path.suffix.lower() == ".parquet":
+        write_whole(path, _parquet_bytes(columns), force=force)
+    else:
+        write_whole(path, csv_text(columns, for_people=True), force=force)
+
+
+def _parquet_bytes(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    """Return columns as a Parquet file, with unit and meaning of each metric."""
+    import pyarrow as pa  # slow to load
+    import pyarrow.parquet as pq
+
+    from gridsched.campaign.row_table import described_table
+
+    stream = io.BytesIO()
+    pq.write_table(described_table(pa.table(dict(columns))), stream)
+    return stream.getvalue()

@@ -194,6 +194,23 @@ def metrics_of_plan(facts: PlanFacts) -> dict[str, Any]:
     return {id: value for id, value in values.items() if value is not None}
 
 
+def value_of_row(metric: Metric, row: Mapping[str, Any]) -> Any:
+    """Return a metric of rows.
+
+    Raises
+    ------
+    InputError
+        If it cannot be computed.
+    """
+    try:
+        return metric.function(row)
+    except Exception as error:  # noqa: BLE001 - a user's metric may raise anything
+        raise InputError(
+            f"Metric {metric.id!r} cannot be computed from a stored row: "
+            f"{type(error).__name__}: {error}."
+        ) from None
+
+
 def known_metrics(workload: Collection[str]) -> list[Metric]:
     """Return the metrics that a study may name.
 

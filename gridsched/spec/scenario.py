@@ -259,6 +259,18 @@ def check_scenario(scenario: Scenario) -> None:
             raise InputError("--cfg and --log are SimGrid's; use --driver simgrid.")
 
 
+def workload_kinds(scenario: Scenario) -> set[str]:
+    """Return the kinds of workload that a loaded scenario has; see `registry.Entry.accepts`."""
+    tasks = scenario.tasks
+    if tasks.width is not None:
+        return {"parallel"}
+    is_bag = not len(tasks) or tasks.submit_time_s[0] == tasks.submit_time_s[-1]
+    kinds = {"bag", "arrivals"} if is_bag else {"arrivals"}
+    if tasks.utility is not None:
+        return {*kinds, "utility"}
+    return kinds if scenario.types is None else {*kinds, "typed", "stochastic"}
+
+
 def make_system(scenario: Scenario) -> System:
     """Return what the scheduler is prepared for; the scenario must be loaded."""
     scenario.platform.check_pstate(scenario.pstate)

@@ -176,7 +176,7 @@ def test_figures_of_one_type_of_machines(gridsched, write, tmp_path, price):
         (("profit", "--price", 300, "--pstate", 1), "P-state 1 is wanted; legal are 0 to 0"),
         (("pareto", "--workload", "g.toml"), "--workload excludes --etc"),
         (("pareto", "--points", 1), "--points"),
-        (("pareto", "-o", "front.txt"), "writes .json or .csv"),
+        (("pareto", "-o", "front.txt"), "writes .json, .csv or .parquet"),
     ],
 )
 def test_bad_options_are_refused(refused, example, words, message):
