@@ -58,9 +58,9 @@ def log_of(name: str) -> Path:
 
 
 @cache
-def jobs_of(name: str) -> tuple[list[tuple], int]:
+def jobs_of(name: str, procs_per_node: int = 1) -> tuple[list[tuple], int]:
     """Return the jobs of a log, from 0 s on, and the size of its machine."""
-    found = trace_system(log_of(name), TraceOptions())
+    found = trace_system(log_of(name), TraceOptions(procs_per_node=procs_per_node))
     jobs = found.jobs
     columns = jobs.submit_time_s, jobs.run_time_s, jobs.width, jobs.estimate_s
     rows = list(zip(*(each.tolist() for each in columns), strict=True))
