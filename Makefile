@@ -44,6 +44,7 @@ benchmark-all: benchmark ## also campaigns, mapping events and whole trials (hal
 	@.venv/bin/python benchmarks/campaign.py
 	@.venv/bin/python benchmarks/two_stage.py
 	@.venv/bin/python benchmarks/rigid_jobs.py
+	@.venv/bin/python benchmarks/parallel_event.py
 	@.venv/bin/python benchmarks/utility_trial.py
 
 docs: ## build the site of the documents: site/index.html (its own .venv-docs, a minute the first time)
