@@ -24,6 +24,7 @@ import cloudpickle
 
 from gridsched import errors
 from gridsched.errors import GridschedError, blames_environment
+from gridsched.schedulers.kernels import warm_up
 from gridsched.sim import wire
 from gridsched.sim.pinning import pin_to_free_cpu
 
@@ -46,6 +47,7 @@ def serve(requests: int, answers: int) -> None:
         try:
             for module in modules:  # in each run's own process it could take longer than the run
                 importlib.import_module(module)
+            warm_up()
             os.chdir(folder)  # the child inherits it: relative paths in --cfg are the asker's
             answer = _run_child(function, timeout_s, requests)
         except OSError as error:
@@ -165,13 +167,11 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the asking process's to handle
-    from gridsched.schedulers.kernels import warm_up
     from gridsched.sim import child  # noqa: F401
     from gridsched.sim.library import is_installed, load_simgrid
 
     if is_installed():  # runs of the reference driver do without
         load_simgrid()
-    warm_up()
     with contextlib.suppress(BrokenPipeError):  # the asking process has gone
         wire.send(answers, b"ready")
         serve(requests, answers)

@@ -296,7 +296,9 @@ def test_the_forking_process_has_no_arrow(tmp_path: Path):
     """The server that forks for each run loads neither pyarrow nor pandas: both start threads."""
     code = (
         "import sys; from gridsched.schedulers.kernels import warm_up; "
-        "import gridsched.sim.server, gridsched.sim.child; warm_up(); "
+        "import gridsched.sim.server, gridsched.sim.child; "
+        "import gridsched.schedulers.bag.sufferage, gridsched.schedulers.utility.heuristics; "
+        "warm_up(); "
         "sys.exit(bool({'pyarrow', 'pandas'} & set(sys.modules)))"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

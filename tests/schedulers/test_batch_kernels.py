@@ -227,3 +227,25 @@ print("fine")
         env={"PYTHONPATH": f"{root}:{here}"},
     )  # fmt: skip
     assert done.stdout == "fine\n", done.stderr
+
+
+def test_warm_up_leaves_alone_what_nobody_has_imported():
+    """A work queue needs no compiled loop: not even the compiler is loaded for it."""
+    program = """
+import sys
+from gridsched.schedulers.bag import work_queue
+from gridsched.schedulers.kernels import warm_up
+warm_up()
+assert "numba" not in sys.modules
+from gridsched.schedulers.bag import sufferage
+warm_up()
+from gridsched.schedulers.kernels import batch
+assert batch.map_greedily.signatures
+assert "gridsched.schedulers.kernels.two_stage" not in sys.modules
+"""
+    root = __file__.rpartition("/tests/")[0]
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False,
+        env={"PYTHONPATH": root},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

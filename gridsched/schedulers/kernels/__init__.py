@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import sys
+
+_warm: set[str] = set()
+
 
 def warm_up() -> None:
-    """Call every kernel once on a tiny input, so that later calls find it compiled.
+    """Call the kernels of what has been imported once, so that later calls find them compiled.
 
-    Without a cache that would take half a minute in each process: those then compile what they use.
+    Kernels of schedulers that nobody has asked for are neither compiled nor loaded. Without a cache
+    it would take half a minute in each process: those then compile what they use.
     """
+    wanted = [name for name in _CALLED_ONCE if name in sys.modules and name not in _warm]
+    if not wanted:
+        return
+    from gridsched.compiled import all_are_cached
+
+    for name in wanted:
+        if all_are_cached():
+            _CALLED_ONCE[name]()
+        _warm.add(name)
+
+
+def _warm_up_batch() -> None:
+    """Call the kernels of bags once."""
     import numpy as np
 
     from gridsched.schedulers.kernels import batch, tables
-    from gridsched.schedulers.kernels.compiled import all_are_cached
 
-    if not all_are_cached():
-        return
     table, files = tables.host_table([0], [0]), tables.no_files()
     for by_cluster in (False, True):
         for kernel, rule in ((batch.map_greedily, (batch.SUFFERAGE,)), (batch.map_in_passes, ())):
@@ -24,10 +39,6 @@ def warm_up() -> None:
             )  # fmt: skip
     order = np.zeros(1, dtype=np.int64)
     batch.map_in_order(order, np.ones((1, 1)), np.zeros((1, 1)), table.column_of, np.zeros(1))
-    _warm_up_backfilling()
-    _warm_up_utility()
-    _warm_up_clusters()
-    _warm_up_chances()
 
 
 def _warm_up_backfilling() -> None:
@@ -112,3 +123,13 @@ def _warm_up_chances() -> None:
     pmf_kernels.late_masses(hosts, table, host_type, 0, 0.0, 1.0)
     pmf_kernels.late_mass_of_sum(np.ones(1), np.ones(2), np.ones(2), 0.0, 1.0, 1.0)
     pmf_kernels.convolved(np.ones(1), np.ones(1))
+
+
+#: Module whose import says that the kernels will be used -> what calls these.
+_CALLED_ONCE = {
+    "gridsched.schedulers.kernels.batch": _warm_up_batch,
+    "gridsched.schedulers.kernels.backfilling": _warm_up_backfilling,
+    "gridsched.schedulers.kernels.random_mapping": _warm_up_utility,
+    "gridsched.schedulers.kernels.parallel_greedy": _warm_up_clusters,
+    "gridsched.schedulers.deadline.heuristics": _warm_up_chances,
+}
