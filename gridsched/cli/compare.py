@@ -99,7 +99,13 @@ def run_each(
 
 
 def ids_of(text: str, options: ScenarioOptions) -> list[str]:
-    """Return the schedulers that ``--schedulers`` names; ``all``: those that take the workload."""
+    """Return the schedulers that ``--schedulers`` names; ``all``: those that take the workload.
+
+    Raises
+    ------
+    InputError
+        If there is no such scheduler, or none takes the workload.
+    """
     if text.strip() != ALL:
         return split_ids(text)
     base = options.base_scenario()
