@@ -45,6 +45,9 @@ _NO_TROUBLE = re.compile(r"/(INFO|VERBOSE)\]")
 _TROUBLE = re.compile(r"CRITICAL|ERROR|exception|Deadlock|terminate|Error")
 _STAMP = re.compile(r"^\[[^]]*\] (?:\S+:\d+: )?(?:\[[^]]*\] )?")
 
+#: A line of a run's log is told up to here.
+_MOST_SAID = 500
+
 
 class SimulationServer:
     """A running fork server; use it as a context manager, or through `simulate`."""
@@ -207,7 +210,7 @@ def _complaint(lines: list[str], default: str = "it said nothing.") -> str:
     """Return the line of SimGrid's log that tells what went wrong."""
     lines = [line for line in lines if line.strip() and not _NO_TROUBLE.search(line)]
     told = [line for line in lines if _TROUBLE.search(line)] or lines[:1]
-    return _STAMP.sub("", told[0]).strip() if told else default
+    return _STAMP.sub("", told[0]).strip()[:_MOST_SAID] if told else default
 
 
 def modules_of(request: SimulationRequest) -> list[str]:

@@ -15,7 +15,6 @@ import pickle
 import select
 import signal
 import sys
-import tempfile
 import time
 import traceback
 from typing import Any
@@ -29,7 +28,8 @@ from gridsched.sim import wire
 from gridsched.sim.pinning import pin_to_free_cpu
 
 _PR_SET_PDEATHSIG = 1
-_LOG_LIMIT = 1 << 20
+#: So much of the begin and of the end of what a run says is kept [byte].
+_LOG_HEAD, _LOG_LIMIT = 1 << 16, 1 << 20
 
 
 def serve(requests: int, answers: int) -> None:
@@ -63,25 +63,38 @@ def _run_child(function: bytes, timeout_s: float | None, requests: int) -> dict[
 
     An answer is what `_answer` returns; None says that the asking process has gone.
     """
-    with tempfile.TemporaryFile() as log:
-        reader, writer = os.pipe()
+    (reader, writer), (said, log) = os.pipe(), os.pipe()
+    try:
         child = os.fork()
-        if child == 0:
-            os.close(reader)
-            _child(function, writer, log.fileno())
-        os.close(writer)
-        try:
-            payload, timed_out, abandoned = _collect(reader, requests, timeout_s)
-        finally:
-            os.close(reader)
-        if timed_out or abandoned:
-            with contextlib.suppress(ProcessLookupError):
+    except OSError:
+        for file in (reader, writer, said, log):
+            os.close(file)
+        raise
+    if child == 0:
+        os.close(reader)
+        os.close(said)
+        _child(function, writer, log)
+    with contextlib.suppress(OSError):  # the child does it, too: whoever comes first
+        os.setpgid(child, child)
+    os.close(writer)
+    os.close(log)
+    ended = os.pidfd_open(child)
+    listener = _Listener(reader, said, ended, requests)
+    try:
+        listener.listen(timeout_s)
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # what it has started ends with it
+            os.killpg(child, signal.SIGKILL)
+        if listener.timed_out or listener.abandoned:
+            with contextlib.suppress(ProcessLookupError):  # it may not have its group yet
                 os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-        if abandoned:
-            return None
-        log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_LIMIT))
-        return _answer(payload, log.read().decode(errors="replace"), status, timed_out)
+        for file in (reader, said, ended):
+            os.close(file)
+    if listener.abandoned:
+        return None
+    payload = bytes(listener.payload) or None
+    return _answer(payload, listener.log, status, listener.timed_out)
 
 
 def _answer(
@@ -101,30 +114,66 @@ def _answer(
     }
 
 
-def _collect(
-    reader: int, requests: int, timeout_s: float | None
-) -> tuple[bytes | None, bool, bool]:
-    """Read the child's message: (message or None, timed out, asking process gone)."""
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    parts = bytearray()
-    while True:
-        rest = None if deadline is None else max(0.0, deadline - time.monotonic())
-        ready, _, _ = select.select([reader, requests], [], [], rest)
-        if not ready:
-            return None, True, False
-        if reader in ready:
-            part = os.read(reader, 1 << 20)
-            if not part:
-                return (bytes(parts) or None), False, False
-            parts += part
-        elif not os.read(requests, 1):  # the protocol sends nothing while a run is on
-            return None, False, True
+class _Listener:
+    """Takes what a child sends and says, until it has ended.
+
+    That its pipes are closed would not tell: what it has started may hold them open.
+    """
+
+    def __init__(self, reader: int, said: int, ended: int, requests: int) -> None:
+        self._reader, self._said, self._ended, self._requests = reader, said, ended, requests
+        self.payload, self._head, self._tail = bytearray(), bytearray(), bytearray()
+        self.timed_out = self.abandoned = False
+
+    @property
+    def log(self) -> str:
+        """The begin and the end of what it said."""
+        return (self._head + self._tail).decode(errors="replace")
+
+    def listen(self, timeout_s: float | None) -> None:
+        """Return when the child has ended, at the time-out, or when the asking process has gone."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        sources = [self._reader, self._said, self._ended, self._requests]
+        while True:
+            rest = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ready, _, _ = select.select(sources, [], [], rest)
+            self.timed_out = not ready or rest == 0.0
+            # the protocol sends nothing while a run is on
+            self.abandoned = self._requests in ready and not os.read(self._requests, 1)
+            if self._ended in ready:
+                self._take_the_rest()
+                self.timed_out = False
+                return
+            if self.timed_out or self.abandoned:
+                return
+            for source in (self._reader, self._said):
+                if source in ready and not self._take(source):
+                    sources.remove(source)
+
+    def _take(self, source: int) -> bool:
+        """Take a part; return whether there may be more."""
+        part = os.read(source, 1 << 20)
+        if source == self._reader:
+            self.payload += part
+            return bool(part)
+        room = _LOG_HEAD - len(self._head)
+        self._head += part[:room]
+        self._tail = (self._tail + part[max(0, room) :])[-_LOG_LIMIT:]
+        return bool(part)
+
+    def _take_the_rest(self) -> None:
+        for source in (self._reader, self._said):
+            os.set_blocking(source, False)
+            with contextlib.suppress(BlockingIOError):
+                while self._take(source):
+                    pass
 
 
 def _child(function: bytes, writer: int, log: int) -> None:
     """In the forked process: run, send the result, leave without any clean-up."""
     status = 1
     try:
+        os.setpgid(0, 0)  # a group of its own, to be ended with all that it starts
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(log, 1)

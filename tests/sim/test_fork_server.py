@@ -13,6 +13,7 @@ import pytest
 from sim_cases import SIZES, acting, deciding, ex_a, on_simgrid
 
 from gridsched.errors import GridschedError, IncompleteRun, InputError, SimulationError
+from gridsched.files.scratch import is_alive
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler
 from gridsched.sim.client import SimulationServer, modules_of, server
@@ -53,6 +54,41 @@ DISASTERS = [
     (lambda state: state.mappable.fill(0), SimulationError, "ValueError: .*read-only"),
     (loop, SimulationError, r"ended after the time-out of 0\.4 s"),
 ]
+
+
+def leave_a_child(state) -> list:
+    """Start a process that would hold the run's pipes for minutes, then fail."""
+    child = os.fork()
+    if child == 0:
+        time.sleep(300)
+        os._exit(0)
+    raise ValueError(f"left {child}")
+
+
+def print_endlessly(state) -> list:
+    """Say far more than anybody reads, in one line, then crash."""
+    for _ in range(8):
+        sys.stderr.write("x" * 1_000_000)
+    sys.stderr.flush()
+    os.abort()
+
+
+def test_what_a_policy_starts_ends_with_its_run():
+    """The run does not wait for it, and it is gone."""
+    with pytest.raises(SimulationError, match="left") as caught:
+        on_simgrid(ex_a(), SIZES, acting(leave_a_child), timeout_s=200)
+    child = int(str(caught.value).split("left ")[1].split()[0])
+    deadline = time.monotonic() + 60  # its signal is on its way
+    while is_alive(child):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_what_a_policy_prints_is_cut():
+    """Megabytes in one line become an error that fits a screen."""
+    with pytest.raises(SimulationError, match="SIGABRT") as caught:
+        on_simgrid(ex_a(), SIZES, acting(print_endlessly))
+    assert len(str(caught.value)) < 1000
 
 
 @pytest.mark.parametrize("way", ["maestro", "actors"])
