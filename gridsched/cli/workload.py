@@ -41,7 +41,7 @@ from gridsched.workloads import read_generator, read_workload, write_bag
 from gridsched.workloads.generators import GENERATORS, checked_parameters, generator_of
 from gridsched.workloads.load import input_files, read_system_workload
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
-from gridsched.workloads.traces.formats import check_written, write_jobs
+from gridsched.workloads.traces.formats import WRITTEN, check_written, write_jobs
 from gridsched.workloads.typed_csv_writer import file_names, write_workload_files
 
 workload_app = typer.Typer(
@@ -131,6 +131,10 @@ def generate(
         "seed": seed, "input_bytes": input_bytes, "output_bytes": output_bytes,
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
+    if output.suffix.lower() not in (".csv", *WRITTEN):
+        raise InputError(
+            f"{output}: tasks are written as .csv, parallel jobs as {' or '.join(WRITTEN)}."
+        )
     if generator is not None and given:
         option = option_name(next(iter(given)))
         raise InputError(f"{option} has no effect beside {generator}; set it in the file.")

@@ -42,7 +42,8 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
     columns: dict[str, list] = {"scheduler": [str(row["scheduler"]) for row in rows]}
     for name in ("makespan_s", "energy_model_j", *parts):
         columns[name] = [_number(row, name) for row in rows]
-    for name in ("utility", "window_utility", "window_energy_j", *PARALLEL):
+    beside = PARALLEL if any("mean_bounded_slowdown" in row for row in rows) else ()
+    for name in ("utility", "window_utility", "window_energy_j", *beside):
         if any(name in row for row in rows):
             columns[name] = [_number(row, name) for row in rows]
     for k, total in enumerate(columns["energy_model_j"]):
@@ -160,9 +161,17 @@ def _draw_bars(
     _finish(axes, drawn, idled, label, best)
 
 
-def _written(value: float) -> str:
-    """Return a number with four digits, or whole where it has more of them."""
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:,.4g}"
+def _written(values: Sequence[float]) -> list[str]:
+    """Return numbers with four digits, or whole where they have more of them.
+
+    All keep the zeros at their ends, unless none needs decimals.
+    """
+    shown = [f"{each:,.0f}" if 1e4 <= abs(each) < 1e9 else f"{each:,.4g}" for each in values]
+    if not any("." in each for each in shown):
+        return shown
+    return [
+        f"{each:,.0f}" if 1e3 <= abs(each) < 1e9 else f"{each:#,.4g}".rstrip(".") for each in values
+    ]
 
 
 def _finish(
@@ -176,13 +185,14 @@ def _finish(
     is_log = axes.get_xscale() == "log"
     left = log_bottom(values) if is_log else 0.0
     best_value = best(values[~np.isnan(values) & ~np.array(idled)], default=math.nan)
+    written = _written(values.tolist())
     for place, value in enumerate(values):
         failed = math.isnan(value)
         end = left if failed else max(value, left)
         is_best = value == best_value and len(values) > 1 and not idled[place]
         axes.text(
             end * 1.06 if is_log else end + 0.012 * largest, place,
-            "failed" if failed else _written(value) + (" (best)" if is_best else "")
+            "failed" if failed else written[place] + (" (best)" if is_best else "")
             + (" (nothing finished)" if idled[place] else ""),
             va="center", fontsize=8, fontstyle="italic" if failed else "normal",
             fontweight="bold" if is_best else "normal",

@@ -135,8 +135,11 @@ class Study:
         if self.files.absent:
             self.claims = tuple(claim for claim in self.claims if self._has_runs(claim))
         if self.n_runs == 0:
-            key = "optional" if self.files.absent else "only" if content.only else "exclude"
-            document.refuse((key,), "leaves no run.")
+            if self.files.absent:
+                absent = ", ".join(self.files.absent)
+                where = "neither beside the study nor in the working folder"
+                document.refuse(("optional",), f"leaves no run: {where} are {absent}.")
+            document.refuse(("only" if content.only else "exclude",), "leaves no run.")
         check_planners(document, self.axes, self.schedulers, self._chosen)
 
     @property
