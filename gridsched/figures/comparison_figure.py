@@ -164,14 +164,22 @@ def _draw_bars(
 def _written(values: Sequence[float]) -> list[str]:
     """Return numbers with four digits, or whole where they have more of them.
 
-    All keep the zeros at their ends, unless none needs decimals.
+    All have the decimals that one of them needs, as far as these are among its four digits.
     """
-    shown = [f"{each:,.0f}" if 1e4 <= abs(each) < 1e9 else f"{each:,.4g}" for each in values]
-    if not any("." in each for each in shown):
-        return shown
-    return [
-        f"{each:,.0f}" if 1e3 <= abs(each) < 1e9 else f"{each:#,.4g}".rstrip(".") for each in values
-    ]
+
+    def decimals(value: float) -> int:
+        return len(f"{value:.4g}".partition(".")[2]) if abs(value) < 1e4 else 0
+
+    plain = {each for each in values if each == 0 or 1e-4 <= abs(each) < 1e9}
+    needed = max(map(decimals, plain), default=0)
+
+    def text(value: float) -> str:
+        if value not in plain:
+            return f"{value:,.4g}"
+        own = 3 - math.floor(math.log10(abs(value))) if value else needed
+        return f"{value:,.{max(min(needed, own), 0)}f}"
+
+    return [text(each) for each in values]
 
 
 def _finish(
