@@ -137,10 +137,9 @@ class Legality:
         """
         if not len(tasks):
             return None
-        known = (tasks >= 0) & (tasks < len(self._ledger.states))
-        if not known.all():
-            task = int(tasks[np.argmin(known)])
-            return self.unknown(task) or "", task, None
+        refusal = self._unknown_of(tasks)
+        if refusal is not None:
+            return refusal
         if hosts.min() < 0 or hosts.max() >= self._n_hosts:
             return f"there are hosts 0 to {self._n_hosts - 1}", None, None
         k, why = self._not_free(tasks)
@@ -221,12 +220,19 @@ class Legality:
         """Find a task of a common queue that is illegal."""
         if not len(tasks):
             return None
-        known = (tasks >= 0) & (tasks < len(self._ledger.states))
-        if not known.all():
-            task = int(tasks[np.argmin(known)])
-            return self.unknown(task) or "", task, None
+        refusal = self._unknown_of(tasks)
+        if refusal is not None:
+            return refusal
         k, why = self._not_free(tasks)
         return None if why is None else (why, int(tasks[k]), None)
+
+    def _unknown_of(self, tasks: Ids) -> Refusal | None:
+        """Find the first of some ids that no task has."""
+        known = (tasks >= 0) & (tasks < len(self._ledger.states))
+        if known.all():
+            return None
+        task = int(tasks[np.argmin(known)])
+        return self.unknown(task) or "", task, None
 
     def _not_free(self, tasks: Ids) -> tuple[int, str | None]:
         """Find the first of some tasks that does not wait or stands there twice."""

@@ -12,9 +12,10 @@ import numpy as np
 from gridsched.errors import InputError
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.system import System
-from gridsched.policy.base import Scheduler, Traits, check_choice, check_number
+from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import EnergyState, State
+from gridsched.schedulers.dropping import check_dropping_threshold
 from gridsched.schedulers.kernels.parallel_greedy import map_parallel
 from gridsched.schedulers.kernels.parallel_options import UPE, UPR, UPT, UTIL, Placed
 from gridsched.schedulers.parallel.energy_filters import parallel_filter
@@ -39,20 +40,6 @@ def parallel_estimates(owner: str, system: System) -> ParallelEstimates:
             "workload has none. Give it a workload of the kind 'parallel'."
         )
     return system.estimates
-
-
-def check_threshold(owner: str, threshold: object) -> float:
-    """Return the parameter ``dropping_threshold`` of the scheduler `owner`.
-
-    Raises
-    ------
-    InputError
-        Unless it is a finite number of at least 0.
-    """
-    return check_number(
-        owner, "dropping_threshold", threshold, lambda x: 0 <= x < math.inf,
-        "a number of at least 0",
-    )  # fmt: skip
 
 
 class ParallelUtilityScheduler(Scheduler):
@@ -81,7 +68,7 @@ class ParallelUtilityScheduler(Scheduler):
         """
         estimates = parallel_estimates(self._id, system)
         check_choice(self._id, "mode", self.mode, MODES)
-        self.threshold_ = check_threshold(self._id, self.dropping_threshold)
+        self.threshold_ = check_dropping_threshold(self._id, self.dropping_threshold)
         self.filter_ = parallel_filter(
             self._id, self.energy_filter, self.energy_leniency, estimates
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,13 +15,14 @@ from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
+from gridsched.schedulers.dropping import check_dropping_threshold
 from gridsched.schedulers.kernels.parallel_options import ParallelRows, Placed
 from gridsched.schedulers.kernels.parallel_queues import (
     place_easily,
     place_in_cycles,
     place_randomly,
 )
-from gridsched.schedulers.parallel.heuristics import check_threshold, parallel_estimates
+from gridsched.schedulers.parallel.heuristics import parallel_estimates
 from gridsched.schedulers.parallel.mapping_event import EventMaker, MappingEvent
 
 #: Places the tasks of an event; is told whether reservations exist.
@@ -45,7 +47,7 @@ class PermanentReservations:
     """
 
     def __init__(self, owner: str, system: System, dropping_threshold: object, rule: Rule) -> None:
-        self._threshold = check_threshold(owner, dropping_threshold)
+        self._threshold = check_dropping_threshold(owner, dropping_threshold)
         self._maker = EventMaker(system)
         self._rule = rule
 
@@ -201,10 +203,7 @@ class RandomParallel(Scheduler):
     .. [1] Paper 001, section 3.4.2; algorithms C4.
     """
 
-    traits: ClassVar[Traits] = Traits(
-        asked="event", parallel=True, may_drop=True, uses_dvfs=True, uses_rng=True,
-        needs_utility=True, heeds_budget=True, platform_order_matters=True,
-    )  # fmt: skip
+    traits: ClassVar[Traits] = replace(_TRAITS, uses_dvfs=True, uses_rng=True)
 
     def __init__(self, dropping_threshold: float = 0.5) -> None:
         self.dropping_threshold = dropping_threshold

@@ -13,9 +13,10 @@ from gridsched.errors import InputError
 from gridsched.model.estimates import TypedPowerEstimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.policy.base import Scheduler, Traits, check_number
+from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Decision, Drop, Plan, Postpone
 from gridsched.policy.state import State
+from gridsched.schedulers.dropping import check_dropping_threshold
 from gridsched.schedulers.filters import energy_filter
 from gridsched.schedulers.kernels.dropping import falls_short, worth_postponing
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE
@@ -57,10 +58,7 @@ class UtilityScheduler(Scheduler):
                 f"Scheduler {self._id} needs tasks with task types and utility functions; this "
                 "workload has none. Give it a workload of the kind 'utility'."
             )
-        check_number(
-            self._id, "dropping_threshold", self.dropping_threshold, lambda x: 0 <= x < np.inf,
-            "a number of at least 0",
-        )  # fmt: skip
+        check_dropping_threshold(self._id, self.dropping_threshold)
         if (system.platform.cores > 1).any():
             raise InputError(f"Scheduler {self._id} needs hosts with one core each.")
         self.filter_ = energy_filter(self._id, self.energy_leniency, self._by_utility)
