@@ -27,6 +27,7 @@ from gridsched.schedulers.kernels.parallel_options import (
     first_of,
     inside_j,
     no_placements,
+    occupy,
     passes_filter,
     place,
 )
@@ -341,7 +342,8 @@ def map_parallel(
 ):  # fmt: skip
     """Place all tasks of an event, the one with the best objective first.
 
-    It stops when none that is left could start by `soon`: what comes then changes nothing before.
+    What starts after `soon` takes its nodes from others, but is not returned. It stops when none
+    that is left could start by `soon`: what comes then changes nothing before.
 
     Parameters
     ----------
@@ -351,7 +353,7 @@ def map_parallel(
     spent_j, goal_j : float
         [J].
     soon : float
-        [s]; infinite: all tasks are placed.
+        [s]; infinite: all that is placed is returned.
     nodes : ClusterNodes
     profile : NodeProfile
         It is used up.
@@ -383,8 +385,11 @@ def map_parallel(
             return first_of(placed, count)
         n, c, k = ids[0], o // pstates, o % pstates
         start, time = options.start[n, o], rows.time_s[n, c, k]
-        profile = place(profile, nodes, rows, placed, count, n, c, k, start, bits)
-        count += 1
+        if start <= soon:
+            profile = place(profile, nodes, rows, placed, count, n, c, k, start, bits)
+            count += 1
+        else:
+            profile = occupy(profile, rows, n, c, k, start, bits)
         is_left[n] = False
         options.taken[c] += rows.nodes[n, c]
         inside = inside_j(start, time, rows.energy_j[n, c, k], day_end)

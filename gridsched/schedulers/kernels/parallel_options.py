@@ -121,10 +121,10 @@ def no_placements(rows):
 
 
 @kernel
-def place(profile, nodes, rows, placed, count, n, c, k, start, work):
-    """Write row `n` on cluster `c` in P-state `k` as the `count`-th placement.
+def occupy(profile, rows, n, c, k, start, work):
+    """Take the nodes of row `n` on cluster `c` in P-state `k` from `start` on.
 
-    `work` are bits for two rows. Returns the profile with the nodes taken.
+    `work` are bits for two rows; the first are those of the nodes then. Returns the profile.
     """
     profile = with_room(profile, 3 * profile.size[c] + 2)
     room = np.empty(profile.size[c], np.int64)
@@ -133,6 +133,13 @@ def place(profile, nodes, rows, placed, count, n, c, k, start, work):
         profile.by_end, profile.size, c, start, rows.time_s[n, c, k], rows.nodes[n, c], work[0],
         work[1], room,
     )  # fmt: skip
+    return profile
+
+
+@kernel
+def place(profile, nodes, rows, placed, count, n, c, k, start, work):
+    """Write row `n` as the `count`-th placement; the rest is as in `occupy`."""
+    profile = occupy(profile, rows, n, c, k, start, work)
     placed.rows[count], placed.pstates[count], placed.starts[count] = n, k, start
     placed.offsets[count + 1] = write_hosts(
         work[0], nodes.first[c], nodes.hosts, placed.hosts, placed.offsets[count]
