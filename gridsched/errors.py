@@ -20,6 +20,10 @@ class InputError(GridschedError):
     """A file, option or argument that gridsched cannot accept."""
 
 
+class NotTrusted(InputError):
+    """Python that comes with data would have to be run, and nobody has said that it may."""
+
+
 class MissingDependency(InputError):
     """An optional package is needed and not installed."""
 

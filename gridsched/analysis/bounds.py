@@ -13,7 +13,7 @@ from gridsched.metrics.of_runs import count_in_state
 from gridsched.model.trace import TaskState
 from gridsched.optimize.bag_bounds import BagBounds, bag_bounds
 from gridsched.policy.base import Traits
-from gridsched.policy.registry import make_scheduler
+from gridsched.spec.canonical import checked_file
 from gridsched.spec.run import RunResult
 from gridsched.spec.scenario import Scenario
 from gridsched.spec.scenario_maker import ScenarioMaker
@@ -82,11 +82,11 @@ def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, BagBound
     Raises
     ------
     InputError
-        If an input file is missing.
+        If an input file is missing or damaged.
     """
-    traits = {
-        each.label: make_scheduler(each.id, each.parameters).traits for each in study.schedulers
-    }
+    traits = {each.label: each.traits for each in study.schedulers}
+    for digest in {file.sha256 for file in study.inputs.values()}.difference(study.policies):
+        checked_file(inputs[digest], digest)
     maker = ScenarioMaker(inputs, Path())
     found: dict[str, BagBounds] = {}
     for _, group in groupby(study.scenarios(), key=_axes_but_scheduler):
@@ -94,7 +94,9 @@ def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, BagBound
         described = runs[0].scenario
         # The reference driver's scenario is the same, and needs no platform file.
         settings = {**described["settings"], "driver": "reference"}
-        scenario = maker.make({**described, "settings": settings}).deployed()
+        scheduler = {**described["scheduler"], "policy": None}  # no scheduler is made
+        told = {**described, "settings": settings, "scheduler": scheduler}
+        scenario = maker.make(told).deployed()
         bounds = _scenario_bounds(scenario, (traits[run.axes["scheduler"]] for run in runs))
         found.update(dict.fromkeys((run.run_id for run in runs), bounds))
     return found

@@ -21,6 +21,13 @@ def named_metrics(study: Study) -> set[str]:
     return {name for name in {*study.metrics, *claimed, *drawn, *chosen} if name}
 
 
+def withheld_metrics(study: Study) -> set[str]:
+    """Return the metrics that a study names and only its policies compute, if they are not run."""
+    if study.own is None or study.is_imported:
+        return set()
+    return named_metrics(study) & study.own.computed_from_rows
+
+
 def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -> pd.DataFrame:
     """Return a study's rows with the metrics of rows that it names.
 
@@ -36,7 +43,8 @@ def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -
     Returns
     -------
     DataFrame
-        A further column for each of these metrics, empty where a run has not finished.
+        A further column for each of these metrics, empty where a run has not finished; without
+        those of `withheld_metrics`.
 
     Raises
     ------
@@ -44,6 +52,7 @@ def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -
         If an input file is missing, or a metric cannot be computed.
     """
     named = named_metrics(study)
+    named -= withheld_metrics(study)
     wanted = [metric for metric in METRICS.values() if metric.of == "row" and metric.id in named]
     if any(metric.condition is BOUNDED for metric in wanted):
         others = [metric for metric in wanted if metric.condition is not BOUNDED]

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from gridsched.analysis import statistics
-from gridsched.analysis.derived import with_derived
+from gridsched.analysis.derived import with_derived, withheld_metrics
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
 from gridsched.spec.run_filter import run_filter
@@ -35,12 +35,15 @@ class StudyResults:
         What the store found damaged.
     place : str
         The store's folder, for messages.
+    withheld : str
+        What is left out because the study's policies are not run, in words.
     """
 
     study: Study
     runs: pd.DataFrame
     damage: list[str]
     place: str
+    withheld: str = ""
 
     @property
     def cell_axes(self) -> list[str]:
@@ -198,13 +201,13 @@ def restricted(frame: pd.DataFrame, where: Mapping[str, Sequence[Any]]) -> pd.Da
     return frame
 
 
-def read_results(path: str, study: Study | None = None) -> StudyResults:
+def read_results(path: str | Store, study: Study | None = None) -> StudyResults:
     """Read a study's runs from a store.
 
     Parameters
     ----------
-    path : str
-        The store's folder.
+    path : str or Store
+        The store, or its folder.
     study : Study, optional
         Default: the one that was run last.
 
@@ -213,14 +216,30 @@ def read_results(path: str, study: Study | None = None) -> StudyResults:
     InputError
         If there is no store, no such study in it, or none of its runs.
     """
-    store = Store.open(path)
+    store = path if isinstance(path, Store) else Store.open(path)
     chosen = store.study() if study is None else study
     runs = store.rows(chosen)
-    if (runs["status"] == "missing").all():
-        damaged = f" Damaged: {'; '.join(store.damage[:3])}." if store.damage else ""
+    damage = [*store.damaged_studies, *store.damage]
+    n_missing = int((runs["status"] == "missing").sum())
+    if n_missing and (aside := store.set_aside()):
+        damage.append(f"{aside}; of the study {n_missing:,} runs are missing")
+    if n_missing == len(runs):
+        damaged = f" Damaged: {'; '.join(damage[:3])}." if damage else ""
         raise InputError(
-            f"{path}: holds no run of the study {chosen.name!r} as it is now; "
+            f"{store.root}: holds no run of the study {chosen.name!r} as it is now; "
             f"'gridsched study run' fills it.{damaged}"
         )
-    damage = [*store.damaged_studies, *store.damage]
-    return StudyResults(chosen, with_derived(runs, chosen, store.inputs()), damage, str(path))
+    derived = with_derived(runs, chosen, store.inputs())
+    return StudyResults(chosen, derived, damage, str(store.root), _withheld(chosen))
+
+
+def _withheld(study: Study) -> str:
+    """Return in words what only the study's policies compute or draw, if they are not run."""
+    metrics = sorted(withheld_metrics(study))
+    parts = [f"metric {name}" for name in metrics]
+    if study.own is not None and not study.is_imported and study.own.may_draw:
+        parts.append("figures of its own")
+    if not parts:
+        return ""
+    files = ", ".join(study.inputs[name].name for name in study.document.content.policies)
+    return f"{', '.join(parts)}: left out, because {files} of the store is not run unasked"

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from gridsched.campaign.kept_studies import not_trusted
 from gridsched.campaign.local_pool import LocalPool, usable_cpus
 from gridsched.campaign.messages import ATTEMPTS, Answer, Orders, Said
 from gridsched.campaign.plan import Plan
@@ -185,7 +186,16 @@ def lead_campaign(
     pool: Callable[[int], AbstractContextManager[Pool]],
     listen: Listener | None,
 ) -> Progress:
-    """Do all runs of a study that are not in the store yet, in a pool made for their number."""
+    """Do all runs of a study that are not in the store yet, in a pool made for their number.
+
+    Raises
+    ------
+    NotTrusted
+        If the study comes from a store that is not trusted, and has policies.
+    """
+    if not study.is_imported:
+        policies = [study.inputs[name] for name in study.document.content.policies]
+        raise not_trusted("A study that the store keeps", policies)
     segment = store.writer()
     try:
         store.add(study)

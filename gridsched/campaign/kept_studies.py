@@ -1,19 +1,28 @@
-"""The studies that were run into a store, as it keeps them."""
+"""The studies that were run into a store, and copies of the files they read, as it keeps them.
+
+What a study's policies bring is kept as data, so that a study is read without importing them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from gridsched.errors import InputError
+from gridsched.campaign.segments import cannot_write
+from gridsched.errors import InputError, NotTrusted
 from gridsched.files.input_files import check_size
 from gridsched.files.output_files import write_whole
-from gridsched.spec.canonical import RESULTS_VERSION
+from gridsched.spec.canonical import RESULTS_VERSION, file_digest
+from gridsched.spec.own_parts import OwnParts
 from gridsched.spec.study import Study
-from gridsched.spec.study_document import parse_document
+from gridsched.spec.study_document import StudyDocument, parse_document
+from gridsched.spec.study_inputs import InputFile
 
 #: Larger files are no studies.
 _MOST_BYTES = 1 << 26
@@ -26,8 +35,8 @@ class _Reference(BaseModel):
     sha256: str
 
 
-class _Kept(BaseModel):
-    """The content of a file."""
+class _Content(BaseModel):
+    """The content of a file; an earlier gridsched wrote no `own`."""
 
     text: str
     path: str
@@ -35,62 +44,169 @@ class _Kept(BaseModel):
     inputs: dict[str, _Reference]
     results_version: int | str
     started_at: str
+    own: OwnParts | None = None
 
 
-def keep_study(folder: Path, study: Study) -> None:
-    """Write what a study says, so that it can be read again without its file.
+@dataclass(frozen=True)
+class KeptStudy:
+    """A study as a store keeps it.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+    Attributes
+    ----------
+    file : Path
+    document : StudyDocument
+    replicates : int
+        With which it was run last.
+    inputs : dict of str to InputFile
+        The store's copies of the files that it reads, by the name in the study.
+    own : OwnParts or None
+        What its policies bring.
+    started_at : str
     """
-    kept = _Kept(
-        text=study.document.text,
-        path=study.document.path,
-        replicates=study.replicates,
-        inputs={name: _Reference(**file.reference) for name, file in study.inputs.items()},
-        results_version=RESULTS_VERSION,
-        started_at=datetime.now(UTC).isoformat(),
+
+    file: Path
+    document: StudyDocument
+    replicates: int
+    inputs: dict[str, InputFile]
+    own: OwnParts | None
+    started_at: str
+
+    @property
+    def name(self) -> str:
+        """What the study is called."""
+        return self.document.content.name
+
+    @property
+    def policies(self) -> list[InputFile]:
+        """The store's copies of its Python files."""
+        names = self.document.content.policies
+        return [self.inputs[name] for name in names if name in self.inputs]
+
+    def study(self, *, trust: bool) -> Study:
+        """Return the study.
+
+        Parameters
+        ----------
+        trust : bool
+            Whether its policies may be imported.
+
+        Raises
+        ------
+        NotTrusted
+            If they would have to be: an earlier gridsched has kept the study.
+        InputError
+            If it contradicts itself.
+        """
+        own = None if trust else self.own
+        if not trust and own is None and self.document.content.policies:
+            raise not_trusted("An earlier gridsched kept this study; reading it", self.policies)
+        study = Study(self.document, self.inputs, own)
+        same = study.replicates == self.replicates
+        return study if same else study.with_replicates(self.replicates)
+
+
+def not_trusted(what: str, policies: Iterable[InputFile]) -> NotTrusted:
+    """Return the error about Python files of a store that would have to be run."""
+    files = ", ".join(str(file.path) for file in policies)
+    return NotTrusted(
+        f"{what} runs Python that the store holds: {files}. Look at it; --trust, or "
+        "Store.open(path, trust=True), then runs it."
     )
-    write_whole(folder / f"{study.name}.json", f"{kept.model_dump_json(indent=1)}\n", force=True)
 
 
-def kept_studies(
-    folder: Path, files: Mapping[str, Path], missing: Path
-) -> tuple[list[Study], list[str]]:
-    """Return the studies, the latest first, and what is damaged, in words.
+class KeptStudies:
+    """The studies in a store's folder.
 
     Parameters
     ----------
-    folder : Path
-    files : mapping
-        SHA-256 -> copy of a file that a study reads.
-    missing : Path
-        Folder where copies that are not there would lie.
-
-    Raises
-    ------
-    InputError
-        If a study that is whole contradicts itself.
+    root : Path
+        Of the store.
     """
-    kept, damage = [], []
-    for path in sorted(folder.glob("*.json")):
+
+    def __init__(self, root: Path) -> None:
+        self._inputs, self._studies = root / "inputs", root / "studies"
+
+    def add(self, study: Study) -> None:
+        """Keep a study, so that it can be read again without its file, and what it reads.
+
+        Raises
+        ------
+        InputError
+            If they cannot be written, or a file has changed since the study was read.
+        """
         try:
-            check_size(path, _MOST_BYTES)
-            kept.append(_Kept.model_validate_json(path.read_bytes()))
-        except (OSError, ValidationError) as error:
-            reason = " ".join(str(error).split("\n")[1:3] or [str(error)])
-            damage.append(f"{path}: is damaged: {' '.join(reason.split())[:200]}")
+            for file in study.inputs.values():
+                self._copy(file)
+        except OSError as error:
+            raise cannot_write(self._inputs, error) from None
+        kept = _Content(
+            text=study.document.text,
+            path=study.document.path,
+            replicates=study.replicates,
+            inputs={name: _Reference(**file.reference) for name, file in study.inputs.items()},
+            results_version=RESULTS_VERSION,
+            started_at=datetime.now(UTC).isoformat(),
+            own=study.own,
+        )
+        text = f"{kept.model_dump_json(indent=1)}\n"
+        write_whole(self._studies / f"{study.name}.json", text, force=True)
+
+    def _copy(self, file: InputFile) -> None:
+        target = self._place(file.name, file.sha256)
+        if target.exists() and file_digest(target) == file.sha256:
+            return
+        target.parent.mkdir(exist_ok=True)
+        temporary = target.with_name(f".{file.name}.{os.getpid()}.tmp")
+        shutil.copyfile(file.path, temporary)
+        if file_digest(temporary) != file.sha256:
+            temporary.unlink()
+            raise InputError(f"{file.path}: has changed since the study was read; retry.")
+        os.replace(temporary, target)
+
+    def _place(self, name: str, sha256: str) -> Path:
+        return self._inputs / sha256 / name
+
+    def inputs(self) -> dict[str, Path]:
+        """Return SHA-256 -> file for the copies of the files that runs read."""
+        return {path.parent.name: path for path in self._inputs.glob("*/[!.]*")}
+
+    def read(self) -> tuple[list[KeptStudy], list[str]]:
+        """Return the studies, the latest first, and what is damaged, in words."""
+        found, damage = [], []
+        copies = self.inputs()
+        for path in sorted(self._studies.glob("*.json")):
+            try:
+                check_size(path, _MOST_BYTES)
+                content = _Content.model_validate_json(path.read_bytes())
+                found.append(self._kept(path, content, copies))
+            except (OSError, ValidationError) as error:
+                reason = " ".join(str(error).split("\n")[1:3] or [str(error)])
+                damage.append(f"{path}: is damaged: {' '.join(reason.split())[:200]}")
+            except InputError as error:
+                damage.append(str(error))
+        return sorted(found, key=lambda each: each.started_at, reverse=True), damage
+
+    def _kept(self, path: Path, content: _Content, copies: dict[str, Path]) -> KeptStudy:
+        inputs = {
+            name: InputFile(
+                each.name,
+                copies.get(each.sha256, self._inputs / each.sha256 / Path(each.name).name),
+                each.sha256,
+            )
+            for name, each in content.inputs.items()
+        }
+        return KeptStudy(
+            path, parse_document(content.text, content.path), content.replicates, inputs,
+            content.own, content.started_at,
+        )  # fmt: skip
+
+
+def damaged_inputs(study: Study) -> list[str]:
+    """Return which of the files that a study reads are not what they were, in words."""
+    damage = []
+    for file in study.inputs.values():
+        try:
+            file.checked()
         except InputError as error:
             damage.append(str(error))
-    found = []
-    for each in sorted(kept, key=lambda each: each.started_at, reverse=True):
-        paths = {
-            name: files.get(reference.sha256, missing / reference.sha256)
-            for name, reference in each.inputs.items()
-        }
-        study = Study(parse_document(each.text, each.path), paths)
-        same = study.replicates == each.replicates
-        found.append(study if same else study.with_replicates(each.replicates))
-    return found, damage
+    return damage

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from gridsched.campaign.kept_studies import not_trusted
 from gridsched.campaign.local_pool import Performer
 from gridsched.campaign.messages import Job, Orders
 from gridsched.campaign.segments import encoded, with_infinities
 from gridsched.campaign.store import Store
-from gridsched.errors import InputError
 from gridsched.files.scratch import temporary_folder
 from gridsched.metrics import METRICS
-from gridsched.spec.canonical import file_digest
+from gridsched.spec.canonical import checked_file
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
     Parameters
     ----------
     store : Store
-        Nothing is written to it.
+        Nothing is written to it. Where its studies have policies, it must be trusted.
     run_id : str
         Or its beginning.
     timeout_s : float, optional
@@ -57,13 +56,20 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
 
     Raises
     ------
+    NotTrusted
+        If Python files of the store would have to be run.
     InputError
         If the run is not stored, or a file that it reads is damaged.
     """
     stored = store.row(run_id)
     inputs = {digest: path.resolve() for digest, path in store.inputs().items()}
-    _check_inputs(stored, inputs)
-    policies = {digest for study in store.studies() for digest in study.policies}
+    policies = {each.sha256: each for study in store.kept_studies() for each in study.policies}
+    if policies and not store.trust:
+        raise not_trusted("To repeat a run", policies.values())
+    text = json.dumps(stored["scenario"])
+    for digest, path in inputs.items():
+        if digest in policies or digest in text:
+            checked_file(path, digest)
     job = Job(
         stored["run_id"], with_infinities(stored["scenario"]), tuple(sorted(policies))
     )  # fmt: skip
@@ -79,17 +85,6 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
         if name != "warnings" and then.get(name) != now.get(name)
     ]
     return Repetition(stored, repeated, _differences(stored, repeated), versions)
-
-
-def _check_inputs(stored: dict[str, Any], inputs: dict[str, Path]) -> None:
-    """Raise `InputError` where a file that a run reads is not what it was."""
-    text = json.dumps(stored["scenario"])
-    for digest, path in inputs.items():
-        if digest in text and file_digest(path) != digest:
-            raise InputError(
-                f"{path}: is damaged: its content is not that which run {stored['run_id'][:12]} "
-                "read. Put the right file there, or run the study again."
-            )
 
 
 def _differences(stored: dict[str, Any], repeated: dict[str, Any]) -> list[tuple[str, Any, Any]]:

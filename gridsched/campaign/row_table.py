@@ -6,6 +6,7 @@ The name of a Parquet file holds the digest of its content, so that a damaged fi
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +30,10 @@ _TEXTS = ("run_id", "status", "error", "scenario", "provenance")
 SERIES_PREFIX = "series."
 #: So many rows are held as Python objects at a time.
 _CHUNK = 2000
+#: So many rows stand in one Parquet file, which one damaged bit loses.
+FILE_ROWS = 2000
+#: Key of a file's metadata that says which part of which rows it is.
+_PART = "gridsched.part"
 _PREFIX = "rows-"
 _SOURCE = "energy_source"
 
@@ -208,18 +213,41 @@ def described_table(table: pa.Table) -> pa.Table:
     return table.cast(_arrow().schema(fields))
 
 
-def write_parquet(table: pa.Table, root: Path) -> Path:
-    """Write a table whole or not at all; return the file.
+def write_parquet(table: pa.Table, root: Path) -> list[Path]:
+    """Write a table into files of at most `FILE_ROWS` rows, each whole or not at all.
+
+    One damaged bit loses the rows of its file alone. Each file says of which rows it is a part,
+    so that those of one compaction are known.
+
+    Returns
+    -------
+    list of Path
+        The files; none of an empty table.
 
     Raises
     ------
     InputError
-        If it cannot be written.
+        If one cannot be written.
     """
-    arrow = _arrow()
+    said = described_table(table)
+    pairs = (table.column(name).to_pylist() for name in ("run_id", "status"))
+    rows = hashlib.sha256(repr(list(zip(*pairs, strict=True))).encode()).hexdigest()[:32]
+    number = -(-len(table) // FILE_ROWS)
+    return [
+        _write_part(
+            said.slice(k * FILE_ROWS, FILE_ROWS).replace_schema_metadata(
+                {_PART: f"{k + 1}/{number} {rows}"}
+            ),
+            root,
+        )
+        for k in range(number)
+    ]
+
+
+def _write_part(table: pa.Table, root: Path) -> Path:
     temporary = root / f".rows.{os.getpid()}.tmp"
     try:
-        arrow.parquet.write_table(described_table(table), temporary, compression="zstd")
+        _arrow().parquet.write_table(table, temporary, compression="zstd")
         target = root / f"{_PREFIX}{file_digest(temporary)[:32]}.parquet"
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
@@ -229,6 +257,35 @@ def write_parquet(table: pa.Table, root: Path) -> Path:
             temporary.unlink(missing_ok=True)
         raise cannot_write(root / "rows.parquet", error) from None
     return target
+
+
+def part_of(path: Path) -> str:
+    """Return which part of which rows a Parquet file is; empty where an earlier gridsched wrote it.
+
+    Parameters
+    ----------
+    path : Path
+        A file that `is_whole`.
+    """
+    metadata = _arrow().parquet.read_schema(path).metadata or {}
+    return metadata.get(_PART.encode(), b"").decode()
+
+
+def are_all_parts(parts: Sequence[str]) -> bool:
+    """Whether files are all of one compaction, by what `part_of` says; or there is none."""
+    if not parts or list(parts) == [""]:
+        return True
+    numbers, _, rows = parts[0].partition(" ")
+    whole = numbers.rpartition("/")[2]
+    return bool(rows) and set(parts) == {f"{k}/{whole} {rows}" for k in range(1, int(whole) + 1)}
+
+
+def lost_rows(path: Path) -> str:
+    """Return in words how many rows a damaged Parquet file had, as far as it still says so."""
+    with contextlib.suppress(OSError, ValueError, MemoryError):
+        number = _arrow().parquet.read_metadata(path).num_rows
+        return f"{number:,} rows lost"
+    return f"{path.stat().st_size:,} bytes; how many rows is not known"
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:

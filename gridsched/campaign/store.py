@@ -4,7 +4,7 @@
 
     store.json            format and version; also the lock of the store
     segments/*.jsonl      rows as they are written, one file a writing process
-    rows-<digest>.parquet the rows of finished campaigns
+    rows-<digest>.parquet the rows of finished campaigns, at most 2,000 in a file
     inputs/<sha256>/name  the files that the runs read
     studies/*.json        the studies that were run
     records/*.parquet     task and host records of single runs, on request
@@ -17,33 +17,23 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from gridsched import __version__
 from gridsched.campaign import row_table
-from gridsched.campaign.kept_studies import keep_study, kept_studies
-from gridsched.campaign.segments import (
-    Damage,
-    Line,
-    SegmentWriter,
-    cannot_write,
-    is_growing,
-    read_segment,
-)
+from gridsched.campaign.kept_studies import KeptStudies, KeptStudy, damaged_inputs
+from gridsched.campaign.segments import SegmentWriter, cannot_write, is_growing
+from gridsched.campaign.stored_rows import StoredRows
 from gridsched.errors import InputError
 from gridsched.files.input_files import check_size
-from gridsched.spec.canonical import file_digest
 from gridsched.spec.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-T = TypeVar("T")
 _MARKER = "store.json"
 _MOST_BYTES = 1 << 20
 FORMAT = "gridsched store"
@@ -67,19 +57,33 @@ class Store:
     damage : list of str
         What the last reading found damaged or contradictory, in words.
     damaged_studies : list of str
-        The same of the studies that it keeps.
+        The same of the studies that it keeps, and of the files that these read.
+    trust : bool
+        Whether Python files that it holds may be run: its studies' policies.
     """
 
-    def __init__(self, root: Path, version: int = FORMAT_VERSION) -> None:
+    def __init__(
+        self, root: Path, version: int = FORMAT_VERSION, *, trust: bool = False
+    ) -> None:  # fmt: skip
         self.root = root
         self.version = version
+        self.trust = trust
         self.damage: list[str] = []
         self.damaged_studies: list[str] = []
-        self._misshapen: list[Damage] = []
+        self._rows = StoredRows(root)
+        self._kept = KeptStudies(root)
 
     @classmethod
-    def open(cls, path: str | Path) -> Store:
+    def open(cls, path: str | Path, *, trust: bool = False) -> Store:
         """Open a store; nothing is written.
+
+        Parameters
+        ----------
+        path : str or Path
+        trust : bool
+            Whether Python files that it holds may be run. Reading runs none: what a study's
+            policies bring is kept as data. Repeating their runs does, and so do metrics of rows
+            and figures of their own.
 
         Raises
         ------
@@ -110,7 +114,7 @@ class Store:
                 f"{content.get('gridsched')}; this gridsched ({__version__}) reads versions up to "
                 f"{FORMAT_VERSION}. Use a newer gridsched, or another folder."
             )
-        return cls(root, version)
+        return cls(root, version, trust=trust)
 
     @classmethod
     def create(cls, path: str | Path) -> Store:
@@ -153,14 +157,8 @@ class Store:
     def stored(self) -> dict[str, str]:
         """Return run id -> status of all that is stored; quick also for 100,000 runs."""
         with self._lock(fcntl.LOCK_SH):
-            self.damage = []
-            lines = [(line.run_id, line.status) for line in self._segment_lines(self.segments())]
-            found: dict[str, str] = {}
-            for pairs in self._of_parquet(row_table.ids_and_statuses).values():
-                found.update(pairs)
-            for run_id, status in lines:
-                if found.get(run_id) != row_table.FINISHED:
-                    found[run_id] = status
+            found = self._rows.statuses()
+        self.damage = list(self._rows.damage)
         return found
 
     def rows(self, study: Study | None = None) -> pd.DataFrame:
@@ -223,14 +221,19 @@ class Store:
 
     def segments(self) -> list[Path]:
         """Return the segments, those of living processes too."""
-        return sorted((self.root / "segments").glob("*.jsonl"))
+        return self._rows.segments()
+
+    def set_aside(self) -> str:
+        """Return in words what earlier compactions have found damaged; empty if nothing."""
+        number = self._rows.set_aside()
+        return f"{self.root}/damaged: {number} files were damaged" if number else ""
 
     def compact(self) -> None:
-        """Put all rows that nobody still writes to into one Parquet file.
+        """Put all rows that nobody still writes to into Parquet files of limited size.
 
         Killed at any moment, it loses nothing: rows that are found twice count once. Nor does
         another compaction at the same time, where locks do not keep them apart: each removes only
-        what it has read, and nothing that its own file was read from. What is damaged is moved to
+        what it has read, and no file that it has written itself. What is damaged is moved to
         ``damaged/``.
 
         Raises
@@ -242,16 +245,14 @@ class Store:
             now = self._clock()
             is_current = self.version == FORMAT_VERSION
             sizes = {path: _size(path) for path in self.segments() if not is_growing(path, now)}
-            old = row_table.parquet_files(self.root)
-            is_tidy = not sizes and len(old) <= 1 and len(self._of_parquet(Path)) == len(old)
-            if is_tidy and is_current:
+            if not sizes and is_current and self._rows.is_compact():
                 return
             table, old = self._table_of(list(sizes))
             try:
-                self._set_damage_aside(list(sizes))
-                if len(table) and row_table.write_parquet(table, self.root) not in old:
-                    for path in old:
-                        path.unlink(missing_ok=True)
+                self._rows.set_damage_aside(list(sizes))
+                written = row_table.write_parquet(table, self.root)
+                for path in set(old).difference(written):
+                    path.unlink(missing_ok=True)
                 for path, size in sizes.items():
                     if _size(path) == size:  # else its writer lives after all
                         path.unlink(missing_ok=True)
@@ -275,75 +276,13 @@ class Store:
             return self._table_of(self.segments())[0]
 
     def _table_of(self, segments: list[Path]) -> tuple[pa.Table, list[Path]]:
-        """Return the rows of segments and Parquet files, and which of the latter there were.
-
-        Segments are read first: rows go from them to Parquet files, so none is overlooked that a
-        compaction on another machine moves meanwhile.
-        """
-        self.damage = []
-        from_segments = row_table.table_of(self._segment_rows(segments))
-        tables = self._of_parquet(row_table.read_parquet)
-        whole = row_table.joined([*tables.values(), from_segments])
+        """Return the rows of segments and Parquet files, and which of the latter there were."""
+        whole, files = self._rows.table(segments)
         for version in range(self.version, FORMAT_VERSION):
             whole = MIGRATIONS[version, version + 1](whole)
         table, conflicts = row_table.one_row_each(whole)
-        self.damage += [f"{self.root}: {conflict}" for conflict in conflicts]
-        return table, list(tables)
-
-    def _of_parquet(self, read: Callable[[Path], T]) -> dict[Path, T]:
-        """Return what is read from each Parquet file that is whole."""
-        while True:
-            found, damage = {}, []
-            try:
-                for path in row_table.parquet_files(self.root):
-                    if row_table.is_whole(path):
-                        found[path] = read(path)
-                    else:
-                        damage.append(f"{path}: damaged")
-            except FileNotFoundError:  # compacted in this moment, on another machine
-                continue
-            self.damage += damage
-            return found
-
-    def _segment_lines(self, segments: list[Path]) -> Iterator[Line]:
-        for path in segments:
-            for line, _ in read_segment(path):
-                if isinstance(line, Line):
-                    yield line
-                elif line.text.endswith(b"\n") or not is_growing(path):
-                    self.damage.append(str(line))
-
-    def _segment_rows(self, segments: list[Path]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of segments that have the form of one; tell of the others."""
-        self._misshapen = []
-        for path in segments:
-            for number, (line, _) in enumerate(read_segment(path), start=1):
-                row = None
-                if isinstance(line, Line):
-                    with contextlib.suppress(ValueError, RecursionError):
-                        row = line.row()
-                    if row_table.is_row(row):
-                        yield row
-                        continue
-                    line = Damage(path, number, line.text)
-                    self._misshapen.append(line)
-                if row is not None or line.text.endswith(b"\n") or not is_growing(path):
-                    self.damage.append(str(line))
-
-    def _set_damage_aside(self, segments: list[Path]) -> None:
-        folder = self.root / "damaged"
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
-        for path in row_table.parquet_files(self.root):
-            if not row_table.is_whole(path):
-                folder.mkdir(exist_ok=True)
-                os.replace(path, folder / f"{stamp}-{path.name}")
-        for path in segments:
-            damaged = [line for line, _ in read_segment(path) if isinstance(line, Damage)]
-            damaged += [line for line in self._misshapen if line.path == path]
-            if damaged:
-                folder.mkdir(exist_ok=True)
-                with open(folder / f"{stamp}-{path.name}", "wb") as stream:
-                    stream.write(b"\n".join(line.text.rstrip(b"\n") for line in damaged) + b"\n")
+        self.damage = self._rows.damage + [f"{self.root}: {conflict}" for conflict in conflicts]
+        return table, files
 
     @contextlib.contextmanager
     def _lock(self, kind: int) -> Iterator[None]:
@@ -371,53 +310,43 @@ class Store:
         InputError
             If they cannot be written, or a file has changed since the study was read.
         """
-        try:
-            for file in study.inputs.values():
-                folder = self.root / "inputs" / file.sha256
-                target = folder / file.name
-                if target.exists() and file_digest(target) == file.sha256:
-                    continue
-                folder.mkdir(exist_ok=True)
-                temporary = folder / f".{file.name}.{os.getpid()}.tmp"
-                shutil.copyfile(file.path, temporary)
-                if file_digest(temporary) != file.sha256:
-                    temporary.unlink()
-                    raise InputError(f"{file.path}: has changed since the study was read; retry.")
-                os.replace(temporary, target)
-        except OSError as error:
-            raise cannot_write(self.root / "inputs", error) from None
-        keep_study(self.root / "studies", study)
+        self._kept.add(study)
 
     def inputs(self) -> dict[str, Path]:
         """Return SHA-256 -> file for the copies of the files that runs read."""
-        return {path.parent.name: path for path in (self.root / "inputs").glob("*/[!.]*")}
+        return self._kept.inputs()
 
-    def studies(self) -> list[Study]:
-        """Return the studies that were run into this store, the latest first.
+    def kept_studies(self) -> list[KeptStudy]:
+        """Return what is kept of the studies that were run into this store, the latest first.
 
         Those that are damaged are not among them, but told in `damaged_studies`.
         """
-        found, self.damaged_studies = kept_studies(
-            self.root / "studies", self.inputs(), self.root / "inputs"
-        )
+        found, self.damaged_studies = self._kept.read()
         return found
 
     def study(self, name: str | None = None) -> Study:
         """Return the study of that name, or the one that was run last.
 
+        Its policies are imported only if the store is trusted. Copies of its files that are
+        damaged are told in `damaged_studies`.
+
         Raises
         ------
+        NotTrusted
+            If an earlier gridsched has kept it, so that its policies would have to be imported.
         InputError
             If there is none, or one is damaged that may have been run last.
         """
-        found = self.studies()
+        kept = self.kept_studies()
         if self.damaged_studies and name is None:
             raise InputError(
                 f"{self.damaged_studies[0].rstrip('.')}. Which study was run last is not known: "
                 "give one by --study, or move that file away."
             )
-        for study in found:
-            if name in (None, study.name):
+        for each in kept:
+            if name in (None, each.name):
+                study = each.study(trust=self.trust)
+                self.damaged_studies += damaged_inputs(study)
                 return study
         raise InputError(f"{self.root}: holds no study{'' if name is None else f' {name!r}'}.")
 

@@ -12,12 +12,14 @@ import typer
 from gridsched.cli.campaign_progress import JsonLines, Quiet, Screen, terminable
 from gridsched.cli.output import JsonOption, QuietOption, json_text, say, warn
 from gridsched.cli.tables import Column, console, print_table
+from gridsched.cli.trust import TrustOption, with_store
 from gridsched.errors import InputError
 from gridsched.spec.study import Study
 from gridsched.spec.study_schedulers import scheduler_texts
 
 if TYPE_CHECKING:
     from gridsched.campaign.campaign import Options
+    from gridsched.campaign.rerun import Repetition
     from gridsched.campaign.store import Store
 
 RunFilter = Callable[[Mapping[str, Any]], bool]
@@ -227,20 +229,26 @@ def rerun(
     store: StoreArgument,
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Id, or its beginning.")],
     timeout_s: TimeoutOption = None,
+    trust: TrustOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Repeat one stored run from its provenance, and compare the metrics bit by bit.
 
+    Where its study has policies, these Python files of the store are run: with --trust, or when
+    you agree.
+
     Exit status: 0 identical, 1 different, 2 bad input.
     """
     from gridsched.campaign.rerun import rerun as repeat
-    from gridsched.campaign.store import Store
+
+    def act(kept: Store) -> Repetition:
+        found = repeat(kept, run_id, timeout_s)
+        warn(kept.damage)
+        return found
 
     _check_timeout(timeout_s)
-    kept = Store.open(store)
-    found = repeat(kept, run_id, timeout_s)
-    warn(kept.damage)
+    found = with_store(store, trust, act)
     whole_id = found.stored["run_id"]
     if json:
         print(json_text({

@@ -13,12 +13,15 @@ from rich.text import Text
 
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption, json_text, say, warn
 from gridsched.cli.tables import console, print_trimmed
+from gridsched.cli.trust import TrustOption, may_run, with_store
 
 if TYPE_CHECKING:
     from gridsched.analysis.claims import Finding
     from gridsched.analysis.readings import Reading
     from gridsched.analysis.study_results import StudyResults
     from gridsched.analysis.texts import TextTable
+    from gridsched.campaign.store import Store
+    from gridsched.spec.study import Study
 
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the results.")]
 StudyOption = Annotated[
@@ -36,6 +39,7 @@ def report(
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page (.html).")
     ] = Path("report.html"),
     study: StudyOption = None,
+    trust: TrustOption = False,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -48,7 +52,7 @@ def report(
     from gridsched.page.study_report import check_report_target, write_report
 
     check_report_target(output, force=force)
-    results = load_results(store, study)
+    results = load_results(store, study, trust=trust)
     findings, readings = judged(results)
     folder = write_report(results, output, findings=findings, readings=readings, force=force)
     if not quiet:
@@ -58,6 +62,7 @@ def report(
 def claims(
     store: StoreArgument,
     study: StudyOption = None,
+    trust: TrustOption = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -80,7 +85,7 @@ def claims(
     Exit status: 0 each claim has a verdict, and each missed one an explanation with runs that
     support it; 1 otherwise; 2 bad input.
     """
-    results = load_results(store, study)
+    results = load_results(store, study, trust=trust)
     findings, readings = judged(results)
     if output is not None:
         _write(results, findings, readings, output, force=force)
@@ -92,21 +97,39 @@ def claims(
         raise typer.Exit(1)
 
 
-def load_results(store: Path, study: str | None) -> StudyResults:
-    """Read a study's runs from a store, with as many replicates as were asked for there."""
+def load_results(path: Path, study: str | None, *, trust: bool = False) -> StudyResults:
+    """Read a study's runs from a store, with as many replicates as were asked for there.
+
+    Parameters
+    ----------
+    path : Path
+        The store.
+    study : str or None
+        As `StudyOption`.
+    trust : bool
+        Whether policies that the store holds may be imported.
+    """
     from gridsched.analysis.study_results import read_results
-    from gridsched.campaign.store import Store
+
+    def act(store: Store) -> StudyResults:
+        return read_results(store, None if study is None else _chosen(study, store))
+
+    results = with_store(path, trust, act)
+    if results.withheld and may_run(f"{results.withheld}."):
+        results = with_store(path, True, act)
+    warn(results.damage)
+    if results.withheld:
+        warn([f"{results.withheld}; --trust runs it"])
+    return results
+
+
+def _chosen(name: str, store: Store) -> Study:
+    """Return a study of the user's own, with the replicates that the store has of it."""
     from gridsched.spec.study import Study
 
-    chosen = None
-    if study is not None:
-        chosen = Study.find(study)
-        kept = [each for each in Store.open(store).studies() if each.name == chosen.name]
-        if kept and kept[0].replicates != chosen.replicates:
-            chosen = chosen.with_replicates(kept[0].replicates)
-    results = read_results(str(store), chosen)
-    warn(results.damage)
-    return results
+    found = Study.find(name)
+    kept = next((each for each in store.kept_studies() if each.name == found.name), None)
+    return found if kept is None else found.with_replicates(kept.replicates)
 
 
 def judged(results: StudyResults) -> tuple[list[Finding], list[Reading]]:

@@ -135,6 +135,8 @@ class Metric:
 
 #: Every metric by id, in the order of a report.
 METRICS: dict[str, Metric] = {}
+#: Those of them that only describe columns: see `declare_metric`.
+_DECLARED: set[str] = set()
 
 
 def register_metric(metric: Metric) -> None:
@@ -163,15 +165,32 @@ def register_metric(metric: Metric) -> None:
             "'energy_per_task_j' is."
         )
     known = METRICS.get(metric.id)
-    if known is not None and _origin(known) != _origin(metric):
+    if known is not None and metric.id not in _DECLARED and _origin(known) != _origin(metric):
         raise InputError(
             f"Metric {metric.id!r} exists already ({known.sentence}). Choose another id."
         )
     METRICS[metric.id] = metric
+    _DECLARED.discard(metric.id)
+
+
+def declare_metric(metric: Metric) -> None:
+    """Add what is known of a metric whose own function is not here, unless the id is taken.
+
+    Whoever registers or declares a metric of this id later replaces it.
+    """
+    if metric.id not in METRICS or metric.id in _DECLARED:
+        METRICS[metric.id] = metric
+        _DECLARED.add(metric.id)
+
+
+def is_own(metric: Metric) -> bool:
+    """Whether a file of a user's own registers a metric."""
+    module, _ = _origin(metric)
+    return module.partition(".")[0] != "gridsched"
 
 
 def _origin(metric: Metric) -> tuple[str, str]:
-    return metric.function.__module__, metric.sentence
+    return getattr(metric.function, "__module__", None) or "", metric.sentence
 
 
 def metrics_of(facts: RunFacts) -> dict[str, Any]:

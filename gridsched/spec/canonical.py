@@ -37,3 +37,19 @@ def file_digest(path: Path) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+
+
+def checked_file(path: Path, sha256: str) -> Path:
+    """Return a file that is known by its content.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or its content is another.
+    """
+    if file_digest(path) != sha256:
+        raise InputError(
+            f"{path}: is damaged: its content is not that which runs of the study read. Put the "
+            "right file there, or run the study again."
+        )
+    return path

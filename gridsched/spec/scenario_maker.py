@@ -20,7 +20,7 @@ from gridsched.platform_io.tables import MachineTable, read_machine_table
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 from gridsched.policy.policy_files import load_policies
-from gridsched.spec.canonical import file_digest
+from gridsched.spec.canonical import checked_file, file_digest
 from gridsched.spec.run_spec import (
     MEASURE_SETTINGS,
     FileReference,
@@ -69,6 +69,7 @@ class ScenarioMaker:
         self._systems = _Recent(2)
         self._bags = _Recent(2)
         self._names: dict[str, str] = {}
+        self._imported: set[str] = set()
         self._written = 0
 
     def load_policies(self, digests: Iterable[str]) -> None:
@@ -77,12 +78,15 @@ class ScenarioMaker:
         Raises
         ------
         InputError
-            If one is missing or cannot be imported.
+            If one is missing, damaged, or cannot be imported.
         """
         for digest in digests:
+            if digest in self._imported:
+                continue
             if digest not in self._inputs:
                 raise InputError(f"The policies of SHA-256 {digest[:16]}... are not in the store.")
-            load_policies([self._inputs[digest]])
+            load_policies([checked_file(self._inputs[digest], digest)])
+            self._imported.add(digest)
 
     def make(
         self, described: RunSpec | Mapping[str, Any], timeout_s: float | None = None, *,
@@ -146,8 +150,11 @@ class ScenarioMaker:
         stored = described if isinstance(described, RunSpec) else RunSpec.read(described)
         spec = stored.located(self._inputs)
         self._remember_names(stored, spec)
-        if spec.scheduler.policy is not None:
-            load_policies([Path(spec.scheduler.policy)])
+        policy = stored.scheduler.policy
+        if isinstance(policy, FileReference):
+            self.load_policies([policy.sha256])
+        elif policy is not None:
+            load_policies([Path(policy)])
         return stored, spec
 
     def _bag(self, spec: RunSpec) -> NamedBag:

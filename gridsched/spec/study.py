@@ -12,22 +12,11 @@ from typing import Any
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.json_files import canonical_text
-from gridsched.model.records import keys_of, with_keys
-from gridsched.model.rules import Rules
 from gridsched.policy.policy_files import load_policies
 from gridsched.spec.canonical import run_id_of
+from gridsched.spec.own_parts import OwnParts
 from gridsched.spec.run_filter import run_filter
-from gridsched.spec.run_spec import (
-    MEASURE_SETTINGS,
-    OPTIMIZE,
-    SYSTEM_GENERATORS,
-    FileReference,
-    Settings,
-    canonical_section,
-    file_keys,
-    without_effect,
-)
-from gridsched.spec.settings import RunSettings
+from gridsched.spec.section_texts import SectionTexts
 from gridsched.spec.study_axes import (
     SECTIONS,
     Axis,
@@ -37,16 +26,11 @@ from gridsched.spec.study_axes import (
     group_axes,
     in_running_order,
     list_axes,
-    makes_system,
-    path_of,
-    section_model,
-    section_values,
 )
 from gridsched.spec.study_checks import check_planners, check_results
 from gridsched.spec.study_document import Claim, StudyDocument, parse_document, read_document
 from gridsched.spec.study_inputs import InputFile, StudyInputs
 from gridsched.spec.study_schedulers import StudyScheduler, read_schedulers
-from gridsched.workloads.generators import GENERATORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +68,9 @@ class Study:
     document : StudyDocument
         The parsed file.
     inputs : mapping, optional
-        Where files that it names lie, if not beside it.
+        The files that it names, if they do not lie beside it.
+    own : OwnParts, optional
+        What its policies bring; they are then not imported.
 
     Attributes
     ----------
@@ -106,25 +92,32 @@ class Study:
         Wall time after which a run is ended [s].
     files : StudyInputs
         The files that it reads, and those of which it does without.
+    own : OwnParts or None
+        What its policies bring, if it has any.
+    is_imported : bool
+        Whether its policies were imported, as its runs and metrics of rows of its own need.
     """
 
-    def __init__(self, document: StudyDocument, inputs: Mapping[str, Path] | None = None) -> None:
+    def __init__(
+        self, document: StudyDocument, inputs: Mapping[str, InputFile] | None = None,
+        own: OwnParts | None = None,
+    ) -> None:  # fmt: skip
         self.document = document
         content = document.content
         self.name, self.title, self.source = content.name, content.title, content.source
         self.seed, self.replicates = content.seed, content.replicates
         self.timeout_s = content.timeout_s
         self.files = StudyInputs(document, inputs)
-        policies = [self.files.file(("policies",), name).path for name in content.policies]
-        self.schedulers: tuple[StudyScheduler, ...] = read_schedulers(
-            document, load_policies(policies)
-        )
+        self.own, self.is_imported = own, own is None
+        self.schedulers = self._read_schedulers()
         groups = tuple(group_axes(document))
         self.axes = in_running_order(
             (*groups, *list_axes(document, groups), _scheduler_axis(self.schedulers))
         )
         self._excluded = exclusions(document, self.axes)
-        self._sections = [_SectionTexts(self, section) for section in SECTIONS]
+        self._sections = [
+            SectionTexts(document, self.axes, self.files, section) for section in SECTIONS
+        ]
         self._is_wanted = self._only()
         results = check_results(document, self.axes, self.schedulers)
         self.metrics, self.baseline = results.metrics, results.baseline
@@ -140,7 +133,20 @@ class Study:
                 where = "neither beside the study nor in the working folder"
                 document.refuse(("optional",), f"leaves no run: {where} are {absent}.")
             document.refuse(("only" if content.only else "exclude",), "leaves no run.")
-        check_planners(document, self.axes, self.schedulers, self._chosen)
+        if self.is_imported:
+            check_planners(document, self.axes, self.schedulers, self._chosen)
+
+    def _read_schedulers(self) -> tuple[StudyScheduler, ...]:
+        """Return the schedulers; import the policies, unless it is known what they bring."""
+        names = self.document.content.policies
+        files = [self.files.file(("policies",), name) for name in names]
+        if self.own is not None:
+            self.own.declare_metrics()
+            return self.own.study_schedulers()
+        policies = [file.checked() for file in files]
+        found = read_schedulers(self.document, load_policies(policies))
+        self.own = OwnParts.of(found, policies) if policies else None
+        return found
 
     @property
     def inputs(self) -> Mapping[str, InputFile]:
@@ -207,8 +213,8 @@ class Study:
         if replicates < 1:
             raise InputError(f"{replicates} replicates; at least 1 is legal.")
         content = self.document.content.model_copy(update={"replicates": replicates})
-        paths = {name: file.path for name, file in self.inputs.items()}
-        return Study(replace(self.document, content=content), paths)
+        own = None if self.is_imported else self.own
+        return Study(replace(self.document, content=content), dict(self.inputs), own)
 
     # ------------------------------------------------------------------ its runs
 
@@ -304,89 +310,6 @@ class Study:
 
     def _policy_key(self, name: str) -> str:
         return next(key for key in self.document.content.policies if Path(key).name == name)
-
-
-class _SectionTexts:
-    """The canonical texts of one section for every combination of the axes that change it."""
-
-    def __init__(self, study: Study, section: str) -> None:
-        self._study, self._section = study, section
-        self._axes = [k for k, axis in enumerate(study.axes) if section in axis.sections]
-        self._texts: dict[tuple[int, ...], str] = {}
-        self._lacking: set[tuple[int, ...]] = set()
-
-    def lacks(self, levels: tuple[int, ...]) -> bool:
-        """Whether a combination names an optional file that is absent."""
-        return tuple(levels[k] for k in self._axes) in self._lacking
-
-    def text(self, levels: tuple[int, ...]) -> str:
-        """Return the section's text for a combination."""
-        key = tuple(levels[k] for k in self._axes)
-        if key not in self._texts:
-            self._texts[key] = self._resolve(key)
-        return self._texts[key]
-
-    def check(self) -> None:
-        """Resolve every combination, so that all of the file is checked before the first run."""
-        axes = self._study.axes
-        for key in combinations([axes[k] for k in self._axes]):
-            self._texts[key] = self._resolve(key)
-
-    def _resolve(self, key: tuple[int, ...]) -> str:
-        document = self._study.document
-        values = dict(section_values(document, self._section))
-        paths = {name: path_of(document, self._section, name) for name in values}
-        for k, level in zip(self._axes, key, strict=True):
-            axis = self._study.axes[k]
-            for (section, name), value in axis.changes[level].items():
-                if section == self._section:
-                    values[name] = value
-                    is_group = axis.name in document.content.group
-                    where = (name,) if section == "settings" else (section, name)
-                    paths[name] = (*axis.paths[level], *where) if is_group else axis.paths[level]
-        model = section_model(document, self._section, values)
-        default = () if self._section == "settings" else (self._section,)
-        section = document.check(model, values, lambda name: paths.get(name, (*default, name)))
-        if isinstance(section, Settings):
-            self._check_settings(section, paths)
-        elif getattr(section, "generator", None) in SYSTEM_GENERATORS:
-            self._check_system(section)
-        files = {
-            name: FileReference(
-                **self._study.files.file(paths[name], getattr(section, name)).reference
-            )
-            for name in file_keys(section)
-        }
-        if any(getattr(section, name) in self._study.files.absent for name in files):
-            self._lacking.add(key)
-        return canonical_text(canonical_section(section.model_copy(update=files)))
-
-    def _check_system(self, section: Any) -> None:
-        values = section.model_dump(exclude={"generator", "seed"}, exclude_unset=True)
-        try:
-            GENERATORS[section.generator].model(**values)
-        except InputError as error:
-            self._study.document.refuse((self._section,), f"contradicts itself: {error}")
-
-    def _check_settings(self, section: Settings, paths: Mapping[str, tuple]) -> None:
-        document = self._study.document
-        given = {
-            name: getattr(section, name)
-            for name in paths
-            if name not in MEASURE_SETTINGS and getattr(section, name) is not None
-        }
-        if section.driver == OPTIMIZE:
-            for name in without_effect(section):
-                document.refuse(paths[name], f"has no effect with the driver {OPTIMIZE!r}.")
-            given.pop("driver")
-        ruled = [name for name in given if name in keys_of(Rules)]
-        if ruled and makes_system(document):
-            document.refuse(paths[ruled[0]], "belongs into [workload], whose generator sets it.")
-        try:
-            with_keys(RunSettings(), given)
-        except InputError as error:
-            key = next((name for name in given if name in str(error)), next(iter(given)))
-            document.refuse(paths[key], f"is wrong: {error}")
 
 
 def studies_folder() -> Path:

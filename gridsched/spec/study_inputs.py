@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import InputError
-from gridsched.spec.canonical import file_digest
+from gridsched.spec.canonical import checked_file, file_digest
 from gridsched.spec.study_document import StudyDocument
 
 
@@ -25,6 +25,16 @@ class InputFile:
         """How a scenario names it."""
         return {"name": self.name, "sha256": self.sha256}
 
+    def checked(self) -> Path:
+        """Return where it lies.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, or its content is another.
+        """
+        return checked_file(self.path, self.sha256)
+
 
 class StudyInputs:
     """Finds the files of a study and reads each once.
@@ -33,7 +43,8 @@ class StudyInputs:
     ----------
     document : StudyDocument
     given : mapping, optional
-        Where files lie, if not beside the study: those of a store.
+        The files, if they do not lie beside the study: those of a store. They are what their
+        digest says; whoever reads one checks that by `checked`.
 
     Attributes
     ----------
@@ -43,7 +54,7 @@ class StudyInputs:
         `Content.optional` files that are not there, and what that means, in words.
     """
 
-    def __init__(self, document: StudyDocument, given: Mapping[str, Path] | None) -> None:
+    def __init__(self, document: StudyDocument, given: Mapping[str, InputFile] | None) -> None:
         self._document, self._given = document, given
         self.files: dict[str, InputFile] = {}
         self.absent: dict[str, str] = {}
@@ -64,6 +75,8 @@ class StudyInputs:
         """
         if not isinstance(name, str):
             self._document.refuse(path, "must be the name of a file.")
+        if self._given is not None and name in self._given:
+            self.files[name] = self._given[name]
         if name in self.files:
             return self.files[name]
         where = self._place(name)
@@ -81,8 +94,6 @@ class StudyInputs:
 
     def _place(self, name: str) -> Path | None:
         """Return where a file should lie; None for an optional one that is nowhere."""
-        if self._given is not None and name in self._given:
-            return self._given[name]
         beside = Path(self._document.path).resolve().parent / name
         if name not in self._document.content.optional:
             return beside

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from gridsched.errors import GridschedError, InputError, did_you_mean
+from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.registry import make_scheduler, scheduler_class
 from gridsched.spec.study_axes import check_values, depth_of_value
 from gridsched.spec.study_document import StudyDocument, shown_value
@@ -38,6 +39,8 @@ class StudyScheduler:
         The label without the parameters that vary.
     varied : dict
         Those parameters.
+    traits : Traits
+        What it needs and may do with these parameters.
     """
 
     label: str
@@ -45,8 +48,9 @@ class StudyScheduler:
     parameters: Mapping[str, Any]
     policy: str | None
     path: tuple[str | int, ...]
-    family: str = ""
-    varied: Mapping[str, Any] = field(default_factory=dict)
+    family: str
+    varied: Mapping[str, Any]
+    traits: Traits
 
 
 def read_schedulers(
@@ -119,21 +123,21 @@ def _variants(
     for chosen in itertools.product(*varying.values()):
         values = {**given, **dict(zip(varying, chosen, strict=True))}
         parts = [f"{key}={value}" for key, value in zip(varying, chosen, strict=True)]
+        made = _made(document, path, table["id"], values)
         yield StudyScheduler(
             f"{label}({', '.join(parts)})" if parts else label,
             table["id"],
-            _all_parameters(document, path, table["id"], values),
+            made.parameters,
             policy,
             path,
             label,
             dict(zip(varying, chosen, strict=True)),
+            made.traits,
         )
 
 
-def _all_parameters(
-    document: StudyDocument, path: tuple, id: str, values: Mapping[str, Any]
-) -> Mapping[str, Any]:
+def _made(document: StudyDocument, path: tuple, id: str, values: Mapping[str, Any]) -> Scheduler:
     try:
-        return make_scheduler(id, values).parameters
+        return make_scheduler(id, values)
     except (GridschedError, TypeError, ValueError) as error:
         document.refuse(path, f"cannot be made: {error}")

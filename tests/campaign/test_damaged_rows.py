@@ -12,14 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analysis"))
 
 from small_study import make_store, study_in
 
 from gridsched.analysis.study_results import read_results
+from gridsched.campaign import row_table
+from gridsched.campaign.plan import Plan
 from gridsched.campaign.rerun import rerun
 from gridsched.campaign.store import Store
+from gridsched.cli.app import main
 from gridsched.errors import InputError
 
 
@@ -134,5 +139,107 @@ def test_a_run_whose_input_is_damaged_is_not_done_again(store: Path):
     (path,) = Store.open(store).inputs().values()
     path.write_text(path.read_text() + "<!-- -->")
     row = Store.open(store).rows().iloc[0]
-    with pytest.raises(InputError, match=r"p\.xml: is damaged: its content is not that which run"):
+    with pytest.raises(InputError, match=r"p\.xml: is damaged: its content is not that which runs"):
         rerun(Store.open(store), row["run_id"])
+
+
+def flip(path: Path, place: float, bit: int) -> None:
+    """Change one bit of a file, at a share of its length."""
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] ^= 1 << bit
+    path.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def two_stores(made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The rows once in a segment, once in Parquet files of at most 24."""
+    folder = tmp_path_factory.mktemp("two")
+    copies = {name: shutil.copytree(made, folder / name) for name in ("jsonl", "parquet")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_table, "FILE_ROWS", 24)
+        Store.open(copies["parquet"]).compact()
+    return copies
+
+
+@given(
+    kind=st.sampled_from(["jsonl", "parquet"]),
+    file=st.integers(0, 2),
+    place=st.floats(0, 1, exclude_max=True),
+    bit=st.integers(0, 7),
+)
+@settings(max_examples=40, deadline=None)
+def test_one_flipped_bit_loses_its_own_rows_alone(
+    two_stores: dict[str, Path], kind: str, file: int, place: float, bit: int
+):
+    """The file is named, the rows of others are read, and every number is what was written."""
+    store = two_stores[kind]
+    files = sorted([*store.glob("rows-*.parquet"), *(store / "segments").glob("*.jsonl")])
+    assert len(files) == {"jsonl": 1, "parquet": 3}[kind]
+    opened = Store.open(store)
+    whole = opened.rows().set_index("run_id").drop(columns=["provenance"])
+    path = files[file % len(files)]
+    before = path.read_bytes()
+    flip(path, place, bit)
+    try:
+        left = opened.rows().set_index("run_id").drop(columns=["provenance"])
+        told, statuses = opened.damage, opened.stored()
+    finally:
+        path.write_bytes(before)
+    lost = len(whole) - len(left)
+    assert 1 <= lost <= {"jsonl": 2, "parquet": 24}[kind]  # an end of line parts two rows
+    assert left.equals(whole.loc[left.index])
+    assert statuses == dict(left["status"])
+    assert told
+    assert all(text.startswith(str(path)) for text in told)
+
+
+def test_lost_rows_are_told_and_done_again(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    """Claims name the file and its rows, also after it was set aside; the runs are planned."""
+    monkeypatch.setattr(row_table, "FILE_ROWS", 10)
+    Store.open(store).compact()
+    path = sorted(store.glob("rows-*.parquet"))[3]
+    number = int(row_table.read_parquet(path).num_rows)
+    flip(path, 0.1, 2)
+    assert main(["study", "claims", str(store), "--quiet"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"gridsched: warning: {path}: damaged ({number} rows lost)"
+    opened = Store.open(store)
+    plan = Plan(opened.study(), opened)
+    assert (plan.total, plan.found) == (72, 71 - number)
+    assert plan.damage == [f"{path}: damaged ({number} rows lost)"]
+    opened.compact()
+    assert len(opened.rows()) == 71 - number
+    capsys.readouterr()
+    assert main(["study", "claims", str(store), "--quiet"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{store}/damaged: 1 files were damaged; of the study {number + 1} runs" in line
+
+
+def test_a_damaged_input_hides_no_run(store: Path):
+    """The runs are found by what their inputs were; the file is named."""
+    (path,) = Store.open(store).inputs().values()
+    flip(path, 0.5, 0)
+    results = read_results(str(store))
+    assert len(results.runs) == 72
+    (told,) = results.damage
+    assert told.startswith(f"{path}: is damaged")
+
+
+def test_compacting_what_is_compact_changes_nothing(store: Path, monkeypatch: pytest.MonkeyPatch):
+    """Many files of one compaction are left; parts of two become one set again."""
+    monkeypatch.setattr(row_table, "FILE_ROWS", 10)
+    opened = Store.open(store)
+    opened.compact()
+    files = {path: path.stat().st_mtime_ns for path in store.glob("rows-*.parquet")}
+    assert len(files) == 8
+    opened.compact()
+    assert {path: path.stat().st_mtime_ns for path in store.glob("rows-*.parquet")} == files
+    monkeypatch.setattr(row_table, "FILE_ROWS", 40)
+    row_table.write_parquet(opened._table(), store)  # as a compaction that was killed leaves it
+    assert len(list(store.glob("rows-*.parquet"))) == 10
+    opened.compact()
+    assert len(list(store.glob("rows-*.parquet"))) == 2
+    assert len(opened.rows()) == 71
+    assert opened.damage == []

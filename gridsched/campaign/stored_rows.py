@@ -1,0 +1,135 @@
+"""The files with rows in a store's folder, read as far as they are whole; the rest is told."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gridsched.campaign import row_table
+from gridsched.campaign.segments import Damage, Line, is_growing, read_segment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+
+class StoredRows:
+    """What stands in segments and Parquet files.
+
+    Segments are read first: rows go from them to Parquet files, so none is overlooked that a
+    compaction on another machine moves meanwhile.
+
+    Parameters
+    ----------
+    root : Path
+        Of the store.
+
+    Attributes
+    ----------
+    damage : list of str
+        What the last reading found damaged, in words.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.damage: list[str] = []
+        self._misshapen: list[Damage] = []
+
+    def segments(self) -> list[Path]:
+        """Return the segments, those of living processes too."""
+        return sorted((self._root / "segments").glob("*.jsonl"))
+
+    def statuses(self) -> dict[str, str]:
+        """Return run id -> status; a row that says finished goes before one that does not."""
+        self.damage = []
+        lines = [(line.run_id, line.status) for line in self._segment_lines(self.segments())]
+        found: dict[str, str] = {}
+        for pairs in (*self._of_parquet(row_table.ids_and_statuses).values(), lines):
+            for run_id, status in pairs:
+                if found.get(run_id) != row_table.FINISHED:
+                    found[run_id] = status
+        return found
+
+    def table(self, segments: Sequence[Path]) -> tuple[pa.Table, list[Path]]:
+        """Return the rows of segments and Parquet files, and which of the latter there were."""
+        self.damage = []
+        from_segments = row_table.table_of(self._segment_rows(segments))
+        tables = self._of_parquet(row_table.read_parquet)
+        return row_table.joined([*tables.values(), from_segments]), list(tables)
+
+    def is_compact(self) -> bool:
+        """Whether the Parquet files are whole and those of one compaction."""
+        files = row_table.parquet_files(self._root)
+        parts = self._of_parquet(row_table.part_of)
+        return len(parts) == len(files) and row_table.are_all_parts(list(parts.values()))
+
+    def set_damage_aside(self, segments: Sequence[Path]) -> None:
+        """Move what is damaged to the folder ``damaged``.
+
+        Parameters
+        ----------
+        segments : sequence of Path
+            Those that `table` was told last.
+        """
+        folder = self._root / "damaged"
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
+        for path in row_table.parquet_files(self._root):
+            if not row_table.is_whole(path):
+                folder.mkdir(exist_ok=True)
+                os.replace(path, folder / f"{stamp}-{path.name}")
+        for path in segments:
+            damaged = [line for line, _ in read_segment(path) if isinstance(line, Damage)]
+            damaged += [line for line in self._misshapen if line.path == path]
+            if damaged:
+                folder.mkdir(exist_ok=True)
+                with open(folder / f"{stamp}-{path.name}", "wb") as stream:
+                    stream.write(b"\n".join(line.text.rstrip(b"\n") for line in damaged) + b"\n")
+
+    def set_aside(self) -> int:
+        """Return how many files with damage were set aside so far."""
+        return len(list((self._root / "damaged").glob("*")))
+
+    def _of_parquet(self, read: Callable[[Path], T]) -> dict[Path, T]:
+        """Return what is read from each Parquet file that is whole."""
+        while True:
+            found, damage = {}, []
+            try:
+                for path in row_table.parquet_files(self._root):
+                    if row_table.is_whole(path):
+                        found[path] = read(path)
+                    else:
+                        damage.append(f"{path}: damaged ({row_table.lost_rows(path)})")
+            except FileNotFoundError:  # compacted in this moment, on another machine
+                continue
+            self.damage += damage
+            return found
+
+    def _segment_lines(self, segments: Sequence[Path]) -> Iterator[Line]:
+        for path in segments:
+            for line, _ in read_segment(path):
+                if isinstance(line, Line):
+                    yield line
+                elif line.text.endswith(b"\n") or not is_growing(path):
+                    self.damage.append(str(line))
+
+    def _segment_rows(self, segments: Sequence[Path]) -> Iterator[dict[str, Any]]:
+        """Yield the rows of segments that have the form of one; tell of the others."""
+        self._misshapen = []
+        for path in segments:
+            for number, (line, _) in enumerate(read_segment(path), start=1):
+                row = None
+                if isinstance(line, Line):
+                    with contextlib.suppress(ValueError, RecursionError):
+                        row = line.row()
+                    if row_table.is_row(row):
+                        yield row
+                        continue
+                    line = Damage(path, number, line.text)
+                    self._misshapen.append(line)
+                if row is not None or line.text.endswith(b"\n") or not is_growing(path):
+                    self.damage.append(str(line))

@@ -1,0 +1,126 @@
+"""What the runs of a study say in one section: platform, workload or settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gridsched.errors import InputError
+from gridsched.files.json_files import canonical_text
+from gridsched.model.records import keys_of, with_keys
+from gridsched.model.rules import Rules
+from gridsched.spec.run_spec import (
+    MEASURE_SETTINGS,
+    OPTIMIZE,
+    SYSTEM_GENERATORS,
+    FileReference,
+    Settings,
+    canonical_section,
+    file_keys,
+    without_effect,
+)
+from gridsched.spec.settings import RunSettings
+from gridsched.spec.study_axes import (
+    Axis,
+    combinations,
+    makes_system,
+    path_of,
+    section_model,
+    section_values,
+)
+from gridsched.spec.study_document import StudyDocument
+from gridsched.spec.study_inputs import StudyInputs
+from gridsched.workloads.generators import GENERATORS
+
+
+class SectionTexts:
+    """The canonical texts of one section for every combination of the axes that change it.
+
+    Parameters
+    ----------
+    document : StudyDocument
+    axes : sequence of Axis
+        All of the study, in running order.
+    files : StudyInputs
+    section : {"platform", "workload", "settings"}
+    """
+
+    def __init__(
+        self, document: StudyDocument, axes: Sequence[Axis], files: StudyInputs, section: str
+    ) -> None:
+        self._document, self._all_axes, self._files = document, axes, files
+        self._section = section
+        self._axes = [k for k, axis in enumerate(axes) if section in axis.sections]
+        self._texts: dict[tuple[int, ...], str] = {}
+        self._lacking: set[tuple[int, ...]] = set()
+
+    def lacks(self, levels: tuple[int, ...]) -> bool:
+        """Whether a combination names an optional file that is absent."""
+        return tuple(levels[k] for k in self._axes) in self._lacking
+
+    def text(self, levels: tuple[int, ...]) -> str:
+        """Return the section's text for a combination."""
+        key = tuple(levels[k] for k in self._axes)
+        if key not in self._texts:
+            self._texts[key] = self._resolve(key)
+        return self._texts[key]
+
+    def check(self) -> None:
+        """Resolve every combination, so that all of the file is checked before the first run."""
+        for key in combinations([self._all_axes[k] for k in self._axes]):
+            self._texts[key] = self._resolve(key)
+
+    def _resolve(self, key: tuple[int, ...]) -> str:
+        document = self._document
+        values = dict(section_values(document, self._section))
+        paths = {name: path_of(document, self._section, name) for name in values}
+        for k, level in zip(self._axes, key, strict=True):
+            axis = self._all_axes[k]
+            for (section, name), value in axis.changes[level].items():
+                if section == self._section:
+                    values[name] = value
+                    is_group = axis.name in document.content.group
+                    where = (name,) if section == "settings" else (section, name)
+                    paths[name] = (*axis.paths[level], *where) if is_group else axis.paths[level]
+        model = section_model(document, self._section, values)
+        default = () if self._section == "settings" else (self._section,)
+        section = document.check(model, values, lambda name: paths.get(name, (*default, name)))
+        if isinstance(section, Settings):
+            self._check_settings(section, paths)
+        elif getattr(section, "generator", None) in SYSTEM_GENERATORS:
+            self._check_system(section)
+        files = {
+            name: FileReference(**self._files.file(paths[name], getattr(section, name)).reference)
+            for name in file_keys(section)
+        }
+        if any(getattr(section, name) in self._files.absent for name in files):
+            self._lacking.add(key)
+        return canonical_text(canonical_section(section.model_copy(update=files)))
+
+    def _check_system(self, section: Any) -> None:
+        values = section.model_dump(exclude={"generator", "seed"}, exclude_unset=True)
+        try:
+            GENERATORS[section.generator].model(**values)
+        except InputError as error:
+            self._document.refuse((self._section,), f"contradicts itself: {error}")
+
+    def _check_settings(self, section: Settings, paths: Mapping[str, tuple]) -> None:
+        given = {
+            name: getattr(section, name)
+            for name in paths
+            if name not in MEASURE_SETTINGS and getattr(section, name) is not None
+        }
+        if section.driver == OPTIMIZE:
+            for name in without_effect(section):
+                self._document.refuse(paths[name], f"has no effect with the driver {OPTIMIZE!r}.")
+            given.pop("driver")
+        ruled = [name for name in given if name in keys_of(Rules)]
+        if ruled and makes_system(self._document):
+            self._document.refuse(
+                paths[ruled[0]], "belongs into [workload], whose generator sets it."
+            )
+        try:
+            with_keys(RunSettings(), given)
+        except InputError as error:
+            key = next((name for name in given if name in str(error)), next(iter(given)))
+            self._document.refuse(paths[key], f"is wrong: {error}")

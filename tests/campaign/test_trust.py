@@ -1,0 +1,233 @@
+"""A store's Python files run only where somebody says so: reading it imports none of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gridsched.analysis.study_results import read_results
+from gridsched.campaign.campaign import run_campaign
+from gridsched.campaign.rerun import rerun
+from gridsched.campaign.store import Store
+from gridsched.cli.app import main
+from gridsched.errors import InputError, NotTrusted
+from gridsched.metrics import METRICS
+from gridsched.metrics.table import _DECLARED
+from gridsched.policy import registry
+from gridsched.spec.study import Study
+
+ROOT = Path(__file__).resolve().parents[2]
+POLICY = """
+from pathlib import Path
+
+from gridsched import Metric, register_metric
+from gridsched.schedulers.bag.work_queue import WQR
+
+with open({marker!r}, "a") as stream:
+    stream.write("imported")
+
+
+class Patient(WQR):
+    '''Work queue of one's own.'''
+
+
+register_metric(Metric(
+    "task_energy_j", "J", "energy over finished tasks",
+    lambda row: row["energy_j"] / row["tasks_finished"], of="row", better="less",
+))
+register_metric(Metric(
+    "last_host", "", "host of the last execution", lambda run: int(run.trace.executions["host"][-1])
+))
+"""
+STUDY = f"""
+name = "marked"
+driver = "reference"
+policies = ["marked_policy.py"]
+schedulers = ["wq", {{ id = "Patient", max_replicas = [2, 3] }}]
+metrics = ["makespan_s", "last_host", "task_energy_j", "makespan_above_bound"]
+baseline = "wq"
+platform = "{ROOT}/platforms/ex_a.xml"
+workload = {{ generator = "bag", tasks = 4, mean_flops = 100, heterogeneity = 1 }}
+
+[[figures]]
+name = "patience"
+kind = "lines"
+metric = "makespan_s"
+along = "max_replicas"
+
+[[claims]]
+id = "own"
+source = "by hand"
+metric = "makespan_s"
+scheduler = "Patient(max_replicas=2)"
+paper = 0
+tolerance = [0, 1e9]
+tolerance_set = "before"
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with such a study and its store; ``marker`` shows that the policy was imported."""
+    before = dict(METRICS)
+    folder = tmp_path_factory.mktemp("marked")
+    (folder / "marked_policy.py").write_text(POLICY.format(marker=str(folder / "marker")))
+    (folder / "marked.toml").write_text(STUDY)
+    command = ["study", "run", folder / "marked.toml", "--store", folder / "results", "--quiet"]
+    assert main([str(word) for word in (*command, "--workers", 1)]) == 0
+    assert (folder / "marker").exists()
+    yield folder
+    METRICS.clear()
+    METRICS.update(before)
+
+
+@pytest.fixture
+def store(made: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The store, to a process that has never seen the policy."""
+    (made / "marker").unlink(missing_ok=True)
+    before = dict(METRICS), set(_DECLARED), dict(registry._ENTRIES)
+    forget = ("task_energy_j", "last_host")
+    for name in forget:
+        METRICS.pop(name, None)
+        _DECLARED.discard(name)
+    registry._ENTRIES.pop("Patient", None)
+    monkeypatch.delitem(sys.modules, "marked_policy", raising=False)
+    yield made / "results"
+    for known, kept in zip((METRICS, _DECLARED, registry._ENTRIES), before, strict=True):
+        known.clear()
+        known.update(kept)
+
+
+def was_run(store: Path) -> bool:
+    """Whether the policy has been imported."""
+    return (store.parent / "marker").exists()
+
+
+def test_reading_a_store_runs_none_of_its_files(store: Path, tmp_path: Path, capsys: Any):
+    """Labels, run ids, units and bounds are known; what only the policy computes is left out."""
+    assert main(["study", "claims", str(store)]) == 0
+    assert "reproduced" in capsys.readouterr().out
+    page = tmp_path / "r.html"
+    assert main(["study", "report", str(store), "-o", str(page)]) == 0
+    printed = capsys.readouterr()
+    assert "3 of 3 runs" in printed.out
+    assert printed.err.count("warning: metric task_energy_j: left out") == 1
+    assert "--trust runs it" in printed.err
+    text = page.read_text()
+    assert "Patient(max_replicas=3)" in text
+    assert "Last host" in text
+    assert "Makespan above bound" in text
+    assert "<h3>Task energy" not in text
+    rows = Store.open(store).rows(Store.open(store).study("marked"))
+    assert set(rows["status"]) == {"finished"}
+    assert not was_run(store)
+
+
+def test_what_was_not_imported_is_the_same_study(store: Path):
+    """Run ids, labels, parameters and traits are those of the study as it was read at first."""
+    kept = Store.open(store).study()
+    assert not was_run(store)
+    own = Study.from_file(store.parent / "marked.toml")
+    assert was_run(store)
+    assert [run.run_id for run in kept.scenarios()] == [run.run_id for run in own.scenarios()]
+    assert kept.schedulers == own.schedulers
+    assert kept.metrics == own.metrics
+    assert kept.with_replicates(2).n_runs == 6
+    assert not kept.with_replicates(2).is_imported
+
+
+def test_trust_runs_them(store: Path):
+    """The metric that the policy computes from rows is then among the results."""
+    results = read_results(Store.open(store, trust=True))
+    assert was_run(store)
+    assert results.withheld == ""
+    rows = results.finished
+    assert rows["task_energy_j"].tolist() == (rows["energy_j"] / 4).tolist()
+
+
+def test_a_rerun_asks(store: Path, capsys: Any):
+    """One line and exit 2 without an answer; the same numbers with --trust."""
+    run_id = Store.open(store).rows()["run_id"][0]
+    assert main(["study", "rerun", str(store), run_id]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "To repeat a run runs Python that the store holds" in line
+    assert "marked_policy.py" in line
+    assert "--trust" in line
+    assert not was_run(store)
+    assert main(["study", "rerun", str(store), run_id, "--trust"]) == 0
+    assert was_run(store)
+
+
+@pytest.fixture
+def old(store: Path, tmp_path: Path) -> Path:
+    """A copy of the store as an earlier gridsched kept it."""
+    copy = shutil.copytree(store, tmp_path / "results")
+    file = copy / "studies" / "marked.json"
+    content = json.loads(file.read_text())
+    del content["own"]
+    file.write_text(json.dumps(content))
+    return copy
+
+
+def test_a_study_that_an_earlier_gridsched_kept_needs_trust(store: Path, old: Path):
+    """It does not say what the policies bring; the rows are read all the same."""
+    with pytest.raises(NotTrusted, match=r"An earlier gridsched .*marked_policy\.py"):
+        read_results(str(old))
+    assert main(["study", "claims", str(old), "--quiet"]) == 2
+    assert not was_run(store)
+    assert len(Store.open(old).rows()) == 3
+    assert main(["study", "claims", str(old), "--quiet", "--trust"]) == 0
+
+
+@pytest.mark.parametrize(("answer", "status"), [("n", 2), ("y", 0)])
+def test_on_a_terminal_it_asks(
+    store: Path, old: Path, monkeypatch: pytest.MonkeyPatch, answer: str, status: int
+):
+    """What is asked names the file; only a yes runs it."""
+    ours, theirs = os.openpty()
+    with open(theirs, closefd=False) as read, open(theirs, "w", closefd=False) as written:
+        monkeypatch.setattr(sys, "stdin", read)
+        monkeypatch.setattr(sys, "stderr", written)
+        os.write(ours, f"{answer}\n".encode())
+        assert main(["study", "claims", str(old), "--quiet"]) == status
+        written.flush()
+    os.close(theirs)
+    asked = ""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while chunk := os.read(ours, 10_000):
+            asked += chunk.decode()
+    os.close(ours)
+    assert "marked_policy.py" in asked
+    assert "Run it? [y/N]" in asked
+    assert was_run(store) == (answer == "y")
+
+
+def test_a_kept_study_is_not_run_unasked(store: Path, tmp_path: Path):
+    """Nor are its missing runs done, nor one again."""
+    kept = Store.open(store)
+    with pytest.raises(NotTrusted):
+        run_campaign(kept.study(), Store.create(tmp_path / "new"))
+    with pytest.raises(NotTrusted):
+        rerun(kept, kept.rows()["run_id"][0])
+    assert not was_run(store)
+
+
+def test_another_file_in_a_policys_place_is_never_run(store: Path, tmp_path: Path):
+    """A file is run only if it has the content that its study had."""
+    copy = shutil.copytree(store, tmp_path / "results")
+    (policy,) = (copy / "inputs").glob("*/marked_policy.py")
+    policy.write_text(policy.read_text() + "# another\n")
+    trusted = Store.open(copy, trust=True)
+    run_id = trusted.rows()["run_id"][0]
+    with pytest.raises(InputError, match=r"marked_policy\.py: is damaged"):
+        rerun(trusted, run_id)
+    assert main(["study", "claims", str(copy), "--trust"]) == 2
+    assert not was_run(store)
