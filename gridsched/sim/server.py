@@ -216,6 +216,8 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the asking process's to handle
+    import numpy.random  # noqa: F401 - numpy alone would load it anew in each run's own process
+
     from gridsched.sim import child  # noqa: F401
     from gridsched.sim.library import is_installed, load_simgrid
 

@@ -174,8 +174,12 @@ def test_a_server_that_dies_during_a_run_is_an_error_and_is_replaced():
 
 
 def test_a_dead_server_of_ones_own_is_a_clear_error():
-    """A server used as a context manager is not replaced silently."""
+    """A server used as a context manager is not replaced silently.
+
+    A fresh one has loaded what each run needs: numpy loads its random numbers late, by itself.
+    """
     with SimulationServer() as own:
+        assert own.call(lambda: "numpy.random" in sys.modules)[0]
         assert own.call(os.getpid)[0] != os.getpid()
         own._process.kill()
         own._process.wait()
