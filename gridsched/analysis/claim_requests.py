@@ -82,7 +82,7 @@ class Request:
     def levels(self, family: str) -> tuple[list[Level], pd.DataFrame, str]:
         """Return the levels of a family and the metric of each, one row a replicate."""
         claim = self.claim
-        found = levels_of(self.results, family, claim.along or "", claim.levels)
+        found = levels_of(self.results, family, claim.along or "", self.where, claim.levels)
         columns = {
             k: replicate_values(
                 self.results, level.label, {**self.where, **level.where}, claim.metric

@@ -63,7 +63,11 @@ def where_of(results: StudyResults, *wheres: Mapping[str, Any]) -> dict[str, tup
 
 
 def levels_of(
-    results: StudyResults, family: str, along: str, among: tuple[float, float] | None = None
+    results: StudyResults,
+    family: str,
+    along: str,
+    where: Where,
+    among: tuple[float, float] | None = None,
 ) -> list[Level]:
     """Return the levels of a scheduler along one of its parameters, or along an axis.
 
@@ -74,6 +78,8 @@ def levels_of(
         The scheduler's label without parameters; or with them, to look at it alone along an axis.
     along : str
         Name of the parameter or axis.
+    where : mapping
+        Axis -> values; levels along an axis are those of them.
     among : (float, float), optional
         Only levels from the first to the second.
 
@@ -91,7 +97,7 @@ def levels_of(
         axis = full_name(along, [each.name for each in results.study.axes])
         found = [
             Level(value, variants[0].label, {axis: (value,)})
-            for value in results.shown_values(axis)
+            for value in where.get(axis, results.values_of(axis))
         ]
     values = [level.value for level in found]
     if not found or len(set(values)) < len(values):

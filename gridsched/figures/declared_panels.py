@@ -81,7 +81,7 @@ def names_of(declared: DeclaredFigure, labels: list[str]) -> list[str]:
 
 def drawn_levels(results: StudyResults, declared: DeclaredFigure, family: str) -> list[Level]:
     """Return the levels of a family that are drawn; `InputError` where there is none such."""
-    found = levels_of(results, family, declared.along)
+    found = levels_of(results, family, declared.along, drawn_where(results, declared))
     if not declared.levels:
         return found
     known = {level.value: level for level in found}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
 from gridsched.analysis.study_results import StudyResults
 from gridsched.figures.axes import plain_numbers
@@ -33,13 +36,15 @@ _LOOKS = (
     {"color": "#7a4f93", "linestyle": "-.", "linewidth": 1.4, "marker": "<", "markersize": 4},
     {"color": "#808080", "linestyle": "-.", "linewidth": 1.4, "marker": ">", "markersize": 4},
 )
-#: More lines than this have a taller figure and a legend of several rows.
+#: More lines than this have a taller figure, a legend of several rows, and intervals as bars.
 _MANY = 4
+#: The points of many lines at one level stand apart by this share of the distance of two levels.
+_APART = 0.05
 
 
 @register_figure("lines", "declared", "A metric along what varies, a line for each family.")
 def lines(results: StudyResults, declared: DeclaredFigure) -> Drawn:
-    """Draw means as lines, with 95 % intervals as bands."""
+    """Draw means as lines, with 95 % intervals as bands; of many lines as bars side by side."""
     families = families_of(results, declared, single=False)
     tables = [level_means(results, declared, family) for family in families]
     data = pd.concat(tables, ignore_index=True)
@@ -53,8 +58,12 @@ def lines(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         look = _LOOKS[k % len(_LOOKS)]
         x = table[declared.along].to_numpy(dtype=np.float64) / along
         mean, low, high = (table[each].to_numpy() / factor for each in ("mean", "low", "high"))
-        axes.fill_between(x, low, high, color=look["color"], alpha=0.25, linewidth=0)
-        axes.plot(x, mean, **look)
+        if len(families) > _MANY:
+            x = x + (k - (len(families) - 1) / 2) * _apart(x)
+            axes.errorbar(x, mean, (mean - low, high - mean), elinewidth=0.8, **look)
+        else:
+            axes.fill_between(x, low, high, color=look["color"], alpha=0.25, linewidth=0)
+            axes.plot(x, mean, **look)
         handles.append(Line2D([], [], label=name, **look))
     if data["mean"].min() < 0 < data["mean"].max():
         axes.axhline(0, color="#808080", linewidth=0.8)
@@ -66,4 +75,13 @@ def lines(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         handles=handles, loc="outside lower center", ncols=min(len(handles), _MANY),
         handlelength=3.2,
     )  # fmt: skip
-    return declared_drawn(declared, figure, data)
+    drawn = declared_drawn(declared, figure, data)
+    if len(families) <= _MANY:
+        return drawn
+    return replace(drawn, caption=f"{drawn.caption} Points of one level stand side by side.")
+
+
+def _apart(x: NDArray[np.float64]) -> float:
+    """Return how far apart points of one level stand."""
+    steps = np.diff(np.sort(x))
+    return _APART * float(steps.min()) if len(steps) else 0.0

@@ -68,7 +68,7 @@ def _samples(
         level.value: replicate_values(
             results, level.label, {**where, **level.where}, declared.metric
         ).to_numpy()
-        for level in levels_of(results, label, declared.along)
+        for level in levels_of(results, label, declared.along, where)
     }
     return {level: found[level] for level in declared.levels or found}
 

@@ -66,9 +66,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "store"
 
 
-def drawn(store: Path, kind: str, **keys: str) -> tuple[StudyResults, object]:
+def drawn(store: Path, kind: str, text: str = TEXT, **keys: str) -> tuple[StudyResults, object]:
     """Return the results of the study with one figure, and the figure."""
-    text = TEXT + FIGURE.format(kind=kind, **{**GAMMAS, **keys})
+    text += FIGURE.format(kind=kind, **{**GAMMAS, **keys})
     results = read_results(str(store), Study.from_text(text))
     with style():
         ((_, found), *_) = study_figures(results, layout_of(results))
@@ -90,6 +90,16 @@ def test_lines_are_means_over_the_bags(store: Path):
         values = rows(results, f"lp_max_profit(gamma={gamma})", 30)["divided_profit_rate"]
         assert data.loc[gamma, "mean"] == pytest.approx(values.mean(), rel=1e-12)
         assert data.loc[gamma, "count"] == 3
+
+
+def test_a_figure_has_the_levels_of_its_own_where_though_the_report_has_fewer(store: Path):
+    """What a report is of limits a figure along that axis no more than its `where` says."""
+    text = TEXT.replace('driver = "optimize" }', 'driver = "optimize", tasks = 60 }')
+    keys = {"along": "workload.tasks", "schedulers": '["lp_max_profit(gamma=1.6)"]'}
+    of_report = drawn(store, "lines", text, **keys, more="")[1].data
+    assert of_report["workload.tasks"].tolist() == [60]
+    own = drawn(store, "lines", text, **keys, more="where = { tasks = [30, 60] }")[1].data
+    assert own["workload.tasks"].tolist() == [30, 60]
 
 
 def test_violins_are_of_single_schedulers_along_an_axis(store: Path):
