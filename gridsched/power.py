@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import timeline_watts
+from gridsched.model.instants import instant_width
 from gridsched.model.timeline import HostTimeline, host_timeline
 from gridsched.model.trace import Trace
 
@@ -118,3 +119,15 @@ def grid_power(trace: Trace) -> GridPower:
     if not trace.platform.has_energy:
         total = np.full_like(total, np.nan)
     return GridPower(time, *total.T, horizon_s=trace.horizon_s)
+
+
+def peak_power_w(trace: Trace) -> float:
+    """Largest power of all computing hosts together over the run [W]; nan where none is known.
+
+    What lasts no longer than an instant is no power: ends and starts of one instant may lie a
+    rounding apart.
+    """
+    power = grid_power(trace)
+    lasts = np.diff(np.append(power.time, trace.horizon_s))
+    widths = np.array([instant_width(time) for time in power.time.tolist()])
+    return float(power.total_w[lasts > widths].max(initial=0.0))

@@ -22,9 +22,11 @@ from gridsched.engine.commitments import Commitments
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer
+from gridsched.engine.host_powers import host_powers
 from gridsched.engine.ledger import FINISHED, RUNNING, VIRTUAL, WAITING, Ledger
 from gridsched.engine.legality import Legality, Refusal
 from gridsched.engine.live_state import LiveState
+from gridsched.engine.power_cap import PowerCap
 from gridsched.engine.progress import Progress, unfinished
 from gridsched.engine.requests import Requests
 from gridsched.engine.staging import Staging
@@ -114,13 +116,18 @@ class Controller:
         commitments = Commitments(ledger, system.estimates, with_energy=budget is not None)
         files = tasks.files
         staging = None if files is None else Staging(system.platform, tasks, files)
-        self._account = account = (
-            EnergyAccount(system, budget, ledger, commitments) if budget is not None else None
-        )
+        cap_w, powers, account, self._cap = system.rules.power_cap_w, None, None, None
+        if budget is not None or cap_w is not None:
+            powers = host_powers(system.platform, ledger)
+            if cap_w is not None:
+                self._cap = PowerCap(cap_w, powers, system.platform)
+        if budget is not None and powers is not None:
+            account = EnergyAccount(system, budget, ledger, commitments, powers)
+        self._account = account
         guard = None
         if budget is not None and account is not None:
             guard = BudgetGuard(system, budget, ledger, account, commitments)
-        self._dispatch = Dispatch(system, ledger, self._timers, staging, account)
+        self._dispatch = Dispatch(system, ledger, self._timers, staging, account, powers)
         self._legality = Legality(system, ledger)
         self._requests = Requests(
             system, ledger, self._legality, self._dispatch, self._timers, staging, account, guard
@@ -128,9 +135,11 @@ class Controller:
         self._requests.heed(traits)
         #: the system as a policy sees it: nothing of it tells of tasks to come
         self._shown = replace(system, estimates=system.estimates.concealed())
-        self._state = LiveState(self._shown, tasks, ledger, commitments, staging, account)
+        self._state = LiveState(
+            self._shown, tasks, ledger, commitments, staging, account, powers
+        )  # fmt: skip
         self._passes_on = (
-            account is None and staging is None and self._dispatch.host_pstate is None
+            powers is None and staging is None and self._dispatch.host_pstate is None
             and not self._has_events and ledger.one_core
         )  # fmt: skip
 
@@ -165,7 +174,7 @@ class Controller:
         """Return a sentence that names the tasks without a final state."""
         return unfinished(
             self._ledger, self.tasks, repr(self.scheduler), self.now,
-            postponed=len(self._requests.postponed), budget=self.system.rules.budget,
+            postponed=len(self._requests.postponed), rules=self.system.rules,
         )  # fmt: skip
 
     # ------------------------------------------------------------------ one instant
@@ -204,6 +213,8 @@ class Controller:
         self._apply_instant(now, finished)
         if self._parks:
             self._dispatch.park_idle_hosts(now)
+        if self._cap is not None:
+            self._check(self._cap.refusal(self._dispatch.commands, self.scheduler))
         self._renew_next_timer()
         return self._dispatch.commands
 

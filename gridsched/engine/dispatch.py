@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer
+from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ledger import FINISHED, QUEUED, RUNNING, Ledger
 from gridsched.engine.reservations import Reservation
 from gridsched.engine.staging import Staging
@@ -33,6 +34,8 @@ class Dispatch:
         Where tasks need input files.
     account : EnergyAccount or None
         Where a budget is kept.
+    powers : HostPowers or None
+        Where a budget is kept or the power is capped.
 
     Attributes
     ----------
@@ -46,12 +49,13 @@ class Dispatch:
 
     def __init__(
         self, system: System, ledger: Ledger, timers: Timers, staging: Staging | None,
-        account: EnergyAccount | None,
+        account: EnergyAccount | None, powers: HostPowers | None,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._timers = timers
         self._staging = staging
         self._account = account
+        self._powers = powers
         self._slots = system.rules.pending_slots
         self._pstate = system.pstate
         self._estimates = estimates = system.estimates
@@ -136,6 +140,8 @@ class Dispatch:
             ledger.host_changed(execution.start, host)
         if self._account is not None:
             self._account.execution_began(execution)
+        if self._powers is not None:
+            self._powers.began(execution)
         ledger.executions.append(execution)
         self.commands.append(execution)
 
@@ -207,14 +213,19 @@ class Dispatch:
         ledger = self._ledger
         if execution.hosts is not None:
             ledger.nodes_freed(execution, execution.hosts)
-            if self._account is not None:
-                self._account.execution_ended(execution)
+        else:
+            ledger.core_freed(execution)
+        if self._powers is not None:
+            self._powers.ended(execution)
+        if execution.hosts is not None:
             return
-        ledger.core_freed(execution)
-        if self._account is not None:
-            self._account.execution_ended(execution)
         if ledger.fixed[execution.host] or ledger.n_virtual:
             self.freed.append(execution.host)
+
+    def power_changed(self, host: int) -> None:
+        """Follow a host that changed its P-state while nothing runs there, or was switched."""
+        if self._powers is not None:
+            self._powers.changed(host)
 
     def park_idle_hosts(self, now: float) -> None:
         """Park hosts on which nothing runs, after all of the instant has started.
@@ -228,8 +239,7 @@ class Dispatch:
             if ledger.is_on[host] and not ledger.is_busy(host) and ledger.pstate[host] != pstate:
                 ledger.pstate[host] = pstate
                 ledger.host_changed(now, host)
-                if self._account is not None:
-                    self._account.host_changed(host)
+                self.power_changed(host)
                 self.commands.append(SetPState(host, pstate))
         self._read = len(ledger.journal)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.execution import Execution
-from gridsched.engine.host_powers import host_powers
+from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ledger import Ledger
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.instants import instant_width
@@ -36,6 +36,8 @@ class EnergyAccount:
         What runs and is fixed where.
     commitments : Commitments
         What the fixed queues will draw.
+    powers : HostPowers
+        What the hosts draw; only read.
 
     Attributes
     ----------
@@ -44,13 +46,14 @@ class EnergyAccount:
     """
 
     def __init__(
-        self, system: System, budget: EnergyBudget, ledger: Ledger, commitments: Commitments
-    ) -> None:
+        self, system: System, budget: EnergyBudget, ledger: Ledger, commitments: Commitments,
+        powers: HostPowers,
+    ) -> None:  # fmt: skip
         self._ledger = ledger
         self._budget = budget
         self._commitments = commitments
         self._estimates = system.estimates
-        self._powers = host_powers(system.platform, ledger)
+        self._powers = powers
         self._time = 0.0
         self._drawn_j = 0.0
         self.assigned_j = 0.0
@@ -66,10 +69,6 @@ class EnergyAccount:
             self._open_next()
 
     # ------------------------------------------------------------------ what is drawn
-
-    def host_changed(self, host: int) -> None:
-        """Follow a host that began or ended something, changed its P-state, or was switched."""
-        self._powers.changed(host)
 
     def advance(self, now: float) -> bool:
         """Count what was drawn until `now` [s]; return whether a new period has begun."""
@@ -124,15 +123,10 @@ class EnergyAccount:
         return estimates.energy(task, host, pstate) / estimates.run_time(task, host, pstate)
 
     def execution_began(self, execution: Execution) -> None:
-        """Follow an execution that computes from now on."""
+        """Note the average power of an execution that computes from now on."""
         execution.watts = self._watts_of(execution)
         if self._ledger.nodes is not None:
             self._ledger.nodes.set_watts(execution)
-        self._powers.began(execution)
-
-    def execution_ended(self, execution: Execution) -> None:
-        """Follow an execution that ended, perhaps while it waited for its input files."""
-        self._powers.ended(execution)
 
     def committed_j(self, now: float) -> float:
         """What is bound to be drawn from `now` to the period's end [J].

@@ -39,7 +39,7 @@ class HostPowers(Protocol):
 
 
 def host_powers(platform: Platform, ledger: Ledger) -> HostPowers:
-    """Return the powers of the hosts of a run of serial or of parallel tasks."""
+    """Return the present powers of the hosts of a run of serial or of parallel tasks."""
     if ledger.nodes is not None:
         return PowersOfNodes(platform, ledger)
     return PowersOfHosts(platform, ledger)
@@ -59,7 +59,10 @@ class PowersOfHosts:
         self._ledger = ledger
         #: power [W] by (host, P-state, busy cores), filled when first asked for
         self._power: dict[tuple[int, int, int], float] = {}
-        self._computing = [0] * len(platform)
+        self._computing = [
+            sum(each.has_begun for each in ledger.running.get(host, ()))
+            for host in range(len(platform))
+        ]
         self._off_w = [host.off_w for host in platform.hosts]
         self._watts = [self._power_of(host) for host in range(len(platform))]
         self.total_w = 0.0
@@ -123,6 +126,8 @@ class PowersOfNodes:
         idle: NDArray[np.float64] = self._idle_w[hosts, ledger.pstates]
         self._watts = np.where(ledger.switched_on, idle, self._off_w)
         self.total_w = 0.0
+        for execution in ledger.executing():
+            self.began(execution)
         self.sum_anew()
 
     def changed(self, host: int) -> None:

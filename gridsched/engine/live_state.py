@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gridsched.engine.chances import Chances, chances_of
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.energy_account import EnergyAccount
+from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.ready_pmfs import ReadyPmfs
 from gridsched.engine.staging import Staging
@@ -19,7 +20,7 @@ from gridsched.model.pmf import Pmf
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.policy.state import RUNNING_COPY, EnergyState, NodesState, State
+from gridsched.policy.state import RUNNING_COPY, EnergyState, NodesState, PowerState, State
 
 _NO_BUDGET = EnergyState(math.inf, 0.0, 0.0, math.inf, 0.0, 0.0, math.inf)
 
@@ -37,6 +38,8 @@ class LiveState(State):
     commitments : Commitments
     staging : Staging or None
     account : EnergyAccount or None
+    powers : HostPowers or None
+        Where they are kept up to date.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class LiveState(State):
         commitments: Commitments,
         staging: Staging | None,
         account: EnergyAccount | None = None,
+        powers: HostPowers | None = None,
     ) -> None:
         self.estimates = system.estimates
         self.now = 0.0
@@ -57,6 +61,10 @@ class LiveState(State):
         self._ledger = ledger
         self._staging = staging
         self._account = account
+        self._platform = system.platform
+        self._powers = powers
+        cap_w = system.rules.power_cap_w
+        self._cap_w = math.inf if cap_w is None else cap_w
         self._commitments = commitments
         estimates = system.estimates
         self._ready_pmfs = (
@@ -241,6 +249,12 @@ class LiveState(State):
         if self._account is None:
             return _NO_BUDGET
         return self._account.state(self.now)
+
+    @property
+    def power(self) -> PowerState:
+        """What all hosts draw now, and the cap on it."""
+        powers = self._powers or host_powers(self._platform, self._ledger)
+        return PowerState(powers.total_w, self._cap_w)
 
     @property
     def free_cores(self) -> NDArray[np.int64]:

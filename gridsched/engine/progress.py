@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.engine.ledger import FINISHED, Ledger
-from gridsched.model.budget import EnergyBudget
+from gridsched.model.rules import Rules
 from gridsched.model.tasks import Tasks
 
 #: Mapping events in a row that may pass with nothing running or to come.
@@ -52,7 +52,7 @@ class Progress:
 
 def unfinished(
     ledger: Ledger, tasks: Tasks, policy: str, now: float, *, postponed: int,
-    budget: EnergyBudget | None,
+    rules: Rules,
 ) -> str:  # fmt: skip
     """Return a sentence that names tasks without a final state, ten at most."""
     left = np.flatnonzero(ledger.states < FINISHED)
@@ -60,11 +60,13 @@ def unfinished(
     if len(left) > _MOST_NAMED:
         names += f" and {len(left) - _MOST_NAMED} more"
     why = ""
-    if budget is not None and postponed:
+    if rules.budget is not None and postponed:
         why = (
-            f" Postponed among them: {postponed}; no period's budget of {budget.energy_j:g} J "
-            "admits these."
+            f" Postponed among them: {postponed}; no period's budget of "
+            f"{rules.budget.energy_j:g} J admits these."
         )
+    if rules.power_cap_w is not None:
+        why += f" The hosts may draw at most {rules.power_cap_w:g} W (power_cap_w)."
     return (
         f"{policy} left {len(left)} of {len(tasks)} tasks unfinished at t = {now:g} s, with "
         f"nothing running and nothing to come: tasks {names}.{why}"

@@ -349,8 +349,7 @@ class Requests:
 
     def _host_switched(self, host: int, now: float) -> None:
         self._ledger.host_changed(now, host)
-        if self._account is not None:
-            self._account.host_changed(host)
+        self._dispatch.power_changed(host)
 
     def _wake_at(self, decision: WakeAt, now: float) -> Refusal | None:
         if self._has_interval:

@@ -12,6 +12,7 @@ from gridsched.metrics.facts import RunFacts
 from gridsched.metrics.of_windows import utility_possible
 from gridsched.metrics.table import Condition, Metric, register_metric
 from gridsched.model.trace import TaskState
+from gridsched.power import peak_power_w
 
 Row = Mapping[str, Any]
 
@@ -132,6 +133,9 @@ _RUN = (
            better="less", words="while booting", is_detail=True),
     Metric("energy_off_j", "J", "part of it drawn by hosts that are switched off",
            _energy("off_j"), better="less", words="while off", is_detail=True),
+    Metric("peak_power_w", "W", "largest power of the computing hosts together, by the model",
+           lambda run: peak_power_w(run.trace), better="less", words="largest power",
+           is_detail=True),
     Metric("energy_wasted_j", "J", "share of `energy_busy_j` that went into copies which did not "
            "finish their task", _energy("wasted_j"), better="less",
            words="wasted on cancelled copies", header="wasted\n[{unit}]"),

@@ -16,7 +16,7 @@ from gridsched.metrics.facts import RunFacts
 from gridsched.metrics.plan_facts import PlanFacts
 from gridsched.model.trace import Trace
 
-_SUFFIXES = {"_s": "s", "_j": "J", "_js": "J s", "_flops": "flop"}
+_SUFFIXES = {"_s": "s", "_j": "J", "_js": "J s", "_w": "W", "_flops": "flop"}
 
 
 @dataclass(frozen=True)

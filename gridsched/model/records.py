@@ -23,7 +23,7 @@ from gridsched.model.limits import SMALLEST
 Record = TypeVar("Record")
 Model = TypeVar("Model", bound=BaseModel)
 #: Units by the end of a name.
-_UNITS = {"_s": " s", "_j": " J"}
+_UNITS = {"_s": " s", "_j": " J", "_w": " W"}
 
 
 @dataclass(frozen=True)

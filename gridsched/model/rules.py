@@ -36,6 +36,9 @@ class Rules:
     parked_pstate : int or None
         P-state of every host that is on while nothing runs there (paper 002's idle cores); None
         leaves hosts in the P-state of their last task.
+    power_cap_w : float or None
+        What all computing hosts together may draw at any time [W], by the model; a run that would
+        draw more ends with an error.
 
     Raises
     ------
@@ -77,6 +80,10 @@ class Rules:
     parked_pstate: Annotated[
         int | None,
         Field(ge=0, description="P-state of hosts while nothing runs on them."),
+    ] = None
+    power_cap_w: Annotated[
+        float | None,
+        Field(gt=0, le=LARGEST, description="The most that all hosts together may draw."),
     ] = None
 
     def __post_init__(self) -> None:

@@ -54,6 +54,9 @@ class Traits:
     heeds_budget : bool
         Never asks for more than `State.energy` leaves: where a budget refuses, it is an error if
         it does. What a policy without it asks for too much is postponed by the controller.
+    heeds_power_cap : bool
+        Lets the hosts never draw more than `State.power` allows. Under a cap other policies run,
+        too, until they exceed it.
     notes : tuple of str
         Columns that it fills, task by task, with `Note`: lower-case names.
 
@@ -77,6 +80,7 @@ class Traits:
     needs_distributions: bool = False
     parallel: bool = False
     heeds_budget: bool = False
+    heeds_power_cap: bool = False
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -150,6 +150,9 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
         ("olb", "OLB", "Braun et al. 2001"),
         ("mct", "MCT", "Maheswaran et al. 1999"),
     )),
+    ("bag.power_capped", _BAG, (
+        ("power_capped_mct", "PowerCappedMCT", "MCT within a power cap: our own"),
+    )),
     ("bag.min_min", _BAG, (
         ("min_min", "MinMin", "Ibarra and Kim 1977; Maheswaran et al. 1999"),
         ("max_min", "MaxMin", "Maheswaran et al. 1999"),

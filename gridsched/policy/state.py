@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gridsched.model.estimates import Estimates
 from gridsched.model.pmf import Pmf
@@ -16,6 +16,8 @@ from gridsched.model.tasks import Tasks
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
+#: A power cap may be exceeded by this share: sums of rounded numbers are compared.
+CAP_TOLERANCE = 1e-9
 #: Fields of `State.running`.
 RUNNING_COPY = np.dtype([
     ("task", np.int64), ("host", np.int64), ("pstate", np.int64),
@@ -139,6 +141,34 @@ class EnergyState:
     period_end: float
 
 
+@dataclass(frozen=True, slots=True)
+class PowerState:
+    """What the computing hosts draw together, by the model, and what they may draw.
+
+    Attributes
+    ----------
+    draw_w : float
+        Present power of all computing hosts [W]; nan where no power is known.
+    cap_w : float
+        The rule `power_cap_w` [W]; infinite without it.
+    """
+
+    draw_w: float
+    cap_w: float
+
+    @property
+    def remaining_w(self) -> float:
+        """What the hosts may draw more than now [W]."""
+        return self.cap_w - self.draw_w
+
+    def allows(self, more_w: ArrayLike) -> NDArray[np.bool_]:
+        """Whether the hosts may draw `more_w` more than now [W], up to rounding; each of some.
+
+        What nobody knows is allowed: there is no cap on it.
+        """
+        return np.asarray(~(self.draw_w + np.asarray(more_w) > self.cap_w * (1 + CAP_TOLERANCE)))
+
+
 class State(ABC):
     """Present situation of a run. Arrays are fresh copies that cannot be written to.
 
@@ -251,6 +281,11 @@ class State(ABC):
     @abstractmethod
     def energy(self) -> EnergyState:
         """The energy budget of the present period and what is left of it."""
+
+    @property
+    @abstractmethod
+    def power(self) -> PowerState:
+        """What all hosts draw now, and the cap on it."""
 
     @property
     @abstractmethod

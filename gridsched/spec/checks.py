@@ -78,6 +78,7 @@ def _check_energy(scenario: Scenario) -> None:
     if GivenPower.read(scenario.power).is_none:
         for what, is_there in (
             ("an energy budget (--energy-budget-j)", scenario.budget is not None),
+            ("a power cap (--power-cap-w)", scenario.power_cap_w is not None),
             ("a tariff (--price)", scenario.tariff is not None),
         ):
             if is_there:

@@ -269,6 +269,12 @@ def _tiny_cases() -> tuple[Case, ...]:
 
 #: What every scheduler of serial tasks must cope with.
 TINY_CASES = _tiny_cases()
+#: What one that heeds power caps must cope with besides: one host at full power, or both slowly.
+CAPPED_CASES = (
+    Case("a power cap", Platform((make_host("a", 80.0, 40.0), make_host("b", 60.0, 30.0, 15.0))),
+         make_tasks([1000.0, 500.0, 2000.0, 1500.0, 250.0], [0.0, 0.0, 5.0, 5.0, 90.0]),
+         rules={"power_cap_w": 45.0}),
+)  # fmt: skip
 
 #: Priority, urgency [1/min] and class (see `_utility_classes`) of a task, in turn.
 _WORTH = ((8.0, 0.01, 0), (4.0, 0.1, 1), (1.0, 0.01, 2), (2.0, 0.0, 1), (4.0, 0.6, 0))
@@ -458,6 +464,8 @@ def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:
     cases = UTILITY_CASES if traits.needs_utility else TINY_CASES
     if traits.by_types:
         cases += TYPED_CASES
+    if traits.heeds_power_cap:
+        cases += CAPPED_CASES
     if traits.needs_distributions:
         cases = STOCHASTIC_CASES
     if traits.asked != "start" or traits.delegates:

@@ -74,6 +74,13 @@ RUN_OPTIONS = {
     "parked_pstate": (
         ["--parked-pstate", "1"], ["host 'h1'", "P-states 0 to 0", "P-state 1 was asked for"],
     ),
+    "power cap 0": (["--power-cap-w", "0"], ["power_cap_w is 0", "greater than 0 W"]),
+    "power cap below idle power": (
+        ["--power-cap-w", "11"], ["power_cap_w is 11 W", "draw 12 W before anything runs"],
+    ),
+    "power cap without power": (
+        ["--power-cap-w", "99", "--power", "none"], ["--power none", "a power cap (--power-cap-w)"],
+    ),
     "unknown exhaustion": (
         ["--energy-budget-j", "9", "--on-exhaustion", "halt"], ["'halt'", "'refuse'", "'stop'"],
     ),

@@ -12,7 +12,7 @@ from gridsched.errors import InputError
 from gridsched.metrics import METRICS, Metric, RunFacts, described, metrics_of, register_metric
 from gridsched.metrics.entries import share_above
 
-UNITS = {"_s": "s", "_j": "J", "_js": "J s", "_flops": "flop"}
+UNITS = {"_s": "s", "_j": "J", "_w": "W", "_js": "J s", "_flops": "flop"}
 
 
 @pytest.fixture
