@@ -17,7 +17,7 @@ class EnergyDelay(Scheduler):
     traits = Traits(asked="arrival")
 
     def prepare(self, system, rng):
-        self.places_ = np.arange(system.n_hosts), system.pstate
+        self.places_ = np.arange(system.n_hosts), system.pstates
 
     def schedule(self, state):
         for task in state.waiting():

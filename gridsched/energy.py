@@ -141,7 +141,7 @@ class HostEnergy:
     ----------
     names, roles : tuple of str
         Role ``computing``, ``master`` or ``unused``; the last two are always on and idle in
-        P-state 0, and are left out of the grid's totals.
+        the P-state their file says, and are left out of the grid's totals.
     total_j : ndarray of float64
     busy_j : ndarray of float64
         All the host draws while at least one core is busy: on one-core hosts eq. 1 of paper 004.
@@ -306,7 +306,7 @@ def trace_energy(trace: Trace) -> HostEnergy:
     parts.append(_sum_by_host(wasted, placed, n))
     total = parts[0] + parts[1] + parts[2] + parts[3]
     others = platform.idle_hosts_named
-    rest = np.array([host.pstates[0].idle_w * trace.horizon_s for _, host in others])
+    rest = np.array([host.pstates[host.pstate].idle_w * trace.horizon_s for _, host in others])
     if not platform.has_energy:
         rest[:] = np.nan
     nothing = np.zeros(len(others))

@@ -53,9 +53,10 @@ def scenarios(draw) -> Scenario:
     platform = draw(platforms())
     sizes = draw(st.lists(SIZES, max_size=12))
     times = [draw(TIMES) for _ in sizes]
-    n_pstates = len(platform.hosts[0].pstates)
+    pstate = st.integers(0, len(platform.hosts[0].pstates) - 1)
+    of_each = [f"{host.name}={draw(pstate)}" for host in platform.hosts]
     return Scenario(
-        platform, make_tasks(sizes, times), pstate=draw(st.integers(0, n_pstates - 1)),
+        platform, make_tasks(sizes, times), pstate=draw(pstate | st.just(",".join(of_each))),
         mapping_interval_s=draw(st.sampled_from([None, None, 10.0, 17.3])),
         seed=draw(st.integers(0, 3)), timeout_s=60.0,
     )  # fmt: skip

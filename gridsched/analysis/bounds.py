@@ -7,11 +7,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gridsched.errors import InputError
 from gridsched.metrics import BOUNDED, METRICS
 from gridsched.metrics.of_runs import count_in_state
 from gridsched.model.trace import TaskState
 from gridsched.optimize.bag_bounds import BagBounds, bag_bounds
+from gridsched.platform_io.given_pstates import pstates_of
 from gridsched.policy.base import Traits
 from gridsched.spec.canonical import checked_file
 from gridsched.spec.run import RunResult
@@ -118,19 +121,20 @@ def _scenario_bounds(scenario: Scenario, traits: Iterable[Traits]) -> BagBounds:
     # parked hosts rest in another P-state: the bounds then allow any
     parks = scenario.parked_pstate is not None
     free_pstates = parks or any(each.uses_dvfs for each in compared)
-    pstate = scenario.parked_pstate if parks else scenario.pstate
+    pstates = pstates_of(scenario.platform, scenario.parked_pstate if parks else scenario.pstate)
     names = set(scenario.hosts_off)
     off = [h for h, host in enumerate(scenario.platform.hosts) if host.name in names]
     if scenario.types is None:
         return bag_bounds(
-            scenario.platform, scenario.tasks, pstate, may_switch_off=may_switch_off,
+            scenario.platform, scenario.tasks, pstates, may_switch_off=may_switch_off,
             free_pstates=free_pstates, hosts_off=off,
         )  # fmt: skip
     from gridsched.optimize.typed_bounds import typed_bounds  # scipy's solver is slow to load
 
+    differ = len(np.unique(pstates)) > 1
     return typed_bounds(
-        scenario.types, scenario.tasks, scenario.pstate, may_switch_off=may_switch_off,
-        free_pstates=free_pstates, hosts_off=off,
+        scenario.types, scenario.tasks, int(pstates[0]), may_switch_off=may_switch_off,
+        free_pstates=free_pstates or differ, hosts_off=off,
     )  # fmt: skip
 
 

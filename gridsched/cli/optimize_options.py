@@ -84,8 +84,14 @@ class OptimizeOptions:
         ),
     ] = None
     pstate: Annotated[
-        int, typer.Option(metavar="N", rich_help_panel=_SYSTEM, help="P-state of all executions.")
-    ] = 0
+        list[str] | None,
+        typer.Option(
+            metavar="[PATTERN=]K",
+            rich_help_panel=_SYSTEM,
+            help="P-state of all executions, or of those on some hosts; repeatable. Default: what "
+            "the platform file says, else 0.",
+        ),
+    ] = None
     gamma: Annotated[
         float | None,
         typer.Option(
@@ -110,12 +116,14 @@ class OptimizeOptions:
             If options are missing or exclude each other, or a file is wrong.
         """
         from gridsched.optimize.named_bag import bag_of_csv, bag_of_generator, bag_of_platform
+        from gridsched.platform_io.given_pstates import one_pstate, pstates_of
         from gridsched.platform_io.xml_reader import read_platform
         from gridsched.workloads import read_workload
 
         self._check_combination()
+        given = ",".join(self.pstate) if self.pstate else None
         if self.etc is not None and self.apc is not None and self.counts is not None:
-            return bag_of_csv(self.etc, self.apc, self.counts, self.machines, self.pstate)
+            return bag_of_csv(self.etc, self.apc, self.counts, self.machines, one_pstate(given))
         if self.workload is None:
             raise InputError(
                 "Missing the bag: give --workload G.toml, or --etc, --apc and --counts, or "
@@ -126,9 +134,10 @@ class OptimizeOptions:
                 raise InputError(
                     f"{self.workload}: a bag of tasks has no machines of its own; add --platform."
                 )
-            return bag_of_generator(self.workload, self.pstate)
+            return bag_of_generator(self.workload, one_pstate(given))
         tasks = read_workload(self.workload)
-        return bag_of_platform(read_platform(self.platform), tasks, self.pstate)
+        platform = read_platform(self.platform)
+        return bag_of_platform(platform, tasks, pstates_of(platform, given))
 
     def _check_combination(self) -> None:
         given = [name for name in (*_CSV, "machines") if getattr(self, name) is not None]

@@ -59,7 +59,7 @@ def with_options(
             for name, options in of_records.items():
                 given = {each.name: values.pop(each.name) for each in options}
                 told[name] = {
-                    key: tuple(value) if isinstance(value, list) else value
+                    key: _collected(value, keys_of(records[name])[key])
                     for key, value in given.items()
                     if value not in (None, [])
                 }
@@ -76,6 +76,19 @@ def with_options(
         return wrapped
 
     return decorated
+
+
+def _collected(value: Any, key: Key) -> Any:
+    """Return what the values of an option are together: a tuple, or one text for `_is_listed`."""
+    if not isinstance(value, list):
+        return value
+    return ",".join(value) if _is_listed(key) else tuple(value)
+
+
+def _is_listed(key: Key) -> bool:
+    """Whether a key's text is a list of items, each of which may be an option of its own."""
+    extra = key.info.json_schema_extra
+    return isinstance(extra, dict) and bool(extra.get("repeatable"))
 
 
 def option_name(key: str) -> str:
@@ -106,7 +119,8 @@ def _key_option(key: Key) -> inspect.Parameter:
         rich_help_panel=key.group,
     )
     default = key.info.default if isinstance(key.info.default, str) else None
-    return _parameter(key.name, Annotated[_option_type(alternatives) | None, option], default)
+    kind = list[str] if _is_listed(key) else _option_type(alternatives)
+    return _parameter(key.name, Annotated[kind | None, option], default)
 
 
 def _alternatives(annotation: Any) -> tuple[Any, ...]:

@@ -100,6 +100,7 @@ class Controller:
         self._next_event_time = 0.0
         self._parks = rules.parked_pstate is not None
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
+        self._pstate_of: list[int] = system.pstates.tolist()
         self._ended = False
         self._returned: list[int] = []
         self._make_parts(frozenset(hosts_off))
@@ -226,7 +227,8 @@ class Controller:
         instants are such; each call that is saved here is a tenth of what a task costs. None,
         and nothing changed, where it is not as simple.
         """
-        ledger, host, pstate = self._ledger, execution.host, self.system.pstate
+        ledger, host = self._ledger, execution.host
+        pstate = self._pstate_of[host]
         if ledger.fixed[host] or ledger.pstate[host] != pstate:
             return None
         if ledger.replicates:

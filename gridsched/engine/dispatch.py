@@ -57,7 +57,7 @@ class Dispatch:
         self._account = account
         self._powers = powers
         self._slots = system.rules.pending_slots
-        self._pstate = system.pstate
+        self._pstates: list[int] = system.pstates.tolist()
         self._estimates = estimates = system.estimates
         #: estimated run time [s] of (task, host, P-state)
         self.run_time: Callable[[int, int, int], float] = estimates.run_time
@@ -287,8 +287,9 @@ class Dispatch:
 
     def _serve_common(self, now: float) -> None:
         """Let free cores, in order of their hosts, take the heads of the common queue."""
-        ledger, pstate = self._ledger, self._pstate
+        ledger = self._ledger
         for host in ledger.idle.copy():
+            pstate = self._pstates[host]
             if ledger.running.get(host) and ledger.pstate[host] != pstate:
                 continue  # its cores share another P-state
             while ledger.free[host]:

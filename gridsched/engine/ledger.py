@@ -94,7 +94,7 @@ class Ledger:
         self.switched_on = np.array(self.is_on, dtype=np.bool_)
         self.boot_end = [0.0] * n
         self.states = np.frombuffer(self.state_of, dtype=np.uint8)
-        self.pstate = array("q", [system.first_pstate]) * n
+        self.pstate = array("q", system.first_pstates.tolist())
         self.pstates = np.frombuffer(self.pstate, dtype=np.int64)
         self.nodes = None if tasks.width is None else NodeSets(self.is_on)
         self.running: dict[int, list[Execution]] = {}
@@ -109,7 +109,7 @@ class Ledger:
         self.places: dict[int, list[int]] = {}
         self.replicates = traits.replicates
         self._keeps_places = traits.replicates or traits.may_cancel
-        self.host_changes = [(0.0, h, system.first_pstate, self.is_on[h]) for h in range(n)]
+        self.host_changes = [(0.0, h, self.pstate[h], self.is_on[h]) for h in range(n)]
         self.open_tasks = len(tasks)
         self.version = [0] * n
         self.journal: list[int] = list(range(n))

@@ -76,7 +76,8 @@ class Requests:
         self._guard = guard
         self._platform = system.platform
         self._always_feasible = system.estimates.always_feasible
-        self._pstate = system.pstate
+        self._pstates = system.pstates
+        self._pstate_of: list[int] = system.pstates.tolist()
         self._has_interval = bool(system.rules.mapping_interval_s)
         self._traits = Traits(asked="event")
         self._puts_off = False
@@ -114,12 +115,14 @@ class Requests:
     def _assign(self, decision: Assign, now: float) -> Refusal | None:
         task, host, pstate = decision.task, decision.host, decision.pstate
         if pstate is None:
-            pstate = self._pstate
+            pstate = 0  # the host's own, once it is known to be one
         if not (task.__class__ is host.__class__ is pstate.__class__ is int):
             for number, what in ((task, "task"), (host, "host"), (pstate, "pstate")):
                 if (why := no_whole_number(number, what)) is not None:
                     return why, None, None
             task, host, pstate = index(task), index(host), index(pstate)
+        if decision.pstate is None and 0 <= host < len(self._pstate_of):
+            pstate = self._pstate_of[host]
         why = self._legality.place(task, host, pstate)
         if why is not None:
             return why, task, host
@@ -263,7 +266,9 @@ class Requests:
         if decision.hosts is None:
             return self._plan_in_common(tasks, decision, now)
         hosts = arrays["hosts"].astype(np.int64)
-        pstates = arrays.get("pstates", np.full(len(tasks), self._pstate)).astype(np.int64)
+        pstates = arrays.get("pstates", hosts[:0]).astype(np.int64)
+        if decision.pstates is None:  # a host that there is not is refused below
+            pstates = np.take(self._pstates, hosts, mode="clip")
         if not len(tasks) == len(hosts) == len(pstates):
             lengths = f"{len(tasks)} tasks, {len(hosts)} hosts, {len(pstates)} pstates"
             return f"Plan has {lengths}", None, None

@@ -13,12 +13,16 @@ from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import Tasks
 
+#: One P-state of all hosts, or an array of that of each of the hosts, shape (hosts,).
+PStates = int | NDArray[np.int64]
+
 
 class Estimates(ABC):
     """Estimated time to compute, power and energy of tasks on hosts.
 
-    Every method takes arrays of task ids and host ids and one P-state, and returns an array of
-    shape (tasks, hosts). A pair that is infeasible has infinite time and energy.
+    Every method takes arrays of task ids and host ids and one P-state, or that of each host, and
+    returns an array of shape (tasks, hosts). A pair that is infeasible has infinite time and
+    energy.
     """
 
     @abstractmethod
@@ -26,14 +30,14 @@ class Estimates(ABC):
         """Return what these estimates would be for other tasks on the same hosts."""
 
     @abstractmethod
-    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
         """Estimated time to compute [s], shape (tasks, hosts)."""
 
     @abstractmethod
-    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
         """Average power consumption [W] while a task runs alone on its share of the host."""
 
-    def eec(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+    def eec(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
         """Estimated energy consumption [J]: time times power."""
         return self.etc(tasks, hosts, pstate) * self.apc(tasks, hosts, pstate)
 
@@ -105,7 +109,7 @@ class Estimates(ABC):
         """Whether every task is known to run on every host."""
         return False
 
-    def host_groups(self, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.int64]:
+    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.int64]:
         """Number each host's group; hosts of one group take the same time for every task."""
         return np.arange(len(np.asarray(hosts)))
 
@@ -127,7 +131,7 @@ class FlopsEstimates(Estimates):
         """Return the other tasks' flops over the same speeds."""
         return FlopsEstimates(self._platform, tasks)
 
-    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
         """Flops over speed [s], shape (tasks, hosts)."""
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
         return self._flops[tasks][:, None] / self._speed[hosts, pstate][None, :]
@@ -153,7 +157,7 @@ class FlopsEstimates(Estimates):
         largest = int(np.bincount(self._platform.cluster_of[hosts]).max(initial=0))
         return self._width[tasks] <= largest
 
-    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
         """Power of one core's share of the fully loaded host [W], shape (tasks, hosts).
 
         Of a parallel task: of all its nodes.
@@ -185,7 +189,7 @@ class FlopsEstimates(Estimates):
         """True: flops run everywhere."""
         return True
 
-    def host_groups(self, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.int64]:
+    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.int64]:
         """Hosts of equal speed form a group, shape (hosts,)."""
         speed = self._speed[np.asarray(hosts), pstate]
         return np.unique(speed, return_inverse=True)[1].reshape(-1)
@@ -291,16 +295,16 @@ class TypedEstimates(Estimates):
         return others
 
     def _block(
-        self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, pstate: int
+        self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, pstate: PStates
     ) -> NDArray[Any]:
         rows, columns = self.task_type[np.asarray(tasks)], self.host_type[np.asarray(hosts)]
         return matrix[rows[:, None], columns[None, :], pstate]
 
-    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
         """Estimated time to compute [s], shape (tasks, hosts)."""
         return self._block(self.etc_matrix, tasks, hosts, pstate)
 
-    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.float64]:
+    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
         """Average power consumption [W], shape (tasks, hosts)."""
         return self._block(self.apc_matrix, tasks, hosts, pstate)
 
@@ -351,9 +355,13 @@ class TypedEstimates(Estimates):
         """Whether no entry of the ETC matrix is infinite."""
         return bool(np.isfinite(self.etc_matrix).all())
 
-    def host_groups(self, hosts: ArrayLike, pstate: int = 0) -> NDArray[np.int64]:
-        """Hosts of one type form a group, shape (hosts,)."""
-        return self.host_type[np.asarray(hosts)]
+    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.int64]:
+        """Hosts of one type in one P-state form a group, shape (hosts,)."""
+        types = self.host_type[np.asarray(hosts)]
+        if np.ndim(pstate) == 0:
+            return types
+        both = np.stack([types, np.broadcast_to(pstate, types.shape)], axis=1)
+        return np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
 
 
 class TypedPowerEstimates(TypedEstimates):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.estimates import Estimates
+from gridsched.model.estimates import Estimates, PStates
 from gridsched.model.platform import Cluster, Host, Platform
 from gridsched.model.task_types import typed_pstates
 from gridsched.model.tasks import Tasks
@@ -180,23 +180,26 @@ class ParallelEstimates(Estimates):
         self.time_s, self.nodes = time_s[:n_tasks], nodes[:n_tasks]
         self.task_type, self.energy_j = task_type[:n_tasks], energy_j[:n_tasks]
 
-    def _block(self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike) -> NDArray[Any]:
-        return matrix[np.asarray(tasks)[:, None], self._cluster_ids[np.asarray(hosts)][None, :]]
+    def _block(
+        self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, *pstate: PStates
+    ) -> NDArray[Any]:
+        clusters = self._cluster_ids[np.asarray(hosts)]
+        return matrix[(np.asarray(tasks)[:, None], clusters[None, :], *pstate)]
 
-    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> Floats:
+    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
         """Run time by the host's cluster [s], shape (tasks, hosts)."""
-        return self._block(self.time_s[:, :, pstate], tasks, hosts)
+        return self._block(self.time_s, tasks, hosts, pstate)
 
-    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> Floats:
+    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
         """Power of all the nodes that a task takes [W]; infinite where it cannot run."""
         tasks, clusters = np.asarray(tasks), self._cluster_ids[np.asarray(hosts)]
         power = self.node_power_w[self.task_type[tasks][:, None], clusters[None, :], pstate]
         watts = self._block(self.nodes, tasks, hosts) * power
         return np.where(np.isfinite(self.etc(tasks, hosts, pstate)), watts, np.inf)
 
-    def eec(self, tasks: ArrayLike, hosts: ArrayLike, pstate: int = 0) -> Floats:
+    def eec(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
         """Energy of the whole allocation [J], shape (tasks, hosts)."""
-        return self._block(self.energy_j[:, :, pstate], tasks, hosts)
+        return self._block(self.energy_j, tasks, hosts, pstate)
 
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
         """Whether each task can run on a cluster of any of the hosts, in any P-state."""
@@ -245,7 +248,7 @@ class ParallelEstimates(Estimates):
         """Return k of ``r * K + k``."""
         return host_pstate % self._n_pstates
 
-    def host_groups(self, hosts: ArrayLike, pstate: int = 0) -> Ids:
+    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> Ids:
         """Hosts of one cluster form a group, shape (hosts,)."""
         return self._cluster_ids[np.asarray(hosts)]
 

@@ -50,6 +50,8 @@ class Host:
         Time from `PowerOn` until the host takes tasks [s].
     has_energy : bool
         False where the platform file gives no wattage: the host then counts with 0 W.
+    pstate : int
+        P-state it starts in, unless a run says another one.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Host:
     off_w: float = 0.0
     boot_time_s: float = 0.0
     has_energy: bool = True
+    pstate: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,15 +182,16 @@ class Platform:
             ids[list(cluster.hosts)] = c
         return _frozen(ids)
 
-    def efficiency(self, pstate: int = 0) -> NDArray[np.float64]:
-        """Efficiency of each fully loaded host [flop/J], shape (hosts,).
+    def efficiency(self, pstates: NDArray[np.int64] | int = 0) -> NDArray[np.float64]:
+        """Efficiency of each fully loaded host [flop/J], shape (hosts,), in its P-state.
 
         The ``energyEfficiency`` of paper 004, eq. 1: speed of all cores over their power.
         A host without power figures has infinite efficiency.
         """
-        power = self.busy_w[:, pstate]
+        hosts = np.arange(len(self))
+        power = self.busy_w[hosts, pstates]
         with np.errstate(divide="ignore"):
-            return self.cores * self.speed[:, pstate] / power
+            return self.cores * self.speed[hosts, pstates] / power
 
     @cached_property
     def idle_hosts_named(self) -> tuple[tuple[str, Host], ...]:
@@ -241,14 +245,17 @@ class Platform:
         bystanders = tuple(host for host in others.bystanders if host is not master)
         return replace(others, master=master, bystanders=bystanders)
 
-    def check_pstate(self, pstate: int) -> None:
-        """Raise `InputError` unless every computing host has P-state `pstate`."""
-        for host in self.hosts:
-            if not 0 <= pstate < len(host.pstates):
-                raise InputError(
-                    f"{self.name}: host {host.name!r} has P-states 0 to {len(host.pstates) - 1}; "
-                    f"P-state {pstate} was asked for. Choose one that every host has."
-                )
+    def check_pstates(self, pstates: NDArray[np.int64] | int) -> None:
+        """Raise `InputError` unless each computing host has its P-state of `pstates`."""
+        wanted = np.broadcast_to(pstates, len(self))
+        lacking = np.flatnonzero((wanted < 0) | (wanted >= self.n_pstates))
+        if len(lacking):
+            h = lacking.item(0)
+            raise InputError(
+                f"{self.name}: host {self.hosts[h].name!r} has P-states 0 to "
+                f"{self.n_pstates[h] - 1}; P-state {wanted[h]} was asked for. Choose one that it "
+                "has, or for one host alone: --pstate NAME=K."
+            )
 
 
 def homogeneous_cluster(

@@ -26,8 +26,9 @@ class System:
     platform : Platform
         Computing hosts and clusters.
     estimates : Estimates
-    pstate : int
-        The P-state hosts start in and that an `Assign` without P-state means (``--pstate``).
+    pstates : ndarray of int64, shape (hosts,)
+        The P-state each host starts in, which a decision without P-state means (``--pstate``). One
+        stands for all hosts.
     files : DataFiles or None
         Input files that tasks need, where the workload has them.
     rules : Rules
@@ -38,21 +39,46 @@ class System:
 
     platform: Platform
     estimates: Estimates
-    pstate: int = 0
+    pstates: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     files: DataFiles | None = None
     rules: Rules = field(default_factory=Rules)
     tariff: Tariff | None = None
 
+    def __post_init__(self) -> None:
+        pstates = np.array(np.broadcast_to(self.pstates, self.n_hosts), dtype=np.int64)
+        pstates.setflags(write=False)  # schedulers see it
+        object.__setattr__(self, "pstates", pstates)
+
     @property
-    def first_pstate(self) -> int:
-        """The P-state in which hosts are at time 0, before anything runs."""
+    def pstate(self) -> int:
+        """The one P-state that all hosts start in, for schedulers that know of one only.
+
+        Raises
+        ------
+        InputError
+            If hosts start in different ones.
+        """
+        first = int(self.pstates[0])
+        others = np.flatnonzero(self.pstates != first)
+        if len(others):
+            hosts, h = self.platform.hosts, others.item(0)
+            raise InputError(
+                f"{self.platform.name}: host {hosts[0].name!r} starts in P-state {first} and "
+                f"{hosts[h].name!r} in {self.pstates[h]}; this scheduler and parallel tasks need "
+                "one for all hosts (--pstate K)."
+            )
+        return first
+
+    @property
+    def first_pstates(self) -> NDArray[np.int64]:
+        """The P-state of each host at time 0, before anything runs, shape (hosts,)."""
         parked = self.rules.parked_pstate
-        return self.pstate if parked is None else parked
+        return self.pstates if parked is None else np.full(self.n_hosts, parked)
 
     def check_pstates(self) -> None:
         """Raise `InputError` unless every host has the P-states that are asked for."""
-        for pstate in (self.pstate, self.first_pstate):
-            self.platform.check_pstate(pstate)
+        for pstates in (self.pstates, self.first_pstates):
+            self.platform.check_pstates(pstates)
 
     @property
     def n_hosts(self) -> int:
@@ -61,7 +87,7 @@ class System:
 
     @cached_property
     def speed(self) -> NDArray[np.float64]:
-        """Core speed [flop/s] of each host in the scenario's P-state, shape (hosts,).
+        """Core speed [flop/s] of each host in the P-state it starts in, shape (hosts,).
 
         Raises
         ------
@@ -69,11 +95,11 @@ class System:
             If how fast a host is depends on the task type.
         """
         self._check_one_speed()
-        return np.ascontiguousarray(self.platform.speed[:, self.pstate])
+        return self.platform.speed[np.arange(self.n_hosts), self.pstates]
 
     @cached_property
     def efficiency(self) -> NDArray[np.float64]:
-        """Efficiency [flop/J] of each host in the scenario's P-state, shape (hosts,).
+        """Efficiency [flop/J] of each host in the P-state it starts in, shape (hosts,).
 
         Raises
         ------
@@ -81,7 +107,7 @@ class System:
             If how fast a host is depends on the task type.
         """
         self._check_one_speed()
-        return self.platform.efficiency(self.pstate)
+        return self.platform.efficiency(self.pstates)
 
     def _check_one_speed(self) -> None:
         if isinstance(self.estimates, TypedPowerEstimates | ParallelEstimates):

@@ -47,7 +47,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.platform import Host, Platform
+from gridsched.model.platform import Platform
 from gridsched.model.tasks import Tasks
 
 Floats = NDArray[np.float64]
@@ -97,7 +97,7 @@ class BagBounds:
 def bag_bounds(
     platform: Platform,
     tasks: Tasks,
-    pstate: int = 0,
+    pstates: NDArray[np.int64] | int = 0,
     *,
     may_switch_off: bool = False,
     free_pstates: bool = False,
@@ -110,9 +110,9 @@ def bag_bounds(
     platform : Platform
     tasks : Tasks
         All of them are executed; their flops and submission times are used.
-    pstate : int
-        The scenario's P-state: of all executions, or only of hosts that have executed nothing yet
-        with `free_pstates`.
+    pstates : ndarray of int64, shape (hosts,), or int
+        The scenario's P-state of each host: of all executions there, or only until something is
+        executed with `free_pstates`.
     may_switch_off : bool
         Hosts may be switched off and on at any time: energy without idle.
     free_pstates : bool
@@ -143,14 +143,22 @@ def bag_bounds(
     >>> bag_bounds(Platform((host,)), make_tasks([1000, 500]))
     BagBounds(makespan_s=15.0, energy_j=750.0, counts_idle=True, free_pstates=False)
     """
-    platform.check_pstate(pstate)
+    platform.check_pstates(pstates)
+    start_in = np.broadcast_to(pstates, len(platform)).tolist()
     stays_off = frozenset() if may_switch_off else frozenset(hosts_off)
-    usable = [host for h, host in enumerate(platform.hosts) if h not in stays_off]
+    usable, first = [], []
+    for h, host in enumerate(platform.hosts):
+        if h not in stays_off:
+            usable.append(host)
+            first.append(host.pstates[start_in[h]])
     if not len(tasks):
         return BagBounds(0.0, 0.0, not may_switch_off, free_pstates)
     if not usable:
         raise InputError(f"{platform.name}: no host is on, so the tasks have no bounds.")
-    states = [_states(host, pstate, free_pstates) for host in usable]
+    states = [
+        host.pstates if free_pstates else (state,)
+        for host, state in zip(usable, first, strict=True)
+    ]
     speeds = np.array([max(state.speed for state in group) for group in states])
     cores = np.array([host.cores for host in usable])
     makespan = least_makespan_s(tasks, speeds, cores)
@@ -162,22 +170,14 @@ def bag_bounds(
     stay_w = sum(platform.hosts[h].off_w for h in stays_off)
     base_w, rates, watts = _grid_power_curve(counts)
     joules_per_flop = _least_energy_per_flop(base_w + stay_w, rates, watts, work / makespan)
-    rest_w = [_rest_power(host, pstate, may_switch_off) for host in usable]
+    rest_w = [
+        min(state.idle_w, host.off_w) if may_switch_off else state.idle_w
+        for host, state in zip(usable, first, strict=True)
+    ]
     energy = work * joules_per_flop + float(tasks.submit_time_s[0]) * (sum(rest_w) + stay_w)
     if not platform.has_energy:
         energy = math.nan
     return BagBounds(makespan, energy, not may_switch_off, free_pstates)
-
-
-def _states(host: Host, pstate: int, free_pstates: bool) -> tuple:
-    """The P-states in which a host may execute."""
-    return host.pstates if free_pstates else (host.pstates[pstate],)
-
-
-def _rest_power(host: Host, pstate: int, may_switch_off: bool) -> float:
-    """Least power of a host before the first submission [W]."""
-    idle_w = host.pstates[pstate].idle_w
-    return min(idle_w, host.off_w) if may_switch_off else idle_w
 
 
 # ---------------------------------------------------------------------- makespan

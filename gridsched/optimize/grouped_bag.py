@@ -9,6 +9,7 @@ from the idle power (``epsilon = idle``).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +111,7 @@ def _rows(placed: MachineCounts, durations_s: NDArray[np.float64]):
 
 def grouped_bag(
     platform: Platform, estimates: Estimates, tasks: Tasks, ids: Integers, hosts: Integers,
-    pstate: int = 0,
+    pstates: Integers | int = 0,
 ) -> GroupedBag:  # fmt: skip
     """Gather some tasks on some hosts into types.
 
@@ -122,8 +123,8 @@ def grouped_bag(
     ids : ndarray of int64
         At least one task of `tasks`.
     hosts : ndarray of int64
-    pstate : int
-        All executions are in this one.
+    pstates : ndarray of int64, shape (hosts,), or int
+        P-state of all executions on each of the hosts.
 
     Raises
     ------
@@ -131,25 +132,25 @@ def grouped_bag(
         If a task can run on none of the hosts, or typed tasks meet hosts with several cores.
     """
     if isinstance(estimates, TypedEstimates):
-        return _of_types(platform, estimates, ids, hosts, pstate)
+        return _of_types(platform, estimates, ids, hosts, pstates)
     sizes, of_task = np.unique(tasks.flops[ids], return_inverse=True)
     cores = platform.cores[hosts]
     figures = (
-        platform.speed[hosts, pstate],
-        platform.busy_w[hosts, pstate] / cores,
-        platform.idle_w[hosts, pstate] / cores,
+        platform.speed[hosts, pstates],
+        platform.busy_w[hosts, pstates] / cores,
+        platform.idle_w[hosts, pstates] / cores,
     )
-    kinds, of_host = np.unique(np.stack(figures, axis=1), axis=0, return_inverse=True)
-    speed, busy_w, idle_w = kinds.T
+    (speed, busy_w, idle_w), of_host = _distinct_rows(np.stack(figures, axis=1))
     return _grouped(
         sizes[:, None] / speed, np.broadcast_to(busy_w, (len(sizes), len(speed))), idle_w,
-        ids, of_task, np.repeat(hosts, cores), np.repeat(of_host.reshape(-1), cores),
+        ids, of_task, np.repeat(hosts, cores), np.repeat(of_host, cores),
     )  # fmt: skip
 
 
 def _of_types(
-    platform: Platform, estimates: TypedEstimates, ids: Integers, hosts: Integers, pstate: int
-) -> GroupedBag:
+    platform: Platform, estimates: TypedEstimates, ids: Integers, hosts: Integers,
+    pstates: Integers | int,
+) -> GroupedBag:  # fmt: skip
     several = hosts[platform.cores[hosts] > 1]
     if len(several):
         raise InputError(
@@ -157,12 +158,19 @@ def _of_types(
             f"with types need hosts of one core each."
         )
     task_types, of_task = np.unique(estimates.task_type[ids], return_inverse=True)
-    host_types, of_host = np.unique(estimates.host_type[hosts], return_inverse=True)
-    chosen = np.ix_(task_types, host_types)
+    kinds = np.stack(np.broadcast_arrays(estimates.host_type[hosts], pstates), axis=1)
+    (host_types, levels), of_host = _distinct_rows(kinds)
+    chosen = task_types[:, None], host_types[None, :], levels[None, :]
     return _grouped(
-        estimates.etc_matrix[:, :, pstate][chosen], estimates.apc_matrix[:, :, pstate][chosen],
+        estimates.etc_matrix[chosen], estimates.apc_matrix[chosen],
         estimates.idle_w[host_types], ids, of_task, hosts, of_host,
     )  # fmt: skip
+
+
+def _distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
+    """Return the columns of the distinct rows, in ascending order, and which one each row is."""
+    found, which = np.unique(rows, axis=0, return_inverse=True)
+    return found.T, which.reshape(-1)
 
 
 def _grouped(

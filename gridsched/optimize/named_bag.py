@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from gridsched.errors import InputError
@@ -173,7 +174,9 @@ def bag_of_csv(
     return NamedBag(str(counts), bag, types.task_type_names, types.host_type_names)
 
 
-def bag_of_platform(platform: Platform, tasks: Tasks, pstate: int = 0) -> NamedBag:
+def bag_of_platform(
+    platform: Platform, tasks: Tasks, pstates: NDArray[np.int64] | int = 0
+) -> NamedBag:
     """Return a bag without types on the hosts of a platform, gathered into types.
 
     Parameters
@@ -182,8 +185,8 @@ def bag_of_platform(platform: Platform, tasks: Tasks, pstate: int = 0) -> NamedB
         Hosts of equal speed and power are machines of one type, each core a machine.
     tasks : Tasks
         Tasks of one size are one type.
-    pstate : int
-        All executions are in this one.
+    pstates : ndarray of int64, shape (hosts,), or int
+        P-state of all executions on each host.
 
     Raises
     ------
@@ -191,13 +194,16 @@ def bag_of_platform(platform: Platform, tasks: Tasks, pstate: int = 0) -> NamedB
         If there are no tasks, parallel ones, too many sizes, or a host lacks the P-state.
     """
     name = f"{tasks.name} on {platform.name}"
-    _check_pstate(platform.name, pstate, min(len(host.pstates) for host in platform.hosts))
+    platform.check_pstates(pstates)
     if tasks.width is not None:
         raise InputError(f"{tasks.name}: its jobs are parallel; only serial tasks can be planned.")
     if not len(tasks):
         raise InputError(f"{tasks.name}: there are no tasks to divide among machines.")
     sizes = np.unique(tasks.flops)
-    kinds = {(host.pstates[pstate], host.cores) for host in platform.hosts}
+    every_pstate = np.broadcast_to(pstates, len(platform)).tolist()
+    kinds = {
+        (host.pstates[k], host.cores) for host, k in zip(platform.hosts, every_pstate, strict=True)
+    }
     if len(sizes) * len(kinds) > MOST_PAIRS:
         raise InputError(
             f"{name}: {len(sizes):,} sizes of tasks and {len(kinds):,} kinds of machines make "
@@ -206,7 +212,7 @@ def bag_of_platform(platform: Platform, tasks: Tasks, pstate: int = 0) -> NamedB
         )
     estimates = FlopsEstimates(platform, tasks)
     every = np.arange(len(tasks)), np.arange(len(platform.hosts))
-    grouped = grouped_bag(platform, estimates, tasks, *every, pstate=pstate)
+    grouped = grouped_bag(platform, estimates, tasks, *every, pstates=pstates)
     return NamedBag(
         name, grouped.bag, tuple(f"{size:,.10g} flop" for size in sizes.tolist()),
         tuple(_host_names(platform, np.unique(hosts)) for hosts in grouped.machines),

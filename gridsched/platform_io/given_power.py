@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.platform_io.name_patterns import check_patterns, last_match, split_pattern
 from gridsched.platform_io.xml_energy import Wattage, parse_wattage
 
 #: What stands for a run in which no energy is told.
@@ -58,34 +58,25 @@ class GivenPower:
         InputError
             If powers are given for another number of P-states than the host has.
         """
-        for pattern, watts in reversed(self.items):
-            if not fnmatchcase(host, pattern):
-                continue
-            if len(watts) not in (1, n_pstates):
-                raise InputError(
-                    f"{where}: --power gives {len(watts)} powers to host {host!r}, which has "
-                    f"{n_pstates} P-state(s); one for all or one for each is legal."
-                )
-            return watts * (n_pstates // len(watts))
-        return None
+        watts = last_match(self.items, host)
+        if watts is None:
+            return None
+        if len(watts) not in (1, n_pstates):
+            raise InputError(
+                f"{where}: --power gives {len(watts)} powers to host {host!r}, which has "
+                f"{n_pstates} P-state(s); one for all or one for each is legal."
+            )
+        return watts * (n_pstates // len(watts))
 
     def check_names(self, names: Iterable[str], where: str) -> None:
         """Raise `InputError` for a pattern that no host of a platform has."""
-        known = list(names)
-        for pattern, _ in self.items:
-            if not any(fnmatchcase(name, pattern) for name in known):
-                hint = did_you_mean(pattern, known)
-                raise InputError(
-                    f"{where}: --power {pattern!r}: no host has such a name. {hint}".rstrip()
-                )
+        check_patterns("--power", self.items, names, where)
 
 
 def _item(text: str) -> tuple[str, tuple[Wattage, ...]]:
-    pattern, equals, watts = text.rpartition("=")
     try:
-        if equals and not pattern:
-            raise ValueError("no pattern of names stands before '='")
-        return pattern or "*", tuple(parse_wattage(part) for part in watts.split(","))
+        pattern, watts = split_pattern(text)
+        return pattern, tuple(parse_wattage(part) for part in watts.split(","))
     except ValueError as error:
         raise InputError(
             f"--power {text!r}: {error}; IDLE:EPSILON:BUSY in W, one for each P-state or for all, "

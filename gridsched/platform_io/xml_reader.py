@@ -145,6 +145,7 @@ def _host(entry: HostEntry, findings: Findings, power: GivenPower) -> Host:
         off_w=host_off_w(entry, findings) if wattages else 0.0,
         boot_time_s=read_amount(entry.name, entry.properties, BOOT_TIME, findings, entry.line),
         has_energy=wattages is not None,
+        pstate=entry.pstate,
     )
 
 
@@ -154,8 +155,7 @@ def host_wattages(
     """Return idle, epsilon and all-cores power [W] of each P-state, None without figures."""
     if entry.pstate:
         findings.remark(
-            "start in another pstate than 0; gridsched starts hosts in P-state 0 unless --pstate "
-            "says otherwise",
+            "start in another P-state than 0, as their attribute pstate says",
             entry.name,
         )
     if max(entry.speeds) > entry.speeds[0]:

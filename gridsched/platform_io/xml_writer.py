@@ -229,7 +229,8 @@ class _Writer:
             properties["wattage_off"] = repr(float(host.off_w))
         if host.boot_time_s:
             properties[BOOT_TIME] = repr(float(host.boot_time_s))
-        yield f'      <host id={quoteattr(host.name)} speed="{speeds}"{core}>'
+        pstate = f' pstate="{host.pstate}"' if host.pstate else ""
+        yield f'      <host id={quoteattr(host.name)} speed="{speeds}"{core}{pstate}>'
         for name, value in properties.items():
             yield f'        <prop id="{name}" value="{value}"/>'
         yield "      </host>"

@@ -120,7 +120,7 @@ def simulate(request: SimulationRequest) -> Records:
     world = World(
         request.system.platform,
         request.platform_file,
-        pstate=request.system.first_pstate,
+        pstates=request.system.first_pstates.tolist(),
         hosts_off=request.hosts_off,
         cfg=cfg,
         log=request.log,

@@ -73,8 +73,8 @@ class World:
     platform : Platform
         As gridsched read it; SimGrid's view must agree.
     platform_file : Path
-    pstate : int
-        P-state in which all computing hosts start.
+    pstates : sequence of int, optional
+        P-state in which each computing host starts; by default its own.
     hosts_off : iterable of int
         Hosts switched off at the start.
     cfg, log : sequence of str
@@ -90,7 +90,7 @@ class World:
         platform: Platform,
         platform_file: Path,
         *,
-        pstate: int = 0,
+        pstates: Sequence[int] | None = None,
         hosts_off: Iterable[int] = (),
         cfg: Sequence[str] = (),
         log: Sequence[str] = (),
@@ -127,13 +127,15 @@ class World:
         self.hosts: list[Any] = [by_name[host.name] for host in platform.hosts]
         self.host_named = by_name
         self.clock_host = self._add_clock_host()
-        changed = [host for host in self.hosts if host.pstate != pstate]
-        for host in changed:
-            host.pstate = pstate
-        for name in (host.name for _, host in platform.idle_hosts_named):
-            if by_name[name].pstate != 0:
-                by_name[name].pstate = 0
-                changed.append(by_name[name])
+        if pstates is None:
+            pstates = [host.pstate for host in platform.hosts]
+        starts = list(zip(self.hosts, pstates, strict=True))
+        starts += [(by_name[host.name], host.pstate) for _, host in platform.idle_hosts_named]
+        changed = []
+        for host, pstate in starts:
+            if host.pstate != pstate or pstate:
+                host.pstate = pstate
+                changed.append(host)
         for k in hosts_off:
             self.hosts[k].turn_off()
             changed.append(self.hosts[k])
@@ -182,7 +184,7 @@ def _give_power(wattages: Mapping[str, str], host: Any) -> None:
 def _set_again(hosts: Iterable[Any]) -> None:
     """Set P-states again, as an actor at time 0, where a host was changed before.
 
-    Otherwise SimGrid 4.1's plugin charges a host by the P-state it was loaded with, and as
+    Otherwise SimGrid 4.1's plugin charges a host by P-state 0, whichever the file says, and as
     switched on, until something happens on it.
     """
     for host in hosts:

@@ -84,6 +84,10 @@ ALWAYS_WRITTEN = (
     "driver", "network", "deployment", "pstate", "mapping_interval_s", "hosts_off", "way", "cfg",
 )  # fmt: skip
 
+#: How the default of a setting is written where it is a newer one than the first stored runs': so
+#: they keep their ids. Who gives that very value means something else, and has it as a text.
+_WRITTEN_DEFAULTS = {"pstate": 0}
+
 #: How a run is done: the keys of `RunSettings`, and `MEASURE_SETTINGS`.
 Settings = create_model(
     "Settings",
@@ -94,7 +98,7 @@ Settings = create_model(
             key.info,
         )
         for name, key in keys_of(RunSettings).items()
-        if name not in (*_NOT_IN_STUDIES, "pstate", "driver")
+        if name not in (*_NOT_IN_STUDIES, "driver")
     },
     driver=(
         Literal["simgrid", "reference", OPTIMIZE],
@@ -104,8 +108,6 @@ Settings = create_model(
             "executed, the programme of a planner alone ([profit](profit.md)).",
         ),
     ),
-    # the command line leaves this limit to the platform, whose message names the host
-    pstate=(Annotated[int, Field(ge=0)], keys_of(RunSettings)["pstate"].info),
     series_step_s=(
         float | None,
         Field(
@@ -117,6 +119,20 @@ Settings = create_model(
         ),
     ),
 )
+
+
+def _written(name: str, value: Any) -> Any:
+    """Return how the value of a setting is stored."""
+    if name not in _WRITTEN_DEFAULTS:
+        return value
+    if value is None:
+        return _WRITTEN_DEFAULTS[name]
+    return str(value) if value == _WRITTEN_DEFAULTS[name] else value
+
+
+def _usual_values() -> dict[str, Any]:
+    """Return how the default of each setting is stored."""
+    return {name: _written(name, field.default) for name, field in Settings.model_fields.items()}
 
 
 def without_effect(settings: Section) -> list[str]:
@@ -212,7 +228,7 @@ class RunSpec(Section):
     def read(cls, scenario: Mapping[str, Any]) -> Self:
         """Return the description of a run that `canonical` gave, or a stored row holds."""
         values = with_tuples(scenario)
-        usual = {name: field.default for name, field in Settings.model_fields.items()}
+        usual = _usual_values()
         values["settings"] = {
             name: each for name, each in values["settings"].items() if each != usual[name]
         }
@@ -281,10 +297,11 @@ def canonical_section(section: Section) -> dict[str, Any]:
     """Return a section as it is stored: without defaults, but for `ALWAYS_WRITTEN` settings."""
     if not isinstance(section, Settings):
         return section.model_dump(exclude_defaults=True)
-    usual = {name: field.default for name, field in Settings.model_fields.items()}
+    usual = _usual_values()
+    stored = {name: _written(name, value) for name, value in section.model_dump().items()}
     return {
         name: value
-        for name, value in section.model_dump().items()
+        for name, value in stored.items()
         if name in ALWAYS_WRITTEN or value != usual[name]
     }
 

@@ -18,6 +18,7 @@ from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.given_power import GivenPower, with_power
+from gridsched.platform_io.given_pstates import pstates_of
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler
@@ -273,7 +274,6 @@ def workload_kinds(scenario: Scenario) -> set[str]:
 
 def make_system(scenario: Scenario) -> System:
     """Return what the scheduler is prepared for; the scenario must be loaded."""
-    scenario.platform.check_pstate(scenario.pstate)
     tasks = scenario.tasks
     if scenario.estimates is not None:
         estimates = scenario.estimates
@@ -286,7 +286,7 @@ def make_system(scenario: Scenario) -> System:
     return System(
         platform=scenario.platform,
         estimates=estimates,
-        pstate=scenario.pstate,
+        pstates=pstates_of(scenario.platform, scenario.pstate),
         files=tasks.files,
         rules=scenario.rules,
         tariff=scenario.tariff,

@@ -15,6 +15,7 @@ from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
 from gridsched.platform_io.from_table import platform_from_table
 from gridsched.platform_io.given_power import GivenPower
+from gridsched.platform_io.given_pstates import one_pstate, pstates_of
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.tables import MachineTable, read_machine_table
 from gridsched.platform_io.xml_reader import read_platform
@@ -161,12 +162,13 @@ class ScenarioMaker:
         """Return the bag of a run by types; one of a generator of systems need not be listed."""
         from gridsched.optimize import named_bag
 
-        workload, pstate = spec.workload, spec.settings.pstate
+        workload, given = spec.workload, spec.settings.pstate
         if not isinstance(workload, WorkloadFile):
             generator = GENERATORS[workload.generator]
             if generator.makes == "system":
                 model, values = generator.model, _parameters(workload)
                 parameters = model(**values, **_seeds(workload, spec))
+                pstate = one_pstate(given)
                 key = f"{parameters!r} {pstate}"
                 name = f"bag of replicate {spec.replicate}"
                 return self._bags.get(
@@ -174,8 +176,11 @@ class ScenarioMaker:
                 )
         world = self._world(spec, needs_file=False)
         if world.types is not None:
-            return named_bag.bag_of_types(world.tasks.name, world.tasks, world.types, pstate)
-        return named_bag.bag_of_platform(world.platform, world.tasks, pstate)
+            return named_bag.bag_of_types(
+                world.tasks.name, world.tasks, world.types, one_pstate(given)
+            )
+        pstates = pstates_of(world.platform, given)
+        return named_bag.bag_of_platform(world.platform, world.tasks, pstates)
 
     def _remember_names(self, stored: RunSpec, located: RunSpec) -> None:
         """Remember what files of a store are called."""

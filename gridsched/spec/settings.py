@@ -11,6 +11,7 @@ from pydantic import Field
 from gridsched.model.records import check_record
 from gridsched.model.rules import Rules
 from gridsched.model.tariff import Tariff
+from gridsched.platform_io.given_pstates import read_pstates
 
 #: Longest wall time of a run that can be asked for [s]: three years.
 MAX_TIMEOUT_S = 1e8
@@ -29,8 +30,9 @@ class RunSettings(Rules):
         Whether inputs and results cross the platform's network; None: if any task has bytes.
     deployment : path, optional
         SimGrid deployment file: which actor runs on which host (SimGrid driver).
-    pstate : int
-        P-state of all hosts, unless the scheduler chooses.
+    pstate : int or str, optional
+        P-state of all hosts, or of some by their names (``"old-*=1,new-*=0"``), in the place of
+        what the platform file says; see `gridsched.platform_io.given_pstates`.
     hosts_off : tuple of str
         Hosts switched off at the start.
     power : tuple of str
@@ -70,8 +72,14 @@ class RunSettings(Rules):
         Field(description="SimGrid deployment (.xml): which actor runs where.", examples=["FILE"]),
     ] = None
     pstate: Annotated[
-        int, Field(description="P-state of all hosts; default 0.", examples=["K"])
-    ] = 0
+        int | str | None,
+        Field(
+            description="P-state of hosts, instead of the platform file's (0 where it says none): "
+            "K, or NAME_PATTERN=K; repeatable.",
+            examples=["[PATTERN=]K"],
+            json_schema_extra={"repeatable": True},
+        ),
+    ] = None
     hosts_off: Annotated[
         tuple[str, ...],
         Field(description="Host that is switched off at the start; repeatable.", examples=["HOST"]),
@@ -128,3 +136,4 @@ class RunSettings(Rules):
 
     def __post_init__(self) -> None:
         check_record(self, RunSettings)
+        read_pstates(self.pstate)

@@ -102,7 +102,7 @@ class Case:
         """Return what the scheduler is prepared for, with a platform object of its own."""
         platform = replace(self.platform)
         if self.estimates is not None:
-            return System(platform, self.estimates, pstate=self.pstate)
+            return System(platform, self.estimates, pstates=np.array([self.pstate]))
         return make_system(
             Scenario(
                 platform, self.tasks, pstate=self.pstate, types=self.types,

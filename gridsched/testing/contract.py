@@ -172,8 +172,8 @@ def picture(state: State, system: System) -> dict[str, Any]:
         seen[f"platform.{name}"] = getattr(platform, name).copy()
     seen["platform.hosts"] = platform.hosts
     tasks, hosts = np.arange(len(state.tasks)), np.arange(len(platform))
-    seen["estimates.etc"] = np.copy(state.estimates.etc(tasks, hosts, system.pstate))
-    seen["estimates.apc"] = np.copy(state.estimates.apc(tasks, hosts, system.pstate))
+    seen["estimates.etc"] = np.copy(state.estimates.etc(tasks, hosts, system.pstates))
+    seen["estimates.apc"] = np.copy(state.estimates.apc(tasks, hosts, system.pstates))
     return seen
 
 

@@ -163,7 +163,7 @@ WRONG = [
     ("[0.5, 1]", "[0.5, 0.5]", "workload.heterogeneity[1] is 0.5, which the axis has"),
     ("[0.5, 1]", "[0.5,\n1,\n7]", "workload.heterogeneity[2] is 7"),
     ("seed = 3", 'seed = "3"', "seed is '3'"),
-    ("seed = 3", "pstate = -1", "pstate is -1; it should be greater than or equal to 0"),
+    ("seed = 3", "pstate = -1", "pstate is wrong: --pstate '-1'"),
     ("seed = 3", "seeds = 3", "seeds is no known key. Did you mean 'seed'?"),
     ("replicates = 2", "replicates = 0", "replicates is 0"),
     ('"lecsa"]', '"lesca"]', "schedulers[1].id is wrong: No scheduler 'lesca'. Did you"),

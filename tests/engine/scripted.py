@@ -86,7 +86,7 @@ def controller_of(
     """Return a controller that is ready to run."""
     tasks = tasks if isinstance(tasks, Tasks) else make_tasks(tasks)
     system = System(
-        platform, estimates or FlopsEstimates(platform, tasks), pstate=pstate,
+        platform, estimates or FlopsEstimates(platform, tasks), pstates=pstate,
         files=tasks.files,
         rules=Rules(mapping_interval_s=interval, pending_slots=pending_slots, **system_rules),
     )  # fmt: skip

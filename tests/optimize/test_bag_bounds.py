@@ -27,7 +27,7 @@ SLACK = 1e-9
 
 def run_alone(scheduler, platform, tasks, pstate=0):
     """Makespan [s] and model energy [J] of a run on the reference driver."""
-    system = System(platform, system_of(platform, tasks).estimates, pstate=pstate)
+    system = System(platform, system_of(platform, tasks).estimates, pstates=pstate)
     rng = random_stream(0, "scheduler")
     trace = simulate(Controller(system, tasks, make_scheduler(scheduler), rng=rng))
     return makespan_s(trace), trace_energy(trace).grid_total()

@@ -116,12 +116,13 @@ def test_idle_hosts_in_a_slow_pstate_are_charged_for_it():
     check_all_ways(grid(), make_tasks([100.0, 50.0], 4.0), "mct", pstate=1)
 
 
-def test_the_files_own_pstate_does_not_count(tmp_path):
-    """A platform file may start its hosts in another P-state; the scenario's counts."""
+def test_the_pstate_of_the_file_counts_and_what_is_asked_for_goes_before(tmp_path):
+    """A platform file may start its hosts in another P-state than the scenario."""
     path = write_star(tmp_path / "p.xml", [10.0, 7.0])
     path.write_text(path.read_text().replace('id="w1"', 'id="w1" pstate="1"'))
-    trace = check_all_ways(path, make_tasks([10.0], 4.0), "wq")
-    assert trace.finish_time_s.tolist() == [5.0]
+    for asked, end in ((None, 6.0), (0, 5.0), ("w2=0", 6.0), ("w?=1,w1=0", 5.0)):
+        trace = check_all_ways(path, make_tasks([10.0], 4.0), "wq", pstate=asked)
+        assert trace.finish_time_s.tolist() == [end]
 
 
 def test_a_policy_that_chooses_pstates():

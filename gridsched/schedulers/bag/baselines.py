@@ -34,7 +34,7 @@ class RoundRobin(Scheduler):
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Start with the first host."""
         self.next_ = 0
-        self.pstate_ = system.pstate
+        self.pstates_: list[int] = system.pstates.tolist()
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Assign the submitted task to the next host that can run it."""
@@ -42,7 +42,8 @@ class RoundRobin(Scheduler):
         n = len(is_on)
         for task in state.waiting():
             for host in chain(range(self.next_, n), range(self.next_)):
-                if is_on[host] and state.estimates.run_time(task, host, self.pstate_) < np.inf:
+                run_time = state.estimates.run_time(task, host, self.pstates_[host])
+                if is_on[host] and run_time < np.inf:
                     self.next_ = (host + 1) % n
                     return [Assign(task, host)]
         return []
@@ -54,13 +55,13 @@ class _Immediate(Scheduler):
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Remember all host ids."""
         self.hosts_ = np.arange(system.n_hosts)
-        self.pstate_ = system.pstate
+        self.pstates_ = system.pstates
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Assign the submitted task."""
         decisions = []
         for task in state.waiting():
-            run_time = state.estimates.etc([task], self.hosts_, self.pstate_)[0]
+            run_time = state.estimates.etc([task], self.hosts_, self.pstates_)[0]
             key = self._key(state.ready_time, run_time)
             host = int(np.argmin(key))
             if key[host] < np.inf:

@@ -38,7 +38,7 @@ class BatchScheduler(Scheduler):
         self.files_ = system.files if self._reads_files and system.files else None
         self.tasks_: Tasks | None = None
         self.table_ = host_table(
-            system.estimates.host_groups(hosts, system.pstate),
+            system.estimates.host_groups(hosts, system.pstates),
             system.platform.cluster_of,
             by_cluster=self._by_cluster,
             with_files=self.files_ is not None,
@@ -63,7 +63,8 @@ class BatchScheduler(Scheduler):
 
     def _run_times(self, state: State, tasks: NDArray[np.int64]) -> NDArray[np.float64]:
         """Estimated run times [s], shape (columns of `table_`, tasks)."""
-        etc = state.estimates.etc(tasks, self.table_.representatives, self.system_.pstate)
+        hosts = self.table_.representatives
+        etc = state.estimates.etc(tasks, hosts, self.system_.pstates[hosts])
         return np.array(etc.T, order="C")
 
     def _file_table(self, state: State) -> FileTable:

@@ -114,12 +114,12 @@ class LECSA(Scheduler):
         check_number(
             "lecsa", "few_tasks_share", self.few_tasks_share, lambda x: 0 < x <= 1, "in (0, 1]"
         )
-        for host, efficiency in zip(system.platform.hosts, system.efficiency, strict=True):
-            if not 0 < efficiency < math.inf:
+        for h, host in enumerate(system.platform.hosts):
+            if not 0 < system.efficiency[h] < math.inf:
                 raise InputError(
                     f"lecsa ranks hosts by energy efficiency, but host {host.name!r} of "
                     f"{system.platform.name} has no power figure (wattage_per_state) in P-state "
-                    f"{system.pstate}. Give it one (--power), or choose another scheduler."
+                    f"{system.pstates[h]}. Give it one (--power), or choose another scheduler."
                 )
         self.system_ = system
         self.used_: set[int] = set()
@@ -153,11 +153,11 @@ class LECSA(Scheduler):
         ranked = hosts[select_hosts(efficiency, 1.0, "count")].tolist()
         k = len(selected)
         whole_rounds = len(waiting) // k * k
-        run_time, pstate = state.estimates.run_time, self.system_.pstate
+        run_time, pstates = state.estimates.run_time, self.system_.pstates.tolist()
         order = waiting[np.lexsort((waiting, -flops))].tolist()
         for place, task in enumerate(order):
             first = 0 if self.leftover == "first" and place >= whole_rounds else place % k
             for host in selected[first:] + selected[:first] + ranked:
-                if run_time(task, host, pstate) < math.inf:
+                if run_time(task, host, pstates[host]) < math.inf:
                     yield Assign(task, host)
                     break

@@ -35,7 +35,7 @@ class WorkQueue(Scheduler):
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Note whether every task runs on every host."""
-        self.pstate_ = system.pstate
+        self.pstates_: list[int] = system.pstates.tolist()
         estimates = system.estimates
         self.always_feasible_ = estimates.always_feasible
         rules = system.rules
@@ -45,7 +45,7 @@ class WorkQueue(Scheduler):
             and rules.mapping_interval_s is None and not rules.pending_slots
         )  # fmt: skip
         if not self.always_feasible_:
-            self.group_of_ = estimates.host_groups(np.arange(system.n_hosts), system.pstate)
+            self.group_of_ = estimates.host_groups(np.arange(system.n_hosts), system.pstates)
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Give waiting tasks to idle cores."""
@@ -79,7 +79,7 @@ class WorkQueue(Scheduler):
         waiting = state.mappable
         for first in range(0, len(waiting), _CHUNK):
             tasks = waiting[first : first + _CHUNK]
-            times = state.estimates.etc(tasks, [host], self.pstate_)[:, 0]
+            times = state.estimates.etc(tasks, [host], self.pstates_[host])[:, 0]
             yield from tasks[np.isfinite(times)].tolist()
 
 
@@ -153,7 +153,7 @@ class WQR(WorkQueue):
     def _may_copy(self, state: State, task: int, hosts: list[int], host: int) -> bool:
         """Whether a task that runs on `hosts` may have a copy on `host`."""
         runs = len(hosts) < self.max_replicas and host not in hosts
-        return runs and state.estimates.run_time(task, host, self.pstate_) < np.inf
+        return runs and state.estimates.run_time(task, host, self.pstates_[host]) < np.inf
 
     def _copy_random(
         self, state: State, started: dict[int, list[int]], cores: list[int]

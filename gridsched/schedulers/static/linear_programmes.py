@@ -51,19 +51,20 @@ def _check_gamma(owner: str, gamma: object) -> None:
         _check_range(owner, "gamma", gamma, 0.0, 1e9)
 
 
-def possible_tasks(state: State, hosts: Integers, pstate: int) -> Integers:
+def possible_tasks(state: State, hosts: Integers, pstates: Integers) -> Integers:
     """Return the mappable tasks that can run on some of the hosts.
 
     Parameters
     ----------
     state : State
     hosts : ndarray of int64
-    pstate : int
+    pstates : ndarray of int64, shape (hosts,)
+        Of each of them.
     """
     waiting = np.array(state.mappable, dtype=np.int64)
     if not len(waiting) or not len(hosts):
         return waiting[:0]
-    possible = np.isfinite(state.estimates.etc(waiting, hosts, pstate))
+    possible = np.isfinite(state.estimates.etc(waiting, hosts, pstates))
     return waiting[possible.any(axis=1)]
 
 
@@ -92,17 +93,18 @@ class _PlannedOnce(Scheduler):
     def schedule(self, state: State) -> Iterable[Decision]:
         """Plan every waiting task; what cannot run on any host that is on is left."""
         system, hosts = self.system_, np.flatnonzero(state.is_on)
-        waiting = possible_tasks(state, hosts, system.pstate)
+        pstates = system.pstates[hosts]
+        waiting = possible_tasks(state, hosts, pstates)
         if not len(waiting):
             return []
         grouped = grouped_bag(
-            system.platform, state.estimates, state.tasks, waiting, hosts, system.pstate
+            system.platform, state.estimates, state.tasks, waiting, hosts, pstates
         )
         divided = self.divided(grouped.bag, system.tariff)
         if not divided.runs:
             return [Drop(task) for task in waiting.tolist()]
         tasks, planned = grouped.placed(recover(grouped.bag, divided.x))
-        plan = Plan(tasks, planned, np.full(len(tasks), system.pstate))
+        plan = Plan(tasks, planned, system.pstates[planned])
         unused = np.setdiff1d(hosts, planned).tolist() if self.power_off_unused else []
         return [plan, *(PowerOff(host) for host in unused)]
 

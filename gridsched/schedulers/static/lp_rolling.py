@@ -101,14 +101,14 @@ class LPRolling(Scheduler):
         if changed and self.wakes_ and self.change_s_ < math.inf:
             yield WakeAt(self.change_s_)
         hosts = np.flatnonzero(state.is_on)
-        waiting = possible_tasks(state, hosts, self.system_.pstate)
+        pstates = self.system_.pstates[hosts]
+        waiting = possible_tasks(state, hosts, pstates)
         self.stands_still_ = False
         if not len(waiting):
             return
         grouped = grouped_bag(
-            self.system_.platform, state.estimates, state.tasks, waiting, hosts,
-            self.system_.pstate,
-        )  # fmt: skip
+            self.system_.platform, state.estimates, state.tasks, waiting, hosts, pstates
+        )
         plan = self._planned(grouped, tariff, bags.share(waiting))
         if plan.runs:
             yield from self._placed(grouped, plan, state)
@@ -153,12 +153,12 @@ class LPRolling(Scheduler):
         # each host is as long at work in any order; a bag pays when its last task is done
         older_first = np.lexsort((state.tasks.submit_time_s[tasks], hosts))
         tasks, hosts = tasks[older_first], hosts[older_first]
-        pstate = self.system_.pstate
+        pstates = self.system_.pstates[hosts]
         if self.replan:
-            yield Plan(tasks, hosts, np.full(len(tasks), pstate))
+            yield Plan(tasks, hosts, pstates)
         else:
-            pairs = zip(tasks.tolist(), hosts.tolist(), strict=True)
-            yield from (Assign(task, host, pstate) for task, host in pairs)
+            places = zip(tasks.tolist(), hosts.tolist(), pstates.tolist(), strict=True)
+            yield from (Assign(*place) for place in places)
 
 
 class Backlog:

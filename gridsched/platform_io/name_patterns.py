@@ -1,0 +1,45 @@
+"""Values that a user gives to hosts by their names: ``NAME_PATTERN=VALUE``, or one for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from gridsched.errors import InputError, did_you_mean
+
+Value = TypeVar("Value")
+#: What a value without a pattern stands for.
+EVERYONE = "*"
+
+
+def split_pattern(text: str) -> tuple[str, str]:
+    """Return the pattern and the value of an item; `EVERYONE` where it has no pattern.
+
+    Raises
+    ------
+    ValueError
+        If the item begins with ``=``.
+    """
+    pattern, equals, value = text.rpartition("=")
+    if equals and not pattern:
+        raise ValueError("no pattern of names stands before '='")
+    return pattern or EVERYONE, value
+
+
+def last_match(items: Sequence[tuple[str, Value]], name: str) -> Value | None:
+    """Return the value of the last item whose pattern fits a name; None if none does."""
+    return next((value for each, value in reversed(items) if fnmatchcase(name, each)), None)
+
+
+def check_patterns(
+    option: str, items: Iterable[tuple[str, object]], names: Iterable[str], where: str
+) -> None:
+    """Raise `InputError` for a pattern that no host has."""
+    known = list(names)
+    for pattern, _ in items:
+        if not any(fnmatchcase(name, pattern) for name in known):
+            hint = did_you_mean(pattern, known)
+            raise InputError(
+                f"{where}: {option} {pattern!r}: no host has such a name. {hint}".rstrip()
+            )
