@@ -270,7 +270,7 @@ class Requests:
         if decision.pstates is None:  # a host that there is not is refused below
             pstates = np.take(self._pstates, hosts, mode="clip")
         if not len(tasks) == len(hosts) == len(pstates):
-            lengths = f"{len(tasks)} tasks, {len(hosts)} hosts, {len(pstates)} pstates"
+            lengths = ", ".join(f"{len(each)} {name}" for name, each in arrays.items())
             return f"Plan has {lengths}", None, None
         self._withdraw_plan(now)
         by_host = _by_host(tasks, hosts, pstates)
