@@ -350,6 +350,7 @@ def check_energy_agreement(result: RunResult) -> None:
         f"{result.trace.platform.name}: host {worst['host']!r} has energy_j {worst['plugin_j']!r} "
         f"by SimGrid's plugin and energy_model_j {worst['model_j']!r} by the model, a relative "
         f"difference of {worst['relative_difference']:.3g} where {ENERGY_TOLERANCE:g} is legal "
-        f"({len(hosts)} of {len(rows) - 1} hosts differ). The platform does something the model "
-        "does not know of; see 'gridsched platform check'."
+        f"({len(hosts)} of {len(rows) - 1} hosts differ). All figures of this run are left out: "
+        "the platform or the scheduler does something the model does not know of; see 'gridsched "
+        "platform check'."
     )
