@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from gridsched.metrics import METRICS
+from gridsched.metrics.table import FORMULA
 
 DOCS = Path(__file__).resolve().parent
 _TABLE = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
@@ -35,6 +36,7 @@ def metrics_table() -> str:
         [f"`{metric.id}`", metric.unit, metric.sentence,
          ", ".join(filter(None, [kinds[metric.of], metric.condition.words]))]
         for metric in METRICS.values()
+        if metric.condition is not FORMULA
     ]  # fmt: skip
     return markdown(["key", "unit", "meaning", "only in or with"], rows)
 

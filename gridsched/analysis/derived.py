@@ -9,7 +9,7 @@ import pandas as pd
 
 from gridsched.analysis.bounds import study_bounds
 from gridsched.metrics import BOUNDED, METRICS
-from gridsched.metrics.table import value_of_row
+from gridsched.metrics.table import FORMULA, Metric, value_of_row
 from gridsched.spec.study import Study
 
 
@@ -22,14 +22,29 @@ def named_metrics(study: Study) -> set[str]:
 
 
 def withheld_metrics(study: Study) -> set[str]:
-    """Return the metrics that a study names and only its policies compute, if they are not run."""
+    """Return the metrics that a study names and only its policies compute, if they are not run.
+
+    Formulas that are computed from such metrics are among them.
+    """
     if study.own is None or study.is_imported:
         return set()
-    return named_metrics(study) & study.own.computed_from_rows
+    withheld = _needed(study) & study.own.computed_from_rows
+    for each in study.formulas:  # one may name those before it
+        if each.needs & withheld:
+            withheld.add(each.metric.id)
+    return withheld
+
+
+def _needed(study: Study) -> set[str]:
+    """Return the metrics that a study names, its formulas, and what these are computed from."""
+    needed = named_metrics(study)
+    for each in study.formulas:
+        needed |= {each.metric.id, *each.needs}
+    return needed
 
 
 def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -> pd.DataFrame:
-    """Return a study's rows with the metrics of rows that it names.
+    """Return a study's rows with the metrics of rows that it names, and its formulas.
 
     Parameters
     ----------
@@ -51,13 +66,10 @@ def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -
     InputError
         If an input file is missing, or a metric cannot be computed.
     """
-    named = named_metrics(study)
-    named -= withheld_metrics(study)
-    wanted = [metric for metric in METRICS.values() if metric.of == "row" and metric.id in named]
-    if any(metric.condition is BOUNDED for metric in wanted):
-        others = [metric for metric in wanted if metric.condition is not BOUNDED]
-        wanted = [*others, *(m for m in METRICS.values() if m.condition is BOUNDED)]
-    if not wanted:
+    withheld = withheld_metrics(study)
+    wanted = _metrics_of_rows(_needed(study) - withheld)
+    formulas = [each.metric for each in study.formulas if each.metric.id not in withheld]
+    if not wanted and not formulas:
         return runs
     finished = runs[runs["status"] == "finished"]
     stored = [metric.id for metric in METRICS.values() if metric.of in ("run", "plan")]
@@ -68,11 +80,24 @@ def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -
             {**row, "bounds": bounds[run_id]}
             for run_id, row in zip(finished["run_id"], rows, strict=True)
         ]
-    columns = {
-        metric.id: pd.Series(
-            [value_of_row(metric, row) for row in rows], finished.index,
-            dtype="float64" if metric.is_number else "object",
-        )
-        for metric in wanted
-    }  # fmt: skip
+    columns: dict[str, pd.Series] = {}
+    for metric in (*wanted, *formulas):  # a formula may name those before it
+        values = [value_of_row(metric, row) for row in rows]
+        for row, value in zip(rows, values, strict=True):
+            row[metric.id] = value
+        dtype = "float64" if metric.is_number else "object"
+        columns[metric.id] = pd.Series(values, finished.index, dtype=dtype)
     return runs.assign(**columns)
+
+
+def _metrics_of_rows(ids: set[str]) -> list[Metric]:
+    """Return those of these metrics that follow from rows; if one is of bounds, all of these."""
+    found = [
+        metric
+        for metric in METRICS.values()
+        if metric.of == "row" and metric.condition is not FORMULA and metric.id in ids
+    ]
+    if not any(metric.condition is BOUNDED for metric in found):
+        return found
+    others = [metric for metric in found if metric.condition is not BOUNDED]
+    return [*others, *(metric for metric in METRICS.values() if metric.condition is BOUNDED)]

@@ -38,7 +38,9 @@ from gridsched.cli.scenario_options import (
 from gridsched.cli.tables import console
 from gridsched.errors import GridschedError, InputError, did_you_mean
 from gridsched.metrics import METRICS, Metric
+from gridsched.metrics.table import value_of_row
 from gridsched.policy.registry import entries
+from gridsched.spec.formulas import formula
 from gridsched.spec.run import RunResult, check, check_energy_agreement, run
 from gridsched.spec.run_many import progress_bar
 from gridsched.spec.scenario import workload_kinds
@@ -60,6 +62,8 @@ gridsched compare --platform p.xml --workload bag.csv --plot comparison.png
 gridsched compare --platform p.xml --workload bag.csv --schedulers lecsa,mct
 
 gridsched compare --platform p.xml --workload bag.csv --schedulers all --sort energy_delay_js
+
+gridsched compare --platform p.xml --workload bag.csv --metric 'ed2p=energy_j*makespan_s**2'
 
 gridsched compare --platform p.xml --workload bag.csv --set wqr.max_replicas=3
 
@@ -122,7 +126,29 @@ def ids_of(text: str, options: ScenarioOptions) -> list[str]:
     return found
 
 
-def sort_metric(id: str | None) -> Metric | None:
+def own_metrics(given: Sequence[str]) -> list[Metric]:
+    """Return the metrics that ``--metric`` describes; the less of one, the better.
+
+    Raises
+    ------
+    InputError
+        If one cannot be understood.
+    """
+    found: list[Metric] = []
+    known = [each.id for each in METRICS.values() if each.is_number and each.of in ("run", "row")]
+    for text in given:
+        id, equals, expression = text.partition("=")
+        if not equals:
+            raise InputError(
+                f"--metric {text!r}: write NAME=EXPRESSION, as edp=energy_j*makespan_s."
+            )
+        names = [*known, *(each.id for each in found)]
+        called = f"--metric {id.strip()}"
+        found.append(formula(id.strip(), expression, names, better="less", called=called).metric)
+    return found
+
+
+def sort_metric(id: str | None, own: Sequence[Metric] = ()) -> Metric | None:
     """Return the metric that ``--sort`` names.
 
     Raises
@@ -132,10 +158,11 @@ def sort_metric(id: str | None) -> Metric | None:
     """
     if id is None:
         return None
-    if id not in METRICS or METRICS[id].better is None:
-        legal = [name for name, metric in METRICS.items() if metric.better is not None]
+    known = METRICS | {each.id: each for each in own}
+    if id not in known or known[id].better is None:
+        legal = [name for name, metric in known.items() if metric.better is not None]
         raise InputError(f"--sort {id!r}: is no metric with a best. {did_you_mean(id, legal)}")
-    return METRICS[id]
+    return known[id]
 
 
 def sort_key(metric: Metric, row: Mapping[str, Any]) -> tuple[bool, float]:
@@ -154,6 +181,14 @@ def compare(
         str | None,
         typer.Option(metavar="METRIC", help="Best first by this metric, as energy_delay_js."),
     ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=EXPRESSION",
+            help="A metric of your own, as ed2p=energy_j*makespan_s**2; less is better; "
+            "repeatable.",
+        ),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -171,7 +206,8 @@ def compare(
     Energy is that of the computing hosts, by SimGrid's energy plugin and by gridsched's model.
     """
     ids = ids_of(schedulers, options)
-    key = sort_metric(sort)
+    own = own_metrics(metric or ())
+    key = sort_metric(sort, own)
     targets = {"--plot": figure_files(plot), "-o": table_file(output)}
     check_targets(targets, options.inputs, force=force)
     rows: list[dict[str, Any]] = []
@@ -187,6 +223,9 @@ def compare(
         results.append(result)
     warn(warnings)
     bounds = completed(rows, results)
+    for each in own:
+        for row in rows:
+            row[each.id] = value_of_row(each, row)
     if key is not None:
         rows.sort(key=lambda row: sort_key(key, row))
     whole = {"results": rows, "failures": failures}
@@ -198,7 +237,7 @@ def compare(
         title = f"{options.workload} on {options.platform or scenario.platform.name}"
         print_comparison(
             console(), rows, title, bounds=bounds, budget=scenario.budget,
-            window_s=scenario.window_s, plot=plot, also=key,
+            window_s=scenario.window_s, plot=plot, also=[*own, *([key] if key else [])],
         )  # fmt: skip
     for failure in failures:
         say(f"run failed: {failure}")

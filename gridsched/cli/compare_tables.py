@@ -82,7 +82,7 @@ def print_comparison(
     budget: EnergyBudget | None,
     window_s: tuple[float, float] | None,
     plot: Path | None,
-    also: Metric | None = None,
+    also: Sequence[Metric] = (),
 ) -> None:
     """Print the table of a comparison and what must be known to read it.
 
@@ -100,8 +100,8 @@ def print_comparison(
         Begin and end of the time that the window's columns cover [s].
     plot : Path, optional
         Figure that was drawn.
-    also : Metric, optional
-        One that is shown in any case.
+    also : sequence of Metric
+        Those that are shown in any case.
     """
     has_utility = utility_metric(rows[0]) is not None
     metered = all("energy_relative_difference" in row for row in rows)
@@ -119,9 +119,10 @@ def print_comparison(
     columns = (
         UTILITY_COLUMNS if has_utility else PARALLEL_COLUMNS if is_parallel else BAG_COLUMNS
     )  # fmt: skip
-    if also is not None and also.id not in {column.key for column in columns}:
-        header = also.header or f"{also.row_name}\n[{{unit}}]" if also.unit else also.row_name
-        columns = (*columns, Column(also.id, header, also.form, also.unit, also.scale))
+    for each in also:
+        if each.id not in {column.key for column in columns}:
+            header = each.header or f"{each.row_name}\n[{{unit}}]" if each.unit else each.row_name
+            columns = (*columns, Column(each.id, header, each.form, each.unit, each.scale))
     shown = rows
     if has_utility:
         shown = [{**row, "mapping_event_ms": _milliseconds(row)} for row in rows]

@@ -43,6 +43,8 @@ class Condition:
 
 
 ALWAYS = Condition()
+#: Of metrics that a study or an option gives as an expression over others: theirs alone.
+FORMULA = Condition("an expression of the study")
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,7 @@ def value_of_row(metric: Metric, row: Mapping[str, Any]) -> Any:
 
 
 def known_metrics(workload: Collection[str]) -> list[Metric]:
-    """Return the metrics that a study may name.
+    """Return the metrics that a study may name, beside formulas of its own.
 
     Parameters
     ----------
@@ -241,7 +243,9 @@ def known_metrics(workload: Collection[str]) -> list[Metric]:
     return [
         metric
         for metric in METRICS.values()
-        if metric.of != "comparison" and metric.condition.workload in ("any", *workload)
+        if metric.of != "comparison"
+        and metric.condition is not FORMULA
+        and metric.condition.workload in ("any", *workload)
     ]
 
 

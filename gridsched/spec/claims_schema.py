@@ -1,10 +1,10 @@
-"""What a study file says of results: claims with their explanations, readings, report, figures."""
+"""What a study file says of results: expressions, claims, readings, report, figures."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from gridsched.spec.run_spec import NAME, Section
 
@@ -131,6 +131,37 @@ class Report(Section):
     """
 
     where: dict[str, Any] = Field(default_factory=dict)
+
+
+class Expression(Section):
+    """A metric of the study's own.
+
+    Attributes
+    ----------
+    formula : str
+        The expression over other metrics.
+    unit : str
+        As it stands in tables; empty if it is a pure number.
+    better : {"less", "more"} or None
+        Which is better, if one is.
+    meaning : str
+        What it is, in a few words.
+    """
+
+    formula: str
+    unit: str = ""
+    better: Literal["less", "more"] | None = None
+    meaning: str = ""
+
+
+#: An expression, or its formula alone.
+ExpressionOrText = Annotated[
+    Expression,
+    BeforeValidator(
+        lambda given: {"formula": given} if isinstance(given, str) else given,
+        json_schema_input_type=str | Expression,
+    ),
+]
 
 
 class DeclaredFigure(Section):

@@ -84,6 +84,8 @@ class Study:
     baseline : str or None
         Label of the scheduler that the others are compared with.
     claims : tuple of Claim
+    formulas : tuple of Formula
+        Metrics of its own, given as expressions.
     figures : tuple of DeclaredFigure
         What the report draws instead of its usual figures.
     report_where : dict
@@ -122,6 +124,7 @@ class Study:
         results = check_results(document, self.axes, self.schedulers)
         self.metrics, self.baseline = results.metrics, results.baseline
         self.claims, self.figures = results.claims, results.figures
+        self.formulas = results.formulas
         self.report_where = results.where
         for section in self._sections:
             section.check()

@@ -22,7 +22,8 @@ from gridsched.workloads.traces.formats import is_trace
 
 #: Sections that keys and groups can set; those of `Settings` stand at the top of the file.
 SECTIONS = ("platform", "workload", "settings")
-_RESERVED = ("scheduler", "replicate", "run_id", "status", "error", "scenario", "provenance")
+#: Columns of the results that no axis is called by.
+RESERVED = ("scheduler", "replicate", "run_id", "status", "error", "scenario", "provenance")
 
 
 @dataclass(frozen=True)
@@ -209,8 +210,8 @@ def group_axes(document: StudyDocument) -> Iterator[Axis]:
     taken: set[tuple[str, str]] = set()
     for name, levels in document.content.group.items():
         path = ("group", name)
-        if name in _RESERVED or "." in name:
-            document.refuse(path, f"is no legal name; not legal: {', '.join(_RESERVED)}, dots.")
+        if name in RESERVED or "." in name:
+            document.refuse(path, f"is no legal name; not legal: {', '.join(RESERVED)}, dots.")
         check_values(document, path, tuple(levels))
         changes = tuple(_level(document, (*path, label), levels[label]) for label in levels)
         for label, change in zip(levels, changes, strict=True):

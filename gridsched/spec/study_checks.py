@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gridsched.errors import did_you_mean
+from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics import METRICS, known_metrics
 from gridsched.spec.claims_schema import Claim, DeclaredFigure
+from gridsched.spec.formulas import Formula, declare, formula
 from gridsched.spec.run_spec import OPTIMIZE
-from gridsched.spec.study_axes import Axis, axis_values, workload_kinds
+from gridsched.spec.study_axes import RESERVED, Axis, axis_values, workload_kinds
 from gridsched.spec.study_claims import study_claims
-from gridsched.spec.study_document import StudyDocument
+from gridsched.spec.study_document import StudyDocument, key_name
 from gridsched.spec.study_schedulers import StudyScheduler
 
 #: What figures of single variants need; the other kinds need `metric` and `along`.
@@ -37,6 +38,8 @@ class ResultKeys:
     figures : tuple of DeclaredFigure
     where : dict
         Axis -> values of the runs that tables, figures and claims are of.
+    formulas : tuple of Formula
+        Its expressions.
     """
 
     metrics: tuple[str, ...]
@@ -44,6 +47,7 @@ class ResultKeys:
     claims: tuple[Claim, ...]
     figures: tuple[DeclaredFigure, ...]
     where: Mapping[str, tuple[Any, ...]]
+    formulas: tuple[Formula, ...]
 
 
 def check_results(
@@ -58,6 +62,8 @@ def check_results(
     """
     content = document.content
     numbers = [metric for metric in known_metrics(workload_kinds(document)) if metric.is_number]
+    formulas = study_formulas(document, axes, [metric.id for metric in numbers])
+    numbers += [each.metric for each in formulas]
     known = tuple(metric.id for metric in numbers)
     for k, name in enumerate(content.metrics):
         _check_metric(document, ("metrics", k), name, known)
@@ -91,7 +97,42 @@ def check_results(
         tuple(claim for _, claim in claims),
         content.figures,
         axis_values(document, ("report", "where"), content.report.where, values_of),
+        formulas,
     )
+
+
+def study_formulas(
+    document: StudyDocument, axes: Sequence[Axis], known: Sequence[str]
+) -> tuple[Formula, ...]:
+    """Return the metrics that a study gives as expressions; they are in the table of metrics then.
+
+    Parameters
+    ----------
+    document : StudyDocument
+    axes : sequence of Axis
+    known : sequence of str
+        Other metrics that it may name.
+
+    Raises
+    ------
+    InputError
+        Naming the expression at fault.
+    """
+    found: list[Formula] = []
+    columns = {*RESERVED, *(axis.name for axis in axes)}
+    for id, said in document.content.expressions.items():
+        if id in columns:
+            document.refuse(("expressions", id), "is a column of the results; choose another name.")
+        names = [*known, *(each.metric.id for each in found)]
+        try:
+            found.append(formula(
+                id, said.formula, names, unit=said.unit, better=said.better, meaning=said.meaning,
+                called=key_name(("expressions", id)),
+            ))  # fmt: skip
+        except InputError as error:
+            raise InputError(f"{document.path}: {error}") from None
+    declare(found)
+    return tuple(found)
 
 
 def check_planners(

@@ -12,7 +12,14 @@ from pydantic import BaseModel, Field, ValidationError
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import read_text
 from gridsched.files.toml_files import parse_toml
-from gridsched.spec.claims_schema import Claim, DeclaredFigure, Explanation, Readings, Report
+from gridsched.spec.claims_schema import (
+    Claim,
+    DeclaredFigure,
+    Explanation,
+    ExpressionOrText,
+    Readings,
+    Report,
+)
 from gridsched.spec.run_spec import NAME, Section, Settings, members_of, with_tuples
 from gridsched.spec.settings import MAX_TIMEOUT_S
 
@@ -88,6 +95,13 @@ class Content(Section):
         "of tasks the "
         "[bounds](bounds.md) `makespan_bound_s`, `energy_bound_j` and the distances from them, "
         "`makespan_above_bound`, `energy_above_bound`.",
+    )
+    expressions: dict[str, ExpressionOrText] = Field(
+        default_factory=dict,
+        description='Metrics of your own, computed from stored rows: `NAME = "EXPRESSION"` over '
+        "numbers and metrics (also those above it) with `+ - * / **`, `abs`, `sqrt`, `exp`, `log`, "
+        '`min`, `max`; `{ formula, unit, better, meaning }` says more. `ed2p = "energy_j * '
+        'makespan_s ** 2"`.',
     )
     baseline: str | None = Field(
         default=None, description="The scheduler that the others are compared with."

@@ -39,3 +39,19 @@ def test_parquet_has_units(gridsched, ex_a, tmp_path):
     assert table.column("makespan_s").to_pylist() == [80.0, 40.0]
     assert table.schema.field("makespan_s").metadata[b"unit"] == b"s"
     assert table.column("scheduler").to_pylist() == ["wq", "mct"]
+
+
+def test_a_metric_of_ones_own(gridsched, refused, ex_a):
+    """EX-A by energy times makespan squared: 4,016,000, 15,552,000 and 17,000,000 J s2."""
+    options = ["--driver", "reference", "--schedulers", "wq,mct,lecsa"]
+    own = ["--metric", "ed2p = energy_j * makespan_s ** 2", "--metric", "k=ed2p/1e3", "--sort", "k"]
+    rows = gridsched("compare", *ex_a, *options, *own, "--json").json["results"]
+    found = {row["scheduler"]: row["ed2p"] for row in rows}
+    assert list(found.items()) == [("mct", 4_016_000), ("wq", 15_552_000), ("lecsa", 17_000_000)]
+    assert [row["k"] for row in rows] == [4016, 15_552, 17_000]
+    table = gridsched("compare", *ex_a, *options, *own).out
+    assert "ed2p" in table
+    assert "4,016" in table
+    line = refused("compare", *ex_a, *options, "--metric", "x=energy_y*2")
+    assert "--metric x 'energy_y*2': 'energy_y' is no metric to compute with" in line
+    assert "write NAME=EXPRESSION" in refused("compare", *ex_a, *options, "--metric", "ed2p")

@@ -1,0 +1,142 @@
+"""Expressions that people write in files and options, evaluated without running their text.
+
+A text is parsed as Python; what its use does not name is refused, so that nothing can be called or
+looked into.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gridsched.errors import InputError
+
+Evaluate = Callable[[Mapping[str, Any]], Any]
+
+#: Longer expressions are refused.
+MAX_LENGTH = 10_000
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}  # fmt: skip
+_COMPUTE: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.Pow: operator.pow,
+}  # fmt: skip
+#: What decides: comparisons, joined by ``and``, ``or``, ``not``; lists and texts are constants.
+DECISIONS: tuple[type[ast.expr], ...] = (ast.BoolOp, ast.Compare, ast.List, ast.Tuple)
+#: What computes: ``+ - * / **``, functions.
+COMPUTATIONS: tuple[type[ast.expr], ...] = (ast.BinOp, ast.Call)
+
+
+@dataclass(frozen=True)
+class Language:
+    """What an expression may say.
+
+    Attributes
+    ----------
+    takes : tuple of type
+        `DECISIONS`, `COMPUTATIONS` or both; names, constants and signs are legal in any.
+    name : callable
+        Told a name as it is written, returns the key of its value, or raises `InputError`.
+    how : str
+        What to write, for messages.
+    constant : callable
+        Told a constant, returns what is computed with.
+    functions : mapping
+        Name -> function.
+    """
+
+    takes: tuple[type[ast.expr], ...]
+    name: Callable[[str], str]
+    how: str
+    constant: Callable[[Any], Any] = lambda value: value
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def compiled(self, text: str, called: str) -> Evaluate:
+        """Return the function that an expression describes, of a mapping of values.
+
+        Parameters
+        ----------
+        text : str
+        called : str
+            What the expression is called in messages.
+
+        Raises
+        ------
+        InputError
+            If it cannot be understood.
+        """
+        if len(text) > MAX_LENGTH:
+            raise InputError(f"{called}: {len(text)} characters; at most {MAX_LENGTH} are read.")
+        try:
+            tree = ast.parse(text.replace("\n", " ").strip(), mode="eval").body
+            return self._compile(tree)
+        except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+            raise InputError(f"{called} {text!r}: cannot be read. {self.how}") from None
+        except InputError as error:
+            raise InputError(f"{called} {text!r}: {error}") from None
+
+    def _compile(self, node: ast.expr) -> Evaluate:
+        match node:
+            case ast.Name() | ast.Attribute():
+                key = self.name(self._dotted(node))
+                return lambda values: values[key]
+            case ast.UnaryOp(op=ast.USub()):
+                inner = self._compile(node.operand)
+                return lambda values: -inner(values)
+            case ast.Constant():
+                constant = self.constant(node.value)
+                return lambda values: constant
+        if isinstance(node, ast.UnaryOp) and ast.BoolOp in self.takes:
+            return self._decision(node)
+        if isinstance(node, self.takes):
+            is_decision = isinstance(node, DECISIONS)
+            return self._decision(node) if is_decision else self._computation(node)
+        return self._refuse(node)
+
+    def _decision(self, node: ast.expr) -> Evaluate:
+        match node:
+            case ast.BoolOp():
+                parts = [self._compile(value) for value in node.values]
+                decide = all if isinstance(node.op, ast.And) else any
+                return lambda values: decide(part(values) for part in parts)
+            case ast.UnaryOp(op=ast.Not()):
+                inner = self._compile(node.operand)
+                return lambda values: not inner(values)
+            case ast.Compare() if all(type(op) in _COMPARE for op in node.ops):
+                sides = [self._compile(side) for side in (node.left, *node.comparators)]
+                steps = [(_COMPARE[type(op)], k) for k, op in enumerate(node.ops)]
+                return lambda values: all(
+                    compare(sides[k](values), sides[k + 1](values)) for compare, k in steps
+                )
+            case ast.List() | ast.Tuple():
+                constant = ast.literal_eval(node)
+                return lambda values: constant
+        return self._refuse(node)
+
+    def _computation(self, node: ast.expr) -> Evaluate:
+        match node:
+            case ast.BinOp() if type(node.op) in _COMPUTE:
+                compute = _COMPUTE[type(node.op)]
+                left, right = self._compile(node.left), self._compile(node.right)
+                return lambda values: compute(left(values), right(values))
+            case ast.Call(func=ast.Name(id=id)) if id in self.functions and not node.keywords:
+                function = self.functions[id]
+                arguments = [self._compile(each) for each in node.args]
+                return lambda values: function(*(each(values) for each in arguments))
+        return self._refuse(node)
+
+    def _refuse(self, node: ast.expr) -> Evaluate:
+        raise InputError(f"{ast.unparse(node)!r} is not understood. {self.how}")
+
+    def _dotted(self, node: ast.expr) -> str:
+        if isinstance(node, ast.Attribute):
+            return f"{self._dotted(node.value)}.{node.attr}"
+        if isinstance(node, ast.Name):
+            return node.id
+        raise InputError(f"{ast.unparse(node)!r} is not understood. {self.how}")
