@@ -151,8 +151,9 @@ def bound_fields(bounds: BagBounds, row: dict[str, Any]) -> dict[str, Any]:
     -------
     dict
         ``makespan_bound_s``, ``energy_bound_j``, ``energy_bound_counts_idle``,
-        ``makespan_above_bound``, ``energy_above_bound``. The last two are None where the bound is 0
-        or the run did not finish all tasks, and 0 where only rounding makes a difference.
+        ``makespan_above_bound``, ``energy_above_bound``, ``above_front``. The last three are None
+        where the bound is 0 or the run did not finish all tasks, and 0 where only rounding makes a
+        difference.
     """
     known = {**row, "bounds": bounds}
     bounded = (metric for metric in METRICS.values() if metric.condition is BOUNDED)

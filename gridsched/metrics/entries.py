@@ -63,15 +63,20 @@ def share_above(value: float, bound: float) -> float:
     return (value - bound) / bound if bound > 0 else float("nan")
 
 
-def _above_bound(metric: str, bound: str) -> Callable[[Row], float | None]:
-    def above(row: Row) -> float | None:
-        """None where the run has not finished all tasks, 0 where only rounding differs."""
-        share = share_above(row[metric], getattr(row["bounds"], bound))
-        if row["tasks_finished"] != row["tasks"] or np.isnan(share):
-            return None
-        return 0.0 if abs(share) < 1e-9 else share
+def _share_above(row: Row, metric: str, bound: float) -> float | None:
+    """None where the run has not finished all tasks, 0 where only rounding differs."""
+    share = share_above(row[metric], bound)
+    if row["tasks_finished"] != row["tasks"] or np.isnan(share):
+        return None
+    return 0.0 if abs(share) < 1e-9 else share
 
-    return above
+
+def _above_bound(metric: str, bound: str) -> Callable[[Row], float | None]:
+    return lambda row: _share_above(row, metric, getattr(row["bounds"], bound))
+
+
+def _above_front(row: Row) -> float | None:
+    return _share_above(row, "energy_j", row["bounds"].least_energy_j(row["makespan_s"]))
 
 
 def _above_best(metric: str) -> Callable[[Sequence[Row]], list[float | None]]:
@@ -300,6 +305,10 @@ _ROWS = (
     Metric("energy_above_bound", "", "share by which `energy_j` lies above its bound; none where "
            "not all tasks finished", _above_bound("energy_j", "energy_j"), "row", BOUNDED, "less",
            header="above\nbound", form="percent"),
+    Metric("above_front", "", "share by which `energy_j` lies above the least that any schedule "
+           "of at most the run's makespan needs; none where not all tasks finished", _above_front,
+           "row", BOUNDED, "less", words="energy above the front", header="above\nfront",
+           form="percent", is_detail=True),
 )  # fmt: skip
 _COMPARISONS = (
     Metric("makespan_above_best", "", "share by which the makespan lies above the least of all; "

@@ -30,6 +30,8 @@ segment with the fewest joules per flop that is left, and sorting the segments g
 length T consumes at least ``T G(W / T) = W G(r) / r`` with r = W / T, and T is at least the least
 makespan. ``G(r) / r`` falls up to some rate and rises from there (G is convex), so on each linear
 piece of G it is monotone, and its least value lies at a corner of G or at the largest possible r.
+Where the makespan must not exceed M, r is at least W / M besides: the front of energy against
+makespan (`BagBounds.front`).
 This is the optimum of the linear programme with the makespan as a variable; the tests compare it
 with HiGHS. It is computed by sorting because a solver's tolerance of 1e-7 can put its answer above
 the true optimum (0.17 % were seen with SI units), where it would be no bound.
@@ -39,8 +41,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -69,12 +71,28 @@ class BagBounds:
         hosts may be switched off at any time.
     free_pstates : bool
         Whether each task may run in any P-state, instead of the scenario's.
+    front : callable or None
+        Told a makespan [s] of at least `makespan_s`; the least energy of runs that are not longer
+        [J]. None where nothing more than `energy_j` is known.
     """
 
     makespan_s: float
     energy_j: float
     counts_idle: bool
     free_pstates: bool = False
+    front: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
+
+    def least_energy_j(self, makespan_s: float) -> float:
+        """Return the energy that no schedule of at most this makespan is below [J].
+
+        Parameters
+        ----------
+        makespan_s : float
+            That of a schedule; if only rounding makes it less than the bound, the bound counts.
+        """
+        if self.front is None:
+            return self.energy_j
+        return max(self.energy_j, self.front(max(makespan_s, self.makespan_s)))
 
     def describe(self) -> str:
         """Return one line that says what the bounds are and what they count."""
@@ -169,15 +187,18 @@ def bag_bounds(
     work = float(tasks.flops.sum())
     stay_w = sum(platform.hosts[h].off_w for h in stays_off)
     base_w, rates, watts = _grid_power_curve(counts)
-    joules_per_flop = _least_energy_per_flop(base_w + stay_w, rates, watts, work / makespan)
     rest_w = [
         min(state.idle_w, host.off_w) if may_switch_off else state.idle_w
         for host, state in zip(usable, first, strict=True)
     ]
-    energy = work * joules_per_flop + float(tasks.submit_time_s[0]) * (sum(rest_w) + stay_w)
-    if not platform.has_energy:
-        energy = math.nan
-    return BagBounds(makespan, energy, not may_switch_off, free_pstates)
+    before_j = float(tasks.submit_time_s[0]) * (sum(rest_w) + stay_w)
+
+    def front(makespan_s: float) -> float:
+        slowest, fastest = work / makespan_s, work / makespan
+        per_flop = _least_energy_per_flop(base_w + stay_w, rates, watts, slowest, fastest)
+        return work * per_flop + before_j if platform.has_energy else math.nan
+
+    return BagBounds(makespan, front(math.inf), not may_switch_off, free_pstates, front)
 
 
 # ---------------------------------------------------------------------- makespan
@@ -276,8 +297,11 @@ def _grid_power_curve(counts: Counter) -> tuple[float, Floats, Floats]:
     return base_w, np.cumsum(width[order]), np.cumsum(height[order])
 
 
-def _least_energy_per_flop(base_w: float, rates: Floats, watts: Floats, most: float) -> float:
-    """Least G(r) / r [J/flop] over rates r of 0 to `most` [flop/s]."""
-    corners = np.append(rates[rates < most], most)
+def _least_energy_per_flop(
+    base_w: float, rates: Floats, watts: Floats, least: float, most: float
+) -> float:
+    """Least G(r) / r [J/flop] over rates r of `least` to `most` [flop/s]."""
+    corners = np.append(rates[(rates > least) & (rates < most)], [least, most])
+    corners = corners[corners > 0]
     above = np.interp(corners, np.append(0.0, rates), np.append(0.0, watts))
     return float(((base_w + above) / corners).min())

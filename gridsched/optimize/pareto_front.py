@@ -10,57 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.optimize.relaxation import (
-    Infeasible,
-    Relaxation,
-    Solution,
-    least_costs,
-    relaxation,
-    sum_below,
-)
+from gridsched.optimize.front_solver import FrontPoint, FrontSolver, Line
+from gridsched.optimize.relaxation import Infeasible
 from gridsched.optimize.typed_bag import Floats, TypedBag
 
 #: Points whose makespans and energies differ by less, relative to their sizes, are one point.
 SAME_POINT = 1e-7
-#: The second of two objectives may worsen the first by so much (algorithms, E1).
-LEXICOGRAPHIC_SLACK = 1e-9
 #: A point so little below a chord, relative to the chord's value, lies on it.
 ON_CHORD = 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class FrontPoint:
-    """A schedule of divided tasks.
-
-    Attributes
-    ----------
-    makespan_s : float
-        Time at which the last machine type finishes [s] (eq. 3).
-    energy_j : float
-        Energy of all machines until then, idle power included [J] (eq. 4).
-    x : ndarray of float64, shape (task types, machine types)
-        Tasks by type.
-    """
-
-    makespan_s: float
-    energy_j: float
-    x: Floats
-
-
-@dataclass(frozen=True)
-class Line:
-    """What no schedule is below: ``per_joule E + per_second MS >= least``.
-
-    Attributes
-    ----------
-    per_joule, per_second : float
-        Weights of energy and makespan, not negative.
-    least : float
-    """
-
-    per_joule: float
-    per_second: float
-    least: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,98 +106,39 @@ class ParetoFront:
         return 1.0 / shrunk - 1.0
 
 
-# ---------------------------------------------------------------------- one point
-
-
-class _Solver:
-    """Programme (5) of one bag; collects the lines that its solutions prove.
-
-    The ends of the front are lexicographic optima, found with a slack in the first objective. The
-    slack's price is the slope of the front's last edge there; weights twice as steep, or half,
-    have the corner itself as their only optimum, free of the slack.
-    """
-
-    def __init__(self, bag: TypedBag) -> None:
-        self.bag = bag
-        self.base: Relaxation = relaxation(bag)
-        self.lines: list[Line] = []
-        self._energy = bag.tasks[:, None] * bag.runnable * bag.extra_w
-
-    def weighted(self, per_joule: float, per_second: float) -> FrontPoint:
-        """Minimise ``per_joule E + per_second MS``."""
-        solution = self.base.solve_lengths(
-            per_joule * self._energy, self._cost_of_m(per_joule, per_second)
-        )
-        self.lines.append(self._line(solution, per_joule, per_second))
-        return self._point(solution)
-
-    def shortest(self) -> FrontPoint:
-        """Least makespan, and of those the least energy."""
-        least = self.weighted(0.0, 1.0)
-        most_m = least.makespan_s / self.base.scale_s * (1 + LEXICOGRAPHIC_SLACK)
-        solution = self.base.solve_lengths(self._energy, self._cost_of_m(1.0, 0.0), most_m)
-        slope = solution.last_price / self.base.scale_s
-        corner = self._point(solution) if slope == 0 else self.weighted(1.0, 2 * slope)
-        missed = corner.makespan_s > least.makespan_s * (1 + LEXICOGRAPHIC_SLACK)
-        return self._point(solution) if missed else corner
-
-    def cheapest(self) -> FrontPoint:
-        """Least energy, and of those the least makespan."""
-        least = self.weighted(1.0, 0.0)
-        size = abs(least.energy_j) or 1.0
-        row = (
-            self._energy / size,
-            self._cost_of_m(1.0, 0.0) / size,
-            least.energy_j / size + LEXICOGRAPHIC_SLACK,
-        )
-        solution = self.base.solve_lengths(0.0 * self._energy, 1.0, row=row)
-        gentle = solution.row_price * self.base.scale_s / size
-        corner = self._point(solution) if gentle == 0 else self.weighted(1.0, 0.5 / gentle)
-        missed = corner.energy_j > least.energy_j + LEXICOGRAPHIC_SLACK * size
-        return self._point(solution) if missed else corner
-
-    def energy_within(self, makespan_s: float, sign: float) -> float:
-        """Least (`sign` 1) or most (-1) energy of all machines being on for this time [J]."""
-        solution = self.base.solve_lengths(
-            sign * self._energy, 0.0, makespan_s / self.base.scale_s * (1 + LEXICOGRAPHIC_SLACK)
-        )
-        return self.bag.energy_j(self.base.divided_tasks(solution.shares), makespan_s)
-
-    def _cost_of_m(self, per_joule: float, per_second: float) -> float:
-        return self.base.scale_s * (per_second + per_joule * self.bag.all_idle_w)
-
-    def _point(self, solution: Solution) -> FrontPoint:
-        x = self.base.divided_tasks(solution.shares)
-        makespan = float(self.bag.finish_s(x).max())
-        return FrontPoint(makespan, self.bag.energy_j(x, makespan), x)
-
-    def _line(self, solution: Solution, per_joule: float, per_second: float) -> Line:
-        """Return Lagrange's function at the solver's prices, rounded down.
-
-        The prices of all machine types' rows add up to the cost of a second of makespan.
-        """
-        bag = self.bag
-        prices = solution.machine_prices / self.base.scale_s
-        second = per_second + per_joule * bag.all_idle_w
-        prices = self.base.prices_of_all(prices, per_joule, total=second)
-        costs = least_costs(bag, per_joule, prices / np.maximum(bag.machines, 1))
-        return Line(per_joule, per_second, sum_below(bag.tasks * costs))
-
-
-def least_values(bag: TypedBag) -> tuple[float, float]:
-    """Return the makespan [s] and the energy [J] that no schedule of this bag is below.
-
-    Bounds, proven by prices: the solver's tolerance does not lift them.
+class LowerFront:
+    """What no schedule of a bag is below; proven by prices, which no solver's tolerance lifts.
 
     Parameters
     ----------
     bag : TypedBag
     """
-    solver = _Solver(bag)
-    solver.weighted(0.0, 1.0)
-    solver.weighted(1.0, 0.0)
-    front = ParetoFront(bag, (), tuple(solver.lines))
-    return front.least_makespan_s, front.least_energy_j(np.inf)
+
+    def __init__(self, bag: TypedBag) -> None:
+        self._solver = FrontSolver(bag)
+        self._solver.weighted(0.0, 1.0)
+        self._solver.weighted(1.0, 0.0)
+
+    @property
+    def least_makespan_s(self) -> float:
+        """Makespan that no schedule is below [s]."""
+        return self._front().least_makespan_s
+
+    def least_energy_j(self, makespan_s: float = np.inf) -> float:
+        """Return the energy that no schedule of at most this makespan is below [J].
+
+        A programme is solved for it.
+
+        Parameters
+        ----------
+        makespan_s : float
+        """
+        if makespan_s < np.inf:
+            self._solver.prove_within(makespan_s)
+        return self._front().least_energy_j(makespan_s)
+
+    def _front(self) -> ParetoFront:
+        return ParetoFront(self._solver.bag, (), tuple(self._solver.lines))
 
 
 def weighted_point(bag: TypedBag, energy_weight: float) -> FrontPoint:
@@ -253,7 +151,7 @@ def weighted_point(bag: TypedBag, energy_weight: float) -> FrontPoint:
         Weight alpha from 0 to 1; minimised is ``alpha E / E_min + (1 - alpha) MS / MS_min``, and
         at the ends the other objective second.
     """
-    solver = _Solver(bag)
+    solver = FrontSolver(bag)
     if energy_weight == 0:
         return solver.shortest()
     if energy_weight == 1:
@@ -268,7 +166,7 @@ def least_energy(bag: TypedBag) -> FrontPoint:
 
     Its energy is E_min, the reference of prices ``gamma c E_min`` (algorithms E4).
     """
-    return _Solver(bag).cheapest()
+    return FrontSolver(bag).cheapest()
 
 
 def feasible_energies(bag: TypedBag, makespan_s: float) -> tuple[float, float]:
@@ -287,7 +185,7 @@ def feasible_energies(bag: TypedBag, makespan_s: float) -> tuple[float, float]:
     InputError
         If the tasks cannot be finished in that time.
     """
-    solver = _Solver(bag)
+    solver = FrontSolver(bag)
     try:
         return solver.energy_within(makespan_s, 1.0), solver.energy_within(makespan_s, -1.0)
     except Infeasible as error:
@@ -323,7 +221,7 @@ def weighted_front(bag: TypedBag, weights: int | Sequence[float] = 101) -> Paret
     alphas = np.linspace(0, 1, weights) if isinstance(weights, int) else np.asarray(weights)
     if len(alphas) < 2 or not np.all((alphas >= 0) & (alphas <= 1)):
         raise InputError(f"A front needs two or more weights from 0 to 1; found {weights}.")
-    solver = _Solver(bag)
+    solver = FrontSolver(bag)
     shortest, cheapest = solver.shortest(), solver.cheapest()
     energy, makespan = cheapest.energy_j or 1.0, shortest.makespan_s
     inner = [
@@ -356,7 +254,7 @@ def exact_front(bag: TypedBag, most_points: int = 1000) -> ParetoFront:
     .. [1] Y. P. Aneja, K. P. K. Nair, "Bicriteria transportation problem", Management Science
        25(1), 1979.
     """
-    solver = _Solver(bag)
+    solver = FrontSolver(bag)
     shortest, cheapest = solver.shortest(), solver.cheapest()
     points = [shortest, cheapest]
     chords: list[tuple[float, int, int]] = []

@@ -21,7 +21,7 @@ from gridsched.errors import InputError
 from gridsched.model.task_types import TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import BagBounds
-from gridsched.optimize.pareto_front import least_values
+from gridsched.optimize.pareto_front import LowerFront
 from gridsched.optimize.relaxation import ROUNDOFF
 from gridsched.optimize.typed_bag import TypedBag
 
@@ -72,7 +72,8 @@ def typed_bounds(
     bag = _relaxed_bag(types, tasks, is_on, pstate, may_switch_off, free_pstates)
     if not bag.tasks.any():
         return nothing
-    makespan, energy = least_values(bag)
+    front = LowerFront(bag)
+    makespan, energy = front.least_makespan_s, front.least_energy_j()
     quickest = np.where(bag.usable, bag.etc, np.inf).min(axis=1)[tasks.task_type]
     alone = tasks.submit_time_s - tasks.submit_time_s[0] + quickest
     makespan = max(makespan, float(alone[np.isfinite(quickest)].max()))
@@ -80,8 +81,11 @@ def typed_bounds(
     above_idle = math.fsum((bag.tasks * np.where(bag.tasks > 0, frugal, 0.0)).tolist())
     above_idle -= 4 * ROUNDOFF * abs(above_idle)
     energy = max(energy, above_idle + bag.all_idle_w * makespan)
-    energy += bag.all_idle_w * float(tasks.submit_time_s[0])
-    return BagBounds(makespan, energy, not may_switch_off, free_pstates)
+    before_j = bag.all_idle_w * float(tasks.submit_time_s[0])
+    return BagBounds(
+        makespan, energy + before_j, not may_switch_off, free_pstates,
+        lambda makespan_s: front.least_energy_j(makespan_s) + before_j,
+    )  # fmt: skip
 
 
 def _relaxed_bag(

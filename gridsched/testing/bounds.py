@@ -49,12 +49,14 @@ def below_bounds(
         bounds = bag_bounds(trace.platform, tasks, pstate, **freedom)
     else:
         bounds = typed_bounds(types, tasks, pstate, **freedom)
+    length_s = makespan_s(trace)
     found = (
-        ("makespan", "s", makespan_s(trace), bounds.makespan_s),
-        ("energy", "J", trace_energy(trace).grid_total(), bounds.energy_j),
-    )
+        ("makespan", "s", length_s, bounds.makespan_s, ""),
+        ("energy", "J", trace_energy(trace).grid_total(), bounds.least_energy_j(length_s),
+         f" in {length_s:g} s"),
+    )  # fmt: skip
     return [
-        f"{name} {value:g} {unit} is less than the least possible, {bound:g} {unit}."
-        for name, unit, value, bound in found
+        f"{name} {value:g} {unit} is less than the least possible{within}, {bound:g} {unit}."
+        for name, unit, value, bound, within in found
         if value < bound * (1 - 1e-9)
     ]

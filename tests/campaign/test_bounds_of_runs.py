@@ -57,6 +57,8 @@ def test_fields():
     best, queue = (bound_fields(bounds, result.summary()) for result in results)
     assert best["makespan_above_bound"] == 0.0
     assert best["energy_above_bound"] == pytest.approx(220 / 2030)
+    assert best["above_front"] == 0.0  # in 30 s all hosts have to be busy
+    assert queue["above_front"] == pytest.approx((2430 - 2030) / 2030)  # 70 s are enough
     assert queue["makespan_above_bound"] == pytest.approx(50 / 30)
     assert queue["energy_bound_counts_idle"] is True
     assert (queue["makespan_bound_s"], queue["energy_bound_j"]) == pytest.approx((30, 2030))
@@ -77,6 +79,7 @@ def test_no_distance_where_tasks_are_left_out():
     fields = bound_fields(bounds_for([result]), result.summary())
     assert fields["makespan_above_bound"] is None
     assert fields["energy_above_bound"] is None
+    assert fields["above_front"] is None
 
 
 def test_bounds_say_something_of_whole_runs_only():
@@ -106,6 +109,7 @@ def test_nothing_to_do():
     fields = bound_fields(bounds_for([result]), result.summary())
     assert (fields["makespan_bound_s"], fields["energy_bound_j"]) == (0, 0)
     assert fields["energy_above_bound"] is None
+    assert fields["above_front"] is None
 
 
 def compare(capsys, *words: str) -> str:

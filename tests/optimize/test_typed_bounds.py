@@ -51,6 +51,16 @@ def test_the_example_by_hand():
     assert not off.counts_idle
 
 
+def test_least_energy_within_a_makespan():
+    """E5: in 24 s the second machine takes 6 tasks, 6 x 10 J, the first the other 6 x 20 J."""
+    found = typed_bounds(example(), tasks_of([12]))
+    within = [found.least_energy_j(makespan) for makespan in (16.0, 24.0, 48.0, 1000.0)]
+    assert within == pytest.approx([200.0, 180.0, 120.0, 120.0], rel=1e-8)
+    assert found.least_energy_j(1.0) == pytest.approx(200.0, rel=1e-8)  # none is so short
+    late = typed_bounds(example(np.array([1.0, 0.25])), tasks_of([12], 4.0))
+    assert late.least_energy_j(16.0) == pytest.approx(200.0 + 1.25 * 4.0, rel=1e-8)
+
+
 def test_one_task_cannot_be_divided():
     """Divided, a task takes 4/3 s; whole, at least 2 s. At best 10 J in 4 s and 4 J idle."""
     found = typed_bounds(example(np.array([1.0, 0.25])), tasks_of([1]))
@@ -94,6 +104,9 @@ def test_no_schedule_is_below_a_bound(seed):
     bag = random_bag(seed, most_tasks=2, most_machines=1, types=3)
     bounds = typed_bounds(types_of(bag), tasks_of(bag.tasks))
     idle_w = exact_idle_w(bag)
-    for makespan, above_idle, _ in every_schedule(bag):
+    for k, (makespan, above_idle, _) in enumerate(every_schedule(bag)):
         assert makespan >= bounds.makespan_s
         assert above_idle + idle_w * makespan >= bounds.energy_j
+        if k in (0, 3, 8):  # each of these solves a programme
+            least_j = bounds.least_energy_j(float(makespan) * (1 + 1e-15))
+            assert above_idle + idle_w * makespan >= least_j
