@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
-from gridsched.cli.tables import Column, prefix, print_table
+from gridsched.cli.tables import Column, prefix, print_notes, print_table
 from gridsched.metrics import METRICS, Metric, utility_metric
 from gridsched.model.budget import EnergyBudget
 from gridsched.optimize.bag_bounds import BagBounds
@@ -103,59 +103,75 @@ def print_comparison(
     also : sequence of Metric
         Those that are shown in any case.
     """
-    has_utility = utility_metric(rows[0]) is not None
-    metered = all("energy_relative_difference" in row for row in rows)
-    has_energy = not all(np.isnan(row["energy_j"]) for row in rows)
-    absent = {key for key in _OPTIONAL if key not in rows[0]}
-    if not metered:
-        absent.add("energy_j")
-    if not has_energy:
-        absent |= _OF_ENERGY
-    if bounds is None:
-        absent |= {"makespan_above_bound", "energy_above_bound"}
-    if has_utility and "window_utility" in rows[0]:
-        absent.add("utility")
-    is_parallel = "mean_bounded_slowdown" in rows[0]
-    columns = (
-        UTILITY_COLUMNS if has_utility else PARALLEL_COLUMNS if is_parallel else BAG_COLUMNS
-    )  # fmt: skip
-    for each in also:
-        if each.id not in {column.key for column in columns}:
-            header = each.header or f"{each.row_name}\n[{{unit}}]" if each.unit else each.row_name
-            columns = (*columns, Column(each.id, header, each.form, each.unit, each.scale))
-    shown = rows
-    if has_utility:
-        shown = [{**row, "mapping_event_ms": _milliseconds(row)} for row in rows]
-    print_table(out, [column for column in columns if column.key not in absent], shown, title)
-    if has_energy:
-        _print_agreement(out, rows, metered=metered)
-    else:
-        out.print(NO_ENERGY)
-    if window_s is not None:
-        out.print(f"Window: from {window_s[0]:,.10g} s to {window_s[1]:,.10g} s.")
-    if budget is not None:
-        out.print(_budget_line(budget, rows))
-    if bounds is not None:
-        out.print(bounds.describe())
-    for row in rows:
-        if "delegated_to" in row["provenance"]:
-            out.print(f"{row['scheduler']} followed {row['provenance']['delegated_to']}.")
+    columns = _columns(rows, also, bounded=bounds is not None)
+    shown = [{**row, "mapping_event_ms": _milliseconds(row)} for row in rows]
+    print_table(out, columns, shown, title)
+    print_notes(out, _notes(rows, bounds, budget, window_s))
     if plot is not None:
         out.print(f"Figure: {plot}")
+
+
+def _columns(
+    rows: Sequence[Mapping[str, Any]], also: Sequence[Metric], *, bounded: bool
+) -> list[Column]:
+    """Return the columns of which the rows have values, and those of further metrics."""
+    first = rows[0]
+    absent = {key for key in _OPTIONAL if key not in first}
+    if not _is_metered(rows):
+        absent.add("energy_j")
+    if not _has_energy(rows):
+        absent |= _OF_ENERGY
+    if not bounded:
+        absent |= {"makespan_above_bound", "energy_above_bound"}
+    if "window_utility" in first:
+        absent.add("utility")
+    if utility_metric(first) is not None:
+        columns = UTILITY_COLUMNS
+    else:
+        columns = PARALLEL_COLUMNS if "mean_bounded_slowdown" in first else BAG_COLUMNS
+    for each in also:
+        if each.id not in {column.key for column in columns}:
+            named = f"{each.row_name}\n[{{unit}}]" if each.unit else each.row_name
+            header = each.header or named
+            columns = (*columns, Column(each.id, header, each.form, each.unit, each.scale))
+    return [column for column in columns if column.key not in absent]
+
+
+def _is_metered(rows: Sequence[Mapping[str, Any]]) -> bool:
+    return all("energy_relative_difference" in row for row in rows)
+
+
+def _has_energy(rows: Sequence[Mapping[str, Any]]) -> bool:
+    return not all(np.isnan(row["energy_j"]) for row in rows)
+
+
+def _notes(
+    rows: Sequence[Mapping[str, Any]], bounds: BagBounds | None, budget: EnergyBudget | None,
+    window_s: tuple[float, float] | None,
+) -> Iterator[str]:  # fmt: skip
+    """Yield what must be known to read the table, a sentence each."""
+    if not _has_energy(rows):
+        yield NO_ENERGY
+    elif _is_metered(rows):
+        worst = max(row["energy_relative_difference"] for row in rows)
+        agree = f"agree to {worst:.1e} relative" if worst else "agree exactly"
+        yield f"Plugin and model {agree}."
+    else:
+        yield "Energy by the model alone: the reference driver has no plugin."
+    if window_s is not None:
+        yield f"Window: from {window_s[0]:,.10g} s to {window_s[1]:,.10g} s."
+    if budget is not None:
+        yield _budget_line(budget, rows)
+    if bounds is not None:
+        yield bounds.describe()
+    for row in rows:
+        if "delegated_to" in row["provenance"]:
+            yield f"{row['scheduler']} followed {row['provenance']['delegated_to']}."
 
 
 def _milliseconds(row: Mapping[str, Any]) -> str | None:
     seconds = mapping_event_s(row)
     return None if seconds is None else f"{1000 * seconds:.3g}"
-
-
-def _print_agreement(out: Console, rows: Sequence[Mapping[str, Any]], *, metered: bool) -> None:
-    if metered:
-        worst = max(row["energy_relative_difference"] for row in rows)
-        agree = f"agree to {worst:.1e} relative" if worst else "agree exactly"
-        out.print(f"Plugin and model {agree}.")
-    else:
-        out.print("Energy by the model alone: the reference driver has no plugin.")
 
 
 def _joules(value: float) -> str:

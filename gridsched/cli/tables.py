@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -59,6 +59,12 @@ def print_trimmed(out: Console, table: Table) -> None:
     with out.capture() as captured:
         out.print(table, soft_wrap=False)
     out.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def print_notes(out: Console, notes: Iterable[str]) -> None:
+    """Print sentences, a line each; on a terminal they are wrapped at words."""
+    for note in notes:
+        out.print(Text(note), soft_wrap=False)
 
 
 def _is_known(value: Any) -> bool:
@@ -197,7 +203,7 @@ def print_table(
         for _, header, cells in written
     ]
     if title:
-        out.print(Text(title, style="bold"))
+        out.print(Text(title, style="bold"), soft_wrap=False)
     for k, block in enumerate(_blocks(widths, out.width)):
         if k:
             out.print()

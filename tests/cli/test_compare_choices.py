@@ -2,16 +2,55 @@
 
 from __future__ import annotations
 
+import io
+import json
+import re
+import sys
+
 import pyarrow.parquet as pq
+from rich.cells import cell_len
 
 
-def test_all_are_those_that_take_the_workload(gridsched, ex_a):
-    """A bag of tasks: the bag schedulers, none of those that need utility, types or jobs."""
-    options = ["--driver", "reference", "--schedulers", "all", "--json"]
-    rows = gridsched("compare", *ex_a, *options).json["results"]
+class Terminal(io.StringIO):
+    """What is written to it goes to a person."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+#: The name of a file with schedulers of one's own, longer than half a line.
+LONG_NAME = "schedulers_that_nobody_else_has_thought_of_before_us.py"
+
+
+def test_all_schedulers_fit_a_terminal_of_100_columns(gridsched, ex_a, tmp_path, monkeypatch):
+    """All are those that take the workload; with them, or with a long name, no line is longer."""
+    (tmp_path / LONG_NAME).write_text(
+        "from gridsched import Assign, Scheduler, Traits\n\n\n"
+        "class PutsEverythingOnTheFirstHost(Scheduler):\n"
+        "    traits = Traits(asked='arrival')\n\n"
+        "    def schedule(self, state):\n"
+        "        return [Assign(task, 0) for task in state.waiting()]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    options = ["--driver", "reference", "--sort", "energy_delay_js", "--price", "3"]
+    own = f"{LONG_NAME}:PutsEverythingOnTheFirstHost"
+    for schedulers, more in (("all", ["-o", "all.json"]), (f"{own},wq,lecsa", [])):
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", terminal)
+            gridsched("compare", *ex_a, *options, *more, "--schedulers", schedulers)
+    rows = json.loads((tmp_path / "all.json").read_text())["results"]
     names = {row["scheduler"] for row in rows}
     assert {"wq", "mct", "lecsa", "auto_bag", "round_robin"} <= names
     assert names.isdisjoint({"fcfs", "max_max_upe", "lightest_load"})
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
+    assert [line for line in lines if cell_len(line) > 100] == []
+    text = " ".join(" ".join(lines).split())
+    assert "idle power not counted, because a scheduler may switch hosts off" in text
+    for word in ("auto_bag", "energy delay", "profit", "PutsEverythingOnTheFirstHost"):
+        assert word in text
 
 
 def test_rows_are_sorted_best_first(gridsched, ex_a):
