@@ -9,8 +9,18 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from gridsched.analysis.comparison import Comparison, compare
+    from gridsched.analysis.study_results import read_results
     from gridsched.campaign.store import Store
-    from gridsched.figures.plots import plot_comparison, plot_gantt, plot_power, plot_workload
+    from gridsched.figures.plots import (
+        plot_comparison,
+        plot_front,
+        plot_gantt,
+        plot_power,
+        plot_prices,
+        plot_study,
+        plot_trace,
+        plot_workload,
+    )
     from gridsched.metrics import Metric, RunFacts, register_metric
     from gridsched.model.platform import Cluster, Host, Platform, PState
     from gridsched.model.system import System
@@ -44,7 +54,11 @@ _HOME = {
     "spec.run_many": ("run_many",),
     "spec.scenario": ("Scenario",),
     "analysis.comparison": ("Comparison", "compare"),
-    "figures.plots": ("plot_comparison", "plot_gantt", "plot_power", "plot_workload"),
+    "figures.plots": (
+        "plot_comparison", "plot_front", "plot_gantt", "plot_power", "plot_prices", "plot_study",
+        "plot_trace", "plot_workload",
+    ),
+    "analysis.study_results": ("read_results",),
     "campaign.store": ("Store",),
     "metrics": ("Metric", "RunFacts", "register_metric"),
     "spec.study": ("Study",),
@@ -98,10 +112,15 @@ __all__ = [
     "make_scheduler",
     "make_tasks",
     "plot_comparison",
+    "plot_front",
     "plot_gantt",
     "plot_power",
+    "plot_prices",
+    "plot_study",
+    "plot_trace",
     "plot_workload",
     "read_platform",
+    "read_results",
     "read_workload",
     "register",
     "register_metric",

@@ -25,6 +25,7 @@ gridsched run {run} --export out
 gridsched plot {plot}
 """
 _BAG = "--platform p.xml --workload bag.csv"
+_PRICED = "--workload bags.toml --scheduler lp_rolling --price 1 --prices prices.csv"
 _DAY = "--workload day.toml --scheduler max_max_upe"
 ExportArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.")
@@ -81,6 +82,17 @@ def trace(
     _draw("trace", export, output, force=force, quiet=quiet, step_s=step_s)
 
 
+@plot_app.command(epilog=_EPILOG.format(run=_PRICED, plot="prices out -o prices.png"))
+def prices(
+    export: ExportArgument,
+    output: FigureOption,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Draw what a kWh costs, power, and cost and income so far, of a run with `--prices`."""
+    _draw("prices", export, output, force=force, quiet=quiet)
+
+
 def _draw(
     kind: str, folder: Path, output: Path, *, force: bool, quiet: bool, **options: Any
 ) -> None:
@@ -91,6 +103,8 @@ def _draw(
     check_targets({"-o": files}, inputs, force=force)
     export = read_export(folder)
     title = title_of(export)
+    if kind == "prices":
+        options["tariff"] = export.tariff
     draw_figure(kind, "run", export.trace, output, title=title, force=force, **options)
     if not quiet:
         print(f"Figure: {files[0]}, its data: {files[1]}")

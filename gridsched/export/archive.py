@@ -25,6 +25,7 @@ from gridsched.files.json_files import json_text
 from gridsched.files.output_files import as_bytes
 from gridsched.model.limits import LARGEST_RESULT
 from gridsched.model.platform import Platform
+from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
 from gridsched.model.trace import (
     EXECUTION,
@@ -76,6 +77,20 @@ class Export:
     plugin_j: dict[str, float] | None
     provenance: dict[str, Any]
     workload_name: str
+
+    @property
+    def tariff(self) -> Tariff | None:
+        """What bags pay and joules cost, None where the run had no price.
+
+        Raises
+        ------
+        InputError
+            If the provenance holds no legal one.
+        """
+        try:
+            return TypeAdapter(Tariff | None).validate_python(self.provenance.get("tariff"))
+        except ValidationError as error:
+            raise InputError(f"provenance: tariff: {error.errors()[0]['msg']}.") from None
 
 
 def as_json(platform: Platform) -> dict[str, Any]:

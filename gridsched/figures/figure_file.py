@@ -70,38 +70,50 @@ STYLE = {
 }
 
 
-#: The axes in whose place the next figure is drawn, if any.
-_PLACE: ContextVar[Axes | None] = ContextVar("place", default=None)
+#: Where a figure may be drawn: in the place of axes, or in a whole figure or part of one.
+Place = Axes | SubFigure | Figure
+#: Where the next figure is drawn, if not in one of its own.
+_PLACE: ContextVar[Place | None] = ContextVar("place", default=None)
 
 
 def new_figure(width: float, height: float) -> Figure | SubFigure:
     """Return an empty figure [inch]; draw and save it within `style`.
 
-    Within `drawn_in` it is the part of a figure where the axes were; that figure gets the
-    constrained layout if it has none, so that legends find room.
+    Within `drawn_in` it is the figure or part of one that was given, or the part where the axes
+    were. The whole figure gets the constrained layout if it has none, so that legends find room.
 
     Raises
     ------
     InputError
-        If these axes have no place among subplots.
+        If the axes have no place among subplots, or the figure is not empty.
     """
-    axes = _PLACE.get()
-    if axes is None:
-        return Figure(figsize=(width, height), layout="constrained")
-    place, figure = axes.get_subplotspec(), axes.figure
+    place = _PLACE.get()
     if place is None:
-        raise InputError("ax has no place among subplots; make it by plt.subplots().")
-    axes.remove()
-    whole = figure.figure if isinstance(figure, SubFigure) else figure
+        return Figure(figsize=(width, height), layout="constrained")
+    if isinstance(place, Axes):
+        place = _part_instead_of(place)
+    elif place.axes or place.subfigs:
+        raise InputError("ax is a figure that is not empty; give an empty one, or axes of it.")
+    whole = place.figure if isinstance(place, SubFigure) else place
     if whole.get_layout_engine() is None:
         whole.set_layout_engine("constrained")
+    return place
+
+
+def _part_instead_of(axes: Axes) -> SubFigure:
+    """Replace axes by an empty part of their figure."""
+    place = axes.get_subplotspec()
+    if place is None:
+        raise InputError("ax has no place among subplots; make it by plt.subplots().")
+    figure = axes.figure
+    axes.remove()
     return figure.add_subfigure(place)
 
 
 @contextmanager
-def drawn_in(axes: Axes | None) -> Iterator[None]:
-    """Draw the figures that are made meanwhile in the place of axes, if there are some."""
-    before = _PLACE.set(axes)
+def drawn_in(place: Place | None) -> Iterator[None]:
+    """Draw the figures that are made meanwhile in a place, if there is one."""
+    before = _PLACE.set(place)
     try:
         yield
     finally:

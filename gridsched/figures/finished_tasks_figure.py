@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.analysis.texts import axis_text
 from gridsched.campaign.run_records import read_records, records_file
 from gridsched.figures.axes import plain_numbers
@@ -29,7 +29,7 @@ MAX_FIGURES = 4
 def finished_tasks(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     """Yield a figure for each of the first combinations of which records are stored."""
     store = Path(results.place)
-    runs = results.shown
+    runs = restricted(results.shown, layout.values)
     kept = runs[[records_file(store, run_id).exists() for run_id in runs["run_id"]]]
     if not len(kept):
         return

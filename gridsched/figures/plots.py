@@ -1,16 +1,27 @@
-"""Figures for a notebook: each function returns the figure, or draws in the place of axes."""
+"""Figures for a notebook: each function returns the figure that it has drawn.
+
+All take ``ax``, where to draw: axes, in whose place among subplots the figure is drawn; or an empty
+figure, or an empty part of one. Without it they make a figure of their own.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gridsched.figures.figure_file import drawn_in, style
+from gridsched.analysis.study_results import StudyResults
+from gridsched.errors import InputError, did_you_mean
+from gridsched.figures.figure_file import Place, drawn_in, style
+from gridsched.figures.study_layout import layout_of
 from gridsched.figures.table import Subject, figures
+from gridsched.model.tariff import Tariff
+from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
+from gridsched.optimize.answers import Landscape
+from gridsched.workloads.traces.job_table import JobTable
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
     from gridsched.analysis.comparison import Comparison
@@ -18,15 +29,15 @@ if TYPE_CHECKING:
 
 
 def plot_gantt(
-    result: RunResult | Trace, ax: Axes | None = None, *, title: str = ""
+    result: RunResult | Trace, ax: Place | None = None, *, title: str = ""
 ) -> Figure | SubFigure:
     """Draw who executed what when.
 
     Parameters
     ----------
     result : RunResult or Trace
-    ax : Axes, optional
-        Axes in whose place it is drawn; by default a figure of its own.
+    ax : Axes, SubFigure or Figure, optional
+        Where it is drawn; by default in a figure of its own.
     title : str
         A line above.
     """
@@ -34,23 +45,74 @@ def plot_gantt(
 
 
 def plot_power(
-    result: RunResult | Trace, ax: Axes | None = None, *, title: str = ""
+    result: RunResult | Trace, ax: Place | None = None, *, title: str = ""
 ) -> Figure | SubFigure:
     """Draw the power of all computing hosts [W] and their energy so far [J].
 
     Parameters
     ----------
     result : RunResult or Trace
-    ax : Axes, optional
-        Axes in whose place it is drawn; by default a figure of its own.
+    ax : Axes, SubFigure or Figure, optional
+        Where it is drawn; by default in a figure of its own.
     title : str
         A line above.
     """
     return _drawn("power", "run", _trace(result), ax, title=title)
 
 
+def plot_trace(
+    result: RunResult | Trace,
+    ax: Place | None = None,
+    *,
+    step_s: float | None = None,
+    title: str = "",
+) -> Figure | SubFigure:
+    """Draw energy and utility so far, mean power, and tasks over time, step by step.
+
+    Parameters
+    ----------
+    result : RunResult or Trace
+    ax : Axes, SubFigure or Figure, optional
+        Where it is drawn; by default in a figure of its own.
+    step_s : float, optional
+        Length of a step [s]; default 20 min, or a 72nd of a run of less than a day.
+    title : str
+        A line above.
+    """
+    return _drawn("trace", "run", _trace(result), ax, step_s=step_s, title=title)
+
+
+def plot_prices(
+    result: RunResult | Trace,
+    ax: Place | None = None,
+    *,
+    tariff: Tariff | None = None,
+    title: str = "",
+) -> Figure | SubFigure:
+    """Draw prices that vary, the power meanwhile [W], and what was paid so far [money].
+
+    Parameters
+    ----------
+    result : RunResult or Trace
+    ax : Axes, SubFigure or Figure, optional
+        Where it is drawn; by default in a figure of its own.
+    tariff : Tariff, optional
+        The prices; by default those of the run.
+    title : str
+        A line above.
+
+    Raises
+    ------
+    InputError
+        If there are no prices that vary.
+    """
+    if tariff is None and not isinstance(result, Trace):
+        tariff = result.scenario.tariff
+    return _drawn("prices", "run", _trace(result), ax, tariff=tariff, title=title)
+
+
 def plot_comparison(
-    comparison: Comparison, ax: Axes | None = None, *, title: str = ""
+    comparison: Comparison, ax: Place | None = None, *, title: str = ""
 ) -> Figure | SubFigure:
     """Draw energy [J] and makespan [s], or utility, of several schedulers.
 
@@ -58,26 +120,98 @@ def plot_comparison(
     ----------
     comparison : Comparison
         As `compare` gives it.
-    ax : Axes, optional
-        Axes in whose place it is drawn; by default a figure of its own.
+    ax : Axes, SubFigure or Figure, optional
+        Where it is drawn; by default in a figure of its own.
     title : str
         A line above.
     """
     return _drawn("bars", "comparison", comparison.rows, ax, title=title)
 
 
-def plot_workload(tasks: Tasks, ax: Axes | None = None, *, title: str = "") -> Figure | SubFigure:
+def plot_workload(
+    workload: Tasks | SystemWorkload | JobTable, ax: Place | None = None, *, title: str = ""
+) -> Figure | SubFigure:
     """Draw the sizes of tasks and their arrivals.
 
     Parameters
     ----------
-    tasks : Tasks
-    ax : Axes, optional
-        Axes in whose place it is drawn; by default a figure of its own.
+    workload : Tasks, SystemWorkload or JobTable
+        Of a system with task types, its times, energies and utility classes are drawn, too; of
+        parallel jobs, widths, run times and the work so far.
+    ax : Axes, SubFigure or Figure, optional
+        Where it is drawn; by default in a figure of its own.
     title : str
         A line above.
     """
-    return _drawn("sizes", "tasks", tasks, ax, title=title)
+    if isinstance(workload, SystemWorkload):
+        return _drawn("overview", "system", workload, ax, title=title)
+    if isinstance(workload, JobTable):
+        return _drawn("jobs", "jobs", workload, ax, title=title)
+    return _drawn("sizes", "tasks", workload, ax, title=title)
+
+
+def plot_front(
+    landscape: Landscape, ax: Place | None = None, *, title: str = ""
+) -> Figure | SubFigure:
+    """Draw makespan over energy: what is possible, the front, and what its places earn.
+
+    Parameters
+    ----------
+    landscape : Landscape
+        As `gridsched.optimize.answers.landscape` gives it.
+    ax : Axes, SubFigure or Figure, optional
+        Where it is drawn; by default in a figure of its own.
+    title : str
+        A line above.
+    """
+    return _drawn("front", "landscape", landscape, ax, title=title)
+
+
+def plot_study(
+    results: StudyResults,
+    figure: str,
+    ax: Place | None = None,
+    *,
+    metric: str = "",
+    where: Mapping[str, Sequence[Any]] | None = None,
+) -> Figure | SubFigure:
+    """Draw a figure of a study's report.
+
+    Parameters
+    ----------
+    results : StudyResults
+        As `gridsched.analysis.study_results.read_results` gives it.
+    figure : str
+        The name of one of the study's own ``[[figures]]``; or ``bars``, ``sweep``, ``boxes``,
+        ``pareto`` or ``trace``, of which the first is drawn that the report would hold.
+    ax : Axes, SubFigure or Figure, optional
+        Where it is drawn; by default in a figure of its own.
+    metric : str
+        What ``bars``, ``sweep`` and ``boxes`` draw; by default the study's first metric.
+    where : mapping, optional
+        Axis -> values that those figures show; by default the report's.
+
+    Raises
+    ------
+    InputError
+        If there is no such figure, or the study has nothing to draw in it.
+    """
+    declared = {each.name: each for each in results.study.figures}
+    kinds = figures("study")
+    if figure not in declared and figure not in kinds:
+        known = [*declared, *kinds]
+        raise InputError(
+            f"Study {results.study.name!r} has no figure {figure!r}. {did_you_mean(figure, known)}"
+            f"Legal: {', '.join(known)}."
+        )
+    with style(), drawn_in(ax):
+        if figure in declared:
+            chosen = declared[figure]
+            return figures("declared")[chosen.kind].draw(results, chosen).figure
+        layout = layout_of(results, metrics=[metric] if metric else None, where=where)
+        for drawn in kinds[figure].draw(results, layout):
+            return drawn.figure
+    raise InputError(f"Study {results.study.name!r} has nothing to draw as {figure!r}.")
 
 
 def _trace(result: RunResult | Trace) -> Trace:
@@ -85,7 +219,7 @@ def _trace(result: RunResult | Trace) -> Trace:
 
 
 def _drawn(
-    kind: str, of: Subject, subject: Any, ax: Axes | None, **options: Any
+    kind: str, of: Subject, subject: Any, ax: Place | None, **options: Any
 ) -> Figure | SubFigure:
     draw = figures(of)[kind].draw
     with style(), drawn_in(ax):

@@ -29,11 +29,10 @@ def power(trace: Trace, *, title: str = "") -> Drawn:
     title : str
     """
     series = grid_power(trace)
-    shown = _with_length(series)
     figure = new_figure(9.0, 5.0)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    legend = _draw_power(upper, shown)
-    _draw_energy(lower, shown)
+    legend = draw_power(upper, series)
+    _draw_energy(lower, _with_length(series))
     time_axis(lower, trace.horizon_s)
     if title:
         upper.set_title(title, loc="left")
@@ -56,8 +55,9 @@ def _with_length(series: GridPower) -> GridPower:
     return GridPower(*parts, horizon_s=series.horizon_s)
 
 
-def _draw_power(axes: Axes, series: GridPower) -> list[Patch]:
-    """Stack the parts; return what to say in the legend."""
+def draw_power(axes: Axes, series: GridPower) -> list[Patch]:
+    """Draw power over time, its parts stacked; return what to say in the legend."""
+    series = _with_length(series)
     time = np.append(series.time, series.horizon_s)
     factor, unit = prefixed("W", float(series.total_w.max(initial=0.0)))
     below = np.zeros(len(time))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,8 @@ import pandas as pd
 
 from gridsched.analysis.statistics import group_intervals
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import axis_text
+from gridsched.analysis.texts import axis_text, value_text
+from gridsched.errors import InputError
 
 #: More panels than this would be unreadable; further combinations stand in the tables only.
 MAX_COLUMNS, MAX_ROWS, MAX_PAGES, MAX_METRICS = 4, 4, 2, 4
@@ -88,6 +89,8 @@ class Layout:
         The schedulers.
     values : dict
         Values of the varying axes, in order.
+    metrics : tuple of str
+        What is drawn.
     results : StudyResults
     """
 
@@ -97,12 +100,8 @@ class Layout:
     pages: tuple[str, ...]
     looks: tuple[SeriesLook, ...]
     values: dict[str, tuple[Any, ...]]
+    metrics: tuple[str, ...]
     results: StudyResults
-
-    @cached_property
-    def metrics(self) -> list[str]:
-        """The metrics that are drawn."""
-        return list(self.results.distinct_metrics)[:MAX_METRICS]
 
     def means(self, metric: str) -> pd.DataFrame:
         """Return mean and interval of a metric for each cell and scheduler."""
@@ -154,15 +153,53 @@ class Layout:
         return self.values[axis][:most] if axis else (None,)
 
 
-def layout_of(results: StudyResults) -> Layout:
-    """Choose x (the longest axis of numbers, else the longest), columns, rows, pages by length."""
+def layout_of(
+    results: StudyResults,
+    *,
+    metrics: Sequence[str] | None = None,
+    where: Mapping[str, Sequence[Any]] | None = None,
+) -> Layout:
+    """Choose x (the longest axis of numbers, else the longest), columns, rows, pages by length.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metrics : sequence of str, optional
+        What is drawn; by default the first `MAX_METRICS` of those that vary.
+    where : mapping, optional
+        Axis -> values that are drawn; by default those that the report is of.
+
+    Raises
+    ------
+    InputError
+        If there is no such axis, value or metric.
+    """
+    if metrics is None:
+        metrics = list(results.distinct_metrics)[:MAX_METRICS]
+    for metric in metrics:
+        _check("metric", metric, results.metrics)
     values = {axis: results.shown_values(axis) for axis in results.varying_axes}
-    by_length = sorted(values, key=lambda axis: -len(values[axis]))
+    for axis, wanted in (where or {}).items():
+        _check("varying axis", axis, list(values))
+        for value in wanted:
+            _check(f"value of {axis}", value, values[axis])
+        values[axis] = tuple(value for value in values[axis] if value in wanted)
+    fixed = [axis for axis in values if len(values[axis]) == 1]
+    free = [axis for axis in values if axis not in fixed]
+    by_length = sorted(free, key=lambda axis: -len(values[axis]))
     numeric = [axis for axis in by_length if _is_numeric(values[axis])]
     x = next(iter(numeric or by_length), None)
     others = [axis for axis in by_length if axis != x]
     columns, rows = [*others, None, None][:2]
-    return Layout(x, rows, columns, tuple(others[2:]), _looks(results), values, results)
+    pages = (*fixed, *others[2:])
+    return Layout(x, rows, columns, pages, _looks(results), values, tuple(metrics), results)
+
+
+def _check(what: str, found: Any, known: Sequence[Any]) -> None:
+    """Refuse what the study has not."""
+    if found not in known:
+        legal = ", ".join(map(value_text, known))
+        raise InputError(f"The study has no {what} {value_text(found)}. Legal: {legal}.")
 
 
 def _looks(results: StudyResults) -> tuple[SeriesLook, ...]:

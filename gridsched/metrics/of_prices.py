@@ -57,8 +57,8 @@ def bags_of(trace: Trace) -> Bags:
     return Bags(submit_s, finish_s)
 
 
-def income(trace: Trace, bags: Bags, tariff: Tariff) -> float:
-    """Return what the finished bags of a run pay [money].
+def payments(trace: Trace, bags: Bags, tariff: Tariff) -> tuple[Floats, Floats]:
+    """Return when the finished bags of a run finished [s], and what each pays [money].
 
     Parameters
     ----------
@@ -68,11 +68,16 @@ def income(trace: Trace, bags: Bags, tariff: Tariff) -> float:
     tariff : Tariff
         With a series of prices.
     """
-    series = _series(tariff)
+    series = prices_of(tariff)
     finished = bags.finish_s[np.isfinite(bags.finish_s)]
     begins = series.begins(tariff.prices_period_s, trace.horizon_s)
     lines = (np.searchsorted(begins, finished, side="right") - 1) % len(series.time_s)
-    return float(series.paid(lines, bags.waiting_at(finished)).sum())
+    return finished, series.paid(lines, bags.waiting_at(finished))
+
+
+def income(trace: Trace, bags: Bags, tariff: Tariff) -> float:
+    """Return what the finished bags of a run pay together [money]; see `payments`."""
+    return float(payments(trace, bags, tariff)[1].sum())
 
 
 def energy_cost(trace: Trace, tariff: Tariff) -> float:
@@ -86,13 +91,14 @@ def energy_cost(trace: Trace, tariff: Tariff) -> float:
     tariff : Tariff
         With a series of prices.
     """
-    series = _series(tariff)
+    series = prices_of(tariff)
     begins = series.begins(tariff.prices_period_s, trace.horizon_s)
     joules = grid_energy_between(trace, np.append(begins, trace.horizon_s))
     costs = np.array(series.energy_cost_per_j)[np.arange(len(begins)) % len(series.time_s)]
     return tariff.pue * float(joules @ costs)
 
 
-def _series(tariff: Tariff) -> PriceSeries:
+def prices_of(tariff: Tariff) -> PriceSeries:
+    """Return the series of prices of a tariff of a scenario that has been loaded."""
     assert isinstance(tariff.prices, PriceSeries), "the scenario has been loaded"
     return tariff.prices

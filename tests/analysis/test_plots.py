@@ -1,0 +1,192 @@
+"""Public plot functions: all return their figure, and draw where they are told."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure, SubFigure
+from small_study import TEXT
+
+import gridsched
+from gridsched import Comparison, Scenario, Study, make_tasks, read_results, run
+from gridsched.errors import InputError
+from gridsched.figures.prices_figure import money_steps
+from gridsched.figures.table import figures
+from gridsched.model.prices import PriceSeries
+from gridsched.model.tariff import Tariff
+from gridsched.optimize.answers import front_answer, landscape
+from gridsched.optimize.named_bag import NamedBag
+from gridsched.optimize.typed_bag import typed_bag
+from gridsched.spec.run import RunResult
+from gridsched.workloads.load import read_system_workload
+from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
+
+ROOT = Path(__file__).resolve().parents[2]
+EX_A = (ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv")
+NAMES = [name for name in gridsched.__all__ if name.startswith("plot_")]
+#: From 50 s on a joule costs twice as much, and a bag pays more.
+PRICES = PriceSeries((0.0, 50.0), (3.0, 8.0), (0.001, 0.002), (0.0, 0.0))
+OURS = """
+[[figures]]
+name = "ours"
+kind = "lines"
+metric = "energy_j"
+along = "workload.heterogeneity"
+"""
+
+
+@cache
+def ex_a() -> RunResult:
+    """Return EX-A under WQ at prices that vary."""
+    tariff = Tariff(3.0, pue=1.5, prices=PRICES)
+    return run(Scenario(*EX_A, "wq", driver="reference", tariff=tariff))
+
+
+def a_landscape() -> Any:
+    """Return what is possible with twelve tasks of a type on two machines."""
+    bag = typed_bag([[2, 4]], [[10, 2.5]], tasks=[12], machines=[1, 1], idle_w=1.0)
+    return landscape(front_answer(NamedBag("a bag", bag, ("t",), ("fast", "slow"))))
+
+
+#: Subject and kind of a figure -> the function's name and what it is told, where it is not a study.
+CASES: dict[tuple[str, str], tuple[str, Callable[[], Any]]] = {
+    ("run", "gantt"): ("plot_gantt", ex_a),
+    ("run", "power"): ("plot_power", lambda: ex_a().trace),
+    ("run", "trace"): ("plot_trace", ex_a),
+    ("run", "prices"): ("plot_prices", ex_a),
+    ("comparison", "bars"): (
+        "plot_comparison", lambda: Comparison({"wq": ex_a()}, [ex_a().summary()], {}),
+    ),
+    ("tasks", "sizes"): ("plot_workload", lambda: make_tasks([1000, 500, 250])),
+    ("system", "overview"): (
+        "plot_workload", lambda: read_system_workload(ROOT / "examples/utility_small.toml"),
+    ),
+    ("jobs", "jobs"): ("plot_workload", lambda: draw_rigid_jobs(RigidJobs(jobs=50))),
+    ("landscape", "front"): ("plot_front", a_landscape),
+}  # fmt: skip
+
+
+def parts() -> tuple[Figure, SubFigure]:
+    """Return a figure of two empty halves, and the right one."""
+    figure = Figure(figsize=(14, 8))
+    return figure, figure.subfigures(1, 2)[1]
+
+
+def check_places(draw: Callable[..., Any]) -> None:
+    """Check a function of `ax`: a figure of its own, a part, the place of axes."""
+    assert isinstance(draw(), Figure)
+    whole, part = parts()
+    assert draw(ax=part) is part
+    assert part.axes
+    assert whole.subfigs[0].axes == []
+    left, right = (figure := Figure(figsize=(14, 8))).subplots(1, 2)
+    drawn = draw(ax=left)
+    assert figure.subfigs == [drawn]
+    assert drawn.axes
+    assert right in figure.axes
+    assert left not in figure.axes
+    figure.draw_without_rendering()
+    with pytest.raises(InputError, match="not empty"):
+        draw(ax=part)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_plot_function_takes_ax(name: str):
+    """It comes after what is drawn, and may be left out."""
+    function = getattr(gridsched, name)
+    parameters = inspect.signature(function).parameters
+    assert parameters["ax"].default is None
+    positional = [each for each in parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    assert positional[-1].name == "ax"
+    assert function.__annotations__["return"] == "Figure | SubFigure"
+
+
+def test_every_figure_has_its_function():
+    """Those of studies are drawn by `plot_study`, all others by one each."""
+    subjects = {"run", "comparison", "tasks", "system", "jobs", "landscape"}
+    assert set(CASES) == {(of, kind) for of in subjects for kind in figures(of)}
+    assert {name for name, _ in CASES.values()} == set(NAMES) - {"plot_study"}
+
+
+@pytest.mark.parametrize("figure", CASES, ids=lambda case: " ".join(case))
+def test_it_is_drawn_where_one_wants(figure: tuple[str, str]):
+    """In a figure of its own, in an empty part of one, in the place of axes."""
+    name, subject = CASES[figure]
+    function, drawn = getattr(gridsched, name), subject()
+    check_places(lambda **place: function(drawn, **place))
+
+
+@pytest.mark.parametrize("figure", ["bars", "sweep", "boxes", "pareto", "ours"])
+def test_figures_of_a_study_are_drawn_where_one_wants(small_store: Path, figure: str):
+    """One of the usual figures, or of those that the study declares."""
+    results = read_results(str(small_store), Study.from_text(TEXT + OURS, small_study(small_store)))
+    check_places(lambda **place: gridsched.plot_study(results, figure, **place))
+
+
+def small_study(store: Path) -> Path:
+    """Return where the study of the small store lies."""
+    return store.with_name(f"{store.name}-study") / "small.toml"
+
+
+def test_a_study_is_drawn_for_chosen_values(small_store: Path):
+    """Any metric, and some values of the axes: one that is left makes no panels."""
+    results = read_results(str(small_store))
+    figure = gridsched.plot_study(results, "bars", metric="makespan_s")
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        "low", "high",
+    ]  # fmt: skip
+    assert figure.axes[0].get_ylabel() == "Makespan [s]"
+    chosen = gridsched.plot_study(results, "sweep", where={"environment": ["high"]})
+    assert [axes.get_title(loc="left") for axes in chosen.axes] == ["high"]
+    fewer = gridsched.plot_study(results, "bars", where={"workload.heterogeneity": [0.0, 1.0]})
+    assert len(fewer.axes[0].get_xticks()) == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"figure": "bar"}, r"no figure 'bar'\. Did you mean 'bars'\? Legal: ours, bars"),
+        ({"figure": "trace"}, "has nothing to draw as 'trace'"),
+        ({"figure": "bars", "metric": "speed"}, r"no metric speed\. Legal: makespan_s"),
+        ({"figure": "bars", "where": {"x": [1]}}, r"no varying axis x\. Legal: "),
+        ({"figure": "bars", "where": {"environment": ["no"]}}, "no value of environment no"),
+    ],
+)
+def test_what_a_study_has_not_is_refused(small_store: Path, asked: dict, message: str):
+    """One line each."""
+    results = read_results(str(small_store), Study.from_text(TEXT + OURS, small_study(small_store)))
+    with pytest.raises(InputError, match=message):
+        gridsched.plot_study(results, **asked)
+
+
+def test_prices_power_and_money_by_hand():
+    """EX-A under WQ draws 75 W to 15 s, 59 W to 25 s and 13 W to 80 s; its bag is paid at 80 s.
+
+    The first 50 s are 2,040 J at 0.001, the others 390 J at 0.002; the PUE is 1.5.
+    """
+    result = ex_a()
+    steps = money_steps(result.trace, result.scenario.tariff).set_index("time_s")
+    assert steps.loc[[0, 15, 25, 50], "total_w"].tolist() == pytest.approx([75, 59, 13, 13])
+    assert steps["energy_price_per_kwh"].loc[[25, 50]].tolist() == pytest.approx([3600, 7200])
+    assert steps.loc[50, "energy_cost"] == pytest.approx(1.5 * 2.04)
+    assert steps.loc[80, "energy_cost"] == pytest.approx(1.5 * (2.04 + 0.78))
+    assert steps["income"].loc[[50, 80]].tolist() == [0, 8]
+    facts = result.facts
+    assert steps["energy_cost"].iloc[-1] == pytest.approx(facts.energy_cost, rel=1e-12)
+    assert steps["income"].iloc[-1] == facts.income
+
+
+def test_a_run_without_prices_has_no_such_figure():
+    """One line says how to get them."""
+    plain = run(Scenario(*EX_A, "wq", driver="reference"))
+    with pytest.raises(InputError, match="no prices that vary; run it with --prices FILE"):
+        gridsched.plot_prices(plain)
+    again = gridsched.plot_prices(plain.trace, tariff=Tariff(3.0, prices=PRICES))
+    assert [axes.get_ylabel() for axes in again.axes][:2] == [
+        "Energy price\n[money/kWh]", "A bag pays\n[money]",
+    ]  # fmt: skip
