@@ -26,6 +26,7 @@ from gridsched.policy.state import State
 
 DOCS = ROOT / "docs"
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_TARGET = re.compile(r"""\s(?:href|src)=["']([^"'#]*)""")
 _HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*$", re.MULTILINE)
 
 
@@ -52,6 +53,16 @@ def load_benchmark_table() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.parametrize("report", sorted(DOCS.glob("studies/*/*.html")), ids=name_of)
+def test_published_reports_have_their_files(report: Path):
+    """What a report links to beside it is published, too."""
+    targets = set(_TARGET.findall(report.read_text(encoding="utf-8")))
+    files = {
+        each for each in targets if each and not each.startswith(("data:", "https://", "http://"))
+    }
+    assert sorted(each for each in files if not (report.parent / each).is_file()) == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
