@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from gridsched.cli.option_groups import option_name
 from gridsched.errors import InputError
 from gridsched.platform_io.recipe import PlatformRecipe, PStates, parse_pstates
 from gridsched.platform_io.xml_units import parse_quantity
@@ -18,16 +19,15 @@ Kind = Literal["speed", "bandwidth", "time", "watts"]
 
 
 def _quantity(option: str, text: str, kind: Kind) -> float:
-    """Return one value; speeds may lack their unit, which the option's help names."""
+    """Return one value; speeds and times may lack their unit, which help or name tells."""
     try:
         if kind == "watts":
             return float(text)
         value, has_unit = parse_quantity(text.strip(), kind)
     except ValueError as error:
         raise InputError(f"{option}: {error}.") from None
-    if not has_unit and kind != "speed":
-        example = "125MBps" if kind == "bandwidth" else "50us"
-        raise InputError(f"{option} is {text!r}; it needs a unit, as {example}.")
+    if not has_unit and kind == "bandwidth":
+        raise InputError(f"{option} is {text!r}; it needs a unit, as 125MBps.")
     if not value >= 0 or (kind == "bandwidth" and value == 0):
         raise InputError(f"{option} is {text!r}; a positive value is legal.")
     return value
@@ -57,7 +57,10 @@ def _pstates(option: str, text: str) -> PStates:
 
 @dataclass(frozen=True)
 class _Option:
-    """What an option means, its type, the key it sets if not its own name, and how it is read."""
+    """What an option means, its type, the key it sets if not its own name, and how it is read.
+
+    It is called by its key, as in a study; its own name is legal, too.
+    """
 
     help: str
     type: type = str
@@ -148,12 +151,14 @@ class _Told:
             key, value = option.key or name, getattr(self, name)
             if key in keys and value is not None:
                 read = option.read
-                values[key] = read(f"--{name.replace('_', '-')}", value) if read else value
+                values[key] = read(option_name(key), value) if read else value
         return values
 
 
 def _declared(name: str, option: _Option) -> tuple[str, Any, Any]:
     names = ["--master"] if option.type is bool else []  # and no --no-master
+    if option.key is not None:
+        names = [option_name(option.key), option_name(name)]
     default = _DEFAULTS.get(name)
     kind = option.type | None if default is None else option.type
     return name, Annotated[kind, typer.Option(*names, help=option.help)], default

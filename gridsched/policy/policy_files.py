@@ -62,14 +62,38 @@ def resolve_scheduler(text: str) -> str:
     InputError
         If the file cannot be imported, or has no such scheduler, or several.
     """
-    match = _FILE.fullmatch(text)
-    if match is None:
+    named = named_file(text)
+    if named is None:
         return text
-    path = Path(match["file"])
-    ids = scheduler_ids(load_with_siblings(path))
+    path = Path(named[0])
+    return scheduler_of(path, load_with_siblings(path), named[1])
+
+
+def named_file(text: str) -> tuple[str, str | None] | None:
+    """Return file and class of ``path.py[:Class]``; None where the text is an id."""
+    match = _FILE.fullmatch(text)
+    return (match["file"], match["name"]) if match else None
+
+
+def scheduler_of(path: Path, module: ModuleType, name: str | None) -> str:
+    """Return the id of a scheduler of a module.
+
+    Parameters
+    ----------
+    path : Path
+        The module's file, for messages.
+    module : ModuleType
+    name : str or None
+        Its class; None where there is only one.
+
+    Raises
+    ------
+    InputError
+        If the module has no such scheduler, or several.
+    """
+    ids = scheduler_ids(module)
     if not ids:
         raise InputError(f"{path}: holds no class that is derived from gridsched's Scheduler.")
-    name = match["name"]
     if name is None and len(ids) > 1:
         shown = ", ".join(f"{path}:{each}" for each in ids)
         raise InputError(f"{path}: holds {len(ids)} schedulers; say which one: {shown}.")

@@ -89,6 +89,12 @@ def section_model(document: StudyDocument, section: str, values: Mapping[str, An
     if "generator" not in values:
         if "file" in values:
             return SECTION_MODELS[section][""]
+        files = [file for file in _files(document) if str(file).endswith(".toml")]
+        if section == "platform" and not values and files:
+            document.refuse(
+                (section,), f"is missing. If {files[0]} makes its platform, write its keys under "
+                "[workload], with generator for its kind.",
+            )  # fmt: skip
         document.refuse(
             (section,), f"needs file, or generator ({', '.join(known)}) with its parameters."
         )

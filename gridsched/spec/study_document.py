@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import read_text
 from gridsched.files.toml_files import parse_toml
+from gridsched.policy.policy_files import named_file
 from gridsched.spec.claims_schema import (
     Claim,
     DeclaredFigure,
@@ -69,8 +70,8 @@ class Content(Section):
         "`generator` with its keys (see below).",
     )
     schedulers: Any = Field(
-        description="Ids, or tables with `id`, parameters and, if wanted, a `label`; a list of a "
-        "parameter's values makes one scheduler of each.",
+        description="Ids, `FILE.py[:CLASS]`, or tables with such an `id`, parameters and, if "
+        "wanted, a `label`; a list of a parameter's values makes one scheduler of each.",
     )
     group: dict[str, dict[str, dict[str, Any]]] = Field(
         default_factory=dict,
@@ -188,7 +189,18 @@ def parse_document(text: str, path: str) -> StudyDocument:
         first = _gravest(error)
         complaint = _complaint(first, Content, extra=tuple(Settings.model_fields))
         raise InputError(f"{path}: {key_name(first['loc'])} {complaint}") from None
+    policies = tuple(dict.fromkeys((*content.policies, *_scheduler_files(content.schedulers))))
+    content = content.model_copy(update={"policies": policies})
     return StudyDocument(path, text, content, settings)
+
+
+def _scheduler_files(schedulers: Any) -> Iterator[str]:
+    """Yield the Python files by which a study names schedulers."""
+    for entry in schedulers if isinstance(schedulers, tuple) else (schedulers,):
+        id = entry.get("id") if isinstance(entry, dict) else entry
+        named = named_file(id) if isinstance(id, str) else None
+        if named is not None:
+            yield named[0]
 
 
 def read_document(path: Path) -> StudyDocument:

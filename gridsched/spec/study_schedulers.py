@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from gridsched.errors import GridschedError, InputError, did_you_mean
 from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.policy_files import named_file, scheduler_of
 from gridsched.policy.registry import make_scheduler, scheduler_class
 from gridsched.spec.study_axes import check_values, depth_of_value
 from gridsched.spec.study_document import StudyDocument, shown_value
@@ -96,19 +98,20 @@ def _variants(
     table = {"id": entry} if isinstance(entry, str) else entry
     if not isinstance(table, dict) or not isinstance(table.get("id"), str):
         document.refuse(path, f"is {shown_value(entry)}; an id or a table with an id is legal.")
-    label = table.get("label", table["id"])
-    if not isinstance(label, str) or not label:
-        document.refuse((*path, "label"), f"is {shown_value(label)}; a text is legal.")
     try:
-        cls = scheduler_class(table["id"])
+        id = _id_of(table["id"], policies)
+        cls = scheduler_class(id)
     except InputError as error:
         document.refuse((*path, "id"), f"is wrong: {error}")
+    label = table.get("label", id)
+    if not isinstance(label, str) or not label:
+        document.refuse((*path, "label"), f"is {shown_value(label)}; a text is legal.")
     legal = cls.parameter_defaults()
     given = {key: value for key, value in table.items() if key not in _OWN_KEYS}
     for key in given:
         if key not in legal:
             hint, shown = did_you_mean(key, legal), ", ".join(legal) or "none"
-            complaint = f"is no parameter of {table['id']}. {hint}Legal: {shown}."
+            complaint = f"is no parameter of {id}. {hint}Legal: {shown}."
             document.refuse((*path, key), complaint)
     varying = {
         key: value
@@ -123,10 +126,10 @@ def _variants(
     for chosen in itertools.product(*varying.values()):
         values = {**given, **dict(zip(varying, chosen, strict=True))}
         parts = [f"{key}={value}" for key, value in zip(varying, chosen, strict=True)]
-        made = _made(document, path, table["id"], values)
+        made = _made(document, path, id, values)
         yield StudyScheduler(
             f"{label}({', '.join(parts)})" if parts else label,
-            table["id"],
+            id,
             made.parameters,
             policy,
             path,
@@ -134,6 +137,14 @@ def _variants(
             dict(zip(varying, chosen, strict=True)),
             made.traits,
         )
+
+
+def _id_of(text: str, policies: Mapping[str, ModuleType]) -> str:
+    """Return the id of a scheduler that is named as on the command line."""
+    named = named_file(text)
+    if named is None:
+        return text
+    return scheduler_of(Path(named[0]), policies[Path(named[0]).name], named[1])
 
 
 def _made(document: StudyDocument, path: tuple, id: str, values: Mapping[str, Any]) -> Scheduler:

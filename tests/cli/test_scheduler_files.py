@@ -10,6 +10,7 @@ import pytest
 from cli_cases import ROOT
 
 from gridsched.policy import registry
+from gridsched.spec.study import Study
 
 #: Each task goes to the host whose number a helper beside it tells.
 POLICY = '''
@@ -117,3 +118,30 @@ def test_a_study_of_policies(gridsched, tmp_path):
     outcome = gridsched("study", "check", copy, "--json")
     assert outcome.status == 0, outcome.err
     assert "EnergyDelay" in outcome.out
+
+
+def test_a_study_names_a_scheduler_by_its_file(gridsched, tmp_path):
+    """As the command line does: the file is one of `policies`, the class its label; runs equal."""
+    text = (ROOT / "examples/own_study.toml").read_text().replace('"../', f'"{ROOT}/')
+    (tmp_path / "energy_delay.py").write_text((ROOT / "examples/energy_delay.py").read_text())
+    (tmp_path / "by_id.toml").write_text(text)
+    line = next(each for each in text.splitlines() if each.startswith("policies"))
+    text = text.replace(f"{line}\n", "")
+    (tmp_path / "by_file.toml").write_text(text.replace("EnergyDelay", "energy_delay.py"))
+    (tmp_path / "by_class.toml").write_text(
+        text.replace('"EnergyDelay"', '{ id = "energy_delay.py:EnergyDelay", label = "own" }')
+    )
+    by_id, by_file, by_class = (
+        Study.from_file(tmp_path / f"{name}.toml") for name in ("by_id", "by_file", "by_class")
+    )
+    ids = [run.run_id for run in by_id.scenarios()]
+    assert ids == [run.run_id for run in by_file.scenarios()]
+    assert ids == [run.run_id for run in by_class.scenarios()]
+    assert by_id.policies == by_file.policies
+    assert [each.label for each in by_file.schedulers] == ["mct", "EnergyDelay", "lecsa"]
+    assert by_class.schedulers[1].label == "own"
+    (tmp_path / "wrong.toml").write_text(text.replace("EnergyDelay", "energy_delay.py:EnergyDelai"))
+    outcome = gridsched("study", "check", tmp_path / "wrong.toml")
+    assert outcome.status == 2
+    assert "schedulers[1].id is wrong" in outcome.err
+    assert "Did you mean 'EnergyDelay'?" in outcome.err

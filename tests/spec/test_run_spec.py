@@ -8,13 +8,21 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from gridsched import Scenario, run
+from gridsched.cli.app import app
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.rules import Rules
-from gridsched.spec.run_spec import RunSpec, Settings
+from gridsched.spec.run_spec import (
+    WORKLOAD_GENERATORS,
+    PlatformTable,
+    RunSpec,
+    Settings,
+    WorkloadFile,
+)
 from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.schema import BEGIN, END, study_keys, study_schema
 from gridsched.spec.study import Study, studies_folder
@@ -161,3 +169,33 @@ def test_the_schema_takes_lists_as_axes():
         assert (value["type"], value["minimum"]) == ("integer", 0)
         assert values == {"type": "array", "items": value}
     assert "anyOf" not in schema["properties"]["name"]
+
+
+def options_of(*command: str) -> set[str]:
+    """Return a command's options as keys are spelled."""
+    found = get_command(app)
+    for name in command:
+        found = found.commands[name]
+    return {
+        option[2:].replace("-", "_")
+        for parameter in found.params for option in parameter.opts if option.startswith("--")
+    }  # fmt: skip
+
+
+def test_keys_are_spelled_as_options():
+    """All that decides a run, and a platform from a table; docs/campaigns.md tells the rest."""
+    text = (ROOT / "docs/campaigns.md").read_text()
+    table = text.partition("### Keys and options")[2].partition("###")[0]
+    elsewhere = {"scheduler", "set", "log", "export", "json"}
+    assert all(f"--{name}" in table for name in elsewhere)
+    output = {"output", "force", "quiet", "sg_cfg", "sg_log"}
+    trace = {"files", "nodes", "nodes_from", "procs_per_node"}
+    keys = {*Settings.model_fields, "platform", "workload", "seed", "timeout_s"}
+    assert options_of("run") - elsewhere - output - trace <= keys
+    assert trace <= set(WorkloadFile.model_fields)
+    assert keys - options_of("run") == {"series_step_s"}
+    made = set(PlatformTable.model_fields) - {"generator", "table", "shuffle"}
+    assert made <= options_of("platform", "from-table")
+    drawn = {"tasks", "mean_flops", "heterogeneity", "input_bytes", "output_bytes", "seed"}
+    assert drawn <= options_of("workload", "generate")
+    assert drawn == set(WORKLOAD_GENERATORS["bag"].model_fields) - {"generator"}
