@@ -111,8 +111,10 @@ def no_placements(rows):
     for n in range(m):
         widest = 0
         for c in range(rows.nodes.shape[1]):
-            if np.isfinite(rows.time_s[n, c]).any():
-                widest = max(widest, rows.nodes[n, c])
+            for k in range(rows.time_s.shape[2]):
+                if rows.time_s[n, c, k] < _INF:
+                    widest = max(widest, rows.nodes[n, c])
+                    break
         most += widest
     return Placed(
         np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m), np.zeros(m + 1, np.int64),

@@ -79,8 +79,7 @@ class ParallelUtilityScheduler(Scheduler):
         """Drop what is worth too little, place the rest."""
         if not len(state.mappable) or not state.is_on.any():
             return []
-        event = self.maker_.event(state)
-        decisions = self.maker_.drop(event, self.threshold_)
+        event, decisions = self.maker_.event(state, self.threshold_)
         if len(event.tasks):
             placed = self._placed(event, state)
             placeholders = self.mode == "placeholder"

@@ -81,6 +81,7 @@ class EventMaker:
             self.pstates = np.arange(estimates.node_power_w.shape[2])
             self.cores_per_node = np.array(estimates.cores_per_node, dtype=np.int64)
         self._classes: tuple[UtilityClasses, UtilityTables] | None = None
+        self._shortest_s = np.empty(0)
 
     def rows(self, estimates: Estimates, tasks: Tasks, waiting: Ids) -> ParallelRows:
         """Return times, energies and nodes of the tasks `waiting`.
@@ -90,8 +91,8 @@ class EventMaker:
         arrival = np.array(tasks.submit_time_s[waiting], dtype=np.float64)
         if isinstance(estimates, ParallelEstimates):
             return ParallelRows(
-                estimates.time_s[waiting], estimates.energy_j[waiting], estimates.nodes[waiting],
-                arrival, self.cores_per_node,
+                estimates.time_s.take(waiting, axis=0), estimates.energy_j.take(waiting, axis=0),
+                estimates.nodes.take(waiting, axis=0), arrival, self.cores_per_node,
             )  # fmt: skip
         hosts, k = self._first_hosts, self._pstate
         assert tasks.width is not None  # the controller has looked
@@ -114,17 +115,39 @@ class EventMaker:
             utility_class=functions.utility_class[waiting],
         )  # fmt: skip
 
-    def event(self, state: State) -> MappingEvent:
-        """Return the mapping event of a state."""
+    def event(self, state: State, threshold: float) -> tuple[MappingEvent, list[Decision]]:
+        """Return the mapping event of a state without what is not worth it, and the drops of that.
+
+        Dropped is what could not even earn `threshold` any more, if it started now where it is
+        fastest (paper 001, section 3.3).
+        """
+        now, energy = state.now, state.energy
         waiting = np.array(state.mappable, dtype=np.int64)
-        energy = state.energy
+        functions, dropped = self.functions(state.tasks, waiting), waiting[:0]
+        if functions is not None:
+            fastest_end = now + self._shortest_times(state)[waiting]
+            elapsed = fastest_end - state.tasks.submit_time_s[waiting]
+            short = utility_values(functions, np.arange(len(waiting)), elapsed) < threshold
+            if short.any():
+                dropped, waiting = waiting[short], waiting[~short]
+                functions = self.functions(state.tasks, waiting)
         limits = ParallelLimits(
-            float(state.now), float(energy.period_end), float(energy.remaining_j), _INF, _INF
+            float(now), float(energy.period_end), float(energy.remaining_j), _INF, _INF
         )
-        return MappingEvent(
-            state.now, waiting, self.rows(state.estimates, state.tasks, waiting),
-            self.functions(state.tasks, waiting), self._profile(state.nodes, state.now), limits,
+        event = MappingEvent(
+            now, waiting, self.rows(state.estimates, state.tasks, waiting), functions,
+            self._profile(state.nodes, now), limits,
         )  # fmt: skip
+        return event, [Drop(task) for task in dropped.tolist()]
+
+    def _shortest_times(self, state: State) -> NDArray[np.float64]:
+        """Return the least run time of each task that was submitted [s]."""
+        known, submitted = len(self._shortest_s), len(state.tasks)
+        if known < submitted:
+            new = np.arange(known, submitted)
+            times = self.rows(state.estimates, state.tasks, new).time_s.min(axis=(1, 2))
+            self._shortest_s = np.concatenate([self._shortest_s, times])
+        return self._shortest_s
 
     def _profile(self, nodes: NodesState, now: float) -> NodeProfile:
         """Return the gaps between what runs and what is reserved.
@@ -141,32 +164,6 @@ class EventMaker:
         return node_profile(self.nodes, free_at, reserved)
 
     # ------------------------------------------------------------------ what comes out
-
-    def drop(self, event: MappingEvent, threshold: float) -> list[Decision]:
-        """Take out of the event, and drop, what could not even earn `threshold` any more.
-
-        That is: if it started now where it is fastest (paper 001, section 3.3).
-        """
-        if event.functions is None or not len(event.tasks):
-            return []
-        shortest = event.rows.time_s.min(axis=(1, 2))
-        elapsed = event.now + shortest - event.rows.arrival_s
-        short = utility_values(event.functions, np.arange(len(elapsed)), elapsed) < threshold
-        if not short.any():
-            return []
-        dropped = event.tasks[short].tolist()
-        kept = ~short
-        rows, functions = event.rows, event.functions
-        event.tasks = event.tasks[kept]
-        event.rows = rows._replace(
-            time_s=rows.time_s[kept], energy_j=rows.energy_j[kept], nodes=rows.nodes[kept],
-            arrival_s=rows.arrival_s[kept],
-        )  # fmt: skip
-        event.functions = functions._replace(
-            priority=functions.priority[kept], urgency=functions.urgency[kept],
-            utility_class=functions.utility_class[kept],
-        )  # fmt: skip
-        return [Drop(task) for task in dropped]
 
     def place_holders(self, event: MappingEvent, placed: Placed) -> Iterable[Decision]:
         """Return the plan of what is placed."""

@@ -55,8 +55,7 @@ class PermanentReservations:
         """Drop what is worth too little, start or reserve the rest."""
         if not len(state.mappable) or not state.is_on.any():
             return []
-        event = self._maker.event(state)
-        decisions = self._maker.drop(event, self._threshold)
+        event, decisions = self._maker.event(state, self._threshold)
         if len(event.tasks):
             placed = self._rule(self._maker, event, len(state.nodes.reserved) > 0)
             decisions.extend(self._maker.reservations(event, placed))
