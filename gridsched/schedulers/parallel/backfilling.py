@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,11 @@ from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice
 from gridsched.policy.decisions import Allocate, Decision
 from gridsched.policy.state import NodesState, State
+from gridsched.schedulers.dropping import check_dropping_threshold
 from gridsched.schedulers.kernels.backfilling import conservative_starts, easy_starts, fcfs_starts
-from gridsched.schedulers.kernels.parallel_options import Placed
-from gridsched.schedulers.parallel.permanent import (
-    PermanentReservations,
-    conservatively,
-    easily,
-)
+
+if TYPE_CHECKING:  # else it is imported where reservations are permanent: its kernels are many
+    from gridsched.schedulers.parallel.permanent import Rule
 
 Ids = NDArray[np.int64]
 
@@ -132,15 +130,12 @@ class Backfilling(ParallelQueue):
     ----------
     rule : callable
         A compiled rule of `gridsched.schedulers.kernels.backfilling`.
-    permanent_rule : callable
-        The rule of paper 001, whose reservations are permanent.
     """
 
     traits = TraitsWith(
         ParallelQueue.traits, "reservations", "permanent", may_drop=True, heeds_budget=True
     )
     rule: ClassVar[Callable[..., int]]
-    permanent_rule: ClassVar[Callable[..., Placed]]
     _id: ClassVar[str]
 
     def __init__(self, reservations: str = "recomputed", dropping_threshold: float = 0.5) -> None:
@@ -157,17 +152,25 @@ class Backfilling(ParallelQueue):
             not permanent.
         """
         check_choice(self._id, "reservations", self.reservations, ["recomputed", "permanent"])
-        self.permanent_ = PermanentReservations(
-            self._id, system, self.dropping_threshold, self.permanent_rule
-        )
+        check_dropping_threshold(self._id, self.dropping_threshold)
         if self.reservations == "recomputed":
             super().prepare(system, rng)
+            return
+        from gridsched.schedulers.parallel.permanent import PermanentReservations
+
+        self.permanent_ = PermanentReservations(
+            self._id, system, self.dropping_threshold, self._permanent_rule()
+        )
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Start what may start now; reserve the rest, where reservations are permanent."""
         if self.reservations == "permanent":
             return self.permanent_.schedule(state)
         return super().schedule(state)
+
+    @abstractmethod
+    def _permanent_rule(self) -> Rule:
+        """Return the rule of paper 001, whose reservations are permanent."""
 
     def _starts(self, now: float, nodes: NodesState, queue: Ids) -> int:
         return self.rule(
@@ -214,7 +217,11 @@ class EasyBackfilling(Backfilling):
 
     _id = "easy_backfilling"
     rule = staticmethod(easy_starts)
-    permanent_rule = staticmethod(easily)
+
+    def _permanent_rule(self) -> Rule:
+        from gridsched.schedulers.parallel.permanent import easily
+
+        return easily
 
 
 class ConservativeBackfilling(Backfilling):
@@ -253,4 +260,8 @@ class ConservativeBackfilling(Backfilling):
 
     _id = "conservative_backfilling"
     rule = staticmethod(conservative_starts)
-    permanent_rule = staticmethod(conservatively)
+
+    def _permanent_rule(self) -> Rule:
+        from gridsched.schedulers.parallel.permanent import conservatively
+
+        return conservatively
