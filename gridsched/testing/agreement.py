@@ -11,7 +11,8 @@ from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.spec.run import RunResult, energy_check, run
-from gridsched.testing.cases import CheckFailed, cases_for, told
+from gridsched.testing.cases import cases_for
+from gridsched.testing.playing import CheckFailed, told
 
 #: Relative difference that the drivers may show in times and joules.
 TOLERANCE = 1e-9

@@ -10,7 +10,8 @@ from gridsched.model.trace import TaskState, Trace
 from gridsched.optimize.bag_bounds import bag_bounds
 from gridsched.optimize.typed_bounds import typed_bounds
 from gridsched.policy.base import Scheduler, Traits
-from gridsched.testing.cases import CheckFailed, cases_for, play
+from gridsched.testing.cases import cases_for
+from gridsched.testing.playing import CheckFailed, play
 
 
 def check_lower_bounds(scheduler: Scheduler) -> None:

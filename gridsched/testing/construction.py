@@ -8,7 +8,8 @@ import re
 import cloudpickle
 
 from gridsched.policy.base import Scheduler, Traits
-from gridsched.testing.cases import CheckFailed, cases_for, play
+from gridsched.testing.cases import cases_for
+from gridsched.testing.playing import CheckFailed, play
 from gridsched.testing.without_simgrid import blocked_interpreter
 
 _SECTION = (

@@ -16,7 +16,8 @@ from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
-from gridsched.testing.cases import CheckFailed, cases_for, play
+from gridsched.testing.cases import cases_for
+from gridsched.testing.playing import CheckFailed, play
 
 
 def check_final_states(scheduler: Scheduler) -> None:

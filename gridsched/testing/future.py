@@ -11,7 +11,8 @@ from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
-from gridsched.testing.cases import Case, CheckFailed, cases_for, play
+from gridsched.testing.cases import Case, cases_for
+from gridsched.testing.playing import CheckFailed, play
 
 
 def check_sees_no_future(scheduler: Scheduler) -> None:

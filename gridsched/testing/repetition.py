@@ -14,14 +14,13 @@ from gridsched.policy.base import Scheduler
 from gridsched.testing.cases import (
     WORTH_WITHOUT_TIES,
     Case,
-    CheckFailed,
     cases_for,
     make_host,
     make_stochastic_case,
     make_utility_case,
-    play,
 )
 from gridsched.testing.parallel_cases import UTILITY_WITHOUT_TIES, WITHOUT_TIES
+from gridsched.testing.playing import CheckFailed, play
 
 #: No two sizes, speeds or powers are equal, nor are any sums of run times.
 _NO_TIES = Case(

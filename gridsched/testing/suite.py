@@ -11,7 +11,7 @@ from typing import Any
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.registry import make_scheduler
 from gridsched.testing import agreement, bounds, construction, contract, future, repetition
-from gridsched.testing.cases import CheckFailed
+from gridsched.testing.playing import CheckFailed
 
 
 def _always(_traits: Traits) -> bool:

@@ -18,7 +18,8 @@ import cloudpickle
 from gridsched.errors import GridschedError
 from gridsched.policy.base import Scheduler
 from gridsched.sim import wire
-from gridsched.testing.cases import Case, CheckFailed, play
+from gridsched.testing.cases import Case
+from gridsched.testing.playing import CheckFailed, play
 
 _START = (
     "import sys; sys.path[:] = {path!r}; sys.modules['simgrid'] = None; "

@@ -11,7 +11,7 @@ from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Assign, Note
 from gridsched.policy.registry import make_scheduler
 from gridsched.testing.cases import STOCHASTIC_CASES
-from gridsched.testing.cases import play as play_case
+from gridsched.testing.playing import play as play_case
 
 
 def test_the_last_note_counts():

@@ -25,7 +25,8 @@ from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Drop
 from gridsched.policy.registry import make_scheduler, scheduler_class
 from gridsched.schedulers.deadline.heuristics import LightestLoad, energy_multiplier
-from gridsched.testing.cases import make_stochastic_case, play
+from gridsched.testing.cases import make_stochastic_case
+from gridsched.testing.playing import play
 
 HEURISTICS = (
     "shortest_queue", "minimum_expected_completion_time", "lightest_load", "random_immediate",
