@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -197,33 +198,22 @@ def make_tasks(
     ids = np.arange(1, n + 1) if labels is None else np.array(labels, dtype=np.int64)
     if len(ids) != n or len(np.unique(ids)) != n:
         raise InputError(f"{name}: task ids must be as many as tasks ({n}) and distinct.")
-
-    def column(
-        values: ArrayLike, what: str, *, positive: bool = False, or_inf: bool = False
-    ) -> NDArray[np.float64]:
-        array = np.broadcast_to(np.asarray(values, dtype=np.float64), (n,)).copy()
-        bad = ~(array >= (SMALLEST if positive else 0)) | (array > LARGEST)
-        if or_inf:
-            bad &= array != np.inf
-        if bad.any():
-            k = int(np.flatnonzero(bad)[0])
-            least = "greater than" if positive else "at least"
-            legal = f"finite and {least} 0, at most {LARGEST:g}" + ", or inf" * or_inf
-            raise InputError(f"{name}: task {ids[k]} has {what} {array[k]:g}; it must be {legal}.")
-        return array
-
-    flops = column(flops, "flops", positive=True)
-    submit = column(submit_time_s, "submit_time_s")
-    inputs = column(input_bytes, "input_bytes")
-    outputs = column(output_bytes, "output_bytes")
-    deadlines = None
+    checked = partial(_checked, ids, name)
+    columns: dict[str, NDArray[Any] | None] = {
+        "flops": checked("flops", flops, positive=True),
+        "submit_time_s": (submit := checked("submit_time_s", submit_time_s)),
+        "input_bytes": checked("input_bytes", input_bytes),
+        "output_bytes": checked("output_bytes", output_bytes),
+        "deadline_s": None,
+        "requested_time_s": None,
+        "labels": ids,
+    }
     if deadline_s is not None:
-        deadlines = column(deadline_s, "deadline_s", or_inf=True)
-        deadlines = None if np.isposinf(deadlines).all() else deadlines
-    requested = None
+        deadlines = checked("deadline_s", deadline_s, or_inf=True)
+        columns["deadline_s"] = None if np.isposinf(deadlines).all() else deadlines
     if requested_time_s is not None:
-        requested = column(requested_time_s, "requested_time_s", positive=True)
-    widths = None if width is None else _widths(width, ids, name)
+        columns["requested_time_s"] = checked("requested_time_s", requested_time_s, positive=True)
+    columns["width"] = None if width is None else _widths(width, ids, name)
     types = None if task_type is None else np.asarray(task_type, dtype=np.int64)
     for each in (types, utility):
         if each is not None and len(each) != n:
@@ -232,22 +222,39 @@ def make_tasks(
                 "needs one."
             )
     order = np.argsort(submit, kind="stable")
-    needs = None
-    if input_files is not None:
-        needs = tuple(tuple(input_files[k]) for k in order)
-    made = Tasks(
-        flops[order], submit[order], inputs[order], outputs[order], ids[order],
+    return Tasks(
+        **{key: _frozen(values, order) for key, values in columns.items()},
         task_type=None if types is None else types[order],
-        deadline_s=None if deadlines is None else deadlines[order],
-        width=None if widths is None else widths[order],
-        requested_time_s=None if requested is None else requested[order],
         utility=None if utility is None else utility.taken(order),
-        input_files=needs, files=files, nominal_heterogeneity=nominal_heterogeneity, name=name,
+        input_files=None if input_files is None else tuple(tuple(input_files[k]) for k in order),
+        files=files, nominal_heterogeneity=nominal_heterogeneity, name=name,
     )  # fmt: skip
-    for name in _COLUMNS:
-        if name != "task_type" and (array := getattr(made, name)) is not None:
-            array.setflags(write=False)
-    return made
+
+
+def _checked(
+    ids: NDArray[np.int64], name: str, what: str, values: ArrayLike, *, positive: bool = False,
+    or_inf: bool = False,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return a column with a number for each task; `InputError` where one is out of range."""
+    array = np.broadcast_to(np.asarray(values, dtype=np.float64), (len(ids),)).copy()
+    bad = ~(array >= (SMALLEST if positive else 0)) | (array > LARGEST)
+    if or_inf:
+        bad &= array != np.inf
+    if bad.any():
+        k = int(np.flatnonzero(bad)[0])
+        least = "greater than" if positive else "at least"
+        legal = f"finite and {least} 0, at most {LARGEST:g}" + ", or inf" * or_inf
+        raise InputError(f"{name}: task {ids[k]} has {what} {array[k]:g}; it must be {legal}.")
+    return array
+
+
+def _frozen(values: NDArray[Any] | None, order: NDArray[np.int64]) -> Any:
+    """Return a column in this order, which cannot be written to; None stays."""
+    if values is None:
+        return None
+    taken = values[order]
+    taken.setflags(write=False)
+    return taken
 
 
 def _widths(width: ArrayLike, ids: NDArray[np.int64], name: str) -> NDArray[np.int64]:
