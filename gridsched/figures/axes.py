@@ -50,6 +50,19 @@ def plain_numbers(*group: Axis) -> None:
         axis.set_major_formatter(PlainNumbers(group))
 
 
+def counts_axis(axes: Axes, label: str) -> None:
+    """Make y an axis of whole numbers."""
+    axes.set_ylabel(label)
+    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.grid(axis="y")
+    plain_numbers(axes.yaxis)
+
+
+def number_of_bins(values: int, most: int, least: int = 1) -> int:
+    """Return into how many bins a histogram divides so many values, by Rice's rule."""
+    return int(np.clip(np.ceil(2 * np.cbrt(values)), least, most))
+
+
 def decimals(numbers: Iterable[float]) -> int:
     """Return how many decimals write all of some numbers exactly, up to rounding.
 

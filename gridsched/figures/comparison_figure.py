@@ -12,7 +12,16 @@ from matplotlib.axes import Axes
 
 from gridsched.errors import InputError
 from gridsched.figures.axes import is_steep, log_bottom, plain_numbers
-from gridsched.figures.figure_file import BOOT, BUSY, IDLE, OFF, WASTED, new_figure, prefixed
+from gridsched.figures.figure_file import (
+    BOOT,
+    BUSY,
+    IDLE,
+    OFF,
+    PLAIN,
+    WASTED,
+    new_figure,
+    prefixed,
+)
 from gridsched.figures.table import Drawn, register_figure
 
 #: (column of the data, look) of the stacked parts of the energy.
@@ -154,10 +163,7 @@ def _draw_bars(
     if is_steep(drawn):
         axes.set_xscale("log", nonpositive="clip")
         label = f"{label}, logarithmic"
-    axes.barh(
-        range(len(drawn)), np.nan_to_num(drawn), height=0.68, linewidth=0.6,
-        facecolor="#7d97b2", edgecolor="#303030",
-    )  # fmt: skip
+    axes.barh(range(len(drawn)), np.nan_to_num(drawn), height=0.68, linewidth=0.6, **PLAIN)
     _finish(axes, drawn, idled, label, best)
 
 

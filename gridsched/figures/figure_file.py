@@ -53,6 +53,11 @@ IDLE = Look("#d6e2ee", "///", "idle")
 BOOT = Look("#ffffff", "+++", "booting")
 OFF = Look("#8a8a8a", "...", "off")
 
+#: Bars that are not told apart.
+PLAIN = {"facecolor": "#7d97b2", "edgecolor": "#303030"}
+#: From here on lines and areas of steps are stored as pixels, also in SVG and PDF.
+MANY_STEPS = 4000
+
 STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9.0,

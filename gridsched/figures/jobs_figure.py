@@ -7,14 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from gridsched.figures.figure_file import new_figure, plain_numbers
+from gridsched.figures.axes import counts_axis, number_of_bins, plain_numbers
+from gridsched.figures.figure_file import MANY_STEPS, PLAIN, new_figure
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.workloads.traces.job_table import JobTable
 
-FACE, EDGE = "#7d97b2", "#303030"
 MAX_BINS = 60
-#: From here on lines are stored as pixels, also in SVG and PDF.
-MANY_STEPS = 4000
 HOUR_S = 3600
 #: Time is told in the first of these of which there are three.
 TIME_UNITS = ((24 * HOUR_S, "d"), (HOUR_S, "h"))
@@ -48,14 +46,11 @@ def _draw_widths(axes: Axes, width: NDArray[np.int64]) -> None:
     steps = np.arange(int(np.ceil(np.log2(max(int(width.max(initial=1)), 1)))) + 1)
     place = np.ceil(np.log2(np.maximum(width, 1))).astype(int)
     counts = np.bincount(place, minlength=len(steps))
-    axes.bar(steps, counts, facecolor=FACE, edgecolor=EDGE)
+    axes.bar(steps, counts, **PLAIN)
     shown = steps[:: -(-len(steps) // 7)]
     axes.set_xticks(shown, [f"{2**k:,}" for k in shown.tolist()])
     axes.set_xlabel("Nodes (up to)")
-    axes.set_ylabel("Jobs")
-    axes.yaxis.get_major_locator().set_params(integer=True)
-    axes.grid(axis="y")
-    plain_numbers(axes.yaxis)
+    counts_axis(axes, "Jobs")
 
 
 def _draw_run_times(axes: Axes, jobs: JobTable) -> None:
@@ -63,11 +58,11 @@ def _draw_run_times(axes: Axes, jobs: JobTable) -> None:
     asked = jobs.requested_time_s[~np.isnan(jobs.requested_time_s)]
     both = np.concatenate([jobs.run_time_s, asked])
     least, most = (both.min(), both.max()) if len(both) else (1.0, 1.0)
-    n_bins = int(np.clip(np.ceil(2 * np.cbrt(max(len(jobs), 1))), 1, MAX_BINS))  # Rice's rule
+    n_bins = number_of_bins(len(jobs), MAX_BINS)
     edges = np.geomspace(least, max(most, least * 1.1), n_bins + 1)
     edges[-1] = max(edges[-1], most)
     run, _ = np.histogram(jobs.run_time_s, edges)
-    axes.stairs(run, edges, fill=True, facecolor=FACE, edgecolor=EDGE, label="run time")
+    axes.stairs(run, edges, fill=True, label="run time", **PLAIN)
     if len(asked):
         requested, _ = np.histogram(asked, edges)
         axes.stairs(requested, edges, color="black", linestyle="--", label="requested time")
@@ -76,10 +71,7 @@ def _draw_run_times(axes: Axes, jobs: JobTable) -> None:
     plain_numbers(axes.xaxis)
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("Time [s]")
-    axes.set_ylabel("Jobs")
-    axes.yaxis.get_major_locator().set_params(integer=True)
-    axes.grid(axis="y")
-    plain_numbers(axes.yaxis)
+    counts_axis(axes, "Jobs")
 
 
 def _draw_work(axes: Axes, jobs: JobTable) -> None:

@@ -7,13 +7,20 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from gridsched.figures.axes import plain_numbers
-from gridsched.figures.figure_file import BOOT, BUSY, IDLE, OFF, new_figure, prefixed, time_axis
+from gridsched.figures.figure_file import (
+    BOOT,
+    BUSY,
+    IDLE,
+    MANY_STEPS,
+    OFF,
+    new_figure,
+    prefixed,
+    time_axis,
+)
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.trace import Trace
 from gridsched.power import GridPower, grid_power
 
-#: From here on the areas are stored as pixels, also in SVG and PDF.
-MANY_STEPS = 4000
 PARTS = (("busy_w", BUSY), ("idle_w", IDLE), ("boot_w", BOOT), ("off_w", OFF))
 
 

@@ -13,7 +13,7 @@ from gridsched.analysis.utility_statistics import (
     is_special_machine_type,
     is_special_task_type,
 )
-from gridsched.figures.axes import plain_numbers
+from gridsched.figures.axes import number_of_bins, plain_numbers
 from gridsched.figures.figure_file import new_figure, prefixed
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.task_types import SystemWorkload, TaskTypes
@@ -128,7 +128,7 @@ def _draw_entries(
     is_log = 0 < 10 * least < largest
     if largest <= least * (1 + 1e-9):
         least, largest = 0.5 * least, 1.5 * largest or 1.0
-    n = int(np.clip(np.ceil(2 * np.cbrt(len(every))), 2, MAX_BINS))  # Rice's rule
+    n = number_of_bins(len(every), MAX_BINS, least=2)
     factor, shown_unit = prefixed(unit, largest) if unit == "J" else (1.0, unit)
     edges = (np.geomspace if is_log else np.linspace)(least, largest, n + 1) / factor
     points: Points = []

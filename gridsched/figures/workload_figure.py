@@ -6,16 +6,20 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from gridsched.figures.axes import plain_numbers
-from gridsched.figures.figure_file import new_figure, prefixed, time_axis
+from gridsched.figures.axes import counts_axis, number_of_bins, plain_numbers
+from gridsched.figures.figure_file import (
+    MANY_STEPS,
+    PLAIN,
+    new_figure,
+    prefixed,
+    time_axis,
+)
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.tasks import Tasks
 
 #: Sizes that span more than this factor are counted in bins of equal ratio, on a log axis.
 WIDE_RANGE = 100.0
 MAX_BINS = 60
-#: From here on the line of submissions is stored as pixels, also in SVG and PDF.
-MANY_STEPS = 4000
 
 
 @register_figure("sizes", "tasks", "Sizes of tasks, and when they are submitted.")
@@ -48,7 +52,7 @@ def size_bins(flops: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
     least, largest = (float(flops.min()), float(flops.max())) if len(flops) else (1.0, 1.0)
     if largest <= least * (1 + 1e-9):
         return np.array([0.5 * least, 1.5 * least]), False
-    n = int(np.clip(np.ceil(2 * np.cbrt(len(flops))), 1, MAX_BINS))  # Rice's rule
+    n = number_of_bins(len(flops), MAX_BINS)
     if largest > WIDE_RANGE * least:
         return np.geomspace(least, largest, n + 1), True
     return np.linspace(least, largest, n + 1), False
@@ -60,7 +64,7 @@ def _draw_sizes(axes: Axes, flops: NDArray[np.float64]) -> None:
     edges = edges / factor
     # rounding must not push the smallest or largest size out of the outer bins
     counts, _ = np.histogram(np.clip(flops / factor, edges[0], edges[-1]), edges)
-    axes.stairs(counts, edges, fill=True, facecolor="#7d97b2", edgecolor="#303030")
+    axes.stairs(counts, edges, fill=True, **PLAIN)
     if len(flops):
         mean = float(flops.mean()) / factor
         axes.axvline(
@@ -71,11 +75,8 @@ def _draw_sizes(axes: Axes, flops: NDArray[np.float64]) -> None:
         axes.set_xscale("log")
     plain_numbers(axes.xaxis)
     axes.set_xlabel(f"Size [{unit}]")
-    axes.set_ylabel("Tasks")
     axes.set_ylim(0.0, 1.08 * float(counts.max(initial=0)) or 1.0)
-    axes.yaxis.get_major_locator().set_params(integer=True)
-    axes.grid(axis="y")
-    plain_numbers(axes.yaxis)
+    counts_axis(axes, "Tasks")
 
 
 def _draw_submissions(axes: Axes, times: NDArray[np.float64]) -> None:
@@ -87,7 +88,5 @@ def _draw_submissions(axes: Axes, times: NDArray[np.float64]) -> None:
     )  # fmt: skip
     time_axis(axes, float(times[-1]))
     axes.set_ylim(0.0, 1.08 * len(times))
-    axes.set_ylabel("Tasks submitted so far")
-    axes.yaxis.get_major_locator().set_params(integer=True)
-    axes.grid()
-    plain_numbers(axes.yaxis)
+    counts_axis(axes, "Tasks submitted so far")
+    axes.grid(axis="x")
