@@ -3,9 +3,11 @@
 SHELL := /bin/bash
 WORKERS ?= auto
 PYTEST := .venv/bin/python -m pytest
+# Each test process takes a stretch of the list, so that what tests of one file share is made once.
+TOGETHER := -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-long test-faults benchmark benchmark-all docs clean help
+.PHONY: demo test types kernels test-long test-faults benchmark benchmark-all docs clean help
 
 help: ## this list
 	@echo "Targets (each sets up .venv where needed; the first time takes up to 8 minutes):"
@@ -21,14 +23,21 @@ test: ## check types and the order of imports, run the tests
 	@echo "make test: sets up .venv where needed, then runs the tests (10 minutes on 2 cores)."
 	@echo "The first time takes about 8 minutes more where SimGrid must be compiled."
 	@scripts/set_up.sh
+	@$(MAKE) --no-print-directory -j2 types kernels
+	@$(PYTEST) -q $(TOGETHER) --hypothesis-profile=unattended
+
+types:
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo
-	@$(PYTEST) -q -n $(WORKERS) --maxprocesses 8 --hypothesis-profile=unattended
+
+# once for all test processes, which would each compile what they use
+kernels:
+	@.venv/bin/python -m gridsched.schedulers.kernels
 
 test-long: ## run the tests marked 'long', which 'make test' leaves out
 	@echo "make test-long: sets up .venv where needed, then runs the tests marked 'long'."
 	@scripts/set_up.sh
-	@$(PYTEST) -q -n $(WORKERS) --maxprocesses 8 -m long
+	@$(PYTEST) -q $(TOGETHER) -m long
 
 test-faults: ## kill campaigns at random moments, 20 rounds, and look that no run is lost
 	@echo "make test-faults: sets up .venv where needed, then runs the tests marked 'faults'."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 _warm: set[str] = set()
@@ -13,15 +14,24 @@ def warm_up() -> None:
     Kernels of schedulers that nobody has asked for are neither compiled nor loaded. Without a cache
     it would take half a minute in each process: those then compile what they use.
     """
-    wanted = [name for name in _CALLED_ONCE if name in sys.modules and name not in _warm]
-    if not wanted:
-        return
+    for name in groups():
+        if name in sys.modules and name not in _warm:
+            compile_group(name)
+            _warm.add(name)
+
+
+def groups() -> tuple[str, ...]:
+    """Return the modules whose import says that a group of kernels will be used, slowest first."""
+    return tuple(_CALLED_ONCE)
+
+
+def compile_group(name: str) -> None:
+    """Call the kernels of one of the `groups` once, if what is compiled then lasts."""
+    importlib.import_module(name)
     from gridsched.compiled import all_are_cached
 
-    for name in wanted:
-        if all_are_cached():
-            _CALLED_ONCE[name]()
-        _warm.add(name)
+    if all_are_cached():
+        _CALLED_ONCE[name]()
 
 
 def _warm_up_batch() -> None:
@@ -125,11 +135,11 @@ def _warm_up_chances() -> None:
     pmf_kernels.convolved(np.ones(1), np.ones(1))
 
 
-#: Module whose import says that the kernels will be used -> what calls these.
+#: Module whose import says that the kernels will be used -> what calls these, slowest first.
 _CALLED_ONCE = {
+    "gridsched.schedulers.kernels.parallel_greedy": _warm_up_clusters,
+    "gridsched.schedulers.kernels.random_mapping": _warm_up_utility,
     "gridsched.schedulers.kernels.batch": _warm_up_batch,
     "gridsched.schedulers.kernels.backfilling": _warm_up_backfilling,
-    "gridsched.schedulers.kernels.random_mapping": _warm_up_utility,
-    "gridsched.schedulers.kernels.parallel_greedy": _warm_up_clusters,
     "gridsched.schedulers.deadline.heuristics": _warm_up_chances,
 }
