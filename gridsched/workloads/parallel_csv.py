@@ -152,8 +152,9 @@ def read_parallel_system(spec: ParallelDay) -> ParallelSystem:
         spec.joint_percent,
     )  # fmt: skip
     return ParallelSystem(
-        clusters, names, power, times_of_types.cores(), times_of_types, priority, urgency
-    )
+        clusters=clusters, type_names=names, node_power_w=power, priority=priority,
+        urgency=urgency, cores=times_of_types.cores(), times=times_of_types,
+    )  # fmt: skip
 
 
 def read_clusters(path: str | Path) -> Clusters:

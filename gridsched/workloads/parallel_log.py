@@ -187,10 +187,7 @@ def _typical(drawn: DrawnTypes, jobs: JobTable, analysed: slice) -> Typical:
     nodes = np.broadcast_to(clusters.nodes_for(np.array([cores])), drawn.reference_s.shape)
     runs = np.isfinite(drawn.reference_s) & (nodes <= clusters.nodes)
     time_s = np.where(runs, run_s, np.inf)[..., None] * drawn.time_factor
-    return Typical(
-        clusters, drawn.type_names, drawn.node_power_w, time_s, nodes, drawn.priority,
-        drawn.urgency,
-    )  # fmt: skip
+    return Typical(**drawn.known, time_s=time_s, nodes=nodes)
 
 
 def _distinct(labels: Integers) -> Integers | None:

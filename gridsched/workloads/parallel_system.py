@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,9 +125,9 @@ class DowneyTimes:
         return np.asarray(nominal[..., None] * self.time_factor[task_type])
 
 
-@dataclass(frozen=True)
-class ParallelSystem:
-    """Clusters, and types of tasks with their times, powers and utility.
+@dataclass(frozen=True, kw_only=True)
+class TypesOnClusters:
+    """Types of tasks, the clusters that run them, and what is always known of both.
 
     Attributes
     ----------
@@ -135,78 +135,72 @@ class ParallelSystem:
     type_names : tuple of str
     node_power_w : ndarray of float64, shape (task types, clusters, P-states)
         Power of one node that runs a task of the type [W]; infinite where the cluster does not.
-    cores : ndarray of int64, shape (task types, 2)
-        Fewest and most cores of the type's tasks.
-    times : TimesOfTypes
     priority, urgency : ndarray of float64, shape (task types,)
     """
 
     clusters: Clusters
     type_names: tuple[str, ...]
     node_power_w: Floats
-    cores: Integers
-    times: TimesOfTypes
     priority: Floats
     urgency: Floats
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """These attributes by name, for another record of the same types."""
+        return {field.name: getattr(self, field.name) for field in fields(TypesOnClusters)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelSystem(TypesOnClusters):
+    """Types of tasks with the cores that they ask for and their times.
+
+    Attributes
+    ----------
+    cores : ndarray of int64, shape (task types, 2)
+        Fewest and most cores of the type's tasks.
+    times : TimesOfTypes
+    """
+
+    cores: Integers
+    times: TimesOfTypes
 
     def typical(self) -> Typical:
         """Return what is known of the types, at the mean of the cores that they ask for."""
         nodes = self.clusters.nodes_for(self.cores.sum(axis=1) // 2)
-        return Typical(
-            self.clusters, self.type_names, self.node_power_w,
-            self.times.time_s(np.arange(len(nodes)), nodes), nodes, self.priority, self.urgency,
-        )  # fmt: skip
+        time_s = self.times.time_s(np.arange(len(nodes)), nodes)
+        return Typical(**self.known, time_s=time_s, nodes=nodes)
 
 
-@dataclass(frozen=True)
-class Typical:
+@dataclass(frozen=True, kw_only=True)
+class Typical(TypesOnClusters):
     """What is known of task types before any task arrives.
 
     Attributes
     ----------
-    clusters : Clusters
-    type_names : tuple of str
-    node_power_w : ndarray of float64, shape (task types, clusters, P-states)
-        Power of one node [W]; infinite where the cluster does not run the type.
-    time_s : ndarray of float64, same shape
+    time_s : ndarray of float64, shape (task types, clusters, P-states)
         At the type's mean width [s].
     nodes : ndarray of int64, shape (task types, clusters)
         At the type's mean width.
-    priority, urgency : ndarray of float64, shape (task types,)
     """
 
-    clusters: Clusters
-    type_names: tuple[str, ...]
-    node_power_w: Floats
     time_s: Floats
     nodes: Integers
-    priority: Floats
-    urgency: Floats
 
 
-@dataclass(frozen=True)
-class DrawnTypes:
+@dataclass(frozen=True, kw_only=True)
+class DrawnTypes(TypesOnClusters):
     """What is drawn of task types before it is known how many cores their tasks ask for.
 
     Attributes
     ----------
-    clusters : Clusters
-    type_names : tuple of str
     reference_s : ndarray of float64, shape (task types, clusters)
         Time on one node in nominal speed [s]; infinite where the type's kind cannot run.
-    node_power_w, time_factor : ndarray of float64, shape (task types, clusters, P-states)
-        Power of one node [W], infinite where the type's kind cannot run, and by what a P-state
-        multiplies the time.
-    priority, urgency : ndarray of float64, shape (task types,)
+    time_factor : ndarray of float64, shape (task types, clusters, P-states)
+        By what a P-state multiplies the time.
     """
 
-    clusters: Clusters
-    type_names: tuple[str, ...]
     reference_s: Floats
-    node_power_w: Floats
     time_factor: Floats
-    priority: Floats
-    urgency: Floats
 
 
 def stream_of_types(spec: ParallelDay) -> np.random.Generator:
@@ -264,7 +258,8 @@ def draw_types(spec: ParallelDay, of_types: np.random.Generator) -> DrawnTypes:
         factor[rows, columns] = slower
         power[rows, columns] = nominal_w[..., None] * lower
     return DrawnTypes(
-        clusters, _type_names(spec), reference, power, factor, priority, urgency
+        clusters=clusters, type_names=_type_names(spec), node_power_w=power, priority=priority,
+        urgency=urgency, reference_s=reference, time_factor=factor,
     )  # fmt: skip
 
 
@@ -325,10 +320,7 @@ def draw_system(spec: ParallelDay) -> ParallelSystem:
     times = DowneyTimes(
         drawn.reference_s, drawn.time_factor, _mean_nodes(clusters, cores), sigma, clusters.nodes
     )
-    return ParallelSystem(
-        clusters, drawn.type_names, drawn.node_power_w, cores, times, drawn.priority,
-        drawn.urgency,
-    )  # fmt: skip
+    return ParallelSystem(**drawn.known, cores=cores, times=times)
 
 
 def _draw_bands(spec: ParallelDay, largest: Integers, rng: np.random.Generator) -> Integers:
