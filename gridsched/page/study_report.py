@@ -157,7 +157,7 @@ def _page(
         constants=constants,
         facts=_facts(results),
         is_incomplete=len(results.finished) < len(results.runs),
-        damage=results.damage,
+        warnings=[*results.damage, *filter(None, [results.withheld])],
         axes=files.table("axes", axes_table(results)),
         all_runs=all_runs,
         readings=_readings(results, files, readings) if readings else [],

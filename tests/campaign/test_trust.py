@@ -124,6 +124,7 @@ def test_reading_a_store_runs_none_of_its_files(store: Path, tmp_path: Path, cap
     text = page.read_text()
     assert "Patient(max_replicas=3)" in text
     assert "Last host" in text
+    assert "metric task_energy_j: left out, because marked_policy.py" in text
     assert "Makespan above bound" in text
     assert "<h3>Task energy" not in text
     rows = Store.open(store).rows(Store.open(store).study("marked"))

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import pytest
 from cli_cases import ROOT
 
 from gridsched.cli.app import main
+from gridsched.policy import registry
 
 NOBODY = 65534
 
@@ -37,6 +39,18 @@ class Outcome:
     def complaints(self) -> list[str]:
         """The lines on stderr."""
         return self.err.splitlines()
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    """Forget the schedulers and modules of a test."""
+    known, modules = dict(registry._ENTRIES), set(sys.modules)
+    yield
+    registry._ENTRIES.clear()
+    registry._ENTRIES.update(known)
+    for name in set(sys.modules) - modules:
+        if hasattr(sys.modules[name], "__gridsched_policy__"):
+            del sys.modules[name]
 
 
 @pytest.fixture

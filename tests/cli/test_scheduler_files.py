@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cli_cases import ROOT
 
-from gridsched.policy import registry
 from gridsched.spec.study import Study
 
 #: Each task goes to the host whose number a helper beside it tells.
@@ -37,18 +34,6 @@ class First(Scheduler):
 class Second(First):
     """The same."""
 '''
-
-
-@pytest.fixture(autouse=True)
-def _as_it_was() -> Iterator[None]:
-    """Forget the schedulers and modules of a test."""
-    known, modules = dict(registry._ENTRIES), set(sys.modules)
-    yield
-    registry._ENTRIES.clear()
-    registry._ENTRIES.update(known)
-    for name in set(sys.modules) - modules:
-        if hasattr(sys.modules[name], "__gridsched_policy__"):
-            del sys.modules[name]
 
 
 @pytest.fixture
