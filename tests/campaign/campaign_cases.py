@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from gridsched.campaign.campaign import Options, Progress, run_campaign
 from gridsched.campaign.store import Store
 from gridsched.spec.study import Study
 
@@ -90,10 +91,11 @@ def write_study(folder: Path, *, replicates: int = 2, driver: str = "reference")
 
 
 def write_troubled(folder: Path, schedulers: str, *, replicates: int = 1) -> Path:
-    """Write the small study with the policy above and these schedulers."""
+    """Write the small study with the policy above, these schedulers and one heterogeneity."""
     path = write_study(folder, replicates=replicates)
     (folder / "troubled.py").write_text(POLICY)
     text = path.read_text().replace('schedulers = ["wq", "lecsa"]', f"schedulers = {schedulers}")
+    text = text.replace("heterogeneity = [0.5, 1]", "heterogeneity = 0.5")
     path.write_text(text.replace("seed = 3", 'seed = 3\npolicies = ["troubled.py"]'))
     return path
 
@@ -107,6 +109,12 @@ def command(
         [sys.executable, "-m", "gridsched", "study", *map(str, arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options,
     )  # fmt: skip
+
+
+def campaign(path: Path, store: Path, *, workers: int = 1, **options: object) -> Progress:
+    """Run a study file, led by this process."""
+    settings = Options(workers=workers, **options)
+    return run_campaign(Study.from_file(path), Store.create(store), settings)
 
 
 def outcome(process: subprocess.Popen) -> tuple[int, str, str]:

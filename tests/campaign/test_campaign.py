@@ -11,13 +11,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from campaign_cases import (
     ROOT,
+    campaign,
     check_complete,
     command,
     comparable,
@@ -26,7 +26,6 @@ from campaign_cases import (
     write_troubled,
 )
 
-from gridsched.campaign.campaign import Options, Progress, run_campaign
 from gridsched.campaign.messages import Job
 from gridsched.campaign.rerun import rerun
 from gridsched.campaign.run_records import read_records
@@ -46,21 +45,6 @@ RESULTS = [
     (29.617249219187194, 11337.067572025771),
     (35.65085012738103, 10859.723494153306),
 ]
-
-
-def campaign(path: Path, store: Path, *, workers: int = 1, **options: object) -> Progress:
-    """Run a study file, led by this process."""
-    settings = Options(workers=workers, **options)
-    return run_campaign(Study.from_file(path), Store.create(store), settings)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], pd.DataFrame]:
-    """Rows of the small study, 40 replicates on the reference driver, from a quiet campaign."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    path = write_study(folder, replicates=40)
-    campaign(path, folder / "store")
-    return comparable(Store.open(folder / "store").rows(Study.from_file(path)))
 
 
 def test_a_campaign_stores_every_run_and_continues(tmp_path: Path):
@@ -96,15 +80,15 @@ def test_troubles_become_rows(tmp_path: Path):
         '{id = "troubled", label = "slow", wait_s = 60}]',
     )
     progress = campaign(path, tmp_path / "store", timeout_s=1.0)
-    assert (progress.done, progress.failed) == (8, 6)
+    assert (progress.done, progress.failed) == (4, 3)
     store = Store.open(tmp_path / "store")
     rows = store.rows(Study.from_file(path)).set_index("scheduler")
-    assert rows.loc["wq", "status"].tolist() == ["finished"] * 2
-    errors = {label: rows.loc[label, "error"].iloc[0] for label in rows.index.unique()}
+    assert rows.loc["wq", "status"] == "finished"
+    errors = rows["error"]
     assert errors["t(ending=raise)"].startswith("ValueError: no luck (troubled.py:")
     assert errors["t(ending=die)"].startswith("its worker process died 3 times")
     assert errors["slow"] == "ended after the time-out of 1 s."
-    assert rows.loc["slow", "energy_j"].isna().all()
+    assert pd.isna(rows.loc["slow", "energy_j"])
     assert campaign(path, store.root).done == 0
 
 
@@ -114,10 +98,10 @@ def test_a_time_out_needs_no_good_will(tmp_path: Path):
         tmp_path, '["wq", {id = "troubled", label = "t", ending = ["hang", "hang in C"]}]'
     )
     progress = campaign(path, tmp_path / "store", timeout_s=1.0)
-    assert (progress.done, progress.failed) == (6, 4)
+    assert (progress.done, progress.failed) == (3, 2)
     store = Store.open(tmp_path / "store")
     rows = store.rows(Study.from_file(path)).set_index("scheduler")
-    assert set(rows.loc["wq", "status"]) == {"finished"}
+    assert rows.loc["wq", "status"] == "finished"
     hanging = rows[rows.index != "wq"]
     assert set(hanging["error"]) == {"ended after the time-out of 1 s."}
     assert hanging["timing.total_s"].between(1.0, 30.0).all()
@@ -129,8 +113,9 @@ def test_faults_of_the_machine_are_no_results(tmp_path: Path, capsys: pytest.Cap
     """Runs for which no process or thread can be made are not stored; exit 2 while it lasts."""
     flag = tmp_path / "flag"
     path = write_troubled(
-        tmp_path, f'["wq", {{id = "troubled", ending = "no process", flag = "{flag}"}}]'
-    )
+        tmp_path, f'["wq", {{id = "troubled", ending = "no process", flag = "{flag}"}}]',
+        replicates=2,
+    )  # fmt: skip
     store = tmp_path / "store"
     arguments = ["study", "run", str(path), "--store", str(store), "--workers", "2", "--quiet"]
     assert main(arguments) == 2
