@@ -34,10 +34,11 @@ types:
 kernels:
 	@.venv/bin/python -m gridsched.schedulers.kernels
 
-test-long: ## run the tests marked 'long', which 'make test' leaves out
-	@echo "make test-long: sets up .venv where needed, then runs the tests marked 'long'."
+test-long: ## run the tests marked 'long', which 'make test' leaves out, and more damaged files
+	@echo "make test-long: sets up .venv where needed, then runs the tests marked 'long', and more damaged files."
 	@scripts/set_up.sh
-	@$(PYTEST) -q $(TOGETHER) -m long
+	@$(PYTEST) -q $(TOGETHER) --hypothesis-profile=wide -m long
+	@$(PYTEST) -q $(TOGETHER) --hypothesis-profile=wide tests/cli/test_mutated_files.py
 
 test-faults: ## kill campaigns at random moments, 20 rounds, and look that no run is lost
 	@echo "make test-faults: sets up .venv where needed, then runs the tests marked 'faults'."

@@ -92,11 +92,13 @@ def mutated(draw: st.DrawFn, original: str | bytes) -> bytes:
     return bytes(data)
 
 
+#: A command for each example takes its time: so many by the profile, four times as many by "wide".
+_EXAMPLES = settings.default.max_examples
 few = settings(
-    max_examples=60, deadline=None,
+    max_examples=_EXAMPLES // 4, deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
-fewer = settings(few, max_examples=30)
+fewer = settings(few, max_examples=_EXAMPLES // 8)
 
 
 def check(gridsched, folder: Path, words: list[object], made: list[str]) -> None:
@@ -181,7 +183,7 @@ def test_input_files(try_out, content):
 
 
 @pytest.mark.parametrize("name", LOGS)
-@few
+@settings(few, max_examples=60)
 @given(data=st.data())
 def test_reading_of_a_log(tmp_path, name, data):
     """A damaged log of parallel jobs is tasks and a machine, or bad input."""
