@@ -157,6 +157,9 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
         ("min_min", "MinMin", "Ibarra and Kim 1977; Maheswaran et al. 1999"),
         ("max_min", "MaxMin", "Maheswaran et al. 1999"),
     )),
+    ("slowest_pstates", _BAG, (
+        ("slowest_pstates", "SlowestPStates", "slack reclamation; Kim, Buyya, Kim 2007"),
+    )),
     ("auto_bag", _BAG, (
         ("auto_bag", "AutoBag", "the best of all bag schedulers, by trial runs; docs/auto_bag.md"),
     )),

@@ -162,11 +162,11 @@ class AutoBag(Scheduler):
         return [each if isinstance(each, Scheduler) else scheduler_class(each)() for each in names]
 
     def _registered(self) -> list[type[Scheduler]]:
-        """All registered bag schedulers by id, those that delegate left out."""
+        """All registered bag schedulers by id, those left out that it cannot follow."""
         known = getattr(self, "registered_", None)
         if known is None:
             ids = [entry.id for entry in entries() if _WORKLOAD in entry.accepts]
-            known = [cls for cls in map(scheduler_class, ids) if not cls.traits.delegates]
+            known = [cls for cls in map(scheduler_class, ids) if self.traits.covers(cls.traits)]
         return known
 
 

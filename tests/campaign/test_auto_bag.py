@@ -18,7 +18,7 @@ from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platfo
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.delegate import Delegate
-from gridsched.policy.registry import entries, make_scheduler
+from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 from gridsched.schedulers.auto_bag import OBJECTIVES, AutoBag
 from gridsched.schedulers.bag.baselines import MCT
 from gridsched.schedulers.bag.work_queue import WQR, WorkQueue
@@ -26,7 +26,10 @@ from gridsched.sim.library import is_installed
 from gridsched.spec.run import run
 from gridsched.spec.scenario import Scenario
 
-CANDIDATES = [e.id for e in entries() if "bag" in e.accepts and e.id != "auto_bag"]
+CANDIDATES = [
+    e.id for e in entries()
+    if "bag" in e.accepts and AutoBag.traits.covers(scheduler_class(e.id).traits)
+]  # fmt: skip
 EX_A = Scenario(ex_a_platform(), ex_a_tasks(), driver="reference")
 
 

@@ -1,0 +1,129 @@
+"""What schedulers share that let another scheduler decide, and change or add decisions."""
+
+from __future__ import annotations
+
+import ast
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from gridsched.errors import InputError
+from gridsched.model.system import System
+from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.decisions import Decision
+from gridsched.policy.delegate import Delegate
+from gridsched.policy.registry import make_scheduler
+from gridsched.policy.state import State
+
+#: An id, alone or with parameters as a call in Python has them.
+_CALL = re.compile(r"\s*(?P<id>\w+)\s*(?P<parameters>\(.*\))?\s*", re.DOTALL)
+
+
+def wrapped_scheduler(owner: str, scheduler: object) -> Scheduler:
+    """Return a fresh instance of the scheduler that a parameter names.
+
+    Parameters
+    ----------
+    owner : str
+        Id of the scheduler that has the parameter, for messages.
+    scheduler : str or Scheduler
+        An instance, an id, or an id with parameters: ``"wqr(max_replicas=3)"``.
+
+    Raises
+    ------
+    InputError
+        If it names none, or is written otherwise.
+
+    Examples
+    --------
+    >>> wrapped_scheduler("idle_off", "wqr(max_replicas=3)")
+    WQR(max_replicas=3, pick='oldest')
+    """
+    if isinstance(scheduler, Scheduler):
+        return scheduler.clone()
+    match = _CALL.fullmatch(scheduler) if isinstance(scheduler, str) else None
+    parameters = None if match is None else _parameters_of(match["parameters"] or "()")
+    if match is None or parameters is None:
+        raise InputError(
+            f"Parameter 'scheduler' of {owner} is {scheduler!r}; it must be an id, as 'mct', or an "
+            "id with parameters, as 'wqr(max_replicas=3)'."
+        )
+    return make_scheduler(match["id"], parameters)
+
+
+def _parameters_of(text: str) -> dict[str, Any] | None:
+    """Return the keyword arguments of a call, or None where it has no or other ones."""
+    try:
+        call = ast.parse(f"f{text}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or any(not k.arg for k in call.keywords):
+            return None
+        return {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+class TraitsOfWrapped:
+    """Traits of a `Wrapper`: those of the scheduler that it wraps, with some in their place.
+
+    Parameters
+    ----------
+    **more
+        Traits by name.
+    """
+
+    def __init__(self, **more: bool) -> None:
+        self._more = more
+
+    def __get__(self, policy: Wrapper | None, owner: type[Wrapper]) -> Traits:
+        """Return the traits of an instance, or those of the class with its defaults."""
+        wrapped = (owner() if policy is None else policy).wrapped
+        return replace(wrapped.traits, **self._more)  # type: ignore[arg-type]
+
+
+class Wrapper(Scheduler):
+    """Base of schedulers that let the scheduler decide which their parameter `scheduler` names."""
+
+    scheduler: str | Scheduler
+    _id: ClassVar[str]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Take the wrapped scheduler along: another process may not know a user's own."""
+        return {**vars(self), "wrapped_": self.wrapped}
+
+    @property
+    def wrapped(self) -> Scheduler:
+        """The wrapped scheduler: the one of this run, or outside of a run a fresh one."""
+        known: Scheduler | None = vars(self).get("wrapped_")
+        return wrapped_scheduler(self._id, self.scheduler) if known is None else known
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Prepare the wrapped scheduler."""
+        self.wrapped_ = self.wrapped.clone()
+        self.wrapped_.prepare(system, rng)
+
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Ask the wrapped scheduler; whom it delegates to is wrapped as well."""
+        answer = self.wrapped_.schedule(state)
+        return answer if answer is None else list(self._changed(list(answer), state))
+
+    def _changed(self, answer: list[Decision], state: State) -> Iterator[Decision]:
+        """Yield what is decided in the place of the wrapped scheduler's answer."""
+        rest = []
+        for decision in answer:
+            if isinstance(decision, Delegate):
+                yield Delegate(self._around(decision.scheduler))
+            else:
+                rest.append(decision)
+        yield from self._decided(rest, state)
+
+    def _around(self, scheduler: Scheduler) -> Self:
+        """Return a wrapper with the same parameters around another scheduler."""
+        return type(self)(**{**self.parameters, "scheduler": scheduler})
+
+    @abstractmethod
+    def _decided(self, answer: list[Decision], state: State) -> Iterable[Decision]:
+        """Return what is decided in the place of the wrapped scheduler's answer."""
