@@ -18,6 +18,7 @@ VARIANTS = (
     ("lecsa", {"share_rule": "range", "switch_off": "unused"}),
     ("lecsa", {"share_rule": "count", "switch_off": "none", "few_tasks_share": 0.5}),
     ("slowest_pstates", {"scheduler": "min_min", "within": 1.5}),
+    ("idle_off", {"scheduler": "wqr", "timeout_s": 2.0}),
     ("lightest_load", {"energy_fair_share": True, "remap": True}),
     ("easy_backfilling", {"reservations": "permanent"}),
     ("conservative_backfilling", {"reservations": "permanent"}),

@@ -39,6 +39,7 @@ from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
 from gridsched.policy.delegate import Delegate
+from gridsched.policy.state import State
 
 _DONE = int(ExecutionEnd.FINISHED)
 _KILLED = int(TaskState.KILLED)
@@ -92,7 +93,7 @@ class Controller:
         self._runnable = system.estimates.runnable(
             np.arange(len(tasks)), np.arange(system.n_hosts)
         )  # fmt: skip
-        self._asked = scheduler.traits.asked
+        self._asked, self._attends = scheduler.traits.asked, scheduler.traits.attends
         rules = system.rules
         self._interval_s = rules.mapping_interval_s or math.inf
         self._has_events = bool(rules.mapping_interval_s)
@@ -104,6 +105,8 @@ class Controller:
         self._ended = False
         self._returned: list[int] = []
         self._make_parts(frozenset(hosts_off))
+        if self._attends:
+            self._timers.set(0.0, Timer.WAKE)
         self._renew_next_timer()
         scheduler.prepare(self._shown, rng)
 
@@ -289,6 +292,8 @@ class Controller:
         # while a common queue lasts, cores that are free have taken from it: nothing to decide
         news = news or (finished and not (ledger.common and ledger.n_virtual))
         event_due = self._interval_ended() if self._has_events else news
+        if self._attends and (event_due or ledger.submitted > first_new or self._returned):
+            self._decide(self.scheduler.attend)
         asked, before = self.scheduler, self.mapping_events
         self._ask_if_due(event_due, first_new)
         if self.scheduler is not asked:  # it has delegated
@@ -355,16 +360,23 @@ class Controller:
 
     def _ask(self, only: int | None = None) -> None:
         """Ask the policy once and apply what it answers."""
-        now = self.now
         if self._ledger.nodes is not None and self._ledger.n_virtual:
             self._ledger.withdraw_plan()  # place-holders last until the next ask
-        state = self._state.renew(now, self._ledger.submitted, only)
         self.mapping_events += 1
+        self._decide(self.scheduler.schedule, only)
+
+    def _decide(
+        self, ask: Callable[[State], Iterable[Decision] | None], only: int | None = None
+    ) -> None:
+        """Show the policy the state and apply what it answers."""
+        now = self.now
+        state = self._state.renew(now, self._ledger.submitted, only)
         stopwatch = self._stopwatch
         began = stopwatch() if stopwatch else 0.0
-        answer: Iterable[Decision] | None = self.scheduler.schedule(state)
+        answer = ask(state)
         if answer is None:
-            self._refuse("schedule() returned None; return a list of decisions, or an empty one")
+            name = "attend" if ask == self.scheduler.attend else "schedule"
+            self._refuse(f"{name}() returned None; return a list of decisions, or an empty one")
         decisions = list(answer)  # all of them, before any is applied
         if stopwatch:
             self.policy_time_s += stopwatch() - began
@@ -401,7 +413,7 @@ class Controller:
         successor.prepare(self._shown, self._rng)
         self.scheduler = successor
         self.delegated_to = repr(successor)
-        self._asked = successor.traits.asked
+        self._asked, self._attends = successor.traits.asked, successor.traits.attends
         self._requests.heed(successor.traits)
 
     # ------------------------------------------------------------------ timers and submissions

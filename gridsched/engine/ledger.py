@@ -48,6 +48,8 @@ class Ledger:
         The same as an array.
     boot_end : list of float
         Time until which a host boots [s].
+    idle_since : list of float
+        When the last execution on each host ended [s]; serial work's only.
     pstate : array of int
     pstates : ndarray of int64, shape (hosts,)
         The same, sharing its memory.
@@ -93,6 +95,7 @@ class Ledger:
         self.is_on = [h not in hosts_off for h in range(n)]
         self.switched_on = np.array(self.is_on, dtype=np.bool_)
         self.boot_end = [0.0] * n
+        self.idle_since = [0.0] * n
         self.states = np.frombuffer(self.state_of, dtype=np.uint8)
         self.pstate = array("q", system.first_pstates.tolist())
         self.pstates = np.frombuffer(self.pstate, dtype=np.int64)
@@ -135,6 +138,7 @@ class Ledger:
         running.remove(execution)
         if not running:
             del self.running[host]
+            self.idle_since[host] = execution.end
         self.busy_cores -= 1
         self.touch(host)
         self.free[host] += 1

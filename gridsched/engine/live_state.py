@@ -274,6 +274,23 @@ class LiveState(State):
         return self._view("is_on", self._ledger.switched_on.copy)
 
     @property
+    def idle_since(self) -> NDArray[np.float64]:
+        """Since when each host is on, has booted and runs nothing [s], shape (hosts,).
+
+        Infinite where it runs something, boots or is off.
+        """
+        ledger = self._ledger
+        if ledger.nodes is not None:
+            return self._view("idle_since", ledger.nodes.idle_since)
+
+        def make() -> NDArray[np.float64]:
+            since = np.maximum(ledger.idle_since, ledger.boot_end)
+            idle = self.is_on & (self.free_cores == ledger.cores) & (since <= self.now)
+            return np.where(idle, since, np.inf)
+
+        return self._view("idle_since", make)
+
+    @property
     def queue_length(self) -> NDArray[np.int64]:
         """Tasks in each host's fixed queue, shape (hosts,)."""
 

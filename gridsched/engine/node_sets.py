@@ -47,7 +47,7 @@ class NodeSets:
         #: where each running execution stands in the arrays; in order of start
         self._place: dict[Execution, int] = {}
         self._at: list[Execution] = []
-        #: when each node gets free of what runs or boots there, as estimated [s]
+        #: when each node gets free of what runs or boots there, as estimated, or got free [s]
         self._until = np.where(self.ready, 0.0, np.inf)
         self._state: NodesState | None = None
         from gridsched.engine import node_kernels  # loads the compiler
@@ -103,7 +103,7 @@ class NodeSets:
             self._place[last] = place
             self._end[place], self._width[place] = self._end[n], self._width[n]
             self._watts[place] = self._watts[n]
-        self._set_nodes(hosts, self.free, True, self._until, 0.0)
+        self._set_nodes(hosts, self.free, True, self._until, execution.end)
         self.n_free += len(hosts)
         self._state = None
 
@@ -122,7 +122,8 @@ class NodeSets:
         self.n_free += int(ready) - int(self.ready[host])
         self.ready[host] = ready
         self.free[host] = ready
-        self._until[host] = 0.0 if ready else np.inf
+        if not ready:
+            self._until[host] = np.inf
         self._state = None
 
     def boots(self, host: int, until: float) -> None:
@@ -133,6 +134,10 @@ class NodeSets:
     def free_at(self, now: float, hosts: Hosts | None = None) -> NDArray[np.float64]:
         """When all or some nodes get free [s], shape (hosts,): estimated; inf where one is off."""
         return np.maximum(self._until if hosts is None else self._until[hosts], now)
+
+    def idle_since(self) -> NDArray[np.float64]:
+        """Since when each node is free [s], shape (hosts,); infinite where it is not."""
+        return np.where(self.free, self._until, np.inf)
 
     def state(self, now: float, reservations: Reservations) -> NodesState:
         """Return what a policy may know `now` [s], as arrays that cannot be written to."""

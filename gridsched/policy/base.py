@@ -57,6 +57,9 @@ class Traits:
     heeds_power_cap : bool
         Lets the hosts never draw more than `State.power` allows. Under a cap other policies run,
         too, until they exceed it.
+    attends : bool
+        Besides, `attend` is asked at time 0 and at every event, before `schedule`, however that is
+        asked.
     notes : tuple of str
         Columns that it fills, task by task, with `Note`: lower-case names.
 
@@ -81,6 +84,7 @@ class Traits:
     parallel: bool = False
     heeds_budget: bool = False
     heeds_power_cap: bool = False
+    attends: bool = False
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -142,6 +146,10 @@ class Scheduler(ABC):
     @abstractmethod
     def schedule(self, state: State) -> Iterable[Decision]:
         """Return the decisions for the present instant, in the order they shall apply."""
+
+    def attend(self, state: State) -> Iterable[Decision]:
+        """Return what to do before `schedule` is asked, if it is (`Traits.attends`)."""
+        return ()
 
     @classmethod
     def parameter_defaults(cls) -> dict[str, Any]:

@@ -160,6 +160,9 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
     ("slowest_pstates", _BAG, (
         ("slowest_pstates", "SlowestPStates", "slack reclamation; Kim, Buyya, Kim 2007"),
     )),
+    ("idle_off", _BAG, (
+        ("idle_off", "IdleOff", "the timeout policy; Slurm power saving guide"),
+    )),
     ("auto_bag", _BAG, (
         ("auto_bag", "AutoBag", "the best of all bag schedulers, by trial runs; docs/auto_bag.md"),
     )),

@@ -304,6 +304,14 @@ class State(ABC):
 
     @property
     @abstractmethod
+    def idle_since(self) -> Floats:
+        """Since when each host is on, has booted and runs nothing [s], shape (hosts,).
+
+        Infinite where it runs something, boots or is off.
+        """
+
+    @property
+    @abstractmethod
     def queue_length(self) -> Ids:
         """Tasks in each host's fixed queue, shape (hosts,)."""
 

@@ -110,6 +110,10 @@ class Wrapper(Scheduler):
         answer = self.wrapped_.schedule(state)
         return answer if answer is None else list(self._changed(list(answer), state))
 
+    def attend(self, state: State) -> Iterable[Decision]:
+        """Ask the wrapped scheduler, if it attends events."""
+        return self.wrapped_.attend(state)
+
     def _changed(self, answer: list[Decision], state: State) -> Iterator[Decision]:
         """Yield what is decided in the place of the wrapped scheduler's answer."""
         rest = []

@@ -55,6 +55,15 @@ class Watched:
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Ask the scheduler."""
+        return self._ask(state, self.scheduler.schedule)
+
+    def attend(self, state: State) -> Iterable[Decision]:
+        """Ask the scheduler."""
+        return self._ask(state, self.scheduler.attend)
+
+    def _ask(
+        self, state: State, asked: Callable[[State], Iterable[Decision]]
+    ) -> Iterable[Decision]:
         self._asked += 1
         if self._asked > MAX_MAPPING_EVENTS:
             raise CheckFailed(
@@ -62,8 +71,8 @@ class Watched:
                 "wait; assign them, or drop them, instead of waking up again."
             )
         if self._around is None:
-            return self.scheduler.schedule(state)
-        return self._around(state, lambda: self.scheduler.schedule(state))
+            return asked(state)
+        return self._around(state, lambda: asked(state))
 
 
 @contextmanager

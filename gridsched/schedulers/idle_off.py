@@ -1,0 +1,205 @@
+"""Switching off hosts that have been idle for some time: the timeout policy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.energy import host_power
+from gridsched.errors import InputError
+from gridsched.model.instants import instant_width
+from gridsched.model.system import System
+from gridsched.policy.base import Scheduler, Traits, check_number
+from gridsched.policy.decisions import Decision, Plan, PowerOff, PowerOn, WakeAt
+from gridsched.policy.state import State
+from gridsched.schedulers.wrapping import TraitsOfWrapped, Wrapper
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+
+class IdleOff(Wrapper):
+    """Another scheduler decides; hosts that were idle for a time are off until they are needed.
+
+    Parameters
+    ----------
+    scheduler : str or Scheduler
+        Who decides about the tasks: an id, alone or with parameters
+        (``"wqr(max_replicas=3)"``), or an instance.
+    timeout_s : float
+        How long a host is idle before it is switched off [s].
+
+    Notes
+    -----
+    At every event, before the other scheduler is asked, the tasks that wait without a place (in no
+    plan of the other scheduler, or in a common queue) are counted against free cores, one for each
+    task, in order of their ids: each takes a core that can run it, first of hosts where something
+    runs or that boot, then of idle hosts, the one that is idle for the shortest time first, then of
+    hosts that are off. Of equals it takes the one on which the first such task needs the least
+    energy, as estimated, then the one of the lowest id. Then
+
+    1. hosts that are off and got a task in this count are switched on, as far as a power cap has
+       room for their work; the other scheduler sees them as booting and may give them work at once;
+    2. hosts that are idle for `timeout_s` are switched off, but for those that got a task in this
+       count or have planned or reserved work.
+
+    Parallel tasks count with their width in every cluster where they can run. A core that fetches
+    input files is not idle. Under a mapping interval hosts are looked at only at its multiples and
+    when tasks are submitted.
+
+    References
+    ----------
+    .. [1] SchedMD, "Slurm power saving guide", https://slurm.schedmd.com/power_save.html (its
+       beginning read): nodes that are idle for SuspendTime are suspended, and resumed for work.
+    .. [2] L. Benini, A. Bogliolo, G. De Micheli, "A survey of design techniques for system-level
+       dynamic power management", IEEE TVLSI 8(3), 2000 (not read): fixed timeouts.
+    """
+
+    _id: ClassVar[str] = "idle_off"
+    traits: ClassVar[Traits] = TraitsOfWrapped(  # type: ignore[assignment]
+        powers_hosts=True, attends=True
+    )
+
+    def __init__(self, scheduler: str | Scheduler = "mct", timeout_s: float = 60.0) -> None:
+        self.scheduler = scheduler
+        self.timeout_s = timeout_s
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Check the parameters; forget the last run.
+
+        Raises
+        ------
+        InputError
+            If a parameter is out of range, or the scheduler switches by time-outs itself.
+        """
+        check_number(
+            self._id, "timeout_s", self.timeout_s, lambda x: x >= 0, "at least 0 s (inf: never)"
+        )
+        super().prepare(system, rng)
+        if self.wrapped_.traits.attends:
+            raise InputError(f"idle_off cannot wrap {self.wrapped_!r}, which attends events.")
+        self.system_ = system
+        platform = system.platform
+        #: what each host draws at least with one core at work [W]
+        self.least_w_ = np.fmin.reduce(
+            host_power(
+                1, platform.cores[:, None], platform.idle_w, platform.epsilon_w, platform.busy_w
+            ),
+            axis=1,
+        )
+        self.wakes_ = system.rules.mapping_interval_s is None
+        self.wake_ = -math.inf
+        #: tasks of the last plan, and the hosts of each, as `Plan` has them
+        self.plan_: Plan | None = None
+
+    def _decided(self, answer: list[Decision], state: State) -> Iterable[Decision]:
+        for decision in answer:
+            if isinstance(decision, Plan):
+                self.plan_ = decision
+        return answer
+
+    def attend(self, state: State) -> Iterable[Decision]:
+        """Switch hosts on that are needed, and off that have been idle for long."""
+        since, is_on = state.idle_since, state.is_on
+        idle = np.isfinite(since)
+        if is_on.all() and not idle.any():
+            return []
+        needed, busy = self._needed(state, since)
+        due = idle & (state.now >= since + self.timeout_s - instant_width(state.now))
+        decisions: list[Decision] = list(self._switched_on(state, np.flatnonzero(needed & ~is_on)))
+        off = due & ~needed & ~busy
+        decisions += [PowerOff(host) for host in np.flatnonzero(off).tolist()]
+        decisions += self._wake(state.now, since[idle & ~due] + self.timeout_s)
+        return decisions
+
+    def _wake(self, now: float, times: Floats) -> list[Decision]:
+        """Ask to be woken when the next host has been idle for long, unless that is on its way."""
+        first = float(times.min(initial=math.inf))
+        if not self.wakes_ or first == math.inf or now < self.wake_ <= first:
+            return []
+        self.wake_ = first
+        return [WakeAt(first)]
+
+    def _switched_on(self, state: State, hosts: Ids) -> Iterator[PowerOn]:
+        """Switch on hosts, as long as the power cap admits what one core at work draws there."""
+        power, added_w = state.power, 0.0
+        for host in hosts.tolist():
+            added_w += self.least_w_[host] - self.system_.platform.hosts[host].off_w
+            if not power.allows(added_w):
+                return
+            yield PowerOn(host)
+
+    # ------------------------------------------------------------------ what is needed
+
+    def _needed(self, state: State, since: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Whether each host is needed by tasks without a place, and has work to come."""
+        needed = np.zeros(len(since), dtype=bool)
+        to_come, placed = self._to_come(state)
+        waiting = state.mappable
+        unplaced = waiting[~np.isin(waiting, placed)]
+        if not len(unplaced):
+            return needed, to_come
+        free = np.where(
+            state.is_on, np.maximum(state.free_cores - state.queue_length, 0),
+            self.system_.platform.cores,
+        )  # fmt: skip
+        order = self._order(state, since, int(unplaced[0]))
+        order = order[free[order] > 0]
+        if self.wrapped_.traits.parallel:
+            self._count_nodes(state, unplaced, order, needed)
+        elif state.estimates.always_feasible:
+            before = np.cumsum(free[order]) - free[order]
+            needed[order[before < len(unplaced)]] = True
+        else:
+            self._count_one_by_one(state, unplaced, order, free, needed)
+        return needed, to_come
+
+    def _order(self, state: State, since: Floats, task: int) -> Ids:
+        """Return all hosts in the order in which tasks take their cores."""
+        hosts = np.arange(len(since))
+        energy = state.estimates.eec([task], hosts, self.system_.pstates)[0]
+        rank = np.where(state.is_on, np.where(np.isfinite(since), 1, 0), 2)
+        return np.lexsort((hosts, energy, np.where(rank == 1, -since, 0.0), rank))
+
+    def _count_one_by_one(
+        self, state: State, tasks: Ids, order: Ids, free: Ids, needed: NDArray[np.bool_]
+    ) -> None:
+        """Note the hosts whose cores the tasks take, each the first one that can run it."""
+        left, pstates = free[order], self.system_.pstates[order]
+        for task in tasks.tolist():
+            fits = np.isfinite(state.estimates.etc([task], order, pstates)[0]) & (left > 0)
+            if fits.any():
+                k = int(fits.argmax())
+                left[k] -= 1
+                needed[order[k]] = True
+                if not left.any():
+                    return
+
+    def _count_nodes(self, state: State, tasks: Ids, order: Ids, needed: NDArray[np.bool_]) -> None:
+        """Note the nodes that parallel tasks need in each cluster where they can run."""
+        platform, estimates, pstates = self.system_.platform, state.estimates, self.system_.pstates
+        cluster_of = platform.cluster_of[order]
+        for number, cluster in enumerate(platform.clusters):
+            host = cluster.hosts[0]
+            can_run = np.isfinite(estimates.etc(tasks, [host], int(pstates[host]))[:, 0])
+            there = tasks[can_run]
+            nodes = int(estimates.widths(there, np.full(len(there), host)).sum())
+            needed[order[cluster_of == number][:nodes]] = True
+
+    def _to_come(self, state: State) -> tuple[NDArray[np.bool_], Ids]:
+        """Whether each host has planned or reserved work, and the tasks that have their places."""
+        has_work = np.zeros(self.system_.n_hosts, dtype=bool)
+        if self.wrapped_.traits.parallel:
+            has_work[state.nodes.reserved.hosts] = True
+        plan = self.plan_
+        if plan is None or plan.hosts is None:
+            return has_work, np.empty(0, dtype=np.int64)
+        tasks, hosts = np.asarray(plan.tasks), np.asarray(plan.hosts)
+        still = np.isin(tasks, state.mappable)
+        widths = 1 if plan.offsets is None else np.diff(plan.offsets)
+        has_work[hosts[np.repeat(still, widths)]] = True
+        return has_work, tasks[still]
