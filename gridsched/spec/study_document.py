@@ -49,7 +49,7 @@ class Content(Section):
     policies: tuple[str, ...] = Field(
         default=(),
         description="Python files with schedulers of your own, called by the names of their "
-        "classes, or by what they `register`; they are "
+        "classes, or by what they `register`, and with metrics and figures of your own; they are "
         "copied into the store, and a changed file makes their runs new ones.",
     )
     optional: tuple[str, ...] = Field(
