@@ -35,7 +35,19 @@ def last_match(items: Sequence[tuple[str, Value]], name: str) -> Value | None:
 def check_patterns(
     option: str, items: Iterable[tuple[str, object]], names: Iterable[str], where: str
 ) -> None:
-    """Raise `InputError` for a pattern that no host has."""
+    """Raise `InputError` for a pattern that no host has.
+
+    Parameters
+    ----------
+    option : str
+        What gave the patterns.
+    items : iterable of tuple
+        Pattern, and what it stands for.
+    names : iterable of str
+        Of the hosts.
+    where : str
+        The platform, for the message.
+    """
     known = list(names)
     for pattern, _ in items:
         if not any(fnmatchcase(name, pattern) for name in known):
