@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from gridsched.cli.output import ForceOption, QuietOption, check_targets, figure_files
+from gridsched.errors import InputError
 from gridsched.export.export import Export, read_export
+from gridsched.model.tariff import Tariff
 
 plot_app = typer.Typer(
     name="plot",
@@ -104,10 +106,17 @@ def _draw(
     export = read_export(folder)
     title = title_of(export)
     if kind == "prices":
-        options["tariff"] = export.tariff
+        options["tariff"] = _tariff_of(export, folder)
     draw_figure(kind, "run", export.trace, output, title=title, force=force, **options)
     if not quiet:
         print(f"Figure: {files[0]}, its data: {files[1]}")
+
+
+def _tariff_of(export: Export, folder: Path) -> Tariff | None:
+    try:
+        return export.tariff
+    except InputError as error:
+        raise InputError(f"{folder}: {error}") from None
 
 
 def title_of(export: Export) -> str:

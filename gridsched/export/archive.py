@@ -90,7 +90,10 @@ class Export:
         try:
             return TypeAdapter(Tariff | None).validate_python(self.provenance.get("tariff"))
         except ValidationError as error:
-            raise InputError(f"provenance: tariff: {error.errors()[0]['msg']}.") from None
+            first = error.errors()[0]
+            raise InputError(
+                f"provenance: tariff: {first['loc'][-1]} is {first['input']!r}: {first['msg']}."
+            ) from None
 
 
 def as_json(platform: Platform) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 import traces_by_hand as by_hand
 from typer.testing import CliRunner
@@ -9,6 +11,8 @@ from typer.testing import CliRunner
 from gridsched.cli.plot import plot_app
 from gridsched.errors import InputError
 from gridsched.export.export import write_export
+from gridsched.model.prices import PriceSeries
+from gridsched.model.tariff import Tariff
 
 
 @pytest.fixture
@@ -49,6 +53,30 @@ def test_errors_are_raised_for_the_main_program(folder, tmp_path, kind):
     with pytest.raises(InputError, match="does not exist"):
         run(kind, tmp_path / "nothing", "-o", tmp_path / "figure.png")
     assert (tmp_path / "there.png").read_text() == "mine"
+
+
+def export_of(folder, tariff):
+    """Return an export of WQR on EX-A whose provenance has this tariff."""
+    provenance = {"scheduler": "wqr", "tariff": tariff}
+    write_export(by_hand.replication(2), None, provenance, folder, workload_name="bag")
+    return folder
+
+
+def test_prices_come_from_the_export(folder, tmp_path):
+    """The run's own, as its provenance has them; without some, or with wrong ones, one line."""
+    prices = PriceSeries((0.0, 20.0), (3.0, 8.0), (1.0, 2.0), (0.0, 0.0))
+    priced = export_of(tmp_path / "priced", asdict(Tariff(price=3.0, prices=prices)))
+    assert run("prices", priced, "-o", tmp_path / "p.png").exit_code == 0
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert lines[0].startswith("time_s,price_line,energy_price_per_kwh,bag_price")
+    assert lines[-1].split(",")[-1] == "8.0"  # WQR ends after 20 s
+    with pytest.raises(InputError, match="no prices that vary; run it with --prices FILE"):
+        run("prices", folder, "-o", tmp_path / "none.png")
+    wrong = export_of(tmp_path / "wrong", {"price": -1.0})
+    with pytest.raises(
+        InputError, match=r"wrong: provenance: tariff: price is -1\.0: Input should be gr"
+    ):
+        run("prices", wrong, "-o", tmp_path / "none.png")
 
 
 def test_help_shows_examples():
