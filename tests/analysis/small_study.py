@@ -66,12 +66,12 @@ def metrics_of(axes: dict[str, Any]) -> dict[str, float]:
     return {"makespan_s": makespan, "energy_j": energy, "energy_model_j": energy}
 
 
-def study_in(folder: Path, extra: str = "") -> Study:
+def study_in(folder: Path, extra: str = "", text: str = TEXT) -> Study:
     """Return the small study, with further claims if wanted, as a file in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "p.xml").write_text(PLATFORM)
     path = folder / "small.toml"
-    path.write_text(TEXT + extra)
+    path.write_text(text + extra)
     return Study.from_file(path)
 
 

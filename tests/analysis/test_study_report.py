@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from small_study import study_in
+from small_study import of_metrics, study_in
 
 from gridsched.analysis.answers import answer_of, answers
 from gridsched.analysis.claims import judge
@@ -403,7 +403,8 @@ tolerance_set = "after"
 
 def test_claims_on_the_page(small_store: Path, tmp_path: Path):
     """Each claim with its verdict, why it is missed, and which one does not say why."""
-    results = read_results(str(small_store), study_in(tmp_path / "claims", CLAIMS))
+    study = study_in(tmp_path / "claims", CLAIMS, of_metrics("energy_j"))
+    results = read_results(str(small_store), study)
     write_report(results, tmp_path / "claims.html", findings=judge(results))
     html = (tmp_path / "claims.html").read_text()
     page = Page(html)
