@@ -31,7 +31,6 @@ from gridsched.model.system import System
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.registry import make_scheduler
 from gridsched.workloads.rigid_jobs import RigidJobs, generate_rigid_jobs
-from gridsched.workloads.traces.formats import NODE_SPEED
 
 HERE = Path(__file__).resolve().parent
 GOALS = {"reference_jobs_per_s": 25_000, "simgrid_jobs_per_s": 4_000, "ratio": 1.7}
@@ -44,15 +43,15 @@ def system_of(n_jobs: int) -> tuple:
     return System(made.platform, estimates), made.tasks, made.run_times
 
 
-def controller_of(system, tasks) -> Controller:
-    """Return a fresh controller of EASY."""
-    policy = make_scheduler("easy_backfilling")
+def controller_of(system, tasks, scheduler: str = "easy_backfilling") -> Controller:
+    """Return a fresh controller."""
+    policy = make_scheduler(scheduler)
     return Controller(system, tasks, policy, rng=np.random.default_rng(0))
 
 
-def on_reference(system, tasks, truth) -> tuple:
+def on_reference(system, tasks, truth, scheduler: str = "easy_backfilling") -> tuple:
     """Return CPU seconds and the trace of a run on the reference driver."""
-    controller = controller_of(system, tasks)
+    controller = controller_of(system, tasks, scheduler)
     gc.collect()
     gc.disable()
     began = time.process_time()
@@ -62,7 +61,9 @@ def on_reference(system, tasks, truth) -> tuple:
     return seconds, trace
 
 
-def on_simgrid(path, system, tasks, truth) -> tuple[float, float]:
+def on_simgrid(
+    path, system, tasks, truth, scheduler: str = "easy_backfilling"
+) -> tuple[float, float]:  # fmt: skip
     """Return CPU seconds and the end of a run through the driver; the process is spent."""
     from gridsched.sim.child import PARALLEL_TASKS
     from gridsched.sim.lead import LeadSession
@@ -71,7 +72,7 @@ def on_simgrid(path, system, tasks, truth) -> tuple[float, float]:
 
     gc.disable()
     began = time.process_time()
-    controller = controller_of(system, tasks)
+    controller = controller_of(system, tasks, scheduler)
     world = World(system.platform, path, cfg=(PARALLEL_TASKS,), log=("root.thresh:error",))
     session = LeadSession(world, controller, Work(system, tasks, truth))
     session.run()
@@ -85,8 +86,9 @@ def bare(path, trace) -> tuple[float, float]:
 
     sg = load_simgrid()
     runs = trace.executions
-    starts, ends = runs["start"].tolist(), runs["end"].tolist()
-    flops = ((runs["end"] - runs["start"]) * NODE_SPEED).tolist()
+    starts, ends, pstates = (runs[name].tolist() for name in ("start", "end", "pstate"))
+    speed = trace.platform.speed[runs["host"], runs["pstate"]]
+    flops = ((runs["end"] - runs["start"]) * speed).tolist()
     nodes = [trace.hosts_of(k).tolist() for k in range(len(runs))]
     # what ends at a time is waited for before what starts then
     moments = sorted([(t, 0, k) for k, t in enumerate(ends)] + [
@@ -109,7 +111,7 @@ def bare(path, trace) -> tuple[float, float]:
                 sg.this_actor.sleep_until(moment)
             mine = [hosts[h] for h in nodes[k]]
             for host in mine:
-                host.pstate = 0
+                host.pstate = pstates[k]
             activities[k] = sg.this_actor.exec_init(mine, [flops[k]] * len(mine), []).start()
 
     clock = engine.netzone_root.add_host("clock", "1f")
