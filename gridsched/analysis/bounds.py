@@ -65,6 +65,8 @@ def _lacks_bounds(scenario: Scenario) -> str | None:
         return "they are parallel, and take sets of nodes"
     if scenario.tasks.requested_time_s is not None:
         return "they only asked for a time, and take another"
+    if scenario.failures is not None or scenario.platform.profiles.of_hosts:
+        return "hosts change with time"
     if scenario.run_times is not None:
         return "how long they really take is not what is estimated"
     return None

@@ -9,6 +9,8 @@ from __future__ import annotations
 import heapq
 
 from gridsched.engine.execution import UNENDED, Execution
+from gridsched.model.host_profiles import SpeedOverTime
+from gridsched.model.platform import Platform
 from gridsched.model.run_times import RunTimes
 
 
@@ -19,10 +21,13 @@ class Calendar:
     ----------
     run_times : RunTimes, optional
         True durations; without them the end that the controller estimated is the true one.
+    platform : Platform, optional
+        Where the speed of hosts changes with time, ends follow it.
     """
 
-    def __init__(self, run_times: RunTimes | None = None) -> None:
+    def __init__(self, run_times: RunTimes | None = None, platform: Platform | None = None) -> None:
         self._run_times = run_times
+        self._speeds = {} if platform is None else _speeds(platform)
         self._heap: list[tuple[float, int, Execution]] = []
         self._started = 0
 
@@ -31,6 +36,9 @@ class Calendar:
         if self._run_times is not None:
             duration = self._run_times.run_time(execution.task, execution.host, execution.pstate)
             execution.end = execution.start + duration
+        if execution.host in self._speeds:
+            duration = execution.end - execution.start
+            execution.end = self._speeds[execution.host].end_of(execution.start, duration)
         self._started += 1
         heapq.heappush(self._heap, (execution.end, self._started, execution))
 
@@ -67,3 +75,12 @@ class Calendar:
         if time < timer <= limit:
             time = timer
         return time, finished
+
+
+def _speeds(platform: Platform) -> dict[int, SpeedOverTime]:
+    profiles = platform.profiles.speed_of
+    return {
+        h: SpeedOverTime(profiles[host.name])
+        for h, host in enumerate(platform.hosts if profiles else ())
+        if host.name in profiles
+    }

@@ -23,9 +23,11 @@ from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer
 from gridsched.engine.host_powers import host_powers
+from gridsched.engine.host_switches import HostSwitches
 from gridsched.engine.ledger import FINISHED, RUNNING, VIRTUAL, WAITING, Ledger
 from gridsched.engine.legality import Legality, Refusal
 from gridsched.engine.live_state import LiveState
+from gridsched.engine.outages import Outages
 from gridsched.engine.power_cap import PowerCap
 from gridsched.engine.progress import Progress, unfinished
 from gridsched.engine.requests import Requests
@@ -133,12 +135,19 @@ class Controller:
             guard = BudgetGuard(system, budget, ledger, account, commitments)
         self._dispatch = Dispatch(system, ledger, self._timers, staging, account, powers)
         self._legality = Legality(system, ledger)
+        switches = HostSwitches(system.platform, ledger, self._dispatch, self._timers)
         self._requests = Requests(
-            system, ledger, self._legality, self._dispatch, self._timers, staging, account, guard
-        )
+            system, ledger, self._legality, self._dispatch, switches, self._timers, staging,
+            account, guard,
+        )  # fmt: skip
         self._requests.heed(traits)
-        #: the system as a policy sees it: nothing of it tells of tasks to come
-        self._shown = replace(system, estimates=system.estimates.concealed())
+        self._outages: Outages | None = None
+        if system.platform.profiles.states:
+            self._outages = Outages(system, tasks, ledger, self._dispatch, switches)
+        #: the system as a policy sees it: nothing of it tells of what is to come
+        self._shown = replace(
+            system, estimates=system.estimates.concealed(), platform=system.platform.concealed()
+        )  # fmt: skip
         self._state = LiveState(
             self._shown, tasks, ledger, commitments, staging, account, powers
         )  # fmt: skip
@@ -275,10 +284,13 @@ class Controller:
             if self._ledger.nodes is not None and self._requests.refuses:
                 self._ledger.withdraw_plan()  # the last period's budget admitted these
             self._return_postponed()
+        news = new_period
+        if self._outages is not None and self._outages.apply(now):
+            self._ask_again()
+            news = True
         if dispatch.freed:
             dispatch.serve_freed(now)
         first_new = ledger.submitted
-        news = new_period
         if now >= self.next_timer:
             news |= self._take_timers()
         if ledger.open_tasks and not self._ended:
@@ -329,6 +341,9 @@ class Controller:
         to_come = self._timers or self._ledger.next_start < math.inf
         if self._ledger.submitted < len(self._submit) or to_come:
             self._progress.made()
+        elif self._outages is not None and self._outages.next_time < math.inf:
+            if self._progress.none_by_outages():
+                raise IncompleteRun(self.what_is_left())
         elif self._horizon == math.inf and self._progress.is_none(
             event_due=event_due,
             has_periods=self._account is not None and self._account.period_end < math.inf,
@@ -424,6 +439,8 @@ class Controller:
             time = min(time, self._timers.first)
         if ledger.nodes is not None and ledger.next_start < time:
             time = ledger.next_start
+        if self._outages is not None and self._outages.next_time < time:
+            time = self._outages.next_time
         submitted = ledger.submitted
         # submissions are no instants where nobody looks before the next mapping event
         if submitted < len(self._submit) and not (self._has_events and self._asked == "event"):
@@ -489,6 +506,13 @@ class Controller:
             self._ledger.waiting_again(task)
         self._returned = returned
 
+    def _ask_again(self) -> None:
+        """Ask for all tasks that wait: hosts have come up or gone down."""
+        ledger = self._ledger
+        if self._asked != "event":
+            waiting = ledger.states[: ledger.submitted] == WAITING
+            self._returned = np.flatnonzero(waiting).tolist()
+
     def _end_run(self, state: int) -> None:
         """Give every task its final state; what computes goes on only up to a horizon's tasks."""
         ledger = self._ledger
@@ -507,6 +531,8 @@ class Controller:
         self._dispatch.freed, self._requests.postponed, self._has_events = [], [], False
         self._horizon = math.inf
         self._ended = True
+        if self._outages is not None:
+            self._outages.end()
 
     # ------------------------------------------------------------------ result
 

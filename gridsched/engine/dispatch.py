@@ -201,9 +201,11 @@ class Dispatch:
                     ledger.remove_fixed(host, task)
         self._free_core(execution)
 
-    def stop(self, copy: Execution, now: float) -> None:
-        """End a running copy as cancelled at `now` [s]; its core is free at once."""
-        copy.stop(now, ExecutionEnd.CANCELLED)
+    def stop(
+        self, copy: Execution, now: float, outcome: ExecutionEnd = ExecutionEnd.CANCELLED
+    ) -> None:
+        """End a running copy at `now` [s], by default as cancelled; its core is free at once."""
+        copy.stop(now, outcome)
         if copy.has_begun:
             self.commands.append(Stop(copy))
         self._free_core(copy)

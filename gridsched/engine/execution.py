@@ -69,6 +69,11 @@ class Execution:
         """Number of its hosts."""
         return 1 if self.hosts is None else len(self.hosts)
 
+    @property
+    def all_hosts(self) -> list[int]:
+        """Its hosts, ascending."""
+        return [self.host] if self.hosts is None else self.hosts.tolist()
+
     def stop(self, time: float, outcome: ExecutionEnd) -> None:
         """Note that the execution ended at `time` [s] as `outcome`."""
         self.end = time

@@ -46,6 +46,8 @@ class Ledger:
     is_on : list of bool
     switched_on : ndarray of bool, shape (hosts,)
         The same as an array.
+    is_down : list of bool
+        Hosts that went down by themselves; they are off.
     boot_end : list of float
         Time until which a host boots [s].
     idle_since : list of float
@@ -94,6 +96,7 @@ class Ledger:
         self.free = list(self.cores)
         self.is_on = [h not in hosts_off for h in range(n)]
         self.switched_on = np.array(self.is_on, dtype=np.bool_)
+        self.is_down = [False] * n
         self.boot_end = [0.0] * n
         self.idle_since = [0.0] * n
         self.states = np.frombuffer(self.state_of, dtype=np.uint8)
@@ -271,6 +274,16 @@ class Ledger:
         """Put a submitted, queued or planned task back among the waiting ones."""
         self.state_of[task] = WAITING
         self.waits_from(task)
+
+    def settle(self, task: int) -> None:
+        """Find the state of a task that lost a copy from the copies that are left."""
+        if self.copies.get(task):
+            return
+        self.copies.pop(task, None)
+        if task in self.places:
+            self.state_of[task] = QUEUED
+        else:
+            self.waiting_again(task)
 
     def waits_from(self, task: int) -> None:
         """Note that this task waits, or later ones only."""

@@ -18,6 +18,8 @@ from gridsched.model.trace import TaskState
 Ids = NDArray[np.int64]
 #: Why not, and the task and host that this is about.
 Refusal = tuple[str, int | None, int | None]
+#: What is to be done about a host that is down.
+DOWN = "it comes back by itself, as state.is_down tells"
 
 
 class Legality:
@@ -56,7 +58,7 @@ class Legality:
         if not 0 <= pstate < self._n_pstates[host]:
             return f"the host has P-states 0 to {self._n_pstates[host] - 1}, not {pstate}"
         if not ledger.is_on[host]:
-            return "the host is off; PowerOn it first"
+            return f"the host is {self._why_off(host)}"
         if self._some_infeasible and self._estimates.run_time(task, host, pstate) == np.inf:
             return "the task cannot run on this host"
         if ledger.cores[host] > 1:
@@ -98,7 +100,7 @@ class Legality:
             if free_at.max() > start:
                 host = int(hosts[np.argmax(free_at)])
                 if not ledger.is_on[host]:
-                    return f"host {host} is off; PowerOn it first"
+                    return f"host {host} is {self._why_off(host)}"
                 return (
                     f"host {host} is free from {free_at.max():g} s on, as state.nodes.free_at "
                     f"tells; {start:g} s is too early"
@@ -162,8 +164,11 @@ class Legality:
         if self._ledger.is_busy(host):
             return f"host {host} is busy; take free ones, as state.nodes.free tells"
         if not self._ledger.is_on[host]:
-            return f"host {host} is off; PowerOn it first"
+            return f"host {host} is {self._why_off(host)}"
         return f"host {host} has not booted yet"
+
+    def _why_off(self, host: int) -> str:
+        return f"down; {DOWN}" if self._ledger.is_down[host] else "off; PowerOn it first"
 
     def shared_pstate(self, task: int, host: int, pstate: int) -> str | None:
         """A host has one P-state for all its cores: what runs, is fixed and planned must agree.

@@ -291,6 +291,11 @@ class LiveState(State):
         return self._view("idle_since", make)
 
     @property
+    def is_down(self) -> NDArray[np.bool_]:
+        """Whether each host went down by itself, and will come back so, shape (hosts,)."""
+        return self._view("is_down", lambda: np.array(self._ledger.is_down, dtype=np.bool_))
+
+    @property
     def queue_length(self) -> NDArray[np.int64]:
         """Tasks in each host's fixed queue, shape (hosts,)."""
 

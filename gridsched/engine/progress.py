@@ -12,12 +12,14 @@ from gridsched.model.tasks import Tasks
 MAX_BARREN_EVENTS = 1000
 #: Budget periods in a row that may pass with nothing running or to come.
 MAX_BARREN_PERIODS = 30
+#: Instants in a row at which hosts may go down or come up with nothing running or to come.
+MAX_BARREN_OUTAGES = 1000
 #: Tasks that a message names.
 _MOST_NAMED = 10
 
 
 class Progress:
-    """Counts mapping events and budget periods in which nothing runs and nothing is to come.
+    """Counts events, budget periods and outages in which nothing runs and nothing is to come.
 
     Attributes
     ----------
@@ -26,18 +28,24 @@ class Progress:
     """
 
     def __init__(self) -> None:
-        self._events = self._periods = 0
+        self._events = self._periods = self._outages = 0
         self.counts = False
 
     def made(self) -> None:
         """Something runs, or is to come."""
-        self._events = self._periods = 0
+        self._events = self._periods = self._outages = 0
         self.counts = False
 
     def period_began(self) -> None:
         """A new budget period may let tasks start."""
         self._periods += 1
         self.counts = True
+
+    def none_by_outages(self) -> bool:
+        """Whether hosts have gone down and come up too often with nothing started on them."""
+        self._outages += 1
+        self.counts = True
+        return self._outages >= MAX_BARREN_OUTAGES
 
     def is_none(self, *, event_due: bool, has_periods: bool, has_events: bool) -> bool:
         """Whether nothing will ever happen again, now that nothing runs or is to come."""

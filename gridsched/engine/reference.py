@@ -27,7 +27,7 @@ def simulate(controller: Controller, run_times: RunTimes | None = None) -> Trace
     InvalidDecision, IncompleteRun
         As the controller does.
     """
-    calendar = Calendar(run_times)
+    calendar = Calendar(run_times, controller.system.platform)
     while not controller.done:
         now, finished = calendar.next_instant(controller.next_timer)
         if now == float("inf"):

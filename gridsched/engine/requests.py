@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from gridsched.engine.budget_guard import FITS, BudgetGuard
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.execution import Timer, TurnOff, TurnOn
+from gridsched.engine.execution import Timer
+from gridsched.engine.host_switches import HostSwitches
 from gridsched.engine.ledger import POSTPONED, QUEUED, RUNNING, VIRTUAL, Ledger
-from gridsched.engine.legality import Ids, Legality, Refusal
+from gridsched.engine.legality import DOWN, Ids, Legality, Refusal
 from gridsched.engine.node_requests import NodeRequests, no_whole_number
 from gridsched.engine.staging import Staging
 from gridsched.engine.timers import Timers
@@ -46,6 +47,7 @@ class Requests:
     ledger : Ledger
     legality : Legality
     dispatch : Dispatch
+    switches : HostSwitches
     timers : Timers
     staging : Staging or None
     account : EnergyAccount or None
@@ -64,12 +66,13 @@ class Requests:
 
     def __init__(
         self, system: System, ledger: Ledger, legality: Legality, dispatch: Dispatch,
-        timers: Timers, staging: Staging | None, account: EnergyAccount | None,
-        guard: BudgetGuard | None,
+        switches: HostSwitches, timers: Timers, staging: Staging | None,
+        account: EnergyAccount | None, guard: BudgetGuard | None,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._legality = legality
         self._dispatch = dispatch
+        self._switches = switches
         self._timers = timers
         self._staging = staging
         self._account = account
@@ -198,20 +201,9 @@ class Requests:
         else:
             word = TaskState(ledger.state_of[task]).name.lower()
             return f"no queued or running copy is there; the task is {word}", task, host
-        self._settle_state(task)
+        ledger.settle(task)
         self._dispatch.serve_freed(now)
         return None
-
-    def _settle_state(self, task: int) -> None:
-        """Find the state of a task that lost a copy from the copies that are left."""
-        ledger = self._ledger
-        if ledger.copies.get(task):
-            return
-        ledger.copies.pop(task, None)
-        if task in ledger.places:
-            ledger.state_of[task] = QUEUED
-        else:
-            ledger.waiting_again(task)
 
     def _drop(self, decision: Drop, now: float) -> Refusal | None:
         if not self._traits.may_drop:
@@ -326,10 +318,7 @@ class Requests:
             return "PowerOff of a host that is off", None, host
         if ledger.is_spoken_for(host):
             return "PowerOff while something runs, is fixed or is reserved there", None, host
-        ledger.is_on[host] = False
-        ledger.set_idle(host, idle=False)
-        self._host_switched(host, now)
-        self._dispatch.commands.append(TurnOff(host))
+        self._switches.switch_off(host, now)
         return None
 
     def _power_on(self, decision: PowerOn, now: float) -> Refusal | None:
@@ -341,20 +330,10 @@ class Requests:
         ledger, host = self._ledger, index(decision.host)
         if ledger.is_on[host]:
             return "PowerOn of a host that is on", None, host
-        ledger.is_on[host] = True
-        boot_time = self._platform.hosts[host].boot_time_s
-        ledger.boots(host, now + boot_time)
-        self._host_switched(host, now)
-        self._dispatch.commands.append(TurnOn(host))
-        if boot_time:
-            self._timers.set(ledger.boot_end[host], Timer.BOOTED, host)
-        else:
-            ledger.set_idle(host, idle=True)
+        if ledger.is_down[host]:
+            return f"PowerOn of a host that is down; {DOWN}", None, host
+        self._switches.switch_on(host, now)
         return None
-
-    def _host_switched(self, host: int, now: float) -> None:
-        self._ledger.host_changed(now, host)
-        self._dispatch.power_changed(host)
 
     def _wake_at(self, decision: WakeAt, now: float) -> Refusal | None:
         if self._has_interval:

@@ -104,6 +104,18 @@ class Reservations:
         self._view = None
         return taken
 
+    def withdraw(self, host: int) -> list[Reservation]:
+        """Take out all reservations of a node, and return them in order of start."""
+        every = [entry[2] for entry in sorted(self._heap)]
+        self.clear()
+        withdrawn = []
+        for each in every:
+            if (each.hosts == host).any():
+                withdrawn.append(each)
+            else:
+                self.add(each)
+        return withdrawn
+
     def found(self, hosts: Ids, start: float, end: float) -> tuple[int, Reservation] | None:
         """Find a reservation of one of some nodes between two times [s]: that node and it."""
         if not self._at or self._last_end[hosts].max() <= start:

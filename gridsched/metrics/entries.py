@@ -11,7 +11,7 @@ from gridsched.metrics import of_runs
 from gridsched.metrics.facts import RunFacts
 from gridsched.metrics.of_windows import utility_possible
 from gridsched.metrics.table import Condition, Metric, register_metric
-from gridsched.model.trace import TaskState
+from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.power import peak_power_w
 
 Row = Mapping[str, Any]
@@ -41,6 +41,9 @@ BUDGET = Condition("an energy budget", lambda run: run.budget_j is not None)
 TARIFF = Condition("a tariff (`price`)", lambda run: run.tariff is not None, usual=False)
 PARALLEL = Condition("parallel tasks", lambda run: run.is_parallel, "parallel")
 PLANNED = Condition("the driver `optimize`", usual=False)
+OUTAGES = Condition(
+    "hosts that go down", lambda run: bool(run.trace.platform.profiles.states), usual=False
+)
 PRICES = Condition(
     "prices that vary (`prices`)",
     lambda run: run.tariff is not None and run.tariff.prices is not None,
@@ -200,6 +203,17 @@ _RUN = (
     Metric("mapping_events", "", "instants at which the scheduler was asked",
            lambda run: run.trace.mapping_events, is_detail=True),
 )  # fmt: skip
+_OUTAGES = (
+    Metric("executions_failed", "", "executions that ended because their host went down",
+           lambda run: len(run.trace.of_outcome(ExecutionEnd.FAILED)), condition=OUTAGES,
+           better="less", words="executions that failed", header="failed\nruns"),
+    Metric("lost_work_s", "s", "time cores (or nodes) spent on executions that failed",
+           lambda run: of_runs.lost_work_s(run.trace), condition=OUTAGES, better="less",
+           words="work lost", header="lost\nwork [{unit}]"),
+    Metric("energy_lost_j", "J", "part of `energy_wasted_j` that went into executions which failed",
+           lambda run: run.energy_lost_j, condition=OUTAGES, better="less",
+           words="of that on copies that failed", header="lost\n[{unit}]"),
+)  # fmt: skip
 _PARALLEL = (
     Metric("mean_bounded_slowdown", "", "mean of flow time over execution time of finished tasks, "
            f"where executions shorter than {of_runs.SLOWDOWN_BOUND_S:g} s count as that long, and "
@@ -323,6 +337,6 @@ _COMPARISONS = (
            "best", _share_of_best, "comparison", Condition("utility functions"), "more",
            header="share\nof best", form="share"),
 )  # fmt: skip
-_OF_RUNS = (*_ENERGY, *_RUN, *_PARALLEL, *_PLUGIN, *_UTILITY, *_MONEY)
+_OF_RUNS = (*_ENERGY, *_RUN, *_OUTAGES, *_PARALLEL, *_PLUGIN, *_UTILITY, *_MONEY)
 for _metric in (*_OF_RUNS, *_PLANS, *_ROWS, *_COMPARISONS):
     register_metric(_metric)

@@ -22,7 +22,7 @@ from gridsched.metrics.of_windows import (
     utility_possible_between,
 )
 from gridsched.model.tariff import Tariff
-from gridsched.model.trace import TaskState, Trace
+from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 Floats = NDArray[np.float64]
 
@@ -124,6 +124,12 @@ class RunFacts:
         if self.plugin_j is None:
             return self.energy.grid_total()
         return float(sum(self.plugin_j.get(h.name, np.nan) for h in self.trace.platform.hosts))
+
+    @property
+    def energy_lost_j(self) -> float:
+        """What executions drew that ended because their host went down [J]."""
+        failed = self.trace.executions["outcome"] == ExecutionEnd.FAILED
+        return float(np.sum(self.energy.execution_j[failed]))
 
     @cached_property
     def bags(self) -> Bags:

@@ -38,6 +38,13 @@ def busy_time_s(trace: Trace) -> float:
     return float(np.sum(length * trace.width if trace.is_parallel else length))
 
 
+def lost_work_s(trace: Trace) -> float:
+    """Time cores (or nodes) spent on executions that ended because their host went down [s]."""
+    failed = trace.executions["outcome"] == ExecutionEnd.FAILED
+    length = trace.executions["end"] - trace.executions["start"]
+    return float(np.sum((length * trace.width)[failed]))
+
+
 def utilisation(trace: Trace) -> float:
     """Node-seconds executed over nodes times makespan, in [0, 1]; nan if no task finished.
 

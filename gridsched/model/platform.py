@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.model.host_profiles import HostProfiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,8 @@ class Platform:
         Where the platform comes from; used in messages and provenance.
     warnings : tuple of str
         What was found odd while loading, in words.
+    profiles : HostProfiles
+        What changes with time; hidden from schedulers.
     """
 
     hosts: tuple[Host, ...]
@@ -117,6 +120,7 @@ class Platform:
     bystanders: tuple[Host, ...] = ()
     name: str = "platform"
     warnings: tuple[str, ...] = field(default=(), compare=False)
+    profiles: HostProfiles = field(default_factory=HostProfiles)
 
     def __post_init__(self) -> None:
         if not self.clusters:
@@ -244,6 +248,10 @@ class Platform:
         master = next(host for host in others.bystanders if host.name == name)
         bystanders = tuple(host for host in others.bystanders if host is not master)
         return replace(others, master=master, bystanders=bystanders)
+
+    def concealed(self) -> Platform:
+        """Return the platform as a scheduler sees it: nobody knows how it will change."""
+        return replace(self, profiles=HostProfiles()) if self.profiles.of_hosts else self
 
     def check_pstates(self, pstates: NDArray[np.int64] | int) -> None:
         """Raise `InputError` unless each computing host has its P-state of `pstates`."""

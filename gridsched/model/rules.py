@@ -7,7 +7,7 @@ study files, provenance and documents read the fields of `Rules`.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -39,6 +39,9 @@ class Rules:
     power_cap_w : float or None
         What all computing hosts together may draw at any time [W], by the model; a run that would
         draw more ends with an error.
+    on_failure : {"restart", "failed"}
+        What becomes of a task whose host goes down while it runs: it waits again and starts from
+        the begin, or it has failed.
 
     Raises
     ------
@@ -85,6 +88,13 @@ class Rules:
         float | None,
         Field(gt=0, le=LARGEST, description="The most that all hosts together may draw."),
     ] = None
+    on_failure: Annotated[
+        Literal["restart", "failed"],
+        Field(
+            description="What becomes of a task whose host goes down: it starts again (restart), "
+            "or has failed."
+        ),
+    ] = "restart"
 
     def __post_init__(self) -> None:
         check_record(self, Rules)

@@ -7,11 +7,13 @@ import numpy as np
 #: Purposes in the order of their spawn keys; new ones are appended.
 STREAMS = (
     "platform", "tasks", "arrivals", "utility", "runtime", "scheduler", "utility_classes",
-    "task_types",
+    "task_types", "failures",
 )  # fmt: skip
 
 
-def random_stream(seed: int, purpose: str, replicate: int = 0) -> np.random.Generator:
+def random_stream(
+    seed: int, purpose: str, replicate: int = 0, *members: int
+) -> np.random.Generator:
     """Return the generator of one purpose.
 
     Parameters
@@ -22,11 +24,13 @@ def random_stream(seed: int, purpose: str, replicate: int = 0) -> np.random.Gene
         One of `STREAMS`.
     replicate : int
         Which repetition; all schedulers of a replicate meet the same platform and workload.
+    members : int
+        Of whom, where each host has a stream of its own.
 
     Returns
     -------
     numpy.random.Generator
-        PCG64 on ``SeedSequence(seed, spawn_key=(replicate, index of purpose))``.
+        PCG64 on ``SeedSequence(seed, spawn_key=(replicate, index of purpose, members))``.
     """
-    key = (replicate, STREAMS.index(purpose))
+    key = (replicate, STREAMS.index(purpose), *members)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))

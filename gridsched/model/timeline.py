@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
+from gridsched.model.host_profiles import SpeedOverTime
 from gridsched.model.platform import Platform
 from gridsched.model.trace import Trace
 
@@ -29,6 +30,8 @@ class HostTimeline:
         last of it have no length.
     busy_cores, pstate : ndarray of int64
     is_on, is_booting : ndarray of bool
+    speed_share : ndarray of float64, or None
+        Share of its P-state's speed that the host has; None where all always have it whole.
     first, last : ndarray of int64, shape (placements,)
         Placement k (`Trace.placed`: an execution on one of its hosts) covers the rows ``first[k]``
         to ``last[k] - 1``.
@@ -43,6 +46,7 @@ class HostTimeline:
     is_booting: Flags
     first: Ids
     last: Ids
+    speed_share: Floats | None = None
 
     @property
     def duration_s(self) -> Floats:
@@ -113,31 +117,54 @@ def host_timeline(trace: Trace) -> HostTimeline:
     _check_first_rows(trace, changes)
     boot_end = _boot_ends(trace.platform, changes)
     boots = np.isfinite(boot_end)
+    changed, dates, shares = _speed_changes(trace)
     execution, placed = trace.placed()  # the one place where sets of nodes are expanded
-    hosts = (changes["host"], changes["host"][boots], placed, placed)
+    hosts = (changes["host"], changes["host"][boots], changed, placed, placed)
     times = (
-        changes["time"], boot_end[boots], runs["start"][execution], runs["end"][execution]
+        changes["time"], boot_end[boots], dates, runs["start"][execution], runs["end"][execution]
     )  # fmt: skip
     sizes = [len(part) for part in hosts]
     host = np.concatenate(hosts)
     time = np.minimum(np.concatenate(times), horizon)
     # in one instant: changes in their order, then starts before ends, so that first < last
-    order = np.lexsort((np.repeat(np.arange(4), sizes), time, host))
+    order = np.lexsort((np.repeat(np.arange(5), sizes), time, host))
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     host, time = host[order], time[order]
     is_change = order < len(changes)
-    first, last = np.split(rank[sizes[0] + sizes[1] :], 2)
+    n_changes, n_before = sizes[0] + sizes[1], sum(sizes[:3])
+    first, last = np.split(rank[n_before:], 2)
     step = np.zeros(len(order), dtype=np.int64)
     step[first], step[last] = 1, -1
     busy = np.cumsum(step)
     state = order[np.maximum.accumulate(np.where(is_change, np.arange(len(order)), 0))]
     is_on = changes["is_on"][state]
+    speed_share = None
+    if len(changed):
+        known = np.concatenate([np.ones(n_changes), shares, np.ones(2 * len(placed))])
+        # each host's own change, or the row at time 0 with which every host begins
+        tells = is_change | ((order >= n_changes) & (order < n_before))
+        tells[is_change] = time[is_change] == 0.0
+        speed_share = known[order[np.maximum.accumulate(np.where(tells, np.arange(len(order)), 0))]]
     return HostTimeline(
         host=host, time=time, end=_ends(host, time, horizon), busy_cores=busy,
         pstate=changes["pstate"][state], is_on=is_on,
         is_booting=is_on & (time < boot_end[state]) & (busy == 0), first=first, last=last,
+        speed_share=speed_share,
     )  # fmt: skip
+
+
+def _speed_changes(trace: Trace) -> tuple[Ids, Floats, Floats]:
+    """Return host, date [s] and share of each change of a host's speed, by host."""
+    hosts, dates, shares = [np.zeros(0, dtype=np.int64)], [np.zeros(0)], [np.zeros(0)]
+    profiles = trace.platform.profiles.speed_of
+    for h, host in enumerate(trace.platform.hosts if profiles else ()):
+        if host.name in profiles:
+            when, share = SpeedOverTime(profiles[host.name]).changes(trace.horizon_s)
+            hosts.append(np.full(len(when), h))
+            dates.append(when)
+            shares.append(share)
+    return np.concatenate(hosts), np.concatenate(dates), np.concatenate(shares)
 
 
 def _check_first_rows(trace: Trace, changes: NDArray[np.void]) -> None:

@@ -8,6 +8,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.model.host_profiles import SpeedOverTime
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import Tasks
 
@@ -165,12 +166,25 @@ class Trace:
     def executed_flops(self) -> NDArray[np.float64]:
         """Work each execution really did [flop], shape (executions,).
 
-        An execution did its run time times the speed, on each of its hosts. Where all took as long
-        as estimated, a finished one did just its task.
+        An execution did its run time times the speed, on each of its hosts; where the speed
+        changes with time, what there was of it. Where all took as long as estimated, a finished
+        one did just its task.
         """
         runs = self.executions
         speed = self.platform.speed[runs["host"], runs["pstate"]]
-        done = (runs["end"] - runs["start"]) * speed
+        done = self._full_speed_s() * speed
         whole = runs["outcome"] == ExecutionEnd.FINISHED
         each = np.where(whole & self.as_estimated, self.tasks.flops[runs["task"]], done)
         return each * self.width if self.is_parallel else each
+
+    def _full_speed_s(self) -> NDArray[np.float64]:
+        """How long each execution would have taken at its P-state's full speed [s]."""
+        runs = self.executions
+        length = runs["end"] - runs["start"]
+        profiles = self.platform.profiles.speed_of
+        for h, host in enumerate(self.platform.hosts if profiles else ()):
+            if host.name in profiles:
+                speed = SpeedOverTime(profiles[host.name])
+                for k in np.flatnonzero(runs["host"] == h).tolist():
+                    length[k] = speed.work_s(float(runs["start"][k]), float(runs["end"][k]))
+        return length

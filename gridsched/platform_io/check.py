@@ -160,8 +160,19 @@ def check_platform_file(path: str | Path) -> PlatformReport:
         tuple(names),
         platform.master,
         problems=tuple(findings.problems + findings.gap_lines()),
-        notes=tuple(findings.note_lines()),
+        notes=(*findings.note_lines(), *_changes(platform)),
     )
+
+
+def _changes(platform: Platform) -> list[str]:
+    """Return a line on what changes with time."""
+    profiles = platform.profiles
+    if not profiles.of_hosts:
+        return []
+    return [
+        f"{len(profiles.speeds)} host(s) with a speed profile, {len(profiles.states)} with a state "
+        "profile: schedulers do not know of them"
+    ]
 
 
 def with_deployment(report: PlatformReport, path: str | Path) -> PlatformReport:

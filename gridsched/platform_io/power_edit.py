@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
-from xml.parsers import expat
 
 from gridsched.errors import InputError
 from gridsched.files.output_files import write_whole
@@ -14,10 +12,9 @@ from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.given_power import GivenPower, wattage_text
 from gridsched.platform_io.xml_document import Element, read_document
 from gridsched.platform_io.xml_entries import expand_radical
+from gridsched.platform_io.xml_places import START_TAG, edited, places_in
 from gridsched.platform_io.xml_reader import read_platform
 
-#: A start tag from its ``<`` on; ``>`` may stand in the values of attributes.
-_START_TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*>""")
 _HOLDERS = ("host", "cluster")
 _PROPERTY = "wattage_per_state"
 
@@ -57,16 +54,14 @@ def add_power(
     hosts = {host.name: host for host in platform.hosts}
     hosts |= {host.name: host for _, host in platform.idle_hosts_named}
     elements = list(read_document(source).walk())
-    places = dict(zip(map(id, elements), _places(data), strict=True))
+    places = dict(zip(map(id, elements), places_in(data), strict=True))
     edits = [
         edit
         for element in elements
         if element.tag in (*_HOLDERS, "cabinet", "peer")
         for edit in _edits(element, data, places, _given_to(element, given, hosts, str(source)))
     ]
-    for begin, end, text in sorted(edits, reverse=True):
-        data = data[:begin] + text + data[end:]
-    write_whole(target, data, force=force)
+    write_whole(target, edited(data, edits), force=force)
     return read_platform(target)
 
 
@@ -103,30 +98,6 @@ def _refuse(what: str) -> NoReturn:
     raise InputError(f"{what}; leave the file as it is, and give the power to each run (--power).")
 
 
-def _places(data: bytes) -> list[tuple[int, int]]:
-    """Return where each element begins and ends, in bytes; `read_document` has read the data."""
-    content = data.lstrip()
-    before = len(data) - len(content)
-    begins: list[int] = []
-    ends: dict[int, int] = {}
-    opened: list[int] = []
-    parser = expat.ParserCreate()
-
-    def start(_tag: str, _attributes: object) -> None:
-        opened.append(len(begins))
-        begins.append(before + parser.CurrentByteIndex)
-
-    def end(_tag: str) -> None:
-        k = opened.pop()
-        tag = _START_TAG.match(data, begins[k])
-        is_empty = tag is not None and tag[0].endswith(b"/>")
-        ends[k] = tag.end() if is_empty else data.find(b">", before + parser.CurrentByteIndex) + 1
-
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.Parse(content, True)
-    return [(begin, ends[k]) for k, begin in enumerate(begins)]
-
-
 def _edits(
     element: Element, data: bytes, places: Mapping[int, tuple[int, int]], text: str | None
 ) -> Iterator[tuple[int, int, bytes]]:
@@ -137,7 +108,7 @@ def _edits(
         if child.tag == "prop" and child.attributes.get("id") == _PROPERTY:
             yield *places[id(child)], b""
     begin, _ = places[id(element)]
-    tag = _START_TAG.match(data, begin)
+    tag = START_TAG.match(data, begin)
     if tag is None:
         _refuse("the file is in no encoding that contains ASCII")
     line = data.rfind(b"\n", 0, begin) + 1

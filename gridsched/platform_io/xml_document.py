@@ -25,12 +25,13 @@ _FOREIGN_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);|#)([^\s;&<\"']{1,40
 
 @dataclass(slots=True)
 class Element:
-    """One XML element: its tag, attributes, children and line in the file."""
+    """One XML element: its tag, attributes, children and line in the file; of a trace its text."""
 
     tag: str
     attributes: dict[str, str]
     line: int
     children: list[Element] = field(default_factory=list)
+    text: list[str] | None = None
 
     def properties(self) -> dict[str, str]:
         """Return the ``<prop>`` children as a dictionary; the first of equal ids counts."""
@@ -76,6 +77,12 @@ class _Builder(ContentHandler):
         else:
             self.root = element
         self.open.append(element)
+
+    def characters(self, content: str) -> None:
+        if self.open and self.open[-1].tag == "trace":
+            trace = self.open[-1]
+            trace.text = trace.text or []
+            trace.text.append(content)
 
     def endElement(self, name: str) -> None:
         self.open.pop()

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gridsched.errors import InputError
+from gridsched.model.host_profiles import HostProfiles
 from gridsched.platform_io.findings import Findings
 from gridsched.platform_io.xml_document import Element
+from gridsched.platform_io.xml_profiles import ProfileEntries
 from gridsched.platform_io.xml_units import parse_quantity
 
 #: More hosts than this in one file are refused.
@@ -22,11 +24,6 @@ _WITHOUT_HOSTS = {
     "config", "random", "prop", "model_prop", "disk", "host_link", "route", "zoneRoute", "ASroute",
     "bypassRoute", "bypassZoneRoute", "bypassASroute", "link_ctn", "process", "actor", "argument",
 }  # fmt: skip
-#: Attributes that name a file, and elements, by which speeds, links and hosts change with time.
-_PROFILE_FILES = (
-    "speed_file", "availability_file", "state_file", "bandwidth_file", "latency_file",
-)  # fmt: skip
-_PROFILES = {"trace", "trace_connect"}
 _CLUSTER_RATES = ("bw", "bb_bw", "limiter_link", "loopback_bw")
 _CLUSTER_TIMES = ("lat", "bb_lat", "loopback_lat")
 
@@ -62,12 +59,15 @@ class Entries:
         Bandwidth [byte/s] and latency [s] of each link by id.
     lines : dict
         Line of each host, router and zone, whose names share one name space in SimGrid.
+    profiles : HostProfiles
+        How hosts change with time.
     """
 
     hosts: list[HostEntry] = field(default_factory=list)
     zones: dict[str, dict[str, str]] = field(default_factory=dict)
     links: dict[str, tuple[float, float]] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
+    profiles: HostProfiles = field(default_factory=HostProfiles)
 
 
 def read_entries(root: Element, findings: Findings) -> Entries:
@@ -86,6 +86,7 @@ def read_entries(root: Element, findings: Findings) -> Entries:
     reader = _Reader(findings)
     for child in root.children:
         reader.visit(child, zone="")
+    reader.entries.profiles = reader.profiles.profiles({e.name for e in reader.entries.hosts})
     return reader.entries
 
 
@@ -93,14 +94,13 @@ class _Reader:
     def __init__(self, findings: Findings):
         self.findings = findings
         self.entries = Entries()
+        self.profiles = ProfileEntries(findings)
         self.n_pstates = 0
         self.read_last: tuple[Element | None, list[float | None]] = (None, [])
 
     def visit(self, element: Element, zone: str) -> None:
         tag = element.tag
-        for name in _PROFILE_FILES:
-            if element.attributes.get(name):
-                self.profile(element, f"<{tag}> {element.attributes.get('id')!r} has a {name}")
+        self.profiles.attributes(element)
         if tag in ("zone", "AS"):
             self.zone(element)
         elif tag in ("host", "peer"):
@@ -115,21 +115,16 @@ class _Reader:
             self.link(element)
         elif tag == "router":
             self.name(element)
-        elif tag in _PROFILES:
-            self.profile(element, f"the file has a <{tag}>")
+        elif tag == "trace":
+            self.profiles.trace(element)
+        elif tag == "trace_connect":
+            self.profiles.connect(element)
         elif tag in _REMOVED:
             self.findings.problem(
                 f"<{tag}> was removed from SimGrid; take it out of the file.", element.line
             )
         elif tag not in _WITHOUT_HOSTS:
             self.findings.problem(f"<{tag}> is no element of a SimGrid platform.", element.line)
-
-    def profile(self, element: Element, what: str) -> None:
-        self.findings.problem(
-            f"{what}: hosts and links that change with time are not supported yet, plugin and "
-            "model would differ. Take it out of the file.",
-            element.line,
-        )
 
     def attribute(self, element: Element, name: str) -> str | None:
         value = element.attributes.get(name)

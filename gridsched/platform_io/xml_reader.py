@@ -78,6 +78,7 @@ def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> P
         master,
         name=str(findings.path),
         warnings=tuple(findings.gap_lines() + findings.note_lines()),
+        profiles=entries.profiles,
     )
 
 

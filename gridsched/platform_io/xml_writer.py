@@ -100,11 +100,17 @@ def platform_xml(platform: Platform, *, command: str, network: NetworkLinks | No
     return XML_HEAD + comment + "".join(f"{line}\n" for line in writer.lines())
 
 
-def parallel_platform_xml(path: str | Path) -> str | None:
+def parallel_platform_xml(path: str | Path, text: str | None = None) -> str | None:
     """Return a platform file as SimGrid's model of parallel tasks takes it.
 
     That model (ptask_L07) has its own network, and aborts where a file names another. Files that
     gridsched wrote do: their own entry is left out.
+
+    Parameters
+    ----------
+    path : str or Path
+    text : str, optional
+        What stands in it, where that was changed; else the file is read.
 
     Returns
     -------
@@ -116,14 +122,15 @@ def parallel_platform_xml(path: str | Path) -> str | None:
     InputError
         If somebody else's file names a network model, or the file cannot be read.
     """
-    text = read_text(path)
+    changed = text is not None
+    text = read_text(path) if text is None else text
     found = _NETWORK_MODEL.search(text.replace(_CONFIG, ""))
     if found:
         raise InputError(
             f"{path}: its <config> names the network model {found[2]!r}, and SimGrid cannot run "
             "parallel jobs with it. Take that entry out, or use --driver reference."
         )
-    return text.replace(_CONFIG, "") if _CONFIG in text else None
+    return text.replace(_CONFIG, "") if changed or _CONFIG in text else None
 
 
 def comment_text(command: str) -> str:
@@ -280,6 +287,11 @@ def _check(platform: Platform) -> None:
         raise InputError(
             f"{platform.name}: hosts that a deployment leaves out cannot be written; write the "
             "platform they come from."
+        )
+    if platform.profiles.of_hosts:
+        raise InputError(
+            f"{platform.name}: hosts that change with time are not written; write the platform "
+            "without profiles, and add them to the file (<trace>)."
         )
     hosts = [*platform.hosts, *([platform.master] if platform.master else [])]
     seen: set[str] = set()

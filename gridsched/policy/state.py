@@ -312,6 +312,14 @@ class State(ABC):
 
     @property
     @abstractmethod
+    def is_down(self) -> NDArray[np.bool_]:
+        """Whether each host went down by itself, and will come back so, shape (hosts,).
+
+        Such a host is off, and `PowerOn` cannot help it.
+        """
+
+    @property
+    @abstractmethod
     def queue_length(self) -> Ids:
         """Tasks in each host's fixed queue, shape (hosts,)."""
 

@@ -145,7 +145,7 @@ class IdleOff(Wrapper):
             return needed, to_come
         free = np.where(
             state.is_on, np.maximum(state.free_cores - state.queue_length, 0),
-            self.system_.platform.cores,
+            np.where(state.is_down, 0, self.system_.platform.cores),
         )  # fmt: skip
         order = self._order(state, since, int(unplaced[0]))
         order = order[free[order] > 0]

@@ -46,14 +46,15 @@ def choose_way(request: SimulationRequest) -> str:
     traits = request.scheduler.traits
     needs_lead = (
         request.deployment_file is not None or bool(request.hosts_off)
+        or bool(request.system.platform.profiles.states)
         or request.tasks.width is not None
         or traits.replicates or traits.may_cancel or traits.powers_hosts
         or any(item.startswith("tracing") for item in request.cfg)
     )  # fmt: skip
     if request.way == "maestro" and (needs_lead or request.uses_network):
         raise InputError(
-            "way='maestro' has no messages, deployment, cancellation, switched hosts, sets of "
-            "nodes or tracing, which this scenario needs; use way='auto'."
+            "way='maestro' has no messages, deployment, cancellation, hosts that are switched or "
+            "go down, sets of nodes or tracing, which this scenario needs; use way='auto'."
         )
     if request.uses_network:
         return "network"

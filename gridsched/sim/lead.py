@@ -32,7 +32,7 @@ class LeadSession(ActorSession):
 
     def __init__(self, world: World, controller: Controller, work: Work) -> None:
         super().__init__(world, controller, work)
-        self._calendar = Calendar(work.run_times)
+        self._calendar = Calendar(work.run_times, world.platform)
         self._engine = world.engine
         self._hosts = world.hosts
         self._exec_init = self._simgrid.this_actor.exec_init
@@ -85,7 +85,7 @@ class LeadSession(ActorSession):
                 host = self.world.platform.hosts[execution.host].name
                 raise SimulationError(
                     f"Host {host!r} failed at t = {self.world.clock():g} s while a task ran on it, "
-                    "although nobody switched it off. Has it a state profile?"
+                    "although nobody switched it off."
                 ) from None
         clock = self._engine.clock
         if clock != time:

@@ -50,7 +50,7 @@ class MaestroSession(Session):
     def __init__(self, world: World, controller: Controller, work: Work) -> None:
         super().__init__(world, controller, work)
         self._engine = world.engine
-        self._calendar = Calendar(work.run_times)
+        self._calendar = Calendar(work.run_times, world.platform)
         self._time = 0.0
         self._finished: list[Execution] = []
         #: what the controller has decided already for the next instant, in which nothing ends

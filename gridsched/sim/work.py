@@ -45,5 +45,6 @@ class Work:
             self.flops = lambda execution: flops[execution.task]
         else:
             self.flops = lambda execution: (
-                (execution.end - execution.start) * speed[execution.host][execution.pstate]
+                (execution.estimated_end - execution.start)
+                * speed[execution.host][execution.pstate]
             )

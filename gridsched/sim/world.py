@@ -61,7 +61,7 @@ def check_clocks(clock: float, time: float) -> None:
     if abs(clock - time) > 1e-9 * max(1.0, time):
         raise SimulationError(
             f"SimGrid's clock says {clock!r} s where the model says {time!r} s; they may differ "
-            "by 1e-9 relative. Is another load on the hosts, or a speed profile?"
+            "by 1e-9 relative. Is another load on the hosts?"
         )
 
 

@@ -24,6 +24,7 @@ def check_loaded(scenario: Scenario) -> None:
     """
     _check_parallel(scenario)
     _check_network(scenario)
+    _check_profiles(scenario)
     _check_energy(scenario)
     _check_cores(scenario.platform)
     _check_mapping_events(scenario)
@@ -65,6 +66,48 @@ def _check_network(scenario: Scenario) -> None:
         raise InputError(
             "Input files (--files) are staged over the clusters' uplinks by gridsched's own model; "
             "use them with --network none."
+        )
+
+
+def _check_profiles(scenario: Scenario) -> None:
+    """Refuse what goes on where hosts change with time and is not simulated."""
+    profiles, platform = scenario.platform.profiles, scenario.platform
+    if network_is_used(scenario):
+        if profiles.states:
+            raise InputError(
+                f"{platform.name}: host {profiles.states[0][0]!r} goes down with time (a state "
+                "profile, or --failures), and no message knows what to do then. Leave the bytes "
+                "out by --network none."
+            )
+        if profiles.failing_links:
+            raise InputError(
+                f"{platform.name}: link {profiles.failing_links[0]!r} has a state profile, and no "
+                "message knows what to do when it is down. Leave the bytes out by --network none, "
+                "or take the profile out."
+            )
+    if not profiles.of_hosts:
+        return
+    for role, host in platform.idle_hosts_named:
+        if host.name in profiles.speed_of or host.name in profiles.state_of:
+            raise InputError(
+                f"{platform.name}: host {host.name!r} computes nothing ({role}) and changes with "
+                "time; only computing hosts may. Take its profile out of the file."
+            )
+    if profiles.speeds and scenario.tasks.width is not None:
+        raise InputError(
+            f"{platform.name}: host {profiles.speeds[0][0]!r} has a speed profile, and the nodes "
+            "of parallel jobs have one speed. Take the profile out of the file."
+        )
+    if profiles.speeds and scenario.budget is not None:
+        raise InputError(
+            f"{platform.name}: host {profiles.speeds[0][0]!r} has a speed profile, and an energy "
+            "budget (--energy-budget-j) does not follow it. Leave one of them out."
+        )
+    if scenario.power_cap_w is not None:
+        name = (*profiles.speeds, *profiles.states)[0][0]
+        raise InputError(
+            f"{platform.name}: host {name!r} changes with time, and a cap on power (--power-cap-w) "
+            "does not follow it. Leave one of them out."
         )
 
 

@@ -22,10 +22,12 @@ from gridsched.errors import InputError, SimulationError
 from gridsched.files.output_files import write_whole
 from gridsched.files.scratch import temporary_folder
 from gridsched.metrics import RunFacts, metrics_of
+from gridsched.model.host_profiles import HostProfiles
 from gridsched.model.seeds import random_stream
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import Trace
 from gridsched.platform_io.given_power import wattage_text
+from gridsched.platform_io.profile_edit import with_speeds_alone
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.policy_files import policy_digests
 from gridsched.sim.client import simulate, simulate_reference
@@ -241,7 +243,7 @@ def check(scenario: Scenario) -> None:
 def _prepared(scenario: Scenario) -> Scenario:
     """Return the scenario checked, with its files read and only the deployed hosts computing."""
     check_scenario(scenario)
-    loaded = scenario.loaded().deployed()
+    loaded = scenario.loaded().deployed().failing()
     check_loaded(loaded)
     return loaded
 
@@ -287,21 +289,30 @@ def _given_wattages(scenario: Scenario) -> dict[str, str]:
 @contextlib.contextmanager
 def _platform_file(scenario: Scenario) -> Iterator[Path]:
     """Give the platform as a SimGrid file; one that is written for the run goes with it."""
-    file, is_parallel = scenario.platform_file, scenario.tasks.width is not None
-    text = None
-    if file is not None and is_parallel:
-        text = parallel_platform_xml(file)
+    file = scenario.platform_file
+    text = None if file is None else _edited(Path(file), scenario)
     if file is not None and text is None:
         yield Path(file)
         return
     with temporary_folder() as folder:
         path = folder / "platform.xml"
         if text is None:
-            write_platform(scenario.platform, path, command="gridsched run")
-            text = parallel_platform_xml(path) if is_parallel else None
+            still = replace(scenario.platform, profiles=HostProfiles())
+            write_platform(still, path, command="gridsched run")
+            text = _edited(path, scenario)
         if text is not None:
             write_whole(path, text, force=True)
         yield path
+
+
+def _edited(path: Path, scenario: Scenario) -> str | bytes | None:
+    """Return a platform file as SimGrid is to load it; None where it serves as it is."""
+    changed = None
+    if scenario.platform.profiles.are_in_files:
+        changed = with_speeds_alone(path, scenario.platform)
+    if scenario.tasks.width is None:
+        return changed
+    return parallel_platform_xml(path, None if changed is None else changed.decode())
 
 
 def energy_check(result: RunResult) -> list[dict[str, Any]]:

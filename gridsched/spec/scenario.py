@@ -10,6 +10,7 @@ from typing import Any
 
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes
+from gridsched.model.failures import Failures
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import RunTimes
@@ -125,7 +126,7 @@ class Scenario(RunSettings):
             changes["tasks"] = read_workload(self.tasks, files=self.files)
         if (tariff := with_prices_read(self.tariff)) is not self.tariff:
             changes["tariff"] = tariff
-        return replace(self, **changes, inputs=self._digests()) if changes else self
+        return replace(self, **changes, inputs=self._digests(platform)) if changes else self
 
     def _with_trace(self) -> Scenario:
         """Return the scenario with its log read, on its platform or on one of the log's size."""
@@ -135,7 +136,7 @@ class Scenario(RunSettings):
             changes["platform_file"] = platform
             platform = read_platform(platform, GivenPower.read(self.power))
         found = trace_system(self.tasks, self.trace, platform)
-        return replace(self.on_trace(found), **changes, inputs=self._digests())
+        return replace(self.on_trace(found), **changes, inputs=self._digests(platform))
 
     def on_trace(self, found: TraceSystem) -> Scenario:
         """Return the scenario with the jobs of a log, on their machine.
@@ -159,13 +160,14 @@ class Scenario(RunSettings):
         told = self.platform.warnings if isinstance(self.platform, Platform) else ()
         return (*told, *self.remarks, *map(str, self.left_out))
 
-    def _digests(self) -> dict[str, str]:
+    def _digests(self, platform: Platform | None = None) -> dict[str, str]:
         """Return the SHA-256 of every file that the scenario names, and of those they name."""
         prices = None if self.tariff is None else self.tariff.prices
         named = [self.platform, self.files, self.deployment, prices]
         paths = [each for each in named if isinstance(each, str | Path)]
         if not isinstance(self.tasks, Tasks):
             paths += input_files(self.tasks)
+        paths += () if platform is None else platform.profiles.files
         return {**self.inputs, **{str(path): file_digest(Path(path)) for path in paths}}
 
     def with_system(self, whole: SystemWorkload) -> Scenario:
@@ -207,6 +209,19 @@ class Scenario(RunSettings):
         workers = read_deployment(self.deployment, self.platform).workers
         return replace(self, platform=self.platform.restricted_to(workers))
 
+    def failing(self) -> Scenario:
+        """Return the loaded scenario with the failures of its hosts drawn.
+
+        Raises
+        ------
+        InputError
+            If a host has a state profile of its own.
+        """
+        if self.failures is None:
+            return self
+        drawn = Failures.read(self.failures)
+        return replace(self, platform=drawn.on(self.platform, self.seed, self.replicate))
+
     def make_scheduler(self) -> Scheduler:
         """Return a fresh scheduler."""
         if isinstance(self.scheduler, Scheduler):
@@ -244,6 +259,8 @@ def check_scenario(scenario: Scenario) -> None:
                 f"--log={item}: SimGrid's log settings read CATEGORY.KEY:VALUE, as "
                 "root.thresh:info."
             )
+    if scenario.failures is not None:
+        Failures.read(scenario.failures)
     if scenario.files is not None and getattr(scenario.tasks, "files", scenario) is None:
         raise InputError(f"{scenario.files}: input files go with a workload that is a file.")
     if scenario.master is not None and scenario.deployment is not None:

@@ -119,7 +119,7 @@ class ScenarioMaker:
             replicate=spec.replicate,
             timeout_s=timeout_s,
             # only what was read, and so is of a legal size, is hashed
-            inputs={**world.inputs, **_digests(stored, spec)},
+            inputs={**world.inputs, **_digests(stored, spec), **_profile_digests(world.platform)},
         )
         return with_keys(scenario, _settings(spec), spelled)
 
@@ -231,13 +231,22 @@ class ScenarioMaker:
             path = Path(section.file)
             power = GivenPower.read(spec.settings.power)
             return self._platforms.get(
-                f"{path} {power}", lambda: (read_platform(path, power), path)
+                f"{path} {power}", lambda: (self._read_platform(path, power), path)
             )
         seeds = _seeds(section, spec)
         key = f"{canonical_text(canonical_section(section))} {seeds} {needs_file}"
         return self._platforms.get(
             key, lambda: self._generate_platform(section, seeds, needs_file=needs_file)
         )
+
+    def _read_platform(self, path: Path, power: GivenPower) -> Platform:
+        platform = read_platform(path, power)
+        if self._inputs and platform.profiles.files:  # a store would not hold them
+            raise InputError(
+                f"{self._names.get(str(path), path)}: its profiles lie in files as "
+                f"{platform.profiles.files[0]}; in studies they stand in the platform (<trace>)."
+            )
+        return platform
 
     def _generate_platform(
         self, section: Any, seeds: dict[str, int], *, needs_file: bool
@@ -312,6 +321,11 @@ def _digests(stored: RunSpec, located: RunSpec) -> dict[str, str]:
         )
         for file, path in _files(stored, located)
     }
+
+
+def _profile_digests(platform: Any) -> dict[str, str]:
+    """Return the SHA-256 of each file that the profiles of a platform were read from."""
+    return {file: file_digest(Path(file)) for file in platform.profiles.files}
 
 
 def _given(section: Section) -> dict[str, Any]:

@@ -40,6 +40,8 @@ class RunSettings(Rules):
         `gridsched.platform_io.given_power`.
     master : str, optional
         Host that computes nothing, in the place of the one with the property ``role=master``.
+    failures : str, optional
+        Failures of hosts that are drawn; see `gridsched.model.failures`.
     way : {"auto", "maestro", "actors"}
         How the SimGrid driver runs a scenario without network (see docs, "which way runs when").
     cfg, log : tuple of str
@@ -98,6 +100,14 @@ class RunSettings(Rules):
             description="Host that hands out tasks and computes nothing; default the one with the "
             "property role=master.",
             examples=["HOST"],
+        ),
+    ] = None
+    failures: Annotated[
+        str | None,
+        Field(
+            description="Hosts fail and are repaired, with these means in seconds: "
+            "mtbf=S,mttr=S[,distribution=weibull,shape=X].",
+            examples=["mtbf=S,mttr=S"],
         ),
     ] = None
     way: Annotated[

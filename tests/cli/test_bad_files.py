@@ -72,28 +72,45 @@ PLATFORMS = {
         zone_xml(host_xml(properties='<prop id="wattage_off" value="-1"/>')), ["'h1'", "'-1'"],
     ),
     **{
-        name: (zone_xml(host_xml(extra=f' {name}="p.txt"')), ["line 5", "'h1'", name, "not supp"])
+        name: (
+            zone_xml(host_xml(extra=f' {name}="none.txt"')),
+            ["line 5", "'h1'", name, "none.txt", "cannot be read"],
+        )
         for name in ("speed_file", "availability_file", "state_file")
     },
-    **{
-        name: (
-            zone_xml(f'{host_xml()}\n<link id="l" bandwidth="1Bps" {name}="p.txt"/>'),
-            ["line 6", "'l'", name, "not supported yet"],
-        )
-        for name in ("bandwidth_file", "latency_file")
-    },
-    "peer with a profile": (
-        zone_xml('<peer id="p" speed="1f" bw_in="1Bps" bw_out="1Bps" lat="1s" speed_file="s"/>'),
-        ["line 5", "<peer> 'p'", "speed_file"],
+    "cluster with a profile": (
+        zone_xml(
+            host_xml() + '\n<cluster id="c" prefix="c" suffix="" radical="0" speed="1f" bw="1Bps" '
+            'lat="1s" state_file="p.txt"/>'
+        ),
+        ["line 6", "<cluster> 'c'", "state_file"],
     ),
-    "trace": (
-        zone_xml('<trace id="t" periodicity="1.0">0.0 0.5</trace>\n' + host_xml()),
-        ["line 5", "<trace>", "not supported yet"],
-    ),
-    "trace_connect": (
+    "unknown trace": (
         zone_xml(host_xml() + '\n<trace_connect kind="SPEED" trace="t" element="h1"/>'),
-        ["line 6", "<trace_connect>", "not supported yet"],
+        ["line 6", "<trace_connect>", "'t'", "not defined"],
     ),
+    **{
+        f"trace: {what}": (
+            zone_xml(
+                f'<trace id="t" periodicity="{period}">{text}</trace>\n{host_xml()}\n'
+                f'<trace_connect kind="{kind}" trace="t" element="{host}"/>'
+            ),
+            words,
+        )
+        for what, period, text, kind, host, words in (
+            ("of nobody", "1.0", "0 1", "SPEED", "h2", ["line 7", "'h2'"]),
+            ("of no kind", "1.0", "0 1", "POWER", "h1", ["line 7", "'POWER'", "SPEED"]),
+            ("not ascending", "-1", "5 1\n0 1", "SPEED", "h1", ["line 5", "'0 1'", "ascend"]),
+            ("a word", "-1", "0 fast", "SPEED", "h1", ["line 5", "'0 fast'"]),
+            ("one number", "-1", "7", "SPEED", "h1", ["line 5", "'7'"]),
+            ("negative", "-1", "0 -1", "SPEED", "h1", ["line 5", "'0 -1'", "0 or more"]),
+            ("speed 0", "-1", "0 0", "SPEED", "h1", ["line 5", "a speed of 0"]),
+            ("too short a round", "1e-9", "0 1", "HOST_AVAIL", "h1", ["line 5", "0.001 s"]),
+            ("period in words", "x", "0 1", "HOST_AVAIL", "h1", ["line 5", "periodicity"]),
+            ("late", "5", "7 1", "HOST_AVAIL", "h1", ["line 5", "after its period of 5 s"]),
+            ("drawn", "-1", "STOCHASTIC\nEXP 1 DET 0", "HOST_AVAIL", "h1", ["--failures"]),
+        )
+    },
     "two masters": (
         zone_xml(
             "\n".join(host_xml(n, properties='<prop id="role" value="master"/>') for n in "abc")
@@ -218,13 +235,19 @@ def test_bad_platform(refused, write, ex_a, content, words):
     check_words(refused("run", "--platform", path, *ex_a[2:]), "p.xml", words)
 
 
-@pytest.mark.parametrize("command", ["run", "compare", "validate"])
-def test_profiles_are_refused(refused, write, ex_a, command):
-    """Plugin and model would differ by percents: no command runs on a host with a profile."""
-    write("state.txt", "0 0\n1 1\n")
-    path = write("p.xml", zone_xml(host_xml(extra=' state_file="state.txt"')))
-    line = refused(command, "--platform", path, *ex_a[2:])
-    check_words(line, "p.xml", ["line 5", "<host> 'h1'", "state_file", "not supported yet"])
+@pytest.mark.parametrize(
+    ("failures", "words"),
+    [
+        ("mtbf=10", ["lacks mttr"]),
+        ("mtbf=10,mttr=x", ["mttr is 'x'", "0.001"]),
+        ("mtbf=10,mttr=1,mtfb=3", ["'mtfb=3'", "Did you mean 'mtbf'"]),
+        ("mtbf=10,mttr=1,distribution=normal", ["'normal'", "weibull"]),
+        ("mtbf=10,mttr=1,shape=2", ["distribution=weibull"]),
+    ],
+)
+def test_bad_failures(refused, ex_a, failures, words):
+    """What is wrong with --failures is told."""
+    check_words(refused("run", *ex_a, "--failures", failures), "--failures", words)
 
 
 @of(WORKLOADS)

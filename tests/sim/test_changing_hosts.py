@@ -1,0 +1,234 @@
+"""Hosts that change with time on SimGrid: its own profiles, the model's ends, the same joules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sim_cases import largest_difference
+
+from gridsched.errors import InputError
+from gridsched.model.host_profiles import DrawnFailures, HostProfiles, Profile
+from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.model.tasks import make_tasks
+from gridsched.sim.client import server
+from gridsched.sim.host_energy import consumed_energy_j
+from gridsched.sim.library import load_simgrid
+from gridsched.spec.run import check_energy_agreement, run
+from gridsched.spec.scenario import Scenario
+
+POWER = '<prop id="wattage_per_state" value="10:20:40"/><prop id="wattage_off" value="1"/>'
+FILE = f"""<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="z" routing="Full">
+    <zone id="hosts" routing="Full">
+      <host id="a" speed="100f" speed_file="half.txt">{POWER}</host>
+      <host id="b" speed="100f" core="2" state_file='out.txt'>{POWER}</host>
+    </zone>
+    <cluster id="c" prefix="c" suffix="" radical="0-1" speed="50f" bw="1GBps" lat="0s">
+      {POWER}
+    </cluster>
+    <zone id="front" routing="Full">
+      <host id="m" speed="1f"><prop id="role" value="master"/>{POWER}</host>
+      <link id="l" bandwidth="1kBps" latency="0s" bandwidth_file="link.txt"/>
+    </zone>
+    <zoneRoute src="front" dst="hosts" gw_src="m" gw_dst="a"><link_ctn id="l"/></zoneRoute>
+  </zone>
+  <trace id="slow" periodicity="12">
+    0 0.25
+    6 1.5
+  </trace>
+  <trace id="blink" periodicity="-1">
+    7 0
+    9 1
+    LOOPAFTER 3
+  </trace>
+  <trace_connect kind="SPEED" trace="slow" element="c0"/>
+  <trace_connect trace="blink" element="c1"/>
+</platform>
+"""
+
+
+@pytest.fixture
+def file(tmp_path) -> Path:
+    """A platform with every kind of profile, and the files that it names."""
+    (tmp_path / "half.txt").write_text("# date share\n10 0.5\n\n30 1\n")
+    (tmp_path / "out.txt").write_text("4 0\n6.5 1\nPERIODICITY 11\n")
+    (tmp_path / "link.txt").write_text("3 500\n")
+    path = tmp_path / "p.xml"
+    path.write_text(FILE)
+    return path
+
+
+def on_both(platform, tasks, scheduler, **settings):
+    """Run with both drivers, which must agree on all that happens; return SimGrid's result."""
+    results = [
+        run(Scenario(platform, tasks, scheduler, driver=driver, timeout_s=60.0, **settings))
+        for driver in ("reference", "simgrid")
+    ]
+    first, second = (result.trace for result in results)
+    assert first.final_state.tolist() == second.final_state.tolist()
+    for column in ("task", "host", "outcome"):
+        assert first.executions[column].tolist() == second.executions[column].tolist()
+    for column in ("start", "end"):
+        assert second.executions[column] == pytest.approx(first.executions[column], rel=1e-9)
+    assert first.host_changes.tolist() == second.host_changes.tolist()
+    assert largest_difference(results[1]) <= 1e-9
+    return results[1]
+
+
+@pytest.mark.parametrize("on_failure", ["restart", "failed"])
+def test_file_with_profiles(file, on_failure):
+    """Inline and in files, once and in rounds, of hosts and of a cluster's hosts."""
+    tasks = make_tasks([900.0, 2500.0, 300.0, 300.0, 400.0, 150.0, 80.0, 600.0])
+    result = on_both(file, tasks, "mct", on_failure=on_failure)
+    assert (result.trace.executions["outcome"] == 3).any()
+    assert [name for name, _ in result.trace.platform.profiles.speeds] == ["a", "c0"]
+    assert {Path(name).name for name in result.provenance["inputs"]} >= {"half.txt", "out.txt"}
+
+
+def test_speeds_with_messages(file):
+    """Messages cross a link whose bandwidth changes, and the speed of hosts changes, too."""
+    text = FILE.replace(" state_file='out.txt'", "")
+    text = text.replace('<trace_connect trace="blink" element="c1"/>', "")
+    way = '<zoneRoute src="front" dst="c" gw_src="m" gw_dst="cc_router"><link_ctn id="l"/>'
+    route = f"{way}</zoneRoute>"
+    file.write_text(
+        text.replace('  </zone>\n  <trace id="slow', f'    {route}\n  </zone>\n  <trace id="slow')
+    )
+    tasks = make_tasks([900.0] * 6, input_bytes=[1000.0] * 6)
+    check_energy_agreement(run(Scenario(file, tasks, "wq", timeout_s=60.0)))
+
+
+def test_messages_and_hosts_that_go_down(file):
+    """Nobody knows what a message to a host that is down does: one line."""
+    tasks = make_tasks([900.0], input_bytes=[1000.0])
+    with pytest.raises(InputError, match="host 'b' goes down with time"):
+        run(Scenario(file, tasks, "wq"))
+
+
+def platform(profiles: HostProfiles, n: int, cores: tuple[int, ...]) -> Platform:
+    pstates = (PState(100.0, 10.0, 20.0, 40.0), PState(37.0, 5.0, 8.0, 11.0))
+    hosts = tuple(
+        Host(f"h{k}", pstates, cores=cores[k], off_w=1.0, boot_time_s=0.5 * (k == 2))
+        for k in range(n)
+    )
+    return Platform(hosts, (Cluster("c", tuple(range(n))),), profiles=profiles)
+
+
+dates = st.lists(st.integers(0, 30) | st.floats(0.01, 30.0), min_size=1, max_size=4)
+rounds = st.none() | st.floats(1.0, 20.0)
+
+
+@st.composite
+def profiles(draw, values) -> Profile:
+    when = tuple(float(date) for date in sorted(draw(dates)))
+    return Profile(when, tuple(draw(values) for _ in when), draw(rounds))
+
+
+@given(
+    st.lists(st.none() | profiles(st.sampled_from([0.05, 0.5, 1.0, 3.0])), min_size=3, max_size=3),
+    st.lists(st.none() | profiles(st.sampled_from([0.0, 1.0])), min_size=2, max_size=2),
+    st.tuples(*[st.integers(1, 3)] * 3),
+    st.lists(st.integers(1, 15).map(lambda n: 100.0 * n), min_size=1, max_size=8),
+    st.sampled_from(["wq", "wqr", "mct", "min_min", "lecsa"]),
+    st.sampled_from(["restart", "failed"]),
+)
+@settings(max_examples=12, deadline=None)
+def test_any_profiles(speeds, states, cores, flops, scheduler, on_failure):
+    """Whatever happens to hosts, both drivers agree, and so do plugin and model.
+
+    The third host stays up, so that every run ends.
+    """
+    named = [
+        tuple((f"h{k}", each) for k, each in enumerate(kind) if each is not None)
+        for kind in (speeds, states)
+    ]
+    on_both(
+        platform(HostProfiles(*named), 3, cores), make_tasks(flops), scheduler,
+        on_failure=on_failure,
+    )  # fmt: skip
+
+
+def test_parallel_jobs_on_nodes_that_fail():
+    """Jobs fail with any of their nodes, on sets of nodes that SimGrid computes on."""
+    drawn = tuple((f"h{k}", DrawnFailures(60.0, 5.0, "weibull", 0.7, 3, 0, k)) for k in range(5))
+    jobs = make_tasks(
+        [1000.0, 2000.0, 500.0, 1500.0, 800.0, 1000.0], [0.0, 0.0, 1.0, 2.0, 30.0, 30.0],
+        width=[3, 2, 5, 1, 4, 2], requested_time_s=[12.0, 25.0, 6.0, 15.0, 9.0, 11.0],
+    )  # fmt: skip
+    result = on_both(platform(HostProfiles(states=drawn), 5, (1,) * 5), jobs, "easy_backfilling")
+    assert (result.trace.executions["outcome"] == 3).any()
+    assert (result.trace.final_state == 6).all()
+
+
+def test_failures_repeat(file):
+    """The same seed has the same failures, another has others; profiles of speed stay."""
+    plain = Scenario(
+        platform(HostProfiles(), 3, (1, 2, 1)), make_tasks([900.0] * 8), "wq",
+        failures="mtbf=20,mttr=4", driver="reference",
+    )  # fmt: skip
+    first, again = run(plain), run(plain)
+    assert np.array_equal(first.trace.host_changes, again.trace.host_changes)
+    other = run(Scenario(**{**vars(plain), "seed": 1}))
+    assert not np.array_equal(first.trace.host_changes, other.trace.host_changes)
+    assert first.metrics()["executions_failed"] > 0
+    on_simgrid = run(Scenario(**{**vars(plain), "driver": "simgrid"}))
+    assert np.array_equal(first.trace.host_changes, on_simgrid.trace.host_changes)
+    check_energy_agreement(on_simgrid)
+
+
+# ---------------------------------------------------------------------- what SimGrid does
+
+
+def by_simgrid_alone(file: Path) -> tuple[list[float], dict[str, float]]:
+    """Execute 4000 flop on each of two hosts by SimGrid alone; return ends and joules at 40 s."""
+
+    def simulate():
+        simgrid = load_simgrid()
+        from gridsched.sim import host_energy
+
+        engine = simgrid.Engine(["alone"])
+        host_energy.start_plugin()
+        engine.load_platform(str(file))
+        ends, joules = [], {}
+
+        def lead():
+            running = []
+            for name in "ab":
+                activity = simgrid.this_actor.exec_init(4000.0)
+                activity.host = engine.host_by_name(name)
+                running.append(activity.start())
+            for activity in running:
+                activity.wait()
+                ends.append(engine.clock)
+            simgrid.this_actor.sleep_until(40.0)
+            joules.update({name: consumed_energy_j(name) for name in "ab"})
+
+        engine.host_by_name("m").add_actor("lead", lead)
+        engine.run()
+        return ends, joules
+
+    return server().call(simulate, timeout_s=30.0)[0]
+
+
+def test_what_simgrid_does_with_profiles(tmp_path):
+    """A share of 0 does not stop what computes, and a trace is of the first host alone."""
+    hosts = "".join(f'<host id="{name}" speed="100f">{POWER}</host>' for name in "abm")
+    path = tmp_path / "p.xml"
+    path.write_text(
+        '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
+        f'<platform version="4.1"><zone id="z" routing="Full">{hosts}</zone>'
+        '<trace id="t" periodicity="-1">10 0.5\n20 0\n25 3</trace>'
+        '<trace_connect kind="SPEED" trace="t" element="a"/>'
+        '<trace_connect kind="SPEED" trace="t" element="b"/></platform>'
+    )
+    ends, joules = by_simgrid_alone(path)
+    # 1000 flop, 500 flop, and from 20 to 25 s 250 flop at the rate before; 2250 at 300 flop/s
+    assert ends == pytest.approx([32.5, 40.0])
+    assert joules["a"] == pytest.approx(10 * 40 + 15 * 30 + 7.5 * 40 + 7.5 * 10)
+    assert joules["b"] == pytest.approx(40 * 40)
