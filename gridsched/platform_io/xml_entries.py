@@ -154,8 +154,13 @@ class _Reader:
             self.findings.problem(f"{what}: {error}.", element.line)
             return None
         if value < 0 or (kind == "speed" and value == 0):
-            legal = "more than 0" if kind == "speed" else "0 or more"
-            self.findings.problem(f"{what} is {text!r}; {legal} is legal.", element.line)
+            legal = "more than 0 is legal" if kind == "speed" else "0 or more is legal"
+            if value == 0:
+                legal += (
+                    "; P-states of speed 0, to boot or to shut down, are not simulated: leave them "
+                    "out, and give the property boot_time_s"
+                )
+            self.findings.problem(f"{what} is {text!r}; {legal}.", element.line)
             return None
         if not has_unit:
             self.findings.unitless.append(f"line {element.line}, {what}: {text!r}")

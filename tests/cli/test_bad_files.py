@@ -104,7 +104,7 @@ PLATFORMS = {
             ("a word", "-1", "0 fast", "SPEED", "h1", ["line 5", "'0 fast'"]),
             ("one number", "-1", "7", "SPEED", "h1", ["line 5", "'7'"]),
             ("negative", "-1", "0 -1", "SPEED", "h1", ["line 5", "'0 -1'", "0 or more"]),
-            ("speed 0", "-1", "0 0", "SPEED", "h1", ["line 5", "a speed of 0"]),
+            ("speed 0", "-1", "0 0", "SPEED", "h1", ["line 7", "a speed of 0"]),
             ("too short a round", "1e-9", "0 1", "HOST_AVAIL", "h1", ["line 5", "0.001 s"]),
             ("period in words", "x", "0 1", "HOST_AVAIL", "h1", ["line 5", "periodicity"]),
             ("late", "5", "7 1", "HOST_AVAIL", "h1", ["line 5", "after its period of 5 s"]),
