@@ -342,7 +342,7 @@ class Controller:
         if self._ledger.submitted < len(self._submit) or to_come:
             self._progress.made()
         elif self._outages is not None and self._outages.next_time < math.inf:
-            if self._progress.none_by_outages():
+            if self._horizon == math.inf and self._progress.none_by_outages():
                 raise IncompleteRun(self.what_is_left())
         elif self._horizon == math.inf and self._progress.is_none(
             event_due=event_due,
