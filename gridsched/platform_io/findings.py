@@ -25,6 +25,8 @@ class Findings:
         way, by kind.
     unitless : list of str
         Values without a unit.
+    old_options : list of str
+        Options of SimGrid that it has under other names, or not at all.
     """
 
     path: str | Path
@@ -33,6 +35,7 @@ class Findings:
     gaps: dict[str, list[str]] = field(default_factory=dict)
     remarks: dict[str, list[str]] = field(default_factory=dict)
     unitless: list[str] = field(default_factory=list)
+    old_options: list[str] = field(default_factory=list)
 
     def problem(self, text: str, line: int | None = None) -> None:
         """Raise `InputError` with the message, or keep it."""
@@ -60,6 +63,11 @@ class Findings:
             lines.append(
                 f"{len(self.unitless)} value(s) without a unit, which SimGrid deprecates: "
                 f"{self.unitless[0]}"
+            )
+        if self.old_options:
+            lines.append(
+                "options in <config> that SimGrid 4.1 lacks, renamed or left out without effect: "
+                f"{', '.join(self.old_options)}"
             )
         return lines
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from gridsched.errors import InputError
 from gridsched.model.host_profiles import HostProfiles
 from gridsched.platform_io.findings import Findings
+from gridsched.platform_io.old_options import new_name
 from gridsched.platform_io.xml_document import Element
 from gridsched.platform_io.xml_profiles import ProfileEntries
 from gridsched.platform_io.xml_units import parse_quantity
@@ -21,7 +22,7 @@ MAX_PSTATES = 1_000_000
 
 _REMOVED = {"include", "storage", "storage_type", "mount"}
 _WITHOUT_HOSTS = {
-    "config", "random", "prop", "model_prop", "disk", "host_link", "route", "zoneRoute", "ASroute",
+    "random", "prop", "model_prop", "disk", "host_link", "route", "zoneRoute", "ASroute",
     "bypassRoute", "bypassZoneRoute", "bypassASroute", "link_ctn", "process", "actor", "argument",
 }  # fmt: skip
 _CLUSTER_RATES = ("bw", "bb_bw", "limiter_link", "loopback_bw")
@@ -113,6 +114,8 @@ class _Reader:
             self.rates(element, ("bw",), ("lat",))
         elif tag in ("link", "backbone"):
             self.link(element)
+        elif tag == "config":
+            self.config(element)
         elif tag == "router":
             self.name(element)
         elif tag == "trace":
@@ -125,6 +128,12 @@ class _Reader:
             )
         elif tag not in _WITHOUT_HOSTS:
             self.findings.problem(f"<{tag}> is no element of a SimGrid platform.", element.line)
+
+    def config(self, element: Element) -> None:
+        """Note the options that SimGrid has under other names, or not at all."""
+        for option, value in element.properties().items():
+            if (name := new_name(option, value)) != option:
+                self.findings.old_options.append(option if name is None else f"{option} ({name})")
 
     def attribute(self, element: Element, name: str) -> str | None:
         value = element.attributes.get(name)

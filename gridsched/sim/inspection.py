@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import gridsched
-from gridsched.errors import MissingDependency
+from gridsched.errors import InputError, MissingDependency
+from gridsched.files.output_files import write_whole
+from gridsched.files.scratch import temporary_folder
 from gridsched.platform_io.check import Inspection, Route, SimGridHost, SimGridLink
+from gridsched.platform_io.old_options import current_platform_xml
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed, load_simgrid
 
 _LOG_LINE = re.compile(r"\[(?P<category>[\w.]+)/(?P<level>WARNING|ERROR|CRITICAL)\] (?P<text>.*)")
@@ -47,11 +50,24 @@ def inspect_platform(
     """
     if not is_installed():
         return Inspection("skipped", HOW_TO_INSTALL)
+    with temporary_folder() as folder:
+        try:
+            current = current_platform_xml(path)
+        except InputError:  # what SimGrid says of it counts
+            current = None
+        if current is None:
+            return _inspected(Path(path).absolute(), pairs, timeout_s)
+        written = folder / Path(path).name
+        write_whole(written, current)
+        return _inspected(written, pairs, timeout_s)
+
+
+def _inspected(path: Path, pairs: Sequence[tuple[str, str]], timeout_s: float) -> Inspection:
     package = str(Path(gridsched.__file__).parent.parent)
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "gridsched.sim.inspection", str(Path(path).absolute())],
+            [sys.executable, "-m", "gridsched.sim.inspection", str(path)],
             capture_output=True,
             text=True,
             errors="replace",
@@ -96,7 +112,7 @@ def _main(path: str, pairs: Sequence[tuple[str, str]]) -> int:
     try:
         simgrid = load_simgrid()
         from gridsched.sim import host_energy, link_energy
-        from gridsched.sim.world import first_line
+        from gridsched.sim.world import first_line, refusals
 
         host_energy.start_plugin()
     except MissingDependency as error:
@@ -106,7 +122,7 @@ def _main(path: str, pairs: Sequence[tuple[str, str]]) -> int:
     try:
         engine.load_platform(path)
         engine.netzone_root.seal()
-    except (RuntimeError, ValueError, IndexError) as error:
+    except refusals(simgrid) as error:
         message = first_line(" ".join(str(error).split()))
         sys.stdout.write(json.dumps({"refused": message.replace(f"{path}:", "line ")}))
         return 0

@@ -31,6 +31,12 @@ def refusal(where: str) -> str:
     return f"{where} refuses the platform or an option (--cfg, --log)"
 
 
+def refusals(simgrid: Any) -> tuple[type[Exception], ...]:
+    """Return the exceptions by which SimGrid refuses a file; 4.0 aborts in some places of 4.1."""
+    own = (simgrid.AssertionError,) if hasattr(simgrid, "AssertionError") else ()
+    return (*own, IndexError, RuntimeError, ValueError)
+
+
 def text_path(path: Path | str) -> str:
     """Return a path for SimGrid, which takes texts alone.
 
@@ -115,7 +121,7 @@ class World:
             link_energy.start_plugin()
         try:
             self.engine.load_platform(text_path(platform_file))
-        except (IndexError, ValueError, RuntimeError) as error:
+        except refusals(self.simgrid) as error:
             where = f"SimGrid on {platform_file.name}"
             raise InputError(f"{refusal(where)}: {first_line(str(error))}.") from None
         self._links: tuple[str, ...] = ()

@@ -27,6 +27,7 @@ from gridsched.model.seeds import random_stream
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import Trace
 from gridsched.platform_io.given_power import wattage_text
+from gridsched.platform_io.old_options import current_platform_xml
 from gridsched.platform_io.profile_edit import with_speeds_alone
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.policy_files import policy_digests
@@ -295,7 +296,7 @@ def _platform_file(scenario: Scenario) -> Iterator[Path]:
         yield Path(file)
         return
     with temporary_folder() as folder:
-        path = folder / "platform.xml"
+        path = folder / ("platform.xml" if file is None else Path(file).name)
         if text is None:
             still = replace(scenario.platform, profiles=HostProfiles())
             write_platform(still, path, command="gridsched run")
@@ -310,6 +311,7 @@ def _edited(path: Path, scenario: Scenario) -> str | bytes | None:
     changed = None
     if scenario.platform.profiles.are_in_files:
         changed = with_speeds_alone(path, scenario.platform)
+    changed = current_platform_xml(path, changed) or changed
     if scenario.tasks.width is None:
         return changed
     return parallel_platform_xml(path, None if changed is None else changed.decode())

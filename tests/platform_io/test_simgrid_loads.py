@@ -147,7 +147,7 @@ FINE = {"batsim_cluster_energy_128.xml": 128, "simgrid_energy_platform.xml": 3}
 BAD = {
     "batsim_energy_platform.xml": (5, ["'Venus' has 7 speeds but 6", "'Earth' has 9 speeds but 6"],
                                    "6 energetic profiles for 7 pstates"),
-    "batsim_graphene.xml": (144, ["144 host(s)", "no wattage_per_state"], "host model 'compound'"),
+    "batsim_graphene.xml": (144, ["144 host(s)", "no wattage_per_state"], None),
     "caos_scheduler_miniHPC_energy.xml": (22, ["old property watt_per_state", "0 W"], None),
 }  # fmt: skip
 

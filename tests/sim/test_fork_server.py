@@ -255,15 +255,15 @@ def test_bad_options_are_a_clear_error(options, kind, message):
 
 
 def test_a_host_model_in_the_platform_that_simgrid_refuses(tmp_path):
-    """SimGrid 4.1 has no host model 'compound' and aborts; its words come through."""
-    path = tmp_path / "compound.xml"
+    """SimGrid 4.1 has no host model 'CLM03' and aborts; its words come through."""
+    path = tmp_path / "CLM03.xml"
     path.write_text(
         '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
-        '<platform version="4.1"><config><prop id="host/model" value="compound"/></config>\n'
+        '<platform version="4.1"><config><prop id="host/model" value="CLM03"/></config>\n'
         '<zone id="z" routing="None"><host id="h" speed="1f">'
         '<prop id="wattage_per_state" value="1:2"/></host></zone></platform>\n'
     )
-    with pytest.raises(InputError, match=r"SimGrid on compound\.xml .*host model 'compound'"):
+    with pytest.raises(InputError, match=r"SimGrid on CLM03\.xml .*host model 'CLM03'"):
         on_simgrid(path, [1.0])
     assert on_simgrid(ex_a(), SIZES).trace.horizon_s == 80.0
 

@@ -1,0 +1,95 @@
+"""Options in a platform file's ``<config>`` that SimGrid 4.1 lacks, or crashes by.
+
+SimGrid refuses a whole file for one option it does not know, and most files in the world are older
+than 4.1. An option whose name has changed gets its new one; one on which nothing that gridsched
+simulates depends is left out. Whatever else SimGrid does not know it may refuse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from gridsched.files.input_files import read_bytes
+from gridsched.platform_io.xml_document import MAX_BYTES
+
+#: Options by their names in SimGrid 3, and in 4.1.
+_RENAMED = {
+    "contexts/stack_size": "contexts/stack-size",
+    "network/TCP_gamma": "network/TCP-gamma",
+    "network/bandwidth_factor": "network/bandwidth-factor",
+    "network/latency_factor": "network/latency-factor",
+    "network/weight_S": "network/weight-S",
+    "smpi/IB_penalty_factors": "smpi/IB-penalty-factors",
+    "smpi/bw_factor": "smpi/bw-factor",
+    "smpi/lat_factor": "smpi/lat-factor",
+}
+#: What the network's models take of the options for MPI programs; the others concern those alone.
+_OF_THE_NETWORK = ("IB-penalty-factors", "buffering", "bw-factor", "lat-factor")
+#: Names without effect here: coordinates are always read, the rest are for MPI programs, for
+#: visualisation, and for a simulator of networks that has gone.
+_WITHOUT_EFFECT = re.compile(
+    r"network/(coordinates|sender_gap)|tracing/(buffer|onelink_only)|(tri)?viva/.*|gtnets/.*"
+    rf"|smpi/(?!({'|'.join(_OF_THE_NETWORK)})$).*"
+)
+#: Values without effect: the model of hosts that is now the default one, and a way of counting
+#: loads with which SimGrid 4.1 crashes where hosts are metered; its results are the same.
+_VALUES_WITHOUT_EFFECT = {("host/model", "compound"), ("cpu/optim", "TI")}
+
+_CONFIG = re.compile(r"<config\b.*?</config\s*>", re.DOTALL)
+_PROP = re.compile(r"""<prop\b((?:[^"'>/]|"[^"]*"|'[^']*')*)(?:/>|>\s*</prop\s*>)""")
+_ATTRIBUTE = re.compile(r"""\b(id|value)\s*=\s*("[^"]*"|'[^']*')""")
+
+
+def new_name(option: str, value: str) -> str | None:
+    """Return how SimGrid 4.1 calls an option of a ``<config>``; None where it is to be left out."""
+    if (option, value) in _VALUES_WITHOUT_EFFECT:
+        return None
+    option = _RENAMED.get(option, option)
+    return None if _WITHOUT_EFFECT.fullmatch(option) else option
+
+
+def current_platform_xml(path: str | Path, data: bytes | None = None) -> bytes | None:
+    """Return a platform file as SimGrid 4.1 takes it, with every line where it was.
+
+    Parameters
+    ----------
+    path : str or Path
+    data : bytes, optional
+        What stands in it, where that was changed; else the file is read.
+
+    Returns
+    -------
+    bytes or None
+        The content to load instead; None if the file serves as it is.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    if data is None:
+        data = read_bytes(path, MAX_BYTES)
+    if b"<config" not in data:
+        return None
+    text = data.decode("latin-1")  # whatever the encoding is, each byte stays what it was
+    edits = list(_edits(text))
+    for begin, end, replacement in reversed(edits):
+        text = text[:begin] + replacement + text[end:]
+    return text.encode("latin-1") if edits else None
+
+
+def _edits(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield begin, end and replacement of each option that changes, in order."""
+    for config in _CONFIG.finditer(text):
+        for prop in _PROP.finditer(text, config.start(), config.end()):
+            found = {each[1]: each for each in _ATTRIBUTE.finditer(text, *prop.span(1))}
+            if "id" not in found or "value" not in found:
+                continue
+            option = found["id"][2][1:-1]
+            name = new_name(option, found["value"][2][1:-1])
+            if name is None:
+                yield *prop.span(), "\n" * prop[0].count("\n")
+            elif name != option:
+                yield *found["id"].span(2), f'"{name}"'

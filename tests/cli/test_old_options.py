@@ -1,0 +1,74 @@
+"""Options of SimGrid 3 in a platform's <config>: renamed or left out, and told once."""
+
+from __future__ import annotations
+
+import pytest
+from cli_cases import host_xml, platform_xml
+
+from gridsched.platform_io.old_options import current_platform_xml
+
+CONFIG = """<config id="General">
+  <prop id="network/coordinates" value="yes"></prop>
+  <prop value='compound'
+        id='host/model'/>
+  <prop id="network/TCP_gamma" value="4194304"/>
+  <prop id="cpu/optim" value="TI"/>
+  <prop id="smpi/os" value="0:1:2"/> <prop id="smpi/bw_factor" value="0:0.5"/>
+  <prop id="precision/work-amount" value="1e-5"/>
+</config>
+"""
+ZONE = f'<zone id="z" routing="Full">{host_xml("a")}{host_xml("b")}</zone>'
+
+
+@pytest.fixture
+def files(tmp_path) -> list[object]:
+    """Return the options of an old platform and a bag."""
+    (tmp_path / "old.xml").write_text(platform_xml(CONFIG + ZONE))
+    (tmp_path / "bag.csv").write_text("id,flops\n1,1000\n2,500\n")
+    return ["--platform", tmp_path / "old.xml", "--workload", tmp_path / "bag.csv"]
+
+
+def test_what_simgrid_knows_stays_and_each_line_where_it_was(files):
+    """New names in the place of old ones; nothing else changes, not even the lines."""
+    old = files[1].read_text()
+    new = current_platform_xml(files[1]).decode()
+    assert new.count("\n") == old.count("\n")
+    assert '<prop id="network/TCP-gamma" value="4194304"/>' in new
+    assert '<prop id="smpi/bw-factor" value="0:0.5"/>' in new
+    assert '<prop id="precision/work-amount" value="1e-5"/>' in new
+    for gone in ("coordinates", "host/model", "cpu/optim", "smpi/os"):
+        assert gone not in new
+    files[1].write_text(platform_xml(ZONE))
+    assert current_platform_xml(files[1]) is None
+
+
+@pytest.mark.usefixtures("simgrid")
+def test_such_a_file_runs_and_is_checked(gridsched, files):
+    """SimGrid refuses it as it is, or crashes; energies agree, and a warning names them."""
+    assert gridsched("validate", *files, "--schedulers", "wq,mct").status == 0
+    (warning,) = gridsched("run", *files, "--scheduler", "wq").complaints
+    assert "network/coordinates, host/model, network/TCP_gamma (network/TCP-gamma)" in warning
+    checked = gridsched("platform", "check", files[1])
+    assert checked.status == 0
+    assert "SimGrid: loads it" in checked.out
+
+
+@pytest.mark.usefixtures("simgrid")
+def test_what_nobody_knows_is_refused(refused, files):
+    """It may mean something: SimGrid's own words."""
+    files[1].write_text(platform_xml(CONFIG.replace("network/coordinates", "network/x") + ZONE))
+    assert "Bad config key: network/x" in refused("run", *files)
+
+
+@pytest.mark.usefixtures("simgrid")
+def test_a_route_that_simgrid_rules_out_is_refused_in_one_line(refused, gridsched, files):
+    """SimGrid 4.1 takes no route of a zone to itself, which its own old examples have."""
+    cluster = '<cluster id="c" prefix="n" suffix="" radical="0-1" speed="1f" bw="1Bps" lat="1s"/>'
+    route = (
+        '<link id="l" bandwidth="1Bps" latency="1s"/><zoneRoute src="c" dst="c" '
+        'gw_src="nc_router" gw_dst="nc_router"><link_ctn id="l"/></zoneRoute>'
+    )
+    files[1].write_text(platform_xml(f'<zone id="z" routing="Full">{cluster}{route}</zone>'))
+    line = refused("run", *files, "--power", "1:2:3")
+    assert "Cannot define a NetzoneRoute from 'nc_router' to itself" in line
+    assert "Cannot define a NetzoneRoute" in gridsched("platform", "check", files[1]).out
