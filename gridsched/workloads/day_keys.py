@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from gridsched.errors import InputError
 from gridsched.model.limits import (
     AtLeastZero,
+    AtLeastZeroRange,
     FractionRange,
     Positive,
     PositiveRange,
@@ -18,6 +19,7 @@ from gridsched.model.limits import (
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
 from gridsched.model.utility_classes import UtilityClasses
+from gridsched.workloads.arrivals import Bursts
 from gridsched.workloads.typed_csv import read_classes
 from gridsched.workloads.utility_classes import JOINT_PERCENT, URGENCIES, draw_classes
 
@@ -39,7 +41,7 @@ _RuleKeys: type[BaseModel] = create_model("_RuleKeys", **_RULE_KEYS)
 
 
 class DayKeys(_RuleKeys):
-    """Keys of the rules of a run, of waves of arrivals and of utility classes.
+    """Keys of the rules of a run, of waves and bursts of arrivals and of utility classes.
 
     Times are in seconds, except those of utility classes, which are in urgency units. A pair is
     the smallest and largest of a uniform draw.
@@ -52,6 +54,11 @@ class DayKeys(_RuleKeys):
     # arrivals in waves
     waves_per_day: SmallCountRange = (1, 23)
     wave_amplitude: FractionRange = (0.25, 0.9)
+    # arrivals in bursts
+    baseline_duration_s: PositiveRange = (10_800.0, 18_000.0)
+    burst_duration_s: PositiveRange = (1_800.0, 5_400.0)
+    baseline_factor: AtLeastZeroRange = (0.5, 0.75)
+    burst_factor: AtLeastZeroRange = (1.25, 1.5)
     # utility functions
     urgencies: tuple[AtLeastZero, ...] = URGENCIES
     joint_percent: tuple[tuple[AtLeastZero, ...], ...] = JOINT_PERCENT
@@ -66,6 +73,14 @@ class DayKeys(_RuleKeys):
     mapping_interval_s: Positive = 60.0
     # measured values instead of drawn ones
     classes_csv: str | None = None
+
+    @property
+    def bursts(self) -> Bursts:
+        """How a bursty rate alternates."""
+        return Bursts(
+            self.baseline_duration_s, self.burst_duration_s, self.baseline_factor,
+            self.burst_factor,
+        )  # fmt: skip
 
     def rules_until(self, horizon_s: float, **usual: Any) -> Rules:
         """Return the rules of the run that the keys say.
@@ -129,6 +144,8 @@ class DayKeys(_RuleKeys):
         )  # fmt: skip
 
 
+#: Keys of bursts.
+BURST_KEYS = {"baseline_duration_s", "burst_duration_s", "baseline_factor", "burst_factor"}
 #: Keys that a file of utility classes takes the place of.
 CLASS_KEYS = {name for name in DayKeys.model_fields if name.startswith("class_")} | {
     "n_classes", "utility_classes", "utility_classes_seed",

@@ -17,7 +17,7 @@ from gridsched.model.limits import (
     PositiveRange,
 )
 from gridsched.model.rules import Rules
-from gridsched.workloads.day_keys import CLASS_KEYS, MAX_MACHINES, MAX_TASKS, DayKeys
+from gridsched.workloads.day_keys import BURST_KEYS, CLASS_KEYS, MAX_MACHINES, MAX_TASKS, DayKeys
 
 #: Hours in a day, for keys in hours.
 HOURS = 24.0
@@ -70,6 +70,7 @@ class ParallelDay(DayKeys):
     days: float = Field(default=1.0, gt=0, le=1_000)
     tasks_per_day: AtLeastZero = 5_000.0
     task_type_shares: tuple[AtLeastZero, ...] | None = None
+    arrival_pattern: Literal["waves", "bursts"] = "waves"
     wide_from_cores: Count = 4_097
     busy_hours: tuple[Hour, Hour] = (9.0, 18.0)
     busy_factor: AtLeastZero = 2.0
@@ -83,6 +84,7 @@ class ParallelDay(DayKeys):
     log_days: Count = 48
     log_least_jobs: int = Field(default=500, ge=0)
     log_widest_job: Count | None = 4_096
+    log_again: bool = False
     # read instead of drawn
     clusters_csv: str | None = None
     etc_csv: str | None = None
@@ -187,6 +189,12 @@ class ParallelDay(DayKeys):
             raise InputError("core_bands has no share above 0; some task types need one.")
 
     def _check_arrivals(self) -> None:
+        beside = BURST_KEYS if self.arrival_pattern == "waves" else _WAVE_KEYS
+        if useless := self.changed(beside):
+            raise InputError(
+                f"{useless[0]} has no effect with arrival_pattern = '{self.arrival_pattern}'; "
+                "remove it or set the other pattern."
+            )
         first, last = self.busy_hours
         share = (last - first) / HOURS
         if not 0 <= share <= 1:
@@ -214,11 +222,13 @@ class ParallelDay(DayKeys):
             )
 
 
-_LOG_KEYS = {"log_days", "log_least_jobs", "log_widest_job"}
-_ARRIVAL_KEYS = {
-    "tasks_per_day", "task_type_shares", "wide_from_cores", "busy_hours", "busy_factor",
-    "waves_per_day", "wave_amplitude",
+_LOG_KEYS = {"log_days", "log_least_jobs", "log_widest_job", "log_again"}
+_WAVE_KEYS = {
+    "waves_per_day", "wave_amplitude", "wide_from_cores", "busy_hours", "busy_factor",
 }  # fmt: skip
+_ARRIVAL_KEYS = {
+    "tasks_per_day", "task_type_shares", "arrival_pattern",
+} | _WAVE_KEYS | BURST_KEYS  # fmt: skip
 _PRIORITY_KEYS = {"priority_ranges", "priority_of", "urgencies", "joint_percent"}
 _SYSTEM_KEYS = {
     "general_clusters", "special_clusters", "total_cores", "general_task_types",

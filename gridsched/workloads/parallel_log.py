@@ -108,9 +108,10 @@ def _seconds_since_midnight(jobs: JobTable) -> float:
 def log_demand(spec: ParallelDay) -> tuple[Typical, Demand, Floats]:
     """Return one day of a log as parallel tasks: trial r takes the r-th chosen day.
 
-    The warm-up is the end of the chosen day before; of the first one, of the log's day before.
-    A job's run time is that on one of its type's clusters, drawn uniformly from those that are
-    large enough; times on the others vary around it.
+    With `log_again` the first day follows the last, with other task types. The warm-up is the end
+    of the chosen day before; of the first one, of the log's day before. A job's run time is that
+    on one of its type's clusters, drawn uniformly from those that are large enough; times on the
+    others vary around it.
 
     Returns
     -------
@@ -129,10 +130,13 @@ def log_demand(spec: ParallelDay) -> tuple[Typical, Demand, Floats]:
         spec.jobs_swf, spec.log_days, spec.log_least_jobs, spec.log_widest_job
     )  # fmt: skip
     trial, n_days = spec.replicate, len(log.days)
+    if spec.log_again:
+        trial %= n_days
     if trial >= n_days:
         raise InputError(
             f"{spec.jobs_swf}: {n_days} whole days have at least {spec.log_least_jobs} jobs, and "
-            f"replicate {trial} needs one more than {trial}; run at most {n_days} replicates."
+            f"replicate {trial} needs one more than {trial}; run at most {n_days} replicates, or "
+            "set log_again."
         )
     day = log.days[trial]
     before = log.days[trial - 1] if trial else day - 1

@@ -14,6 +14,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityFunctions
 from gridsched.workloads.arrivals import (
     busy_hours_profile,
+    draw_intervals,
     draw_waves,
     profile_arrivals,
     wave_arrivals,
@@ -68,7 +69,8 @@ def generate_parallel_day(spec: ParallelDay) -> SystemWorkload:
 def draw_demand(spec: ParallelDay, system: ParallelSystem) -> Demand:
     """Draw when tasks arrive, of which type, and how many cores they ask for (algorithms C2.5, 8).
 
-    Types with narrow tasks arrive in waves, those with wide ones mostly in the busy hours.
+    Types with narrow tasks arrive in waves, those with wide ones mostly in the busy hours; or all
+    types have their bursts at the same times.
 
     Raises
     ------
@@ -83,21 +85,32 @@ def draw_demand(spec: ParallelDay, system: ParallelSystem) -> Demand:
             "and each needs one."
         )
     rate = spec.tasks_per_day / DAY_S * share / share.sum()
-    wide = system.cores[:, 1] >= spec.wide_from_cores
     rng = random_stream(spec.seed, "arrivals", spec.replicate)
+    if spec.arrival_pattern == "bursts":
+        edges, factor, _ = draw_intervals(rng, spec.bursts, spec.horizon_s)
+        submit, types = profile_arrivals(rng, rate, edges, factor)
+    else:
+        wide = system.cores[:, 1] >= spec.wide_from_cores
+        submit, types = _waves_and_busy_hours(spec, rng, rate, wide)
+    order = np.argsort(submit, kind="stable")
+    task_type = types[order]
+    least, most = system.cores[task_type].T
+    widths = random_stream(spec.seed, "tasks", spec.replicate)
+    return Demand(submit[order], task_type, widths.integers(least, most, endpoint=True))
+
+
+def _waves_and_busy_hours(
+    spec: ParallelDay, rng: np.random.Generator, rate: Floats, wide: NDArray[np.bool_]
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Draw arrivals as in paper 001 [s] and their types, not sorted."""
     waves = draw_waves(rng, rate[~wide], spec.waves_per_day, spec.wave_amplitude)
     wave_time, wave_type = wave_arrivals(rng, waves, spec.horizon_s)
     second = DAY_S / HOURS
     busy = (spec.busy_hours[0] * second, spec.busy_hours[1] * second)
     profile = busy_hours_profile(busy, spec.busy_factor, DAY_S - spec.warm_up_s, spec.horizon_s)
     wide_time, wide_type = profile_arrivals(rng, rate[wide], *profile)
-    submit = np.concatenate([wave_time, wide_time])
     types = np.concatenate([np.flatnonzero(~wide)[wave_type], np.flatnonzero(wide)[wide_type]])
-    order = np.argsort(submit, kind="stable")
-    task_type = types[order]
-    least, most = system.cores[task_type].T
-    widths = random_stream(spec.seed, "tasks", spec.replicate)
-    return Demand(submit[order], task_type, widths.integers(least, most, endpoint=True))
+    return np.concatenate([wave_time, wide_time]), types
 
 
 def _assembled(

@@ -11,11 +11,9 @@ from gridsched.errors import InputError
 from gridsched.model.budget import DAY_S
 from gridsched.model.limits import (
     AtLeastZero,
-    AtLeastZeroRange,
     Count,
     Cov,
     Positive,
-    PositiveRange,
 )
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
@@ -27,8 +25,8 @@ from gridsched.model.task_types import (
 )
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility_classes import UtilityClasses
-from gridsched.workloads.arrivals import Bursts, burst_arrivals, draw_waves, wave_arrivals
-from gridsched.workloads.day_keys import CLASS_KEYS, MAX_MACHINES, MAX_TASKS, DayKeys
+from gridsched.workloads.arrivals import burst_arrivals, draw_waves, wave_arrivals
+from gridsched.workloads.day_keys import BURST_KEYS, CLASS_KEYS, MAX_MACHINES, MAX_TASKS, DayKeys
 from gridsched.workloads.measurements import read_measurements
 from gridsched.workloads.typed_csv import (
     read_machines,
@@ -81,10 +79,6 @@ class UtilityDay(DayKeys):
     tasks_per_type_deviation: AtLeastZero = 58.0
     tasks_per_type_in_s: Positive = 95_400.0  # 26.5 h
     arrival_factor: AtLeastZero = 1.0
-    baseline_duration_s: PositiveRange = (10_800.0, 18_000.0)
-    burst_duration_s: PositiveRange = (1_800.0, 5_400.0)
-    baseline_factor: AtLeastZeroRange = (0.5, 0.75)
-    burst_factor: AtLeastZeroRange = (1.25, 1.5)
     # utility functions
     urgency_unit_s: Positive = 60.0
     priorities: tuple[AtLeastZero, ...] = PRIORITIES
@@ -196,13 +190,12 @@ class UtilityDay(DayKeys):
 
 _ARRIVAL_KEYS = {
     "tasks_per_type", "tasks_per_type_deviation", "tasks_per_type_in_s", "arrival_factor",
-    "waves_per_day", "wave_amplitude", "baseline_duration_s", "burst_duration_s",
-    "baseline_factor", "burst_factor", "priorities", "urgencies", "joint_percent",
-}  # fmt: skip
+    "waves_per_day", "wave_amplitude", "priorities", "urgencies", "joint_percent",
+} | BURST_KEYS  # fmt: skip
 _SYSTEM_KEYS = {
     "special_machine_counts", "general_machine_counts", "task_types", "special_task_types",
-    "power_factors", "baseline_duration_s", "burst_duration_s", "baseline_factor", "burst_factor",
-} | {
+    "power_factors",
+} | BURST_KEYS | {
     name
     for name in UtilityDay.model_fields
     if name.endswith(("_cov", "_mean_s", "_mean_w"))
@@ -269,10 +262,9 @@ def draw_tasks(spec: UtilityDay, types: TaskTypes, classes: UtilityClasses) -> T
     rate = spec.arrival_factor * drawn / spec.tasks_per_type_in_s
     waves = draw_waves(rng, rate[n_special:], spec.waves_per_day, spec.wave_amplitude)
     wave_time, wave_type = wave_arrivals(rng, waves, spec.horizon_s)
-    bursts = Bursts(
-        spec.baseline_duration_s, spec.burst_duration_s, spec.baseline_factor, spec.burst_factor
-    )
-    burst_time, burst_type = burst_arrivals(rng, rate[:n_special], bursts, spec.horizon_s)
+    burst_time, burst_type = burst_arrivals(
+        rng, rate[:n_special], spec.bursts, spec.horizon_s
+    )  # fmt: skip
     submit = np.concatenate([burst_time, wave_time])
     task_type = np.concatenate([burst_type, wave_type + n_special])
     order = np.argsort(submit, kind="stable")

@@ -73,6 +73,18 @@ def test_a_trial_is_a_day_after_the_end_of_the_day_before(log: str):
         generate_parallel_day(ParallelDay(jobs_swf=log, replicate=2, **SMALL))
 
 
+def test_days_of_a_log_can_come_again(log: str):
+    """Replicate 2 is the first of two days again: the same jobs, with other task types."""
+    first, again = (
+        generate_parallel_day(ParallelDay(jobs_swf=log, replicate=each, log_again=True, **SMALL))
+        for each in (0, 2)
+    )
+    assert again.tasks.name == "log.swf, day 1 (1 of 2)"
+    assert (first.tasks.labels == again.tasks.labels).all()
+    assert (first.tasks.width == again.tasks.width).all()
+    assert not np.array_equal(first.types.apc, again.types.apc)
+
+
 def test_a_job_takes_its_time_on_one_cluster(tmp_path: Path):
     """That of the log on one cluster that is large enough; others vary by 30 %."""
     jobs = [(24 + 0.01 * k, 1000 + k, 1 + k % 32) for k in range(2000)]

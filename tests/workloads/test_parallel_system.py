@@ -203,6 +203,24 @@ def test_wide_tasks_come_in_the_busy_hours():
     assert abs(inside[analysed & (cores <= 4096)].mean() - 9 / 24) < 0.05
 
 
+def test_all_types_have_their_bursts_at_the_same_times():
+    """Nothing in two quiet hours, three times the mean rate in the hour of a burst after them."""
+    bursts = {
+        "arrival_pattern": "bursts", "baseline_duration_s": (7200, 7200), "baseline_factor": (0, 0),
+        "burst_duration_s": (3600, 3600), "burst_factor": (3, 3),
+    }  # fmt: skip
+    first_hours = set()
+    for seed in range(4):
+        whole = generate_parallel_day(ParallelDay(seed=seed, **SMALL | bursts))
+        hours = whole.tasks.submit_time_s // HOUR_S
+        assert len(set(hours % 3)) == 1
+        first_hours |= set(hours % 3)
+        assert set(whole.tasks.task_type) == set(range(6))
+        expected = 300 * 3 / 24 * len(set(hours))  # an hour with a burst is never empty
+        assert abs(len(hours) - expected) < 5 * math.sqrt(expected)
+    assert first_hours == {0, 2}  # the burst came first, or the quiet interval
+
+
 def test_a_seed_repeats_and_streams_are_independent():
     """Other arrivals leave the system, another unit of urgency leaves all but the functions."""
     base = generate_parallel_day(ParallelDay(seed=7, **SMALL))
@@ -256,6 +274,11 @@ def test_priorities_of_single_tasks_and_plateaus():
         ({"core_bands": [(0, 1, 3)]}, "core_bands has no share above 0"),
         ({"busy_hours": (18, 9)}, "busy_hours is .* the first must not exceed"),
         ({"busy_factor": 3.0}, "busy_factor is 3: with 9 busy_hours .* at most 2.66667"),
+        ({"burst_factor": (2, 3)}, "burst_factor has no effect with arrival_pattern = 'waves'"),
+        (
+            {"arrival_pattern": "bursts", "busy_factor": 1.5},
+            "busy_factor has no effect with arrival_pattern = 'bursts'",
+        ),
         ({"task_type_shares": [1, 1]}, "task_type_shares has 2 numbers; there are 6"),
         ({"task_type_shares": [0] * 6}, "task_type_shares holds only zeros"),
         ({"tasks_per_day": 1e9}, "tasks_per_day gives about"),
