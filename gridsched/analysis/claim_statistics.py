@@ -6,6 +6,7 @@ replicate; `where` chooses the cells.
 =========================  ======================================================================
 ``mean``                   mean of `metric` of `scheduler`
 ``mean_difference``        mean of `metric` of `against` minus that of `scheduler`, paired
+``least_difference``       lower end of the interval of ``mean_difference``: what it is at least
 ``median``                 median over replicates of `metric` of `scheduler`
 ``median_difference``      that of `against` minus that of `scheduler`
 ``percent_more``           how much more `against` needs than `scheduler` [%], paired over
@@ -164,6 +165,12 @@ def _median(request: Request) -> Measured:
 def _mean_difference(request: Request) -> Measured:
     one, other, text = _both(request)
     return Measured(t_interval(one - other), text)
+
+
+def _least_difference(request: Request) -> Measured:
+    one, other, text = _both(request)
+    found = t_interval(one - other)
+    return Measured(Interval(found.low, math.nan, math.nan, found.count), text)
 
 
 def _median_difference(request: Request) -> Measured:
@@ -342,6 +349,9 @@ STATISTICS: dict[str, Statistic] = {
     "mean": Statistic(_mean),
     "mean_difference": Statistic(
         _mean_difference, ("against",), is_difference=True, takes_families=True
+    ),
+    "least_difference": Statistic(
+        _least_difference, ("against",), is_difference=True, takes_families=True
     ),
     "median": Statistic(_median, takes_families=True),
     "median_difference": Statistic(

@@ -92,6 +92,17 @@ def test_mean_difference_is_paired(results: StudyResults):
     assert found.half_width == pytest.approx(T2 / 3**0.5)
 
 
+def test_least_difference_is_the_lower_end_of_the_mean_differences_interval(results: StudyResults):
+    """-10, -11, -12: the mean less half the width, for one number without an interval."""
+    found = measured(
+        results, statistic="least_difference", scheduler="b(max_replicas=1)",
+        against="a(max_replicas=2)",
+    ).interval  # fmt: skip
+    assert found.mean == pytest.approx(-11.0 - T2 / 3**0.5)
+    assert math.isnan(found.low)
+    assert found.count == 3
+
+
 def test_medians(results: StudyResults):
     """Three replicates have a median, not yet an interval; the difference has the claim's scale."""
     one = measured(results, statistic="median", scheduler="b(max_replicas=1)")
