@@ -203,6 +203,9 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
         ("event_based", "EventBased", "paper 001, section 3.6"),
         ("task_based", "TaskBased", "paper 001, section 3.6"),
     )),
+    ("parallel.arrival_aware", ("parallel_utility",), (
+        ("arrival_aware", "ArrivalAware", "paper 001, section 3.6, and beyond it: our own"),
+    )),
     ("parallel.permanent", ("parallel_utility",), (
         ("fcfs_multiple_queues", "MultipleQueues", "paper 001, section 3.4"),
         ("random_parallel", "RandomParallel", "paper 001, section 3.4"),

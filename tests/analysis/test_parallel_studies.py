@@ -42,7 +42,12 @@ def test_comparison_heuristics_reserve_and_have_no_filter(parallel: Study):
 
 @pytest.mark.parametrize(
     ("name", "runs", "extra"),
-    [("parallel_10000", 14, 0), ("parallel_testbed", 24, 0), ("parallel", 246, 4)],
+    [
+        ("parallel_10000", 14, 0),
+        ("parallel_testbed", 24, 0),
+        ("parallel", 246, 4),
+        ("parallel_arrival", 18, 0),  # 27 where the log of Curie is
+    ],
 )
 def test_how_many_runs_a_trial_has(name: str, runs: int, extra: int):
     """What the documents count with; the first trial has some on SimGrid as well."""

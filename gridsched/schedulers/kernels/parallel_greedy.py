@@ -347,8 +347,8 @@ def map_parallel(
 
     Parameters
     ----------
-    objective : {UTIL, UPT, UPR, UPE}
-    later_objective : {UTIL, UPT, UPR, UPE}
+    objective : Objective
+    later_objective : Objective
         In its place as soon as the day's energy, `spent_j` and what is placed, reaches `goal_j`.
     spent_j, goal_j : float
         [J].

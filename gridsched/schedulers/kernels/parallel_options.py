@@ -16,12 +16,30 @@ from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import take, write_hosts
 from gridsched.schedulers.kernels.node_profile import with_room
 
-#: Objectives: utility; utility per time, per resources (nodes' cores times time), per energy.
-UTIL, UPT, UPR, UPE = 0, 1, 2, 3
-
 _INF = np.inf
 
 inside_j = inner(energy_inside)
+
+
+class Objective(NamedTuple):
+    """What an objective divides the utility of an option by: a sum of what it takes, weighted.
+
+    Attributes
+    ----------
+    option, time, resource, energy : float
+        Weight of the option itself, of its run time [1/s], of its resources, which are its nodes'
+        cores times the time [1/(core-s)], and of its energy [1/J].
+    """
+
+    option: float = 0.0
+    time: float = 0.0
+    resource: float = 0.0
+    energy: float = 0.0
+
+
+#: Utility; utility per time, per resources, per energy (paper 001, eq. 2 to 5).
+UTIL, UPT = Objective(option=1.0), Objective(time=1.0)
+UPR, UPE = Objective(resource=1.0), Objective(energy=1.0)
 
 
 class ParallelRows(NamedTuple):
@@ -96,12 +114,9 @@ def passes_filter(time, energy, cores, task_budget_j, resource_budget_w):
 
 @inner
 def divisor_of(objective, time, energy, cores):
-    """What an objective divides the utility by (paper 001, eq. 2 to 5)."""
-    if objective == UPT:
-        return time
-    if objective == UPR:
-        return time * cores
-    return energy if objective == UPE else 1.0
+    """What an objective divides the utility by."""
+    one, per_s, per_core_s, per_j = objective
+    return one + per_s * time + per_core_s * (time * cores) + per_j * energy
 
 
 @kernel

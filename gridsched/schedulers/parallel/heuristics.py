@@ -17,13 +17,20 @@ from gridsched.policy.decisions import Decision
 from gridsched.policy.state import EnergyState, State
 from gridsched.schedulers.dropping import check_dropping_threshold
 from gridsched.schedulers.kernels.parallel_greedy import map_parallel
-from gridsched.schedulers.kernels.parallel_options import UPE, UPR, UPT, UTIL, Placed
+from gridsched.schedulers.kernels.parallel_options import (
+    UPE,
+    UPR,
+    UPT,
+    UTIL,
+    Objective,
+    Placed,
+)
 from gridsched.schedulers.parallel.energy_filters import parallel_filter
 from gridsched.schedulers.parallel.mapping_event import EventMaker, MappingEvent
 
 MODES = ("placeholder", "reservation")
 #: First objective, the one in its place once the goal energy is reached, what is spent, the goal.
-Objectives = tuple[int, int, float, float]
+Objectives = tuple[Objective, Objective, float, float]
 
 
 def parallel_estimates(owner: str, system: System) -> ParallelEstimates:
@@ -113,7 +120,7 @@ class ParallelUtilityScheduler(Scheduler):
 class _OneObjective(ParallelUtilityScheduler):
     """Base of the four heuristics with one objective."""
 
-    _objective: ClassVar[int]
+    _objective: ClassVar[Objective]
 
     def __init__(
         self, mode: str = "placeholder", energy_filter: str = "energy_per_resource",
@@ -159,7 +166,7 @@ class MaxUtilityPerEnergy(_OneObjective):
     """
 
     _id: ClassVar[str] = "max_upe"
-    _objective: ClassVar[int] = UPE
+    _objective: ClassVar[Objective] = UPE
 
     def __init__(
         self, mode: str = "placeholder", energy_filter: str = "none",
@@ -186,7 +193,7 @@ class MaxUtilityPerResource(_OneObjective):
     """
 
     _id: ClassVar[str] = "max_upr"
-    _objective: ClassVar[int] = UPR
+    _objective: ClassVar[Objective] = UPR
 
 
 class MaxUtilityPerTime(_OneObjective):
@@ -207,7 +214,7 @@ class MaxUtilityPerTime(_OneObjective):
     """
 
     _id: ClassVar[str] = "max_upt"
-    _objective: ClassVar[int] = UPT
+    _objective: ClassVar[Objective] = UPT
 
 
 class MaxUtility(_OneObjective):
@@ -228,7 +235,7 @@ class MaxUtility(_OneObjective):
     """
 
     _id: ClassVar[str] = "max_util"
-    _objective: ClassVar[int] = UTIL
+    _objective: ClassVar[Objective] = UTIL
 
 
 def goal_energy_j(energy: EnergyState, now: float) -> float:
