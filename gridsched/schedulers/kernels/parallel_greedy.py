@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import earliest
+from gridsched.schedulers.kernels.node_profile import first_starts
 from gridsched.schedulers.kernels.parallel_options import (
     divisor_of,
     first_of,
@@ -70,31 +71,6 @@ class Options(NamedTuple):
 
 
 # ---------------------------------------------------------------------- begin of an event
-
-
-@kernel
-def first_starts(profile, c, n_nodes):
-    """Return what is easily told of starts in a cluster of `n_nodes` nodes.
-
-    With i + 1 nodes a task can start no earlier than ``starts[i]``; exactly then, with
-    ``spare[i]`` more nodes free from then on, where nothing is reserved (else ``spare`` is -1).
-    """
-    starts, spare = np.full(n_nodes, _INF), np.full(n_nodes, -1, np.int64)
-    free, k, low, bounded = 0, 0, 0, False
-    while k < profile.size[c]:
-        begin = profile.begin[c, profile.by_begin[c, k]]
-        while k < profile.size[c] and profile.begin[c, profile.by_begin[c, k]] == begin:
-            row = profile.by_begin[c, k]
-            free += profile.n_nodes[c, row]
-            bounded |= profile.end[c, row] < _INF
-            k += 1
-        high = min(free, n_nodes)
-        for i in range(low, high):
-            starts[i], spare[i] = begin, free - i - 1
-        low = max(low, high)
-    if bounded:
-        spare[:] = -1
-    return starts, spare
 
 
 @kernel
