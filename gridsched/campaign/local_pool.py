@@ -7,9 +7,9 @@ import os
 import pickle
 import queue
 import select
+import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -18,6 +18,7 @@ from typing import Any
 from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, failed_row
 from gridsched.errors import EnvironmentFault, InputError
 from gridsched.sim import wire
+from gridsched.sim.process_log import ProcessLog
 from gridsched.spec.study import StudyRun
 
 _START = "import sys; sys.path[:] = {path!r}; from gridsched.campaign.worker import main; main()"
@@ -25,6 +26,8 @@ _START = "import sys; sys.path[:] = {path!r}; from gridsched.campaign.worker imp
 
 class WorkerProcess:
     """A process that does one job after the other.
+
+    What policies have started in it is in its process group, and ends with it.
 
     Raises
     ------
@@ -35,14 +38,16 @@ class WorkerProcess:
     def __init__(self, orders: Orders) -> None:
         self._timeout_s = orders.timeout_s
         try:
-            self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the worker
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _START.format(path=sys.path)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 process_group=0,  # Ctrl-C is the leading process's to handle
             )  # fmt: skip
+            self._ended = os.pidfd_open(self._process.pid)
         except OSError as error:
             raise EnvironmentFault(f"A worker process cannot be made: {error.strerror}.") from None
+        os.set_blocking(self._process.stderr.fileno(), False)
+        self._log = ProcessLog()
         self._send(orders)
         if self._receive(None) is None:
             raise EnvironmentFault(f"A worker process did not start: {self.end()}.")
@@ -60,13 +65,38 @@ class WorkerProcess:
             If it says nothing until the deadline.
         """
         answers = self._process.stdout.fileno()
-        rest_ms = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1e3
-        poll = select.poll()
-        poll.register(answers, select.POLLIN)
-        if not poll.poll(rest_ms):
-            raise TimeoutError
+        if answers not in self._await(deadline, answers, self._ended):
+            return None  # what it has started may hold its pipes open
         message = wire.receive(answers)
         return None if message is None else pickle.loads(message)
+
+    def _await(self, deadline: float | None, *sources: int) -> set[int]:
+        """Wait until a source can be read, taking what the worker prints; return what can be.
+
+        Raises
+        ------
+        TimeoutError
+            If none can until the deadline.
+        """
+        said = self._process.stderr.fileno()
+        poll = select.poll()
+        for source in (*sources, said):
+            poll.register(source, select.POLLIN)
+        while True:
+            rest_ms = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1e3
+            ready = {source for source, _ in poll.poll(rest_ms)}
+            if said in ready and not self._hear():
+                poll.unregister(said)
+            if not ready.isdisjoint(sources):
+                return ready
+            if not ready or rest_ms == 0.0:
+                raise TimeoutError
+
+    def _hear(self) -> bool:
+        """Take what the worker has printed; return whether there may be more."""
+        part = os.read(self._process.stderr.fileno(), 1 << 20)
+        self._log.add(part)
+        return bool(part)
 
     def do(self, job: Job) -> Answer | None:
         """Have a job done; None if the process ends over it.
@@ -88,26 +118,33 @@ class WorkerProcess:
     @property
     def is_alive(self) -> bool:
         """Whether it can take a job."""
-        return self._process.poll() is None
+        try:
+            self._await(time.monotonic(), self._ended)
+        except TimeoutError:
+            return True
+        return False
 
     def kill(self) -> None:
-        """End it at once."""
-        self._process.kill()
-        self._process.wait()
+        """End it at once, with all that it has started."""
+        if self._process.returncode is None:  # until then its group is no other's
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()  # a policy may have taken it out of its group
+            self._process.wait()
 
     def end(self, timeout_s: float | None = None) -> str:
         """Wait for its end, kill it after `timeout_s`; say how it ended."""
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        try:
-            status = self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            status = self._process.wait()
+        with contextlib.suppress(TimeoutError):
+            self._await(None if timeout_s is None else time.monotonic() + timeout_s, self._ended)
+        self.kill()
+        with contextlib.suppress(BlockingIOError):
+            self._hear()
+        status, said = self._process.returncode, self._log.text.strip().splitlines()
         self._process.stdout.close()
-        self._log.seek(max(0, os.fstat(self._log.fileno()).st_size - 4096))
-        said = self._log.read().decode(errors="replace").strip().splitlines()
-        self._log.close()
+        self._process.stderr.close()
+        os.close(self._ended)
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         return f"{how}{f': {said[-1]}' if said and status > 0 else ''}"
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from gridsched import __version__
 from gridsched.campaign.row_table import FAILED, FINISHED
+from gridsched.sim.process_log import shorten
 from gridsched.spec.canonical import RESULTS_VERSION
 
 #: A run whose process is killed from outside is begun so often in all.
@@ -162,7 +163,7 @@ def _row(
     return {
         "run_id": job.run_id,
         "status": FINISHED if error is None else FAILED,
-        "error": None if error is None else " ".join(error.split()),
+        "error": None if error is None else shorten(" ".join(error.split())),
         "metrics": metrics,
         "scenario": job.scenario,
         "provenance": {**versions(), "warnings": []},

@@ -11,7 +11,6 @@ import ctypes
 import os
 import pickle
 import signal
-import sys
 import tempfile
 import time
 import traceback
@@ -196,6 +195,12 @@ def main() -> None:
     message = wire.receive(jobs)
     if message is None:
         return
-    with contextlib.suppress(BrokenPipeError):  # the leading process has gone
-        Worker(pickle.loads(message), jobs, answers).serve()
-    sys.stderr.flush()
+    status = 1
+    try:
+        with contextlib.suppress(BrokenPipeError):  # the leading process has gone
+            Worker(pickle.loads(message), jobs, answers).serve()
+        status = 0
+    except BaseException:  # noqa: BLE001 - sys.exit() in a policy, too
+        traceback.print_exc()
+    finally:  # a normal exit would wait for what policies have started: threads, processes
+        os._exit(status)

@@ -30,6 +30,7 @@ from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler
 from gridsched.sim import child, wire
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.sim.process_log import shorten
 from gridsched.sim.request import SimulationOutcome, SimulationRequest
 from gridsched.sim.world import IS_SET_UP, refusal
 
@@ -44,9 +45,6 @@ _NOISE = re.compile(r"Configuration change: Set |No core dump was generated")
 _NO_TROUBLE = re.compile(r"/(INFO|VERBOSE)\]")
 _TROUBLE = re.compile(r"CRITICAL|ERROR|exception|Deadlock|terminate|Error")
 _STAMP = re.compile(r"^\[[^]]*\] (?:\S+:\d+: )?(?:\[[^]]*\] )?")
-
-#: A line of a run's log is told up to here.
-_MOST_SAID = 500
 
 
 class SimulationServer:
@@ -210,7 +208,7 @@ def _complaint(lines: list[str], default: str = "it said nothing.") -> str:
     """Return the line of SimGrid's log that tells what went wrong."""
     lines = [line for line in lines if line.strip() and not _NO_TROUBLE.search(line)]
     told = [line for line in lines if _TROUBLE.search(line)] or lines[:1]
-    return _STAMP.sub("", told[0]).strip()[:_MOST_SAID] if told else default
+    return shorten(_STAMP.sub("", told[0]).strip()) if told else default
 
 
 def modules_of(request: SimulationRequest) -> list[str]:

@@ -26,10 +26,9 @@ from gridsched.errors import GridschedError, blames_environment
 from gridsched.schedulers.kernels import warm_up
 from gridsched.sim import wire
 from gridsched.sim.pinning import pin_to_free_cpu
+from gridsched.sim.process_log import ProcessLog, shorten
 
 _PR_SET_PDEATHSIG = 1
-#: So much of the begin and of the end of what a run says is kept [byte].
-_LOG_HEAD, _LOG_LIMIT = 1 << 16, 1 << 20
 
 
 def serve(requests: int, answers: int) -> None:
@@ -94,7 +93,7 @@ def _run_child(function: bytes, timeout_s: float | None, requests: int) -> dict[
     if listener.abandoned:
         return None
     payload = bytes(listener.payload) or None
-    return _answer(payload, listener.log, status, listener.timed_out)
+    return _answer(payload, listener.log.text, status, listener.timed_out)
 
 
 def _answer(
@@ -122,13 +121,8 @@ class _Listener:
 
     def __init__(self, reader: int, said: int, ended: int, requests: int) -> None:
         self._reader, self._said, self._ended, self._requests = reader, said, ended, requests
-        self.payload, self._head, self._tail = bytearray(), bytearray(), bytearray()
+        self.payload, self.log = bytearray(), ProcessLog()
         self.timed_out = self.abandoned = False
-
-    @property
-    def log(self) -> str:
-        """The begin and the end of what it said."""
-        return (self._head + self._tail).decode(errors="replace")
 
     def listen(self, timeout_s: float | None) -> None:
         """Return when the child has ended, at the time-out, or when the asking process has gone."""
@@ -155,10 +149,8 @@ class _Listener:
         part = os.read(source, 1 << 20)
         if source == self._reader:
             self.payload += part
-            return bool(part)
-        room = _LOG_HEAD - len(self._head)
-        self._head += part[:room]
-        self._tail = (self._tail + part[max(0, room) :])[-_LOG_LIMIT:]
+        else:
+            self.log.add(part)
         return bool(part)
 
     def _take_the_rest(self) -> None:
@@ -203,7 +195,7 @@ def _outcome(function: bytes) -> tuple[Any, ...]:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
         traceback.print_exc()
-        said = next(iter(str(error).strip().splitlines()), "")
+        said = shorten(next(iter(str(error).strip().splitlines()), ""))
         line = f"{type(error).__name__}: {said} ({place})."
         if blames_environment(error):
             return "error", "EnvironmentFault", f"The machine is at its limit. {line}"

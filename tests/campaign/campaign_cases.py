@@ -43,7 +43,8 @@ heterogeneity = [0.5, 1]
 """
 #: A policy that takes its time, fails or dies, for the tests of what then happens.
 POLICY = '''
-import errno, os, signal, time
+import errno, os, signal, threading, time
+from pathlib import Path
 from gridsched.errors import IncompleteRun
 from gridsched.schedulers.bag.work_queue import WorkQueue
 from gridsched.policy.registry import register
@@ -69,6 +70,22 @@ class Troubled(WorkQueue):
                     continue
             if self.ending == "hang in C":
                 sum(range(10**15))
+            if self.ending == "leave a thread":
+                threading.Thread(target=time.sleep, args=(3600,)).start()
+            if self.ending in ("leave a child", "leave a child and die"):
+                child = os.fork()
+                if child == 0:
+                    time.sleep(3600)
+                    os._exit(0)
+                Path(self.flag).write_text(str(child))
+            if self.ending == "leave a child and die":
+                print("x" * 3_000_000)
+                print("y" * 55_000, "the end", flush=True)
+                os._exit(3)
+            if self.ending == "print":
+                Path(self.flag).write_text(os.readlink("/proc/self/fd/2"))
+            while self.ending == "print":
+                print("x" * 100_000)
             if self.ending == "no thread":
                 raise RuntimeError("can't start new thread")
             if self.ending == "no process" and not os.path.exists(self.flag):

@@ -26,13 +26,14 @@ from campaign_cases import (
     write_troubled,
 )
 
-from gridsched.campaign.messages import Job
+from gridsched.campaign.local_pool import WorkerProcess
+from gridsched.campaign.messages import Job, Orders, failed_row
 from gridsched.campaign.rerun import rerun
 from gridsched.campaign.run_records import read_records
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
-from gridsched.files.scratch import temporary_folder
+from gridsched.files.scratch import is_alive, temporary_folder
 from gridsched.spec.canonical import RESULTS_VERSION
 from gridsched.spec.run_filter import run_filter
 from gridsched.spec.scenario_maker import ScenarioMaker
@@ -109,6 +110,39 @@ def test_a_time_out_needs_no_good_will(tmp_path: Path):
     assert repeated.repeated["error"] == "ended after the time-out of 0.5 s."
 
 
+def test_what_policies_start_does_not_outlive_a_campaign(tmp_path: Path):
+    """Threads and child processes are not waited for; endless printing goes into no file."""
+    entries = [
+        f'{{id = "troubled", label = "{each}", ending = "{each}", flag = "{tmp_path / each}"}}'
+        for each in ("print", "leave a thread", "leave a child")
+    ]
+    path = write_troubled(tmp_path, f"[{', '.join(entries)}]")
+    progress = campaign(path, tmp_path / "store", timeout_s=2.0)
+    assert (progress.done, progress.failed) == (3, 1)
+    rows = Store.open(tmp_path / "store").rows(Study.from_file(path)).set_index("scheduler")
+    assert rows.loc["print", "error"] == "ended after the time-out of 2 s."
+    assert (tmp_path / "print").read_text().startswith("pipe:")
+    wait_for_the_end_of(int((tmp_path / "leave a child").read_text()))
+
+
+def test_a_worker_that_dies_is_not_waited_for(tmp_path: Path):
+    """Neither a child that holds its pipes nor megabytes of prints hide how it ended."""
+    entry = f'{{id = "troubled", ending = "leave a child and die", flag = "{tmp_path / "child"}"}}'
+    study = Study.from_file(write_troubled(tmp_path, f"[{entry}]"))
+    (run,) = study.scenarios()
+    inputs = {each.sha256: each.path for each in study.inputs.values()}
+    worker = WorkerProcess(Orders(None, inputs, tmp_path))
+    job = Job(run.run_id, run.scenario, run.policies)
+    assert worker.do(job) is None
+    assert not worker.is_alive
+    how = worker.end()
+    assert how.startswith("exit status 3: yyy")
+    error = failed_row(job, how)["error"]
+    assert error.endswith("yyy the end")
+    assert len(error) < 600
+    wait_for_the_end_of(int((tmp_path / "child").read_text()))
+
+
 def test_faults_of_the_machine_are_no_results(tmp_path: Path, capsys: pytest.CaptureFixture):
     """Runs for which no process or thread can be made are not stored; exit 2 while it lasts."""
     flag = tmp_path / "flag"
@@ -163,16 +197,16 @@ def test_workers_that_do_not_start_end_the_campaign(tmp_path: Path):
 def test_no_room_for_a_worker_ends_the_campaign(
     tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    """Where the log of a worker finds no room: one line, exit status 2, and no waiting."""
+    """Where a worker finds no room: one line, exit status 2, and no waiting."""
 
-    def no_room() -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def no_room(*_: object, **__: object) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
-    monkeypatch.setattr(tempfile, "TemporaryFile", no_room)
+    monkeypatch.setattr(subprocess, "Popen", no_room)
     path, store = write_study(tmp_path), tmp_path / "store"
     assert main(["study", "run", str(path), "--store", str(store), "--quiet"]) == 2
     err = capsys.readouterr().err
-    assert "A worker process cannot be made: No space left on device." in err
+    assert "A worker process cannot be made: Resource temporarily unavailable." in err
     assert err.count("\n") == 1
     assert Store.open(store).stored() == {}
 
@@ -324,6 +358,14 @@ def wait_for_rows(store: Path, number: int) -> None:
             return
         time.sleep(0.005)
     raise AssertionError("the campaign stores nothing")
+
+
+def wait_for_the_end_of(pid: int) -> None:
+    """Wait until a process has ended."""
+    deadline = time.monotonic() + 60  # its signal is on its way
+    while is_alive(pid):
+        assert time.monotonic() < deadline, "it outlives its worker"
+        time.sleep(0.01)
 
 
 def children_of(pid: int) -> list[int]:
