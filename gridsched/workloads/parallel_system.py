@@ -340,7 +340,9 @@ def _draw_bands(spec: ParallelDay, largest: Integers, rng: np.random.Generator) 
     dealt = rng.permutation(np.repeat(np.arange(len(bounds)), counts))
     cores = bounds[dealt]
     cores = np.where(cores > 0, cores, largest[:, None] + cores)
-    return np.clip(cores, 1, largest[:, None])
+    cores = np.clip(cores, 1, largest[:, None])
+    # on a small cluster a most that counts from its size may lie below a least that does not
+    return np.minimum(cores, cores[:, 1:])
 
 
 def _whole_shares(share: Floats, total: int) -> Integers:

@@ -301,3 +301,12 @@ def test_values_out_of_range_are_refused():
     """By the model of the keys."""
     with pytest.raises(ValidationError, match="pstate_cov"):
         ParallelDay(pstate_cov=2.0)
+
+
+def test_bands_beyond_a_small_cluster_end_at_their_most():
+    """The paper's band from 4,097 cores to one less than a cluster of 30 cores has 29 cores."""
+    keys = {**SMALL, "core_bands": [(1, 4097, -1)], "wide_from_cores": 29, "seed": 1}
+    spec = checked_parameters({"kind": "parallel", **keys}, "p.toml")
+    whole, cores = generate_parallel_day(spec), draw_system(spec).cores
+    assert cores.tolist() == [[31, 31]] * 4 + [[29, 29]] * 2
+    assert set(whole.tasks.width.tolist()) == {31, 29}
