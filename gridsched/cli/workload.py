@@ -40,9 +40,12 @@ from gridsched.model.tasks import Tasks
 from gridsched.workloads import read_generator, read_workload, write_bag
 from gridsched.workloads.generators import GENERATORS, checked_parameters, generator_of
 from gridsched.workloads.load import input_files, read_system_workload
+from gridsched.workloads.parallel_csv_writer import PARALLEL_PARTS, write_parallel_files
+from gridsched.workloads.parallel_day import ParallelDay
+from gridsched.workloads.parallel_tasks import draw_or_read_system
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
 from gridsched.workloads.traces.formats import WRITTEN, check_written, write_jobs
-from gridsched.workloads.typed_csv_writer import file_names, write_workload_files
+from gridsched.workloads.typed_csv_writer import MACHINE_PARTS, file_names, write_workload_files
 
 workload_app = typer.Typer(
     no_args_is_help=True,
@@ -63,8 +66,10 @@ gridsched workload generate jobs.toml -o jobs.swf
 
 The keys of a bag's .toml file are those of the options: kind, tasks, mean_flops, heterogeneity,
 seed, input_bytes, output_bytes, and replicate. A .toml of kind utility brings its machines: they,
-ETC, APC and utility classes are written beside the tasks (docs/utility_workloads.md). A .toml of
-kind rigid_jobs makes parallel jobs, which are written as a log (docs/rigid_jobs.md).
+ETC, APC and utility classes are written beside the tasks (docs/utility_workloads.md). A .toml
+of kind parallel brings clusters, which are written likewise (docs/parallel_workloads.md), unless
+its tasks are jobs of a log: then give the .toml itself as --workload. A .toml of kind rigid_jobs
+makes parallel jobs, which are written as a log (docs/rigid_jobs.md).
 """
 _DESCRIBE_EPILOG = """Examples:
 
@@ -125,7 +130,7 @@ def generate(
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Generate a bag of tasks, machines and tasks with utility functions, or parallel jobs."""
+    """Generate a bag of tasks, machines or clusters and tasks with utility, or parallel jobs."""
     given: dict[str, Any] = {
         "kind": kind, "tasks": tasks, "mean_flops": mean_flops, "heterogeneity": heterogeneity,
         "seed": seed, "input_bytes": input_bytes, "output_bytes": output_bytes,
@@ -159,19 +164,23 @@ def _write_generated(
     elif output.suffix.lower() != ".csv":
         raise InputError(f"{output}: tasks are written as .csv.")
     is_typed = kind_of.makes == "system" and not is_jobs
-    targets = list(file_names(output).values()) if is_typed else [output]
+    parts = PARALLEL_PARTS if isinstance(parameters, ParallelDay) else MACHINE_PARTS
+    targets = list(file_names(output, parts).values()) if is_typed else [output]
     inputs = [generator, *kind_of.input_files(parameters)]
     check_targets({"-o": targets}, inputs, force=force)
     if is_jobs:
         jobs = draw_rigid_jobs(parameters)
         write_jobs(jobs, output, force=force)
         return [f"Wrote {output}: {len(jobs):,} jobs."]
+    settings = parameters.settings_beside_files() if kind_of.has_utility else {}
     made = kind_of.generate(parameters)
     if isinstance(made, SystemWorkload):
         _check_has_utility(made)
-        _check_is_serial(made)
-        settings = parameters.settings_beside_files()
-        paths = write_workload_files(made.tasks, made.types, output, settings, force=force)
+        if isinstance(parameters, ParallelDay):
+            system = draw_or_read_system(parameters)
+            paths = write_parallel_files(system, made.tasks, output, settings, force=force)
+        else:
+            paths = write_workload_files(made.tasks, made.types, output, settings, force=force)
         names = ", ".join(path.name for path in paths[1:-1])
         return [
             f"Wrote {output}: {len(made.tasks):,} tasks; beside it {names}.",
@@ -179,16 +188,6 @@ def _write_generated(
         ]
     write_bag(made, output, force=force)
     return [f"Wrote {output}: {len(made):,} tasks."]
-
-
-def _check_is_serial(system: SystemWorkload) -> None:
-    """Refuse parallel tasks: the files have no place for times by numbers of nodes."""
-    if system.estimates is not None:
-        raise InputError(
-            f"{system.tasks.name}: its files would have no place for times that depend on the "
-            "number of nodes. It goes as --workload where tasks are run; "
-            "docs/parallel_workloads.md tells how to read tables of one's own."
-        )
 
 
 def _check_has_utility(system: SystemWorkload) -> None:

@@ -102,6 +102,11 @@ class DayKeys(_RuleKeys):
         fields = type(self).model_fields
         return sorted(key for key in keys if getattr(self, key) != fields[key].default)
 
+    def changed_but(self, gone: set[str]) -> dict[str, object]:
+        """Return the keys with another value than the default, without some and without files."""
+        names = {n for n in type(self).model_fields if n not in gone and not n.endswith("_csv")}
+        return {name: getattr(self, name) for name in self.changed(names)}
+
     def check_replaced(self, replaced: dict[str, set[str]]) -> None:
         """Refuse keys beside a file that takes their place.
 

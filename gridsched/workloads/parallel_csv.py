@@ -1,4 +1,4 @@
-"""Clusters, tabulated times and powers of parallel tasks, and such tasks, as CSV."""
+"""Clusters, tabulated times and powers of parallel tasks, and such tasks, from CSV."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from gridsched.workloads.utility_classes import draw_priorities
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+#: Task type, cluster -> numbers of nodes, ascending, and times [s], shape (P-states, numbers).
+Entries = dict[tuple[int, int], tuple[Integers, Floats]]
 
 _NAME = Text(is_name=True)
 #: More cores than this have no node and no task.
@@ -36,6 +38,9 @@ CLUSTERS = {
 ENTRIES = {
     "task_type": _NAME, "cluster": Text(), "pstate": Whole(0, MAX_PSTATES - 1),
     "nodes": Whole(1, MAX_MACHINES), "time_s": Number(above=True), "power_w": Number(),
+}  # fmt: skip
+TASK_TYPES = {
+    "task_type": _NAME, "least_cores": Whole(1, MAX_CORES), "most_cores": Whole(1, MAX_CORES),
 }  # fmt: skip
 _ENTRY = ("task_type", "cluster", "pstate", "nodes")
 PARALLEL_TASKS = {
@@ -54,16 +59,14 @@ class TabulatedTimes:
     clusters : Clusters
     type_names : tuple of str
     n_pstates : int
-    entries : dict of (int, int) to (ndarray of int64, ndarray of float64)
-        Task type, cluster -> numbers of nodes, ascending, and times [s], shape
-        (P-states, numbers).
+    entries : Entries
     """
 
     path: str | Path
     clusters: Clusters
     type_names: tuple[str, ...]
     n_pstates: int
-    entries: dict[tuple[int, int], tuple[Integers, Floats]]
+    entries: Entries
 
     def time_s(self, task_type: Integers, nodes: Integers) -> Floats:
         """Return run times [s], shape (tasks, clusters, P-states); refuse to extrapolate."""
@@ -118,7 +121,8 @@ def read_parallel_system(spec: ParallelDay) -> ParallelSystem:
 
     `spec.clusters_csv` has the columns ``cluster,nodes,cores_per_node``, `spec.etc_csv`
     ``task_type,cluster,pstate,nodes,time_s,power_w``, where the power is that of one node and
-    the same for every number of nodes. A type runs on the clusters that it has lines of.
+    the same for every number of nodes. A type runs on the clusters that it has lines of. The cores
+    that its tasks ask for stand in `spec.task_types_csv`, or are those that are tabulated.
 
     Raises
     ------
@@ -147,13 +151,14 @@ def read_parallel_system(spec: ParallelDay) -> ParallelSystem:
         entries[i, c] = np.array(listed, dtype=np.int64), times
         power[i, c] = _power(table, rows, n_pstates)
     times_of_types = TabulatedTimes(spec.etc_csv, clusters, names, n_pstates, entries)
+    cores = times_of_types.cores() if spec.task_types_csv is None else read_cores(spec, names)
     priority, urgency = draw_priorities(
         stream_of_types(spec), len(names), spec.priority_ranges, spec.urgencies,
         spec.joint_percent,
     )  # fmt: skip
     return ParallelSystem(
         clusters=clusters, type_names=names, node_power_w=power, priority=priority,
-        urgency=urgency, cores=times_of_types.cores(), times=times_of_types,
+        urgency=urgency, cores=cores, times=times_of_types,
     )  # fmt: skip
 
 
@@ -173,6 +178,36 @@ def read_clusters(path: str | Path) -> Clusters:
     return Clusters(tuple(table["cluster"]), *sizes)
 
 
+def read_cores(spec: ParallelDay, names: tuple[str, ...]) -> Integers:
+    """Read ``task_type,least_cores,most_cores`` of the task types that `spec.etc_csv` has.
+
+    Returns
+    -------
+    ndarray of int64, shape (task types, 2)
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column of the first bad value, or a type that has no line.
+    """
+    assert spec.task_types_csv is not None
+    table = read_csv(spec.task_types_csv, TASK_TYPES)
+    table.refuse_repeats("task_type", legal="an earlier line has the same task type")
+    places = table.places("task_type", names, spec.etc_csv)
+    for row, least in enumerate(table["least_cores"]):
+        if least > table["most_cores"][row]:
+            raise table.fail(row, "most_cores", f"it must be at least least_cores, {least}")
+    missing = next((name for name in names if name not in table["task_type"]), None)
+    if missing is not None:
+        raise InputError(
+            f"{table.path}: no line for task type {missing!r} of {spec.etc_csv}; each type needs "
+            "one."
+        )
+    cores = np.empty((len(names), 2), dtype=np.int64)
+    cores[places] = np.column_stack([table["least_cores"], table["most_cores"]])
+    return cores
+
+
 def _grouped(
     order: NDArray[np.intp], types: Integers, places: Integers
 ) -> Iterable[tuple[tuple[int, int], list[int]]]:
@@ -186,7 +221,7 @@ def _check_grid(
     n_pstates: int,
 ) -> None:  # fmt: skip
     """Raise `InputError` unless a pair has the same numbers of nodes in each P-state."""
-    found = [(int(pstates[r]), int(nodes[r])) for r in rows]
+    found = {(int(pstates[r]), int(nodes[r])) for r in rows}
     for k in range(n_pstates):
         for n in listed:
             if (k, n) not in found:

@@ -88,6 +88,7 @@ class ParallelDay(DayKeys):
     # read instead of drawn
     clusters_csv: str | None = None
     etc_csv: str | None = None
+    task_types_csv: str | None = None
     tasks_csv: str | None = None
     jobs_swf: str | None = None
 
@@ -143,14 +144,31 @@ class ParallelDay(DayKeys):
                 raise InputError(f"{other} has no effect beside jobs_swf; remove one of them.")
         elif useless := self.changed(_LOG_KEYS):
             raise InputError(f"{useless[0]} has no effect without jobs_swf; give it, too.")
-        if self.tasks_csv is not None and self.etc_csv is None:
-            raise InputError("etc_csv is missing; tasks_csv names task types of it.")
+        for name in ("tasks_csv", "task_types_csv"):
+            if getattr(self, name) is not None and self.etc_csv is None:
+                raise InputError(f"etc_csv is missing; {name} names task types of it.")
         if self.tasks_csv is not None and self.utility_classes == "plateau_linear":
             raise InputError(
                 "utility_classes = 'plateau_linear' has no effect beside tasks_csv, which names "
                 "classes; give them in classes_csv."
             )
         self.check_replaced(_REPLACED)
+
+    def settings_beside_files(self) -> dict[str, object]:
+        """Return the keys that still have an effect where all else is read from files.
+
+        Raises
+        ------
+        InputError
+            If the tasks are jobs of a log.
+        """
+        if self.jobs_swf is not None:
+            raise InputError(
+                f"{self.jobs_swf}: every job of a log has run times of its own, which a table by "
+                "task types has no room for; use the generator's .toml itself as --workload."
+            )
+        replaced = (_REPLACED[name] for name in ("etc_csv", "tasks_csv", "classes_csv"))
+        return self.changed_but({"kind", "seed", "replicate", "plateau_times"}.union(*replaced))
 
     def _check_system(self) -> None:
         nodes = sum(nodes for nodes, _ in (*self.general_clusters, *self.special_clusters))

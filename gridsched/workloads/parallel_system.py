@@ -164,9 +164,14 @@ class ParallelSystem(TypesOnClusters):
     cores: Integers
     times: TimesOfTypes
 
+    @property
+    def typical_cores(self) -> Integers:
+        """Mean of the cores that the tasks of each type ask for, shape (task types,)."""
+        return self.cores.sum(axis=1) // 2
+
     def typical(self) -> Typical:
         """Return what is known of the types, at the mean of the cores that they ask for."""
-        nodes = self.clusters.nodes_for(self.cores.sum(axis=1) // 2)
+        nodes = self.clusters.nodes_for(self.typical_cores)
         time_s = self.times.time_s(np.arange(len(nodes)), nodes)
         return Typical(**self.known, time_s=time_s, nodes=nodes)
 

@@ -56,7 +56,7 @@ def generate_parallel_day(spec: ParallelDay) -> SystemWorkload:
 
         typical, demand, time_s = log_demand(spec)
         return _assembled(spec, typical, demand, time_s)
-    system = draw_system(spec) if spec.etc_csv is None else read_parallel_system(spec)
+    system = draw_or_read_system(spec)
     demand = (
         draw_demand(spec, system) if spec.tasks_csv is None
         else read_parallel_tasks(spec, system)
@@ -64,6 +64,11 @@ def generate_parallel_day(spec: ParallelDay) -> SystemWorkload:
     nodes = system.clusters.nodes_for(demand.cores)
     time_s = system.times.time_s(demand.task_type, nodes)
     return _assembled(spec, system.typical(), demand, time_s)
+
+
+def draw_or_read_system(spec: ParallelDay) -> ParallelSystem:
+    """Return the clusters and task types that `spec` asks for."""
+    return draw_system(spec) if spec.etc_csv is None else read_parallel_system(spec)
 
 
 def draw_demand(spec: ParallelDay, system: ParallelSystem) -> Demand:

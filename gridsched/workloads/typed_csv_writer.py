@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,21 @@ from gridsched.model.tasks import Tasks, deadline_column
 from gridsched.model.utility_classes import UtilityClasses
 from gridsched.workloads.typed_csv import APC, CLASSES, ETC, KINDS, MACHINES, TASKS
 
+#: What `write_workload_files` writes beside the tasks.
+MACHINE_PARTS = ("machines", "etc", "apc", "classes")
 
-def file_names(path: str | Path) -> dict[str, Path]:
-    """Return what `write_workload_files` writes for the tasks file `path`, by the TOML's keys."""
+
+def file_names(path: str | Path, parts: Sequence[str] = MACHINE_PARTS) -> dict[str, Path]:
+    """Return what is written for the tasks file `path`, by the TOML's keys.
+
+    Parameters
+    ----------
+    path : path
+    parts : sequence of str
+        Names of the tables beside the tasks.
+    """
     path = Path(path)
-    beside = {
-        f"{part}_csv": path.with_name(f"{path.stem}_{part}.csv")
-        for part in ("machines", "etc", "apc", "classes")
-    }
+    beside = {f"{part}_csv": path.with_name(f"{path.stem}_{part}.csv") for part in parts}
     return {"tasks_csv": path, **beside, "toml": path.with_suffix(".toml")}
 
 
@@ -55,20 +62,52 @@ def write_workload_files(
     InputError
         If a file exists and `force` is not set, or cannot be written.
     """
-    files = file_names(path)
-    for file in files.values():
-        check_writable(file, force=force)
     counts = np.bincount(types.host_type, minlength=types.etc.shape[1]).tolist()
     machines = dict(zip(MACHINES, (types.host_type_names, counts), strict=True))
-    texts = {
-        "machines_csv": csv_text(machines),
-        "etc_csv": csv_text(_matrix_columns(types, ETC, types.etc)),
-        "apc_csv": csv_text(_matrix_columns(types, APC, types.apc)),
-        "classes_csv": csv_text(_class_columns(tasks.utility.classes)),
-        "tasks_csv": csv_text(_task_columns(tasks, types.task_type_names)),
+    tables = {
+        "machines": machines,
+        "etc": _matrix_columns(types, ETC, types.etc),
+        "apc": _matrix_columns(types, APC, types.apc),
+        "classes": class_columns(tasks.utility.classes),
     }
-    keys = {"kind": "utility", **settings, **{name: files[name].name for name in texts}}
-    texts["toml"] = tomli_w.dumps(keys)
+    columns = task_columns(tasks, types.task_type_names)
+    return write_tables(columns, tables, path, {"kind": "utility", **settings}, force=force)
+
+
+def write_tables(
+    tasks: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]], path: str | Path,
+    settings: Mapping[str, object], *, force: bool = False,
+) -> list[Path]:  # fmt: skip
+    """Write tasks, the tables beside them, and a TOML that joins them.
+
+    Parameters
+    ----------
+    tasks : mapping of str to iterable
+        Columns of the tasks.
+    beside : mapping of str to mapping
+        Name of a table -> its columns.
+    path : path
+        CSV of the tasks; the others' names begin with its stem.
+    settings : mapping
+        Further keys of the TOML.
+    force : bool
+        Replace existing files.
+
+    Returns
+    -------
+    list of Path
+
+    Raises
+    ------
+    InputError
+        If a file exists and `force` is not set, or cannot be written.
+    """
+    files = file_names(path, list(beside))
+    for file in files.values():
+        check_writable(file, force=force)
+    texts = {f"{part}_csv": csv_text(columns) for part, columns in beside.items()}
+    texts["tasks_csv"] = csv_text(tasks)
+    texts["toml"] = tomli_w.dumps({**settings, **{name: files[name].name for name in texts}})
     for name, text in texts.items():
         write_whole(files[name], text, force=force)
     return list(files.values())
@@ -80,7 +119,8 @@ def _matrix_columns(types: TaskTypes, header: Iterable[str], matrix: NDArray) ->
     return dict(zip(header, (*names, k, matrix[i, j, k]), strict=True))
 
 
-def _class_columns(classes: UtilityClasses) -> dict[str, Any]:
+def class_columns(classes: UtilityClasses) -> dict[str, Any]:
+    """Return the columns of a table of utility classes."""
     names = {number: name for name, number in KINDS.items()}
     of_row = np.repeat(np.arange(len(classes)), np.diff(classes.first))
     columns = (
@@ -90,7 +130,8 @@ def _class_columns(classes: UtilityClasses) -> dict[str, Any]:
     return dict(zip(CLASSES, columns, strict=True))
 
 
-def _task_columns(tasks: Tasks, type_names: Sequence[str]) -> dict[str, Any]:
+def task_columns(tasks: Tasks, type_names: Sequence[str]) -> dict[str, Any]:
+    """Return the columns of a table of tasks with types and utility functions."""
     utility = tasks.utility
     columns = (
         tasks.labels, tasks.submit_time_s, np.array(type_names, dtype=object)[tasks.task_type],

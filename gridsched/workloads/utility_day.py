@@ -178,9 +178,7 @@ class UtilityDay(DayKeys):
 
     def settings_beside_files(self) -> dict[str, object]:
         """Return the keys that still have an effect where all else is read from files."""
-        gone = {"kind", "seed", "replicate"}.union(*_REPLACED.values())
-        names = {n for n in type(self).model_fields if n not in gone and not n.endswith("_csv")}
-        return {name: getattr(self, name) for name in sorted(self.changed(names))}
+        return self.changed_but({"kind", "seed", "replicate"}.union(*_REPLACED.values()))
 
     @property
     def mean_rate(self) -> float:
