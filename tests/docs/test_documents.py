@@ -94,6 +94,8 @@ def test_every_scheduler_is_documented_with_its_parameters():
     sections = sections_of("docs/schedulers.md", 2)
     wrong = []
     for entry in entries():
+        if not entry.target.startswith("gridsched."):
+            continue  # another test's
         text = sections.get(entry.id)
         if text is None:
             wrong.append(f"{entry.id}: no section")
