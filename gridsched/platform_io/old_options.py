@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gridsched.files.input_files import read_bytes
 from gridsched.platform_io.xml_document import MAX_BYTES
+from gridsched.platform_io.xml_places import edited
 
 #: Options by their names in SimGrid 3, and in 4.1.
 _RENAMED = {
@@ -74,10 +75,8 @@ def current_platform_xml(path: str | Path, data: bytes | None = None) -> bytes |
     if b"<config" not in data:
         return None
     text = data.decode("latin-1")  # whatever the encoding is, each byte stays what it was
-    edits = list(_edits(text))
-    for begin, end, replacement in reversed(edits):
-        text = text[:begin] + replacement + text[end:]
-    return text.encode("latin-1") if edits else None
+    edits = [(begin, end, new.encode("latin-1")) for begin, end, new in _edits(text)]
+    return edited(data, edits) if edits else None
 
 
 def _edits(text: str) -> Iterator[tuple[int, int, str]]:
