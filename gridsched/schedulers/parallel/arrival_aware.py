@@ -86,12 +86,12 @@ class ArrivalAware(EventBased):
     def schedule(self, state: State) -> Iterable[Decision]:
         """Learn what was submitted; drop what is worth too little, place the rest."""
         assert isinstance(state.estimates, ParallelEstimates)  # prepare has looked
-        submitted, energy_j = state.tasks.submit_time_s, state.estimates.energy_j
+        submitted = state.tasks.submit_time_s
         new = np.arange(len(self.demand_), len(submitted))
         if len(new):
-            self.demand_.add(submitted[new], least_energy_j(energy_j[new]))
+            self.demand_.add(submitted[new], least_energy_j(state.estimates.energy_j[new]))
         fresh = state.mappable[submitted[state.mappable] > state.now - FRESH_S]
-        self.waiting_j_ = float(least_energy_j(energy_j[fresh]).sum())
+        self.waiting_j_ = self.demand_.of(fresh)
         return super().schedule(state)
 
     def _objectives(self, energy: EnergyState, now: float) -> Objectives:
@@ -211,6 +211,10 @@ class DemandPattern:
         self._submit_s = np.concatenate([self._submit_s, submit_s])
         self._demand_j = np.concatenate([self._demand_j, demand_j])
         self._total_j += float(demand_j.sum())
+
+    def of(self, tasks: NDArray[np.int64]) -> float:
+        """Return the demand of some of the known tasks together [J]."""
+        return float(self._demand_j[tasks].sum())
 
     def is_known(self, now: float) -> bool:
         """Whether there was any time, and any demand in it."""
