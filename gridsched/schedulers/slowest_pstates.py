@@ -97,9 +97,10 @@ class SlowestPStates(Wrapper):
         placed = _placed(answer)
         if not placed:
             return answer
-        new = {task for tasks in placed.values() for task in tasks} - self.placed_
+        given = {task for tasks in placed.values() for task in tasks}
+        new = given - self.placed_
         self.placed_ |= new
-        if _some_wait(answer, placed, state, self.wrapped_.traits.asked):
+        if _some_wait(answer, given, state, self.wrapped_.traits.asked):
             chosen = {host: self.first_[host] for host in placed}
         else:
             if new:
@@ -161,9 +162,8 @@ def _placed(answer: Iterable[Decision]) -> Placed:
     return placed
 
 
-def _some_wait(answer: Iterable[Decision], placed: Placed, state: State, asked: str) -> bool:
-    """Whether submitted tasks are left without a place."""
-    given = {task for tasks in placed.values() for task in tasks}
+def _some_wait(answer: Iterable[Decision], given: set[int], state: State, asked: str) -> bool:
+    """Whether submitted tasks are left without a place, while some are given theirs."""
     if any(isinstance(each, Plan) and each.hosts is None for each in answer):
         return True
     if any(task not in given for task in state.waiting()):
