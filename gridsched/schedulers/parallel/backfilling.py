@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from gridsched.policy.decisions import Allocate, Decision
 from gridsched.policy.state import NodesState, State
 from gridsched.schedulers.dropping import check_dropping_threshold
 from gridsched.schedulers.kernels.backfilling import conservative_starts, easy_starts, fcfs_starts
-
-if TYPE_CHECKING:  # else it is imported where reservations are permanent: its kernels are many
-    from gridsched.schedulers.parallel.permanent import Rule
 
 Ids = NDArray[np.int64]
 
@@ -156,10 +153,11 @@ class Backfilling(ParallelQueue):
         if self.reservations == "recomputed":
             super().prepare(system, rng)
             return
-        from gridsched.schedulers.parallel.permanent import PermanentReservations
+        # imported only here: its kernels are many
+        from gridsched.schedulers.parallel.permanent import RULES, PermanentReservations
 
         self.permanent_ = PermanentReservations(
-            self._id, system, self.dropping_threshold, self._permanent_rule()
+            self._id, system, self.dropping_threshold, RULES[self._id]
         )
 
     def schedule(self, state: State) -> Iterable[Decision]:
@@ -167,10 +165,6 @@ class Backfilling(ParallelQueue):
         if self.reservations == "permanent":
             return self.permanent_.schedule(state)
         return super().schedule(state)
-
-    @abstractmethod
-    def _permanent_rule(self) -> Rule:
-        """Return the rule of paper 001, whose reservations are permanent."""
 
     def _starts(self, now: float, nodes: NodesState, queue: Ids) -> int:
         return self.rule(
@@ -218,11 +212,6 @@ class EasyBackfilling(Backfilling):
     _id = "easy_backfilling"
     rule = staticmethod(easy_starts)
 
-    def _permanent_rule(self) -> Rule:
-        from gridsched.schedulers.parallel.permanent import easily
-
-        return easily
-
 
 class ConservativeBackfilling(Backfilling):
     """Conservative backfilling: jobs overtake where they delay no reservation before theirs.
@@ -260,8 +249,3 @@ class ConservativeBackfilling(Backfilling):
 
     _id = "conservative_backfilling"
     rule = staticmethod(conservative_starts)
-
-    def _permanent_rule(self) -> Rule:
-        from gridsched.schedulers.parallel.permanent import conservatively
-
-        return conservatively

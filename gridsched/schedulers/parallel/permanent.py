@@ -77,6 +77,11 @@ def easily(maker: EventMaker, event: MappingEvent, exist: bool) -> Placed:
     return placed
 
 
+#: Rules of the schedulers that make such reservations on request, by their ids.
+RULES: dict[str, Rule] = {
+    "conservative_backfilling": conservatively, "easy_backfilling": easily,
+}  # fmt: skip
+
 _TRAITS = Traits(
     asked="event", parallel=True, may_drop=True, needs_utility=True, heeds_budget=True,
     platform_order_matters=True,
