@@ -62,9 +62,7 @@ class Store:
         Whether Python files that it holds may be run: its studies' policies.
     """
 
-    def __init__(
-        self, root: Path, version: int = FORMAT_VERSION, *, trust: bool = False
-    ) -> None:  # fmt: skip
+    def __init__(self, root: Path, version: int = FORMAT_VERSION, *, trust: bool = False) -> None:
         self.root = root
         self.version = version
         self.trust = trust
