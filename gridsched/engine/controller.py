@@ -8,10 +8,8 @@ the policy is asked, its decisions are checked and applied, and free cores take 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,24 +22,24 @@ from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer
 from gridsched.engine.host_powers import host_powers
 from gridsched.engine.host_switches import HostSwitches
+from gridsched.engine.inquiry import Inquiry
 from gridsched.engine.ledger import FINISHED, RUNNING, VIRTUAL, WAITING, Ledger
-from gridsched.engine.legality import Legality, Refusal
+from gridsched.engine.legality import Legality
 from gridsched.engine.live_state import LiveState
+from gridsched.engine.mapping_events import MappingEvents
 from gridsched.engine.outages import Outages
 from gridsched.engine.power_cap import PowerCap
 from gridsched.engine.progress import Progress, unfinished
 from gridsched.engine.requests import Requests
 from gridsched.engine.staging import Staging
+from gridsched.engine.submissions import Submissions
 from gridsched.engine.timers import Timers
-from gridsched.errors import IncompleteRun, InvalidDecision
+from gridsched.errors import IncompleteRun
 from gridsched.model.instants import instant_width
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace
 from gridsched.policy.base import Scheduler
-from gridsched.policy.decisions import Decision
-from gridsched.policy.delegate import Delegate
-from gridsched.policy.state import State
 
 _DONE = int(ExecutionEnd.FINISHED)
 _KILLED = int(TaskState.KILLED)
@@ -62,7 +60,7 @@ class Controller:
     hosts_off : iterable of int
         Hosts that are switched off at the start.
     stopwatch : callable, optional
-        Returns wall time [s]; where given, the policy's time is summed in `policy_time_s`.
+        Returns wall time [s]; where given, the policy's time is measured.
 
     Attributes
     ----------
@@ -84,41 +82,29 @@ class Controller:
         check_policy(scheduler, system, tasks)
         self.system = system
         self.tasks = tasks
-        self.scheduler = scheduler
         self.now = 0.0
-        self.mapping_events = 0
-        self.policy_time_s = 0.0
-        self.delegated_to = ""
-        self._rng = rng
-        self._stopwatch = stopwatch
-        self._submit: list[float] = tasks.submit_time_s.tolist()
-        self._runnable = system.estimates.runnable(
-            np.arange(len(tasks)), np.arange(system.n_hosts)
-        )  # fmt: skip
-        self._asked, self._attends = scheduler.traits.asked, scheduler.traits.attends
         rules = system.rules
-        self._interval_s = rules.mapping_interval_s or math.inf
-        self._has_events = bool(rules.mapping_interval_s)
-        self._next_event = 0
-        self._next_event_time = 0.0
+        self._events = MappingEvents(rules.mapping_interval_s)
         self._parks = rules.parked_pstate is not None
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
         self._pstate_of: list[int] = system.pstates.tolist()
         self._ended = False
-        self._returned: list[int] = []
-        self._make_parts(frozenset(hosts_off))
-        if self._attends:
+        self._make_parts(scheduler, rng, frozenset(hosts_off), stopwatch)
+        if self._inquiry.attends:
             self._timers.set(0.0, Timer.WAKE)
         self._renew_next_timer()
-        scheduler.prepare(self._shown, rng)
+        self._inquiry.prepare()
 
-    def _make_parts(self, hosts_off: frozenset[int]) -> None:
+    def _make_parts(
+        self, scheduler: Scheduler, rng: np.random.Generator, hosts_off: frozenset[int],
+        stopwatch: Callable[[], float] | None,
+    ) -> None:  # fmt: skip
         """Make the parts of the engine; none of them knows the controller."""
-        system, tasks, traits = self.system, self.tasks, self.scheduler.traits
+        system, tasks = self.system, self.tasks
         budget = system.rules.budget
         self._timers = Timers()
         self._progress = Progress()
-        self._ledger = ledger = Ledger(system, tasks, hosts_off, traits)
+        self._ledger = ledger = Ledger(system, tasks, hosts_off, scheduler.traits)
         commitments = Commitments(ledger, system.estimates, with_energy=budget is not None)
         files = tasks.files
         staging = None if files is None else Staging(system.platform, tasks, files)
@@ -140,23 +126,28 @@ class Controller:
             system, ledger, self._legality, self._dispatch, switches, self._timers, staging,
             account, guard,
         )  # fmt: skip
-        self._requests.heed(traits)
         self._outages: Outages | None = None
         if system.platform.profiles.states:
             self._outages = Outages(system, tasks, ledger, self._dispatch, switches)
-        #: the system as a policy sees it: nothing of it tells of what is to come
-        self._shown = replace(
+        shown = replace(
             system, estimates=system.estimates.concealed(), platform=system.platform.concealed()
         )  # fmt: skip
-        self._state = LiveState(
-            self._shown, tasks, ledger, commitments, staging, account, powers
+        self._inquiry = Inquiry(
+            scheduler, shown, tasks, rng, ledger, self._requests,
+            LiveState(shown, tasks, ledger, commitments, staging, account, powers), stopwatch,
         )  # fmt: skip
+        self._submissions = Submissions(system, tasks, ledger)
         self._passes_on = (
             powers is None and staging is None and self._dispatch.host_pstate is None
-            and not self._has_events and ledger.one_core
+            and not self._events.exist and ledger.one_core
         )  # fmt: skip
 
     # ------------------------------------------------------------------ what drivers read
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The policy that is asked now."""
+        return self._inquiry.scheduler
 
     @property
     def done(self) -> bool:
@@ -227,7 +218,7 @@ class Controller:
         if self._parks:
             self._dispatch.park_idle_hosts(now)
         if self._cap is not None:
-            self._check(self._cap.refusal(self._dispatch.commands, self.scheduler))
+            self._inquiry.check(self._cap.refusal(self._dispatch.commands, self.scheduler), now)
         self._renew_next_timer()
         return self._dispatch.commands
 
@@ -283,10 +274,12 @@ class Controller:
         if new_period:
             if self._ledger.nodes is not None and self._requests.refuses:
                 self._ledger.withdraw_plan()  # the last period's budget admitted these
-            self._return_postponed()
+            self._progress.period_began()
+            self._submissions.returned = self._requests.return_postponed()
         news = new_period
         if self._outages is not None and self._outages.apply(now):
-            self._ask_again()
+            if self._inquiry.asked != "event":
+                self._submissions.return_waiting()
             news = True
         if dispatch.freed:
             dispatch.serve_freed(now)
@@ -298,24 +291,26 @@ class Controller:
 
     def _serve(self, first_new: int, news: bool, finished: bool) -> None:
         """Ask the policy if this is the moment, then let free cores take planned tasks."""
-        ledger, dispatch, now = self._ledger, self._dispatch, self.now
+        ledger, dispatch, inquiry, now = self._ledger, self._dispatch, self._inquiry, self.now
         if ledger.common or (dispatch.vacant and self.system.rules.pending_slots):
             dispatch.serve_plan(dispatch.vacant, now)  # before the policy is asked
         # while a common queue lasts, cores that are free have taken from it: nothing to decide
         news = news or (finished and not (ledger.common and ledger.n_virtual))
-        event_due = self._interval_ended() if self._has_events else news
-        if self._attends and (event_due or ledger.submitted > first_new or self._returned):
-            self._decide(self.scheduler.attend)
-        asked, before = self.scheduler, self.mapping_events
+        event_due = self._events.is_due(now) if self._events.exist else news
+        if inquiry.attends and (
+            event_due or ledger.submitted > first_new or self._submissions.returned
+        ):  # fmt: skip
+            inquiry.attend(now)
+        asked, before = inquiry.scheduler, inquiry.mapping_events
         self._ask_if_due(event_due, first_new)
-        if self.scheduler is not asked:  # it has delegated
+        if inquiry.scheduler is not asked:  # it has delegated
             self._ask_if_due(event_due, first_new=0)
         if ledger.nodes is not None:
             if ledger.place_holders.next_start <= now:
                 assert self._requests.on_nodes is not None
-                self._check(self._requests.on_nodes.start_planned(now))
+                inquiry.check(self._requests.on_nodes.start_planned(now), now)
         elif ledger.n_virtual:
-            asked_now = self.mapping_events > before
+            asked_now = inquiry.mapping_events > before
             hosts = ledger.virtual.hosts() if asked_now else dispatch.vacant
             dispatch.serve_plan(hosts, now)
         if dispatch.vacant:
@@ -326,20 +321,10 @@ class Controller:
         elif ledger.open_tasks:
             self._check_progress(event_due)
 
-    def _interval_ended(self) -> bool:
-        """Whether a mapping event is due; the next one is an interval later."""
-        interval = self._interval_s
-        due = self._next_event_time <= self.now + instant_width(self.now)
-        if due:
-            passed = math.floor(self.now / interval + 1e-9)
-            self._next_event = max(passed, self._next_event) + 1
-            self._next_event_time = self._next_event * interval
-        return due
-
     def _check_progress(self, event_due: bool) -> None:
         """Raise if nothing runs and nothing will come: then nothing will ever happen again."""
         to_come = self._timers or self._ledger.next_start < math.inf
-        if self._ledger.submitted < len(self._submit) or to_come:
+        if self._submissions.next_time < math.inf or to_come:
             self._progress.made()
         elif self._outages is not None and self._outages.next_time < math.inf:
             if self._horizon == math.inf and self._progress.none_by_outages():
@@ -347,89 +332,26 @@ class Controller:
         elif self._horizon == math.inf and self._progress.is_none(
             event_due=event_due,
             has_periods=self._account is not None and self._account.period_end < math.inf,
-            has_events=self._has_events,
+            has_events=self._events.exist,
         ):
             raise IncompleteRun(self.what_is_left())
 
-    # ------------------------------------------------------------------ asking
-
     def _ask_if_due(self, event_due: bool, first_new: int) -> None:
         """Ask the policy if this is the moment; tasks from `first_new` on are newly submitted."""
-        ledger = self._ledger
-        if self._asked == "arrival":
-            new = range(first_new, ledger.submitted)
-            returned, self._returned = self._returned, []
-            for task in (*returned, *new) if returned else new:
+        ledger, inquiry, submissions = self._ledger, self._inquiry, self._submissions
+        if inquiry.asked == "arrival":
+            for task in submissions.new_since(first_new):
                 if ledger.state_of[task] == WAITING:
-                    self._ask(only=task)
-        elif self._asked == "start":
-            if (first_new == 0 and ledger.submitted) or self._returned:
-                self._returned = []
-                self._ask()
+                    inquiry.schedule(self.now, only=task)
+        elif inquiry.asked == "start":
+            if (first_new == 0 and ledger.submitted) or submissions.returned:
+                submissions.returned = ()
+                inquiry.schedule(self.now)
         elif event_due:
-            began = self.policy_time_s
-            self._ask()
+            began = inquiry.policy_time_s
+            inquiry.schedule(self.now)
             if self.system.rules.charge_mapping_time:
-                mapping_done = self.now + self.policy_time_s - began
-                self._next_event_time = max(self._next_event_time, mapping_done)
-
-    def _ask(self, only: int | None = None) -> None:
-        """Ask the policy once and apply what it answers."""
-        if self._ledger.nodes is not None and self._ledger.n_virtual:
-            self._ledger.withdraw_plan()  # place-holders last until the next ask
-        self.mapping_events += 1
-        self._decide(self.scheduler.schedule, only)
-
-    def _decide(
-        self, ask: Callable[[State], Iterable[Decision] | None], only: int | None = None
-    ) -> None:
-        """Show the policy the state and apply what it answers."""
-        now = self.now
-        state = self._state.renew(now, self._ledger.submitted, only)
-        stopwatch = self._stopwatch
-        began = stopwatch() if stopwatch else 0.0
-        answer = ask(state)
-        if answer is None:
-            name = "attend" if ask == self.scheduler.attend else "schedule"
-            self._refuse(f"{name}() returned None; return a list of decisions, or an empty one")
-        decisions = list(answer)  # all of them, before any is applied
-        if stopwatch:
-            self.policy_time_s += stopwatch() - began
-        for decision in decisions:
-            if decision.__class__ is Delegate:
-                self._delegate(decision)
-                continue
-            self._check(self._requests.apply(decision, now))
-
-    def _check(self, refusal: Refusal | None) -> None:
-        if refusal is not None:
-            self._refuse(*refusal)
-
-    def _refuse(self, why: str, task: object = None, host: object = None) -> NoReturn:
-        where = ""
-        for what, number, names in (
-            ("task", task, self.tasks.labels.tolist()),
-            ("host", host, [each.name for each in self.system.platform.hosts]),
-        ):
-            if isinstance(number, int | np.integer) and 0 <= number < len(names):
-                number = names[number]
-            where += "" if number is None else f", {what} {number!r}"
-        raise InvalidDecision(f"{self.scheduler!r} at t = {self.now:g} s{where}: {why}.")
-
-    def _delegate(self, decision: Delegate) -> None:
-        """Follow another policy from now on; what was declared before the run still bounds it."""
-        if not self.scheduler.traits.delegates:
-            self._refuse("Delegate needs the trait 'delegates'")
-        successor = decision.scheduler
-        if not isinstance(successor, Scheduler):
-            self._refuse(f"Delegate.scheduler is {successor!r}; it must be a Scheduler")
-        if not self.scheduler.traits.covers(successor.traits):
-            self._refuse(f"Delegate to {successor!r}, whose traits go beyond its own")
-        successor.prepare(self._shown, self._rng)
-        self.scheduler = successor
-        self.delegated_to = repr(successor)
-        self._asked, self._attends = successor.traits.asked, successor.traits.attends
-        self._requests.heed(successor.traits)
+                self._events.put_off_until(self.now + inquiry.policy_time_s - began)
 
     # ------------------------------------------------------------------ timers and submissions
 
@@ -441,14 +363,10 @@ class Controller:
             time = ledger.next_start
         if self._outages is not None and self._outages.next_time < time:
             time = self._outages.next_time
-        submitted = ledger.submitted
         # submissions are no instants where nobody looks before the next mapping event
-        if submitted < len(self._submit) and not (self._has_events and self._asked == "event"):
-            due = self._submit[submitted]
-            if due < time:
-                time = due
-        if self._has_events:
-            time = min(time, self._next_event_time)
+        if not (self._events.exist and self._inquiry.asked == "event"):
+            time = min(time, self._submissions.next_time)
+        time = min(time, self._events.next_time)
         if self._account is not None:
             time = min(time, self._account.period_end, self._account.exhausted_at)
         self.next_timer = time
@@ -466,26 +384,8 @@ class Controller:
                 self._dispatch.begin(execution)
         if self._ledger.reservations.next_start <= self.now:
             assert self._requests.on_nodes is not None
-            self._check(self._requests.on_nodes.start_reserved(self.now))
-        return self._submit_due() or news
-
-    def _submit_due(self) -> bool:
-        """Let the tasks that are due wait, but for those that run nowhere; return if any waits."""
-        ledger, first = self._ledger, self._ledger.submitted
-        end = bisect_right(self._submit, self.now, lo=first)
-        if end == first:
-            return False
-        ledger.submitted = end
-        if end == first + 1 and self._runnable[first]:  # one task: no arrays
-            ledger.state_of[first] = WAITING
-            ledger.waits_from(first)
-            return True
-        runnable = self._runnable[first:end]
-        ledger.states[first:end] = np.where(runnable, WAITING, TaskState.REJECTED)
-        n_runnable = int(np.count_nonzero(runnable))
-        ledger.open_tasks -= end - first - n_runnable
-        ledger.waits_from(first)
-        return n_runnable > 0
+            self._inquiry.check(self._requests.on_nodes.start_reserved(self.now), self.now)
+        return self._submissions.take(self.now) or news
 
     def _booted(self, host: int) -> bool:
         """Let the host take tasks, unless it was switched off, or off and on, since then."""
@@ -496,22 +396,6 @@ class Controller:
         self._dispatch.serve_fixed(host, self.now)
         self._dispatch.vacant.append(host)
         return True
-
-    def _return_postponed(self) -> None:
-        """Let postponed tasks wait again: a new period has begun."""
-        self._progress.period_began()
-        returned = sorted(self._requests.postponed)
-        self._requests.postponed = []
-        for task in returned:
-            self._ledger.waiting_again(task)
-        self._returned = returned
-
-    def _ask_again(self) -> None:
-        """Ask for all tasks that wait: hosts have come up or gone down."""
-        ledger = self._ledger
-        if self._asked != "event":
-            waiting = ledger.states[: ledger.submitted] == WAITING
-            self._returned = np.flatnonzero(waiting).tolist()
 
     def _end_run(self, state: int) -> None:
         """Give every task its final state; what computes goes on only up to a horizon's tasks."""
@@ -525,10 +409,11 @@ class Controller:
             left &= ledger.states != RUNNING
         ledger.states[left] = state
         ledger.open_tasks -= int(np.count_nonzero(left))
-        ledger.submitted = len(self._submit)
+        self._submissions.end()
         ledger.clear_queues()
         self._timers.keep_only(Timer.DATA_READY)
-        self._dispatch.freed, self._requests.postponed, self._has_events = [], [], False
+        self._dispatch.freed, self._requests.postponed = [], []
+        self._events.end()
         self._horizon = math.inf
         self._ended = True
         if self._outages is not None:
@@ -550,9 +435,9 @@ class Controller:
             host_changes=ledger.host_change_records(),
             final_state=ledger.states.astype(np.int64),
             horizon_s=self.now if horizon_s is None else horizon_s,
-            mapping_events=self.mapping_events,
-            timing={"policy_s": self.policy_time_s},
-            delegated_to=self.delegated_to,
+            mapping_events=self._inquiry.mapping_events,
+            timing={"policy_s": self._inquiry.policy_time_s},
+            delegated_to=self._inquiry.delegated_to,
             periods=self._period_records(),
             times_postponed=self._requests.times_postponed,
             as_estimated=as_estimated,

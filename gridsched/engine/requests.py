@@ -96,6 +96,13 @@ class Requests:
         """Whether a budget refuses what exceeds it."""
         return self._guard is not None and self._guard.refuses
 
+    def return_postponed(self) -> list[int]:
+        """Let postponed tasks wait again, and return them."""
+        returned, self.postponed = sorted(self.postponed), []
+        for task in returned:
+            self._ledger.waiting_again(task)
+        return returned
+
     def heed(self, traits: Traits) -> None:
         """Take decisions of a policy with these traits from now on."""
         self._traits = traits
