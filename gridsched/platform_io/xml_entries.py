@@ -20,6 +20,9 @@ MAX_HOSTS = 100_000
 #: More P-states of all hosts together than this are refused.
 MAX_PSTATES = 1_000_000
 
+#: Our property of a station in a Wi-Fi zone: which of the link's bandwidths it has, from 0 on.
+WIFI_RATE = "wifi_rate"
+_BETWEEN_RATES = re.compile("[;,]")
 _REMOVED = {"include", "storage", "storage_type", "mount"}
 _WITHOUT_HOSTS = {
     "random", "prop", "model_prop", "disk", "host_link", "route", "zoneRoute", "ASroute",
@@ -46,6 +49,15 @@ class HostEntry:
     cluster: str | None = None
 
 
+@dataclass(frozen=True)
+class Station:
+    """A host of a Wi-Fi zone: its link, and the one of the link's rates that it has, from 0 on."""
+
+    host: str
+    link: str
+    rate: int
+
+
 @dataclass
 class Entries:
     """Everything in a platform file that concerns hosts.
@@ -57,7 +69,9 @@ class Entries:
     zones : dict
         Properties of each netzone by id, in document order.
     links : dict
-        Bandwidth [byte/s] and latency [s] of each link by id.
+        Bandwidth [byte/s] and latency [s] of each link by id; of a Wi-Fi link the first bandwidth.
+    stations : list of Station
+        The hosts of Wi-Fi zones that have a link.
     lines : dict
         Line of each host, router and zone, whose names share one name space in SimGrid.
     profiles : HostProfiles
@@ -67,6 +81,7 @@ class Entries:
     hosts: list[HostEntry] = field(default_factory=list)
     zones: dict[str, dict[str, str]] = field(default_factory=dict)
     links: dict[str, tuple[float, float]] = field(default_factory=dict)
+    stations: list[Station] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
     profiles: HostProfiles = field(default_factory=HostProfiles)
 
@@ -180,8 +195,33 @@ class _Reader:
         if name is None:
             name = element.attributes.get("id", "")
         self.entries.zones.setdefault(name, element.properties())
+        first = len(self.entries.hosts)
         for child in element.children:
             self.visit(child, name)
+        if element.attributes.get("routing", "").upper() == "WIFI":
+            self.stations(element, name, self.entries.hosts[first:])
+
+    def stations(self, zone: Element, name: str, hosts: list[HostEntry]) -> None:
+        """Give each host of a Wi-Fi zone the rate that it names of the zone's link, or the first."""
+        link = next((child for child in zone.children if child.tag == "link"), None)
+        if link is None:
+            return
+        n_rates = len(_BETWEEN_RATES.split(link.attributes.get("bandwidth", "")))
+        for host in hosts:
+            if host.zone != name:
+                continue
+            text = host.properties.get(WIFI_RATE, "0").strip()
+            if not (text.isdecimal() and int(text) < n_rates):
+                self.findings.problem(
+                    f"host {host.name!r}: {WIFI_RATE} is {text!r}; the Wi-Fi link "
+                    f"{link.attributes.get('id')!r} has rates 0 to {n_rates - 1}, in the order of "
+                    "its bandwidths.",
+                    host.line,
+                )
+                continue
+            self.entries.stations.append(
+                Station(host.name, link.attributes.get("id", ""), int(text))
+            )
 
     def host(self, element: Element, zone: str) -> None:
         name = self.name(element)
@@ -226,7 +266,7 @@ class _Reader:
             self.findings.problem(f"two links have the id {name!r}.", element.line)
         what = f"bandwidth of link {name!r}"  # Wi-Fi links have a list: the first one counts
         values = [
-            self.quantity(element, part, "bandwidth", what) for part in re.split("[;,]", text)
+            self.quantity(element, part, "bandwidth", what) for part in _BETWEEN_RATES.split(text)
         ]
         latency = self.quantity(
             element, element.attributes.get("latency", "0"), "time", f"latency of link {name!r}"

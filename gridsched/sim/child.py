@@ -125,7 +125,7 @@ def simulate(request: SimulationRequest) -> Records:
         hosts_off=request.hosts_off,
         cfg=cfg,
         log=request.log,
-        meters_links=request.uses_network,
+        uses_network=request.uses_network,
         wattages=request.wattages,
     )
     work = Work(request.system, request.tasks, request.run_times)

@@ -10,7 +10,7 @@ from typing import Any
 
 from gridsched.errors import InputError, SimulationError
 from gridsched.model.platform import Host, Platform
-from gridsched.sim import host_energy, link_energy
+from gridsched.sim import host_energy, link_energy, wifi
 from gridsched.sim.library import load_simgrid
 
 #: Line of the log from which on SimGrid has taken the platform and its options. It aborts on some
@@ -85,8 +85,9 @@ class World:
         Hosts switched off at the start.
     cfg, log : sequence of str
         SimGrid's ``--cfg`` and ``--log`` items.
-    meters_links : bool
-        Whether messages cross the network, so that links with a power range are metered.
+    uses_network : bool
+        Whether messages cross the network: links with a power range are metered, and stations of
+        Wi-Fi zones have their rates.
     wattages : mapping of str to str, optional
         ``wattage_per_state`` of hosts by name, in the place of what the file says.
     """
@@ -100,7 +101,7 @@ class World:
         hosts_off: Iterable[int] = (),
         cfg: Sequence[str] = (),
         log: Sequence[str] = (),
-        meters_links: bool = False,
+        uses_network: bool = False,
         wattages: Mapping[str, str] | None = None,
     ) -> None:
         self.simgrid = load_simgrid()
@@ -116,7 +117,7 @@ class World:
             # told before the plugin, which reads the property when a host is made
             self.simgrid.Host.on_creation_cb(partial(_give_power, wattages))
         host_energy.start_plugin()
-        self.meters_links = meters_links and link_energy.has_links_with_power(platform_file)
+        self.meters_links = uses_network and link_energy.has_links_with_power(platform_file)
         if self.meters_links:
             link_energy.start_plugin()
         try:
@@ -126,8 +127,10 @@ class World:
             raise InputError(f"{refusal(where)}: {first_line(str(error))}.") from None
         self._links: tuple[str, ...] = ()
         if self.meters_links:
-            wifi = self.simgrid.Link.SharingPolicy.WIFI
-            self._links = link_energy.links_with_power(self.engine, wifi, platform.name)
+            without = self.simgrid.Link.SharingPolicy.WIFI
+            self._links = link_energy.links_with_power(self.engine, without, platform.name)
+        if uses_network:
+            wifi.give_rates(self.simgrid, self.engine, platform_file)
         by_name = {host.name: host for host in self.engine.all_hosts}
         _check_agreement(platform, by_name)
         self.hosts: list[Any] = [by_name[host.name] for host in platform.hosts]
