@@ -202,7 +202,7 @@ class _Reader:
             self.stations(element, name, self.entries.hosts[first:])
 
     def stations(self, zone: Element, name: str, hosts: list[HostEntry]) -> None:
-        """Give each host of a Wi-Fi zone the rate that it names of the zone's link, or the first."""
+        """Give each host of a Wi-Fi zone the rate of its link that it names, or the first one."""
         link = next((child for child in zone.children if child.tag == "link"), None)
         if link is None:
             return
