@@ -23,13 +23,14 @@ from gridsched.engine.execution import UNENDED, Command, Execution, Timer
 from gridsched.engine.host_powers import host_powers
 from gridsched.engine.host_switches import HostSwitches
 from gridsched.engine.inquiry import Inquiry
-from gridsched.engine.ledger import FINISHED, RUNNING, VIRTUAL, WAITING, Ledger
+from gridsched.engine.ledger import FINISHED, RUNNING, WAITING, Ledger
 from gridsched.engine.legality import Legality
 from gridsched.engine.live_state import LiveState
 from gridsched.engine.mapping_events import MappingEvents
 from gridsched.engine.outages import Outages
 from gridsched.engine.power_cap import PowerCap
 from gridsched.engine.progress import Progress, unfinished
+from gridsched.engine.records import execution_records, node_records
 from gridsched.engine.requests import Requests
 from gridsched.engine.staging import Staging
 from gridsched.engine.submissions import Submissions
@@ -38,10 +39,9 @@ from gridsched.errors import IncompleteRun
 from gridsched.model.instants import instant_width
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace
+from gridsched.model.trace import HOST_CHANGE, PERIOD, ExecutionEnd, TaskState, Trace
 from gridsched.policy.base import Scheduler
 
-_DONE = int(ExecutionEnd.FINISHED)
 _KILLED = int(TaskState.KILLED)
 _UNFINISHED = int(TaskState.UNFINISHED)
 
@@ -87,7 +87,6 @@ class Controller:
         self._events = MappingEvents(rules.mapping_interval_s)
         self._parks = rules.parked_pstate is not None
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
-        self._pstate_of: list[int] = system.pstates.tolist()
         self._ended = False
         self._make_parts(scheduler, rng, frozenset(hosts_off), stopwatch)
         if self._inquiry.attends:
@@ -137,10 +136,7 @@ class Controller:
             LiveState(shown, tasks, ledger, commitments, staging, account, powers), stopwatch,
         )  # fmt: skip
         self._submissions = Submissions(system, tasks, ledger)
-        self._passes_on = (
-            powers is None and staging is None and self._dispatch.host_pstate is None
-            and not self._events.exist and ledger.one_core
-        )  # fmt: skip
+        self._passes_on = self._dispatch.can_pass_on and not self._events.exist
 
     # ------------------------------------------------------------------ what drivers read
 
@@ -210,7 +206,7 @@ class Controller:
             self._passes_on and len(finished) == 1 and now < self.next_timer
             and self._ledger.common and self._ledger.n_virtual > 1
         ):  # fmt: skip
-            command = self._pass_on(finished[0], now)
+            command = self._dispatch.pass_on(finished[0], now)
             if command is not None:
                 return [command]
         self._dispatch.commands = []
@@ -221,43 +217,6 @@ class Controller:
             self._inquiry.check(self._cap.refusal(self._dispatch.commands, self.scheduler), now)
         self._renew_next_timer()
         return self._dispatch.commands
-
-    def _pass_on(self, execution: Execution, now: float) -> Execution | None:
-        """Give the core of an execution that ended to the next task of the common queue.
-
-        The hot path in place: what `_apply_instant` would do, where one execution ended and
-        nothing else happens, without a look at what cannot have changed. Most of a work queue's
-        instants are such; each call that is saved here is a tenth of what a task costs. None,
-        and nothing changed, where it is not as simple.
-        """
-        ledger, host = self._ledger, execution.host
-        pstate = self._pstate_of[host]
-        if ledger.fixed[host] or ledger.pstate[host] != pstate:
-            return None
-        if ledger.replicates:
-            if len(ledger.copies[execution.task]) > 1 or execution.task in ledger.places:
-                return None
-            del ledger.copies[execution.task]
-        state_of = ledger.state_of
-        execution.outcome = _DONE
-        state_of[execution.task] = FINISHED
-        ledger.open_tasks -= 1
-        task = ledger.common.popleft()
-        while state_of[task] != VIRTUAL:  # it has gone another way
-            task = ledger.common.popleft()
-        ledger.n_virtual -= 1
-        state_of[task] = RUNNING
-        follower = Execution(
-            task, host, pstate, now, now + self._dispatch.run_time(task, host, pstate)
-        )
-        follower.has_begun = True
-        ledger.running[host] = [follower]
-        if ledger.replicates:
-            ledger.copies[task] = [follower]
-        ledger.version[host] += 1
-        ledger.journal.append(host)
-        ledger.executions.append(follower)
-        return follower
 
     def _apply_instant(self, now: float, finished: Sequence[Execution]) -> None:
         account, ledger, dispatch = self._account, self._ledger, self._dispatch
@@ -427,12 +386,14 @@ class Controller:
         A driver that had true run times other than the estimates says so.
         """
         ledger = self._ledger
-        offsets, ids = ledger.node_records()
+        offsets = ids = np.zeros(0, dtype=np.int64)
+        if ledger.nodes is not None:
+            offsets, ids = node_records(ledger.executions)
         return Trace(
             platform=self.system.platform,
             tasks=self.tasks,
-            executions=ledger.execution_records(),
-            host_changes=ledger.host_change_records(),
+            executions=execution_records(ledger.executions),
+            host_changes=np.array(ledger.host_changes, dtype=HOST_CHANGE),
             final_state=ledger.states.astype(np.int64),
             horizon_s=self.now if horizon_s is None else horizon_s,
             mapping_events=self._inquiry.mapping_events,

@@ -10,7 +10,6 @@ from array import array
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator
-from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from gridsched.engine.reservations import Reservations
 from gridsched.engine.virtual_queues import VirtualQueues
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.model.trace import EXECUTION, HOST_CHANGE, TaskState
+from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits
 
 # plain integers: an attribute of an IntEnum costs several times as much
@@ -391,29 +390,3 @@ class Ledger:
         tasks += first
         self._first_waiting = int(tasks[0]) if len(tasks) else self.submitted
         return tasks
-
-    def execution_records(self) -> NDArray[np.void]:
-        """Return all executions as an array of `EXECUTION`, in order of their start."""
-        records = np.empty(len(self.executions), dtype=EXECUTION)
-        for name in EXECUTION.names or ():  # column by column: five times faster than row by row
-            records[name] = list(map(attrgetter(name), self.executions))
-        return records[self._by_start(records["start"])]
-
-    def node_records(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the hosts of all executions as in `Trace`: offsets and ids; empty if serial."""
-        if self.nodes is None:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        starts = np.array([execution.start for execution in self.executions], dtype=np.float64)
-        sets = [self.executions[k].hosts for k in self._by_start(starts).tolist()]
-        offsets = np.zeros(len(sets) + 1, dtype=np.int64)
-        np.cumsum([len(hosts) for hosts in sets if hosts is not None], out=offsets[1:])
-        found = [np.zeros(0, dtype=np.int64), *(hosts for hosts in sets if hosts is not None)]
-        return offsets, np.concatenate(found)
-
-    @staticmethod
-    def _by_start(starts: NDArray[np.float64]) -> NDArray[np.intp]:
-        return np.argsort(starts, kind="stable")
-
-    def host_change_records(self) -> NDArray[np.void]:
-        """Return all host changes as an array of `HOST_CHANGE`."""
-        return np.array(self.host_changes, dtype=HOST_CHANGE)
