@@ -309,7 +309,7 @@ def trace_energy(trace: Trace) -> HostEnergy:
     parts.append(_sum_by_host(wasted, placed, n))
     total = parts[0] + parts[1] + parts[2] + parts[3]
     others = platform.idle_hosts_named
-    rest = np.array([host.pstates[host.pstate].idle_w * trace.horizon_s for _, host in others])
+    rest = np.array([host.pstates[host.pstate].unused_w * trace.horizon_s for _, host in others])
     if not platform.has_energy:
         rest[:] = np.nan
     nothing = np.zeros(len(others))

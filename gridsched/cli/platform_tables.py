@@ -39,7 +39,7 @@ def print_platform(
     names = [cluster.name for cluster in platform.clusters for _ in cluster.hosts]
     order = [h for cluster in platform.clusters for h in cluster.hosts]
     hosts = [platform.hosts[h] for h in order]
-    rows = _alike_rows(list(zip(hosts, names, strict=True)), platform.master)
+    rows = _alike_rows(list(zip(hosts, names, strict=True)), platform)
     _print_hosts(console, rows[:_SHOWN_HOSTS])
     if len(rows) > _SHOWN_HOSTS:
         _plain(console, f"... and {len(rows) - _SHOWN_HOSTS} more kinds of hosts")
@@ -52,7 +52,7 @@ def print_platform(
 def print_report(console: Console, report: PlatformReport) -> None:
     """Print hosts, notes, problems and a last line that sums up."""
     hosts = list(zip(report.hosts, report.clusters, strict=True))
-    _print_hosts(console, _alike_rows(hosts, report.master))
+    _print_hosts(console, _alike_rows(hosts, report.platform))
     _print_network(console, report)
     _lines(console, "note", report.notes)
     _lines(console, "problem", report.problems)
@@ -67,8 +67,10 @@ def report_as_dict(report: PlatformReport) -> dict[str, Any]:
         {"cluster": cluster, "role": None, **_host_as_dict(host)}
         for host, cluster in zip(report.hosts, report.clusters, strict=True)
     ]
-    if report.master:
-        hosts.append({"cluster": None, "role": "master", **_host_as_dict(report.master)})
+    hosts += [
+        {"cluster": None, "role": role, **_host_as_dict(host)}
+        for role, host in report.platform.idle_hosts_named
+    ]
     return {
         "platform": report.path,
         "fine": report.is_fine,
@@ -128,9 +130,12 @@ def _host_as_dict(host: Host) -> dict[str, Any]:
     }
 
 
-def _alike_rows(rows: list[tuple[Host, str]], master: Host | None) -> list[tuple[str, ...]]:
-    """Return the rows of the table; neighbours that differ in name only share one."""
-    everyone = [*rows, *([(master, "(master)")] if master else [])]
+def _alike_rows(rows: list[tuple[Host, str]], platform: Platform) -> list[tuple[str, ...]]:
+    """Return the rows of the table; neighbours that differ in name only share one.
+
+    `rows` are the computing hosts of the platform, each with its cluster.
+    """
+    everyone = [*rows, *((host, f"({role})") for role, host in platform.idle_hosts_named)]
     found = []
     start = 0
     while start < len(everyone):

@@ -32,6 +32,14 @@ class PState:
     epsilon_w: float = 0.0
     busy_w: float = 0.0
 
+    @property
+    def unused_w(self) -> float:
+        """Power of the whole host on which nothing runs [W].
+
+        With speed 0 it is `busy_w`: SimGrid takes the host as fully loaded then.
+        """
+        return self.idle_w if self.speed > 0 else self.busy_w
+
 
 @dataclass(frozen=True, slots=True)
 class Host:
@@ -62,6 +70,11 @@ class Host:
     boot_time_s: float = 0.0
     has_energy: bool = True
     pstate: int = 0
+
+    @property
+    def computes(self) -> bool:
+        """Whether it has any speed."""
+        return any(state.speed > 0 for state in self.pstates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +118,7 @@ class Platform:
     master : Host or None
         The host with the property ``role=master``: it computes nothing and is left out of totals.
     bystanders : tuple of Host
-        Further hosts that compute nothing (those a deployment file leaves out).
+        Further hosts that compute nothing: those of speed 0, and what a deployment leaves out.
     name : str
         Where the platform comes from; used in messages and provenance.
     warnings : tuple of str
@@ -227,7 +240,7 @@ class Platform:
     def with_master(self, name: str) -> Platform:
         """Return the platform in which the host called `name` is the master.
 
-        A master that it had before computes, in a cluster of its own.
+        A master that it had before computes, in a cluster of its own, if it has any speed.
 
         Raises
         ------
@@ -236,17 +249,21 @@ class Platform:
         """
         if self.master is not None and self.master.name == name:
             return self
-        names = [host.name for host in self.hosts]
+        computing = [host.name for host in self.hosts if host.name != name]
+        if self.master is not None and self.master.computes:
+            computing.append(self.master.name)
+        others = self.restricted_to(computing)
+        idle = [host for _, host in others.idle_hosts_named]
+        names = [*computing, *(host.name for host in idle)]
         if name not in names:
             hint = did_you_mean(name, names)
             raise InputError(f"{self.name}: no host is called {name!r} (--master). {hint}".rstrip())
-        if len(names) == 1:
-            raise InputError(f"{self.name}: {name!r} is its only host; a master computes nothing.")
-        before = () if self.master is None else (self.master.name,)
-        others = self.restricted_to([*names[: names.index(name)],
-                                     *names[names.index(name) + 1 :], *before])  # fmt: skip
-        master = next(host for host in others.bystanders if host.name == name)
-        bystanders = tuple(host for host in others.bystanders if host is not master)
+        if not computing:
+            raise InputError(
+                f"{self.name}: no host but {name!r} computes, and a master computes nothing."
+            )
+        master = next(host for host in idle if host.name == name)
+        bystanders = tuple(host for host in idle if host is not master)
         return replace(others, master=master, bystanders=bystanders)
 
     def concealed(self) -> Platform:

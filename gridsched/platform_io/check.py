@@ -95,7 +95,9 @@ class PlatformReport:
     clusters : tuple of str
         Name of the cluster of each computing host.
     master : Host or None
-        The host that computes nothing.
+        The host with the property ``role=master``.
+    bystanders : tuple of Host
+        Hosts of speed 0.
     problems, notes : tuple of str
         What is wrong, and what is worth knowing.
     simgrid : str
@@ -113,6 +115,14 @@ class PlatformReport:
     simgrid: str = "not asked"
     links: tuple[SimGridLink, ...] = ()
     routes: tuple[Route, ...] = ()
+    bystanders: tuple[Host, ...] = ()
+
+    @property
+    def platform(self) -> Platform:
+        """The hosts by what they do, without their clusters."""
+        return Platform(
+            self.hosts, master=self.master, bystanders=self.bystanders, name=self.path
+        )  # fmt: skip
 
     @property
     def is_fine(self) -> bool:
@@ -161,6 +171,7 @@ def check_platform_file(path: str | Path) -> PlatformReport:
         platform.master,
         problems=tuple(findings.problems + findings.gap_lines()),
         notes=(*findings.note_lines(), *_changes(platform)),
+        bystanders=platform.bystanders,
     )
 
 
@@ -177,9 +188,8 @@ def _changes(platform: Platform) -> list[str]:
 
 def with_deployment(report: PlatformReport, path: str | Path) -> PlatformReport:
     """Return the report with what a deployment file says: a note, or a problem."""
-    platform = Platform(report.hosts, master=report.master, name=report.path)
     try:
-        deployment = read_deployment(path, platform)
+        deployment = read_deployment(path, report.platform)
     except InputError as error:
         return replace(report, problems=(*report.problems, str(error)))
     return replace(report, notes=(
@@ -211,8 +221,7 @@ def with_inspection(report: PlatformReport, inspection: Inspection) -> PlatformR
 
 def _differences(report: PlatformReport, theirs: tuple[SimGridHost, ...]) -> list[str]:
     ours = {host.name: host for host in report.hosts}
-    if report.master:
-        ours[report.master.name] = report.master
+    ours |= {host.name: host for _, host in report.platform.idle_hosts_named}
     found = []
     for host in theirs:
         own = ours.pop(host.name, None)

@@ -46,9 +46,10 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
     InputError
         Naming file, line, host and function.
     """
-    known = [host.name for host in platform.hosts]
-    known += [host.name for _, host in platform.idle_hosts_named]
+    hosts = [*platform.hosts, *(host for _, host in platform.idle_hosts_named)]
+    known = [host.name for host in hosts]
     names = frozenset(known)
+    still = {host.name for host in hosts if not host.computes}
     masters: list[str] = []
     workers: dict[str, Element] = {}
     root = read_document(path)
@@ -73,6 +74,11 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
             raise InputError(
                 f"{where}: host {host!r} has a worker already (line {workers[host].line}); one "
                 "worker serves all cores of a host."
+            )
+        elif host in still:
+            raise InputError(
+                f"{where}: host {host!r} has speed 0 and computes nothing; a worker needs a host "
+                "that does."
             )
         else:
             workers[host] = element

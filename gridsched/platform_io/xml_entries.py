@@ -48,6 +48,11 @@ class HostEntry:
     properties: dict[str, str]
     cluster: str | None = None
 
+    @property
+    def computes(self) -> bool:
+        """Whether the host has any speed; one without computes nothing."""
+        return any(self.speeds)
+
 
 @dataclass(frozen=True)
 class Station:
@@ -177,14 +182,8 @@ class _Reader:
         except ValueError as error:
             self.findings.problem(f"{what}: {error}.", element.line)
             return None
-        if value < 0 or (kind == "speed" and value == 0):
-            legal = "more than 0 is legal" if kind == "speed" else "0 or more is legal"
-            if value == 0:
-                legal += (
-                    "; P-states of speed 0, to boot or to shut down, are not simulated: leave them "
-                    "out, and give the property boot_time_s"
-                )
-            self.findings.problem(f"{what} is {text!r}; {legal}.", element.line)
+        if value < 0:
+            self.findings.problem(f"{what} is {text!r}; 0 or more is legal.", element.line)
             return None
         if not has_unit:
             self.findings.unitless.append(f"line {element.line}, {what}: {text!r}")
@@ -325,7 +324,7 @@ class _Reader:
                 name,
                 zone,
                 element.line,
-                tuple(s for s in speeds if s),
+                tuple(s for s in speeds if s is not None),
                 cores,
                 pstate,
                 properties,
@@ -344,6 +343,13 @@ class _Reader:
             self.quantity(element, part.strip() if len(parts) > 1 else part, "speed", what)
             for part in parts
         ]
+        if 0.0 in found and any(found):
+            self.findings.problem(
+                f"{what} is {','.join(parts)!r}; more than 0 is legal; P-states of speed 0, to "
+                "boot or to shut down, are not simulated: leave them out, and give the property "
+                "boot_time_s.",
+                element.line,
+            )
         self.read_last = (element, found)
         return found
 

@@ -27,7 +27,8 @@ def read_platform(path: str | Path, power: GivenPower | None = None) -> Platform
     Hosts keep the order of the document, unless every computing host carries our property
     ``host_id``. A cluster is a netzone that directly holds computing hosts; the zone's property
     ``uplink`` may name the link whose bandwidth and latency are the cluster's. The host with the
-    property ``role=master`` computes nothing. Hosts without ``wattage_per_state`` count with 0 W.
+    property ``role=master`` computes nothing, nor do hosts of speed 0. Hosts without
+    ``wattage_per_state`` count with 0 W.
 
     Parameters
     ----------
@@ -55,9 +56,13 @@ def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> P
     """Return the platform that `entries` describe, with the power that is given."""
     power.check_names((entry.name for entry in entries.hosts), str(findings.path))
     masters = find_masters(entries, findings)
-    computing = _in_order([entry for entry in entries.hosts if entry not in masters], findings)
+    workers = [entry for entry in entries.hosts if entry not in masters]
+    computing = _in_order([entry for entry in workers if entry.computes], findings)
     if not computing:
         findings.problem("no host computes; a platform needs at least one besides the master.")
+    still = [entry for entry in workers if not entry.computes]
+    for entry in still:
+        findings.remark("have speed 0: they compute nothing", entry.name)
     ids = {entry.name: k for k, entry in enumerate(computing)}
     hosts = tuple(_host(entry, findings, power) for entry in computing)
     master = _host(masters[0], findings, power) if masters else None
@@ -76,6 +81,7 @@ def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> P
         hosts,
         tuple(clusters),
         master,
+        bystanders=tuple(_host(entry, findings, power) for entry in still),
         name=str(findings.path),
         warnings=tuple(findings.gap_lines() + findings.note_lines()),
         profiles=entries.profiles,

@@ -285,8 +285,8 @@ def _check(platform: Platform) -> None:
     """Refuse what SimGrid's XML cannot say."""
     if platform.bystanders:
         raise InputError(
-            f"{platform.name}: hosts that a deployment leaves out cannot be written; write the "
-            "platform they come from."
+            f"{platform.name}: hosts that compute nothing, besides the master, cannot be written: "
+            f"{platform.bystanders[0].name!r}. Write the platform without them."
         )
     if platform.profiles.of_hosts:
         raise InputError(
