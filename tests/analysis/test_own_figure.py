@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import collections
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import small_study
 
-from gridsched.analysis.study_results import read_results
+from gridsched.analysis.study_results import StudyResults, read_results
 from gridsched.errors import InputError
-from gridsched.figures.table import _TABLE
+from gridsched.figures.study_figures import study_figures
+from gridsched.figures.study_layout import layout_of
+from gridsched.figures.table import _TABLE, figures
 from gridsched.page.study_report import files_folder, write_report
 
 POLICIES = '''
@@ -32,29 +35,26 @@ def makespan_range(results, layout):
 @pytest.fixture(autouse=True)
 def own_entries():
     """What a test registers does not stay."""
+    figures("study")  # what gridsched ships stays
     before = dict(_TABLE)
     yield
     _TABLE.clear()
     _TABLE.update(before)
 
 
-def report_with(name: str, store: Path, folder: Path, study: str = small_study.TEXT) -> Path:
-    """Write the report of the small study with a policies file; return its page."""
+def results_with(name: str, store: Path, folder: Path, study: str) -> StudyResults:
+    """Return the results of the small study with a policies file that names its figure so."""
     (folder / "own.py").write_text(POLICIES.replace("NAME", repr(name)))
     text = study.replace("seed = 7", 'seed = 7\npolicies = ["own.py"]')
     (folder / "small.toml").write_text(text)
     (folder / "p.xml").write_text(small_study.PLATFORM)
-    study = small_study.Study.from_file(folder / "small.toml")
-    page = folder / "r.html"
-    write_report(read_results(str(store), study), page)
-    return page
+    return read_results(str(store), small_study.Study.from_file(folder / "small.toml"))
 
 
 def test_a_users_figure_is_in_the_report(small_store: Path, tmp_path: Path):
     """Its heading, its caption, and its files with their data."""
-    page = report_with(
-        "makespan-range", small_store, tmp_path, small_study.of_metrics("makespan_s")
-    )
+    page, text = tmp_path / "r.html", small_study.of_metrics("makespan_s")
+    write_report(results_with("makespan-range", small_store, tmp_path, text), page)
     text = page.read_text()
     assert "<h3>Range of makespans &lt;s&gt;</h3>" in text
     assert "From least to largest." in text
@@ -66,10 +66,19 @@ def test_a_users_figure_is_in_the_report(small_store: Path, tmp_path: Path):
     assert data.loc["mct"].tolist() == [8.0, 11.0]
 
 
-@pytest.mark.parametrize("name", ["bars-energy_j", "../thesis", "", "a/b"])
-def test_a_figure_never_takes_anothers_files(small_store: Path, tmp_path: Path, name: str):
-    """A name that is taken, or none for a file, is refused; nothing is written."""
+@pytest.mark.parametrize("name", ["../thesis", "", "a/b"])
+def test_a_figures_name_is_one_of_a_file(small_store: Path, tmp_path: Path, name: str):
+    """It could lie anywhere else: it is refused where it is drawn."""
+    results = results_with(name, small_store, tmp_path, small_study.of_metrics("energy_j"))
     with pytest.raises(InputError, match="a figure is called"):
-        report_with(name, small_store, tmp_path, small_study.of_metrics("energy_j"))
+        collections.deque(study_figures(results, layout_of(results)), maxlen=0)
+
+
+def test_a_figure_never_takes_anothers_files(small_store: Path, tmp_path: Path):
+    """A name that is taken is refused; nothing is written."""
+    text = small_study.of_metrics("energy_j")
+    results = results_with("bars-energy_j", small_store, tmp_path, text)
+    with pytest.raises(InputError, match="a figure is called"):
+        write_report(results, tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
     assert not files_folder(tmp_path / "r.html").exists()
