@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import importlib
 import os
 import pickle
@@ -28,7 +29,7 @@ from gridsched.sim import wire
 from gridsched.sim.pinning import pin_to_free_cpu
 from gridsched.sim.process_log import ProcessLog, shorten
 
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def serve(requests: int, answers: int) -> None:
@@ -88,12 +89,31 @@ def _run_child(function: bytes, timeout_s: float | None, requests: int) -> dict[
             with contextlib.suppress(ProcessLookupError):  # it may not have its group yet
                 os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
+        _end_orphans()
+        listener.take_the_rest()
         for file in (reader, said, ended):
             os.close(file)
     if listener.abandoned:
         return None
     payload = bytes(listener.payload) or None
     return _answer(payload, listener.log.text, status, listener.timed_out)
+
+
+def _end_orphans() -> None:
+    """End what a run has started outside of its group: with its end they are this process's."""
+    while children := _children():
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+        for child in children:
+            os.waitpid(child, 0)
+
+
+def _children() -> list[int]:
+    try:
+        with open("/proc/thread-self/children") as stream:
+            return [int(each) for each in stream.read().split()]
+    except FileNotFoundError:  # a kernel without this list
+        return []
 
 
 def _answer(
@@ -135,7 +155,6 @@ class _Listener:
             # the protocol sends nothing while a run is on
             self.abandoned = self._requests in ready and not os.read(self._requests, 1)
             if self._ended in ready:
-                self._take_the_rest()
                 self.timed_out = False
                 return
             if self.timed_out or self.abandoned:
@@ -144,21 +163,23 @@ class _Listener:
                 if source in ready and not self._take(source):
                     sources.remove(source)
 
-    def _take(self, source: int) -> bool:
-        """Take a part; return whether there may be more."""
+    def _take(self, source: int) -> int:
+        """Take a part; return its number of bytes, 0 where nothing more can come."""
         part = os.read(source, 1 << 20)
         if source == self._reader:
             self.payload += part
         else:
             self.log.add(part)
-        return bool(part)
+        return len(part)
 
-    def _take_the_rest(self) -> None:
+    def take_the_rest(self) -> None:
+        """Take what the pipes hold, and no more: where somebody has them still, he may write on."""
         for source in (self._reader, self._said):
             os.set_blocking(source, False)
+            left = fcntl.fcntl(source, fcntl.F_GETPIPE_SZ)
             with contextlib.suppress(BlockingIOError):
-                while self._take(source):
-                    pass
+                while left > 0 and (taken := self._take(source)):
+                    left -= taken
 
 
 def _child(function: bytes, writer: int, log: int) -> None:
@@ -207,6 +228,8 @@ def main() -> None:
     requests, answers = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
+    # what a run has started in a group of its own becomes a child of this process
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the asking process's to handle
     import numpy.random  # noqa: F401 - numpy alone would load it anew in each run's own process
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -65,6 +66,17 @@ def leave_a_child(state) -> list:
     raise ValueError(f"left {child}")
 
 
+def leave_a_daemon(state) -> list:
+    """Start a process in a session of its own, which prints for ever, then fail."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        while True:
+            with contextlib.suppress(OSError):  # nobody reads any more
+                os.write(2, b"x" * 60_000)
+    raise ValueError(f"left {child}")
+
+
 def print_endlessly(state) -> list:
     """Say far more than anybody reads, in one line, then crash."""
     for _ in range(8):
@@ -73,10 +85,11 @@ def print_endlessly(state) -> list:
     os.abort()
 
 
-def test_what_a_policy_starts_ends_with_its_run():
+@pytest.mark.parametrize("act", [leave_a_child, leave_a_daemon])
+def test_what_a_policy_starts_ends_with_its_run(act):
     """The run does not wait for it, and it is gone."""
     with pytest.raises(SimulationError, match="left") as caught:
-        on_simgrid(ex_a(), SIZES, acting(leave_a_child), timeout_s=200)
+        on_simgrid(ex_a(), SIZES, acting(act), timeout_s=200)
     child = int(str(caught.value).split("left ")[1].split()[0])
     deadline = time.monotonic() + 60  # its signal is on its way
     while is_alive(child):
