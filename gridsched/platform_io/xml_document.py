@@ -106,7 +106,8 @@ def read_document(path: Path | str) -> Element:
     content = data.lstrip()
     lines_before = data[: len(data) - len(content)].count(b"\n")
     builder = _Builder(path, lines_before)
-    parser = _Parser()
+    # In portions, expat would read a long comment or attribute anew with each of them.
+    parser = _Parser(bufsize=len(content) + 1)
     parser.setContentHandler(builder)
     try:
         parser.parse(io.BytesIO(content))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridsched.errors import InputError
-from gridsched.platform_io import table_files, workbook, xml_entries
+from gridsched.platform_io import table_files, workbook, xml_document, xml_entries
 from gridsched.platform_io.from_table import select_rows
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.tables import read_machine_table
@@ -52,6 +52,22 @@ def test_comments_are_passed_once(platform):
     assert _without_comments(b"a<!-- b --><!-- <!-- -->c<!-- d") == b"ac<!-- d"
     path = platform('<host id="&foo;" speed="1f"/>' + "<!-- " * 200_000)
     assert "entity 'foo'" in refusal(read_document, path)
+
+
+@pytest.mark.parametrize("content", ["<!--{}-->", "<prop id='{}' value=''/>"])
+def test_long_comments_and_attributes_are_passed_once(platform, monkeypatch, content):
+    """Not anew with every portion that is read: the parser gets the whole text at once."""
+    portions = []
+
+    class Counting(xml_document._Parser):
+        def feed(self, data: bytes, isFinal: bool = False) -> None:
+            portions.append(len(data))
+            super().feed(data, isFinal)
+
+    monkeypatch.setattr(xml_document, "_Parser", Counting)
+    path = platform(content.format("x" * 300_000))
+    read_document(path)
+    assert [size for size in portions if size] == [path.stat().st_size]
 
 
 @pytest.mark.parametrize(
