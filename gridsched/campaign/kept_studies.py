@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from gridsched.campaign.segments import cannot_write
 from gridsched.errors import InputError, NotTrusted
 from gridsched.files.input_files import check_size
-from gridsched.files.output_files import write_whole
+from gridsched.files.output_files import as_text, write_whole
 from gridsched.spec.canonical import RESULTS_VERSION, file_digest
 from gridsched.spec.own_parts import OwnParts
 from gridsched.spec.study import Study
@@ -141,7 +141,7 @@ class KeptStudies:
             raise cannot_write(self._inputs, error) from None
         kept = _Content(
             text=study.document.text,
-            path=study.document.path,
+            path=as_text(study.document.path),
             replicates=study.replicates,
             inputs={name: _Reference(**file.reference) for name, file in study.inputs.items()},
             results_version=RESULTS_VERSION,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gridsched.campaign.segments import cannot_write
 from gridsched.errors import InputError, MissingDependency
 from gridsched.files.json_files import canonical_text
+from gridsched.files.output_files import as_text
 from gridsched.metrics import METRICS, described
 from gridsched.spec.canonical import file_digest
 
@@ -76,10 +77,11 @@ def _is_value(name: str, value: Any) -> bool:
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row with one column for each metric, each timing and each series."""
-    columns = {name: row[name] for name in ("run_id", "status", "error")}
+    columns = {name: row[name] for name in ("run_id", "status")}
+    columns["error"] = None if row["error"] is None else as_text(row["error"])
     columns.update({name: _value(name, each) for name, each in row["metrics"].items()})
     for name in ("scenario", "provenance"):
-        columns[name] = canonical_text(row[name])
+        columns[name] = as_text(canonical_text(row[name]))  # JSON reads what it escapes
     columns.update({f"timing.{name}": value for name, value in row["timing"].items()})
     for name, values in row.get("series", {}).items():
         columns[SERIES_PREFIX + name] = [_number(value) for value in values]
@@ -247,7 +249,8 @@ def write_parquet(table: pa.Table, root: Path) -> list[Path]:
 def _write_part(table: pa.Table, root: Path) -> Path:
     temporary = root / f".rows.{os.getpid()}.tmp"
     try:
-        _arrow().parquet.write_table(table, temporary, compression="zstd")
+        with open(temporary, "wb") as stream:  # pyarrow takes no path that is no text
+            _arrow().parquet.write_table(table, stream, compression="zstd")
         target = root / f"{_PREFIX}{file_digest(temporary)[:32]}.parquet"
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
@@ -267,7 +270,8 @@ def part_of(path: Path) -> str:
     path : Path
         A file that `is_whole`.
     """
-    metadata = _arrow().parquet.read_schema(path).metadata or {}
+    with open(path, "rb") as stream:
+        metadata = _arrow().parquet.read_schema(stream).metadata or {}
     return metadata.get(_PART.encode(), b"").decode()
 
 
@@ -283,14 +287,16 @@ def are_all_parts(parts: Sequence[str]) -> bool:
 def lost_rows(path: Path) -> str:
     """Return in words how many rows a damaged Parquet file had, as far as it still says so."""
     with contextlib.suppress(OSError, ValueError, MemoryError):
-        number = _arrow().parquet.read_metadata(path).num_rows
+        with open(path, "rb") as stream:
+            number = _arrow().parquet.read_metadata(stream).num_rows
         return f"{number:,} rows lost"
     return f"{path.stat().st_size:,} bytes; how many rows is not known"
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a Parquet file of rows that `is_whole`."""
-    return _arrow().parquet.read_table(path, columns=list(columns) if columns else None)
+    with open(path, "rb") as stream:
+        return _arrow().parquet.read_table(stream, columns=list(columns) if columns else None)
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:

@@ -82,7 +82,8 @@ def write_records(result: RunResult, store: Path, run_id: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(exist_ok=True)
-        records_of(result).to_parquet(temporary, engine="pyarrow", compression="zstd")
+        with open(temporary, "wb") as stream:  # pyarrow takes no path that is no text
+            records_of(result).to_parquet(stream, engine="pyarrow", compression="zstd")
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
@@ -99,7 +100,8 @@ def read_records(store: Path, run_id: str) -> pd.DataFrame:
     """
     path = records_file(store, run_id)
     try:
-        return pd.read_parquet(path, engine="pyarrow")
+        with open(path, "rb") as stream:
+            return pd.read_parquet(stream, engine="pyarrow")
     except FileNotFoundError:
         raise InputError(
             f"{path}: no records of this run; 'gridsched study run --records' keeps them."

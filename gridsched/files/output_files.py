@@ -64,6 +64,11 @@ def as_bytes(content: str | bytes) -> bytes:
     return content.encode(errors="backslashreplace") if isinstance(content, str) else content
 
 
+def as_text(content: str) -> str:
+    """Return a text that UTF-8 can hold, with the rest escaped as `as_bytes` does."""
+    return as_bytes(content).decode()
+
+
 def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) -> None:
     """Write `content` to a temporary file beside `path` and rename it.
 

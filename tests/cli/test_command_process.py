@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from cli_cases import ROOT
 
 from gridsched import __version__
 from gridsched.__main__ import main
+from gridsched.campaign.run_records import read_records
+from gridsched.campaign.store import Store
 from gridsched.cli import app
 from gridsched.policy.registry import entries
 
@@ -108,6 +111,25 @@ def test_any_locale_and_any_file_name(simgrid, tmp_path):
     done = process("run", *options, "--export", folder / "out", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert process("validate", folder / "out").returncode == 0
+
+
+def test_a_study_in_a_folder_whose_name_is_no_text(gridsched, tmp_path):
+    """Its store keeps the study, rows, records and inputs, and gives them back."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    for name, source in (("p.xml", "platforms/ex_a.xml"), ("w.csv", "examples/ex_a.csv")):
+        shutil.copyfile(ROOT / source, folder / name)
+    study, store = folder / "s.toml", folder / "store"
+    study.write_text(
+        "name = 's'\nplatform = 'p.xml'\nworkload = 'w.csv'\nschedulers = ['wq']\n"
+        "driver = 'reference'\n"
+    )
+    done = gridsched("study", "run", study, "--store", store, "--quiet", "--records")
+    assert (done.status, done.err) == (0, "")
+    assert gridsched("study", "claims", store).status == 0
+    (run_id,) = Store.open(store).rows()["run_id"]
+    assert len(read_records(store, run_id)) == 8  # five executions, three hosts
+    assert gridsched("study", "rerun", store, run_id).status == 0
 
 
 def test_full_disk():
