@@ -81,7 +81,9 @@ def write_export(
     }
     if len(trace.periods):
         tables[PERIODS_FILE] = batsim_files.periods_table(trace)
-    contents: dict[str, str | bytes] = {name: csv_text(table) for name, table in tables.items()}
+    contents: dict[str, str | bytes] = {
+        name: csv_text(table, for_people=True) for name, table in tables.items()
+    }
     contents |= {
         "schedule.json": json_text(batsim_files.schedule_values(trace, energy), exact=True),
         "platform.json": json_text(as_json(trace.platform), exact=True),

@@ -54,9 +54,9 @@ def _printable(column: Iterable) -> list:
     if isinstance(column, np.ndarray):
         if column.dtype == bool:
             column = column.astype(np.int64)
-        is_float = column.dtype.kind == "f"
+        is_whole = column.dtype.kind in "iu"
         column = column.tolist()
-        if not is_float:
+        if is_whole:
             return column
     return ["" if value is None or value != value else value for value in column]
 

@@ -117,11 +117,17 @@ def test_a_damaged_marker_is_named(store: Path, content: bytes):
         Store.open(store)
 
 
-@pytest.mark.parametrize("name", ["store.json", "segments/a-1-0.jsonl", "studies/a.json"])
-def test_a_pipe_in_a_store_is_never_waited_for(store: Path, name: str):
+@pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "/dev/full"])
+@pytest.mark.parametrize(
+    "name", ["store.json", "segments/a-1-0.jsonl", "studies/a.json", f"rows-{'0' * 32}.parquet"]
+)
+def test_a_pipe_or_device_in_a_store_is_never_waited_for(store: Path, name: str, kind: str):
     """Reading it would never end."""
     (store / name).unlink(missing_ok=True)
-    os.mkfifo(store / name)
+    if kind == "pipe":
+        os.mkfifo(store / name)
+    else:
+        (store / name).symlink_to(kind)
     with pytest.raises(InputError, match=r"pipe|no regular file"):
         read_results(str(store))
 

@@ -70,6 +70,19 @@ def test_notes_come_back_and_stand_in_tasks_csv(tmp_path):
         read_export(folder)
 
 
+def test_no_cell_of_an_export_is_a_formula(tmp_path):
+    """Names of hosts are another's making; the archive has them as they are."""
+    trace = by_hand.everything_at_once()
+    hosts = tuple(replace(host, name=f"={host.name}") for host in trace.platform.hosts)
+    trace = replace(trace, platform=replace(trace.platform, hosts=hosts))
+    folder = export(trace, tmp_path / "out")
+    texts = {path.name: path.read_text() for path in folder.glob("*.csv")}
+    assert all(f"'{hosts[0].name}," in texts[name] for name in ("hosts.csv", "host_energy.csv"))
+    for text in texts.values():
+        assert not any(cell.startswith("=") for row in text.splitlines() for cell in row.split(","))
+    assert read_export(folder).trace.platform.hosts == hosts
+
+
 @pytest.mark.parametrize("name", TRACES)
 def test_a_trace_comes_back_bit_by_bit(tmp_path, name):
     """Trace, provenance, metered joules and timing survive the way through the files."""

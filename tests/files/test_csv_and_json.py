@@ -82,6 +82,13 @@ def test_tables_read_back_with_every_digit():
     assert (table["size"], table["name"]) == (values, names)
 
 
+@pytest.mark.parametrize("kind", [list, lambda cells: np.array(cells, dtype=object)])
+def test_what_is_missing_is_an_empty_cell(kind):
+    """In columns of numbers and of texts."""
+    columns = {"a": kind([1.5, np.nan]), "b": kind([None, "x"]), "c": kind(["x", np.nan])}
+    assert csv_text(columns) == "a,b,c\n1.5,,x\n,x,\n"
+
+
 def test_what_json_lacks():
     """Null for people, texts in stored rows, Python's words where it must read back."""
     value = {"a": math.nan, "b": (math.inf, -math.inf), 3: np.int64(4), "p": Path("x"),
