@@ -17,7 +17,7 @@ from gridsched.model.instants import instant_width
 from gridsched.model.tasks import Tasks
 from gridsched.sim.session import ActorSession
 from gridsched.sim.work import Work
-from gridsched.sim.world import World
+from gridsched.sim.world import World, first_line, without_way
 
 
 class Worker:
@@ -84,6 +84,7 @@ class NetworkSession(ActorSession):
         #: the worker of each execution whose result the master does not have
         self._worker_of: dict[Execution, Worker] = {}
         self._ended: dict[Execution, float] = {}
+        self._reached: set[int] = set()
         self._master_box = self._simgrid.Mailbox.by_name("gridsched-master")
 
     def deploy(self, deployment_file: Path | None) -> None:
@@ -186,10 +187,26 @@ class NetworkSession(ActorSession):
             self._make_actor(worker)
         size = self._input_bytes[execution.task]
         if size:
+            self._look_for_way(execution.host)
             worker.box.put_init(execution, int(size)).detach()
         if not self._only_mail:
             worker.inbox.append(execution)
             worker.wake.release()
+
+    def _look_for_way(self, host: int) -> None:
+        """Raise where no way leads to a host, once a host.
+
+        SimGrid ends the process then. Of some zones it raises instead when a message leaves, and
+        ends the process when it clears that message away, without a word of the route.
+        """
+        if host in self._reached:
+            return
+        self._reached.add(host)
+        try:
+            self._lead_on.route_to(self.world.hosts[host])
+        except ValueError as error:
+            where = f"SimGrid on {Path(self.world.platform.name).name}"
+            raise without_way(where, first_line(str(error))) or error from None
 
     def _make_actor(self, worker: Worker) -> None:
         host = self.world.hosts[worker.host]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -22,6 +23,9 @@ _NEEDS_DOCTYPE = (
     'it needs the line <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"> before '
     "<platform>, and finds none"
 )
+_NO_WAY = re.compile(
+    r"there is no connecting path|can't be route in an Empty zone|No Gateway \(gw_|No route from"
+)
 #: Our own host beside the platform's: it carries timers and draws no power.
 CLOCK_HOST = "gridsched-clock"
 
@@ -29,6 +33,17 @@ CLOCK_HOST = "gridsched-clock"
 def refusal(where: str) -> str:
     """Return the beginning of the message for what SimGrid does not take."""
     return f"{where} refuses the platform or an option (--cfg, --log)"
+
+
+def without_way(where: str, said: str) -> InputError | None:
+    """Return the error for what SimGrid says of a message that finds no way; else None."""
+    if not _NO_WAY.search(said):
+        return None
+    return InputError(
+        f"{where} finds no way for a message: {said.rstrip('.')}. Choose a master from which all "
+        "hosts are reached (--master), add routes to the file, or leave the bytes out by "
+        "--network none."
+    )
 
 
 def refusals(simgrid: Any) -> tuple[type[Exception], ...]:

@@ -10,7 +10,7 @@ import pytest
 from sim_cases import deciding, executions, largest_difference, on_simgrid
 from star import write_star
 
-from gridsched.errors import InputError, SimulationError
+from gridsched.errors import InputError
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.run_times import DrawnRunTimes
 from gridsched.model.tasks import make_tasks
@@ -203,10 +203,25 @@ def test_every_scheduler_works_over_the_network(tmp_path, scheduler, cores):
     assert largest_difference(result) <= 1e-9
 
 
-def test_a_worker_without_a_route_is_a_clear_error(tmp_path):
-    """SimGrid's words about the missing route come through."""
-    path = write_star(tmp_path / "p.xml", [10.0], with_routes=False)
-    with pytest.raises(SimulationError, match="there is no connecting path between") as caught:
+@pytest.mark.parametrize(
+    ("routing", "words"),
+    [
+        ("Full", "no connecting path between"),
+        ("Floyd", "No route from 'm' to 'w1'"),
+        ("None", "can't be route in an Empty zone"),
+    ],
+)
+def test_a_worker_without_a_route_is_a_clear_error(tmp_path, routing, words):
+    """SimGrid's words about the missing route come through, and what to do."""
+    path = write_star(tmp_path / "p.xml", [10.0, 10.0], with_routes=False)
+    text = path.read_text().replace('routing="Full"', f'routing="{routing}"')
+    if routing == "Floyd":  # a zone of routes that leaves out the first worker
+        text = text.replace(
+            "  </zone>", '<route src="m" dst="w2"><link_ctn id="l2"/></route></zone>'
+        )
+    path.write_text(text)
+    wanted = f"finds no way for a message: .*{words}.*--master.*--network none"
+    with pytest.raises(InputError, match=wanted) as caught:
         on_simgrid(path, tasks_of(1))
     assert "\n" not in str(caught.value)
 
