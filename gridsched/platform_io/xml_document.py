@@ -103,7 +103,7 @@ def read_document(path: Path | str) -> Element:
     data = read_bytes(path, MAX_BYTES, "a SimGrid platform file")
     _refuse_foreign_entities(path, data)
     # SimGrid accepts blank lines before the XML declaration, expat does not.
-    content = data.lstrip()
+    content = with_plain_comments(data.lstrip())
     lines_before = data[: len(data) - len(content)].count(b"\n")
     builder = _Builder(path, lines_before)
     # In portions, expat would read a long comment or attribute anew with each of them.
@@ -144,16 +144,35 @@ def _refuse_foreign_entities(path: Path | str, data: bytes) -> None:
             )
 
 
+def with_plain_comments(data: bytes) -> bytes:
+    """Return the data with a blank for each ``-`` in a comment, of the same length.
+
+    SimGrid takes comments that hold ``--``, which XML does not.
+    """
+    parts, at = [], 0
+    for begin, end in _comments(data):
+        parts += [data[at : begin + 4], data[begin + 4 : end - 3].replace(b"-", b" ")]
+        at = end - 3
+    return b"".join([*parts, data[at:]])
+
+
 def _without_comments(data: bytes) -> bytes:
-    """Return the text outside of comments; one pass, however many are opened."""
-    kept, at = [], 0
+    """Return the text outside of comments."""
+    parts, at = [], 0
+    for begin, end in _comments(data):
+        parts.append(data[at:begin])
+        at = end
+    return b"".join([*parts, data[at:]])
+
+
+def _comments(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each comment that is closed; one pass, however many are opened."""
+    at = 0
     while (begin := data.find(b"<!--", at)) >= 0:
-        end = data.find(b"-->", begin + 4)
-        if end < 0:
-            break
-        kept.append(data[at:begin])
-        at = end + 3
-    return b"".join([*kept, data[at:]])
+        at = data.find(b"-->", begin + 4) + 3
+        if at < 3:
+            return
+        yield begin, at
 
 
 def _check_version(path: Path | str, root: Element) -> None:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from xml.parsers import expat
 
+from gridsched.platform_io.xml_document import with_plain_comments
+
 #: A start tag from its ``<`` on; ``>`` may stand in the values of attributes.
 START_TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*>""")
 
@@ -21,7 +23,7 @@ def edited(data: bytes, edits: Iterable[tuple[int, int, bytes]]) -> bytes:
 
 def places_in(data: bytes) -> list[tuple[int, int]]:
     """Return where each element begins and ends, in bytes; `read_document` has read the data."""
-    content = data.lstrip()
+    content = with_plain_comments(data.lstrip())
     before = len(data) - len(content)
     begins: list[int] = []
     ends: dict[int, int] = {}

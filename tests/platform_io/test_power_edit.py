@@ -121,3 +121,14 @@ def test_busy_below_idle_is_a_finding(written):
     assert "('a')" in problem
     assert "less power busy than idle" in problem
     assert any("less power busy than idle" in line for line in read_platform(path).warnings)
+
+
+def test_power_is_written_behind_comments_with_two_hyphens(written, tmp_path):
+    """SimGrid takes them, XML does not; they stay as they are."""
+    text = platform_text(
+        '<!-- -- ä -- -->\n<zone id="z" routing="Full"><host id="a" speed="1f"/></zone>'
+    )
+    add_power(written(text, "p.xml"), tmp_path / "new.xml", ["1:2:3"])
+    new = (tmp_path / "new.xml").read_text()
+    assert "<!-- -- ä -- -->" in new
+    assert '<prop id="wattage_per_state" value="1.0:2.0:3.0"/>' in new
