@@ -110,7 +110,7 @@ class HostProfiles:
     failing_links : tuple of str
         Links with a state profile.
     files : tuple of str
-        The files that profiles were read from.
+        The files that profiles were read from, of links, too.
     """
 
     speeds: tuple[tuple[str, Profile], ...] = ()
@@ -136,7 +136,8 @@ class HostProfiles:
     @property
     def are_in_files(self) -> bool:
         """Whether SimGrid's own file tells any of it: drawn failures stand in none."""
-        return bool(self.speeds) or any(isinstance(each, Profile) for _, each in self.states)
+        has_any = bool(self.files or self.speeds)
+        return has_any or any(isinstance(each, Profile) for _, each in self.states)
 
 
 class SpeedOverTime:

@@ -66,7 +66,7 @@ class Findings:
             )
         if self.old_options:
             lines.append(
-                "options in <config> that SimGrid 4.1 lacks, renamed or left out without effect: "
+                "options in <config>, renamed for SimGrid 4.1 or left out without effect here: "
                 f"{', '.join(self.old_options)}"
             )
         return lines

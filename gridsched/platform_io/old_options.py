@@ -2,7 +2,9 @@
 
 SimGrid refuses a whole file for one option it does not know, and most files in the world are older
 than 4.1. An option whose name has changed gets its new one; one on which nothing that gridsched
-simulates depends is left out. Whatever else SimGrid does not know it may refuse.
+simulates depends is left out, traces of SimGrid's own among them: each run would write the same
+file, and on some platforms SimGrid crashes by it. Whatever else SimGrid does not know it may
+refuse.
 """
 
 from __future__ import annotations
@@ -29,9 +31,9 @@ _RENAMED = {
 #: What the network's models take of the options for MPI programs; the others concern those alone.
 _OF_THE_NETWORK = ("IB-penalty-factors", "buffering", "bw-factor", "lat-factor")
 #: Names without effect here: coordinates are always read, the rest are for MPI programs, for
-#: visualisation, and for a simulator of networks that has gone.
+#: traces and visualisation, and for a simulator of networks that has gone.
 _WITHOUT_EFFECT = re.compile(
-    r"network/(coordinates|sender_gap)|tracing/(buffer|onelink_only)|(tri)?viva/.*|gtnets/.*"
+    r"network/(coordinates|sender_gap)|tracing(/.*)?|(tri)?viva/.*|gtnets/.*"
     rf"|smpi/(?!({'|'.join(_OF_THE_NETWORK)})$).*"
 )
 #: Values without effect: the model of hosts that is now the default one, and a way of counting

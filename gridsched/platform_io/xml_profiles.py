@@ -152,6 +152,8 @@ class ProfileEntries:
                     "there.", element.line,
                 )  # fmt: skip
             elif legal is LINK_FILES:
+                what = f"{attribute} {file!r} of link {name!r}"
+                self._check_link(self._text_of(file, what, element), what, element)
                 if attribute == STATE_FILE:
                     self._failing_links.append(name)
             elif attribute != SPEED_FILES[1] or not element.attributes.get(SPEED_FILES[0]):
@@ -186,6 +188,7 @@ class ProfileEntries:
         if kind == "LINK_AVAIL":
             self._failing_links.append(target)
         if kind not in HOST_KINDS:
+            self._check_trace_of_link(trace, f"trace {name!r} of link {target!r}")
             return
         if (kind, name) in self._connected:
             self.findings.remark(_TWICE, target)
@@ -198,14 +201,23 @@ class ProfileEntries:
         file = trace.attributes.get("file")
         if file:
             return self._from_file(file, what, trace)
-        try:
-            periodicity = float(trace.attributes.get("periodicity", ""))
-        except ValueError:
-            self.findings.problem(f"{what}: its periodicity is no number.", trace.line)
+        periodicity = self._periodicity(trace, what)
+        if periodicity is None:
             return None
         return self._parsed("".join(trace.text or ()), what, trace, periodicity)
 
+    def _periodicity(self, trace: Element, what: str) -> float | None:
+        try:
+            return float(trace.attributes.get("periodicity", ""))
+        except ValueError:
+            self.findings.problem(f"{what}: its periodicity is no number.", trace.line)
+            return None
+
     def _from_file(self, file: str, what: str, element: Element) -> Profile | None:
+        text = self._text_of(file, what, element)
+        return None if text is None else self._parsed(text, what, element)
+
+    def _text_of(self, file: str, what: str, element: Element) -> str | None:
         path = place_of(self.findings.path, file)
         try:
             text = read_text(path)
@@ -213,7 +225,21 @@ class ProfileEntries:
             self.findings.problem(f"{what}: {error}", element.line)
             return None
         self._files[str(path)] = what
-        return self._parsed(text, what, element)
+        return text
+
+    def _check_trace_of_link(self, trace: Element, what: str) -> None:
+        file = trace.attributes.get("file")
+        if file:
+            self._check_link(self._text_of(file, what, trace), what, trace)
+        elif (periodicity := self._periodicity(trace, what)) is not None:
+            self._check_link("".join(trace.text or ()), what, trace, periodicity)
+
+    def _check_link(
+        self, text: str | None, what: str, element: Element, periodicity: float = -1.0
+    ) -> None:
+        """Find what SimGrid would end the process for; it may draw how links change."""
+        if text is not None and not _LAWS.intersection(text.split()):
+            self._parsed(text, what, element, periodicity)
 
     def _parsed(
         self, text: str, what: str, element: Element, periodicity: float = -1.0

@@ -1,6 +1,6 @@
 """Let SimGrid itself load a platform file, in a process of its own that may abort.
 
-``python -m gridsched.sim.inspection FILE`` prints what SimGrid sees as JSON.
+``python -m gridsched.sim.inspection FILE FOLDER`` prints what SimGrid sees as JSON.
 """
 
 from __future__ import annotations
@@ -55,19 +55,23 @@ def inspect_platform(
             current = current_platform_xml(path)
         except InputError:  # what SimGrid says of it counts
             current = None
+        given = Path(path).absolute()
         if current is None:
-            return _inspected(Path(path).absolute(), pairs, timeout_s)
-        written = folder / Path(path).name
+            return _inspected(given, Path(), pairs, timeout_s)
+        written = folder / given.name
         write_whole(written, current)
-        return _inspected(written, pairs, timeout_s)
+        return _inspected(written, given.parent, pairs, timeout_s)
 
 
-def _inspected(path: Path, pairs: Sequence[tuple[str, str]], timeout_s: float) -> Inspection:
+def _inspected(
+    path: Path, folder: Path, pairs: Sequence[tuple[str, str]], timeout_s: float
+) -> Inspection:
+    """Inspect a file from a folder, in which SimGrid looks for profiles as it does beside it."""
     package = str(Path(gridsched.__file__).parent.parent)
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "gridsched.sim.inspection", str(path)],
+            [sys.executable, "-m", "gridsched.sim.inspection", str(path), str(folder)],
             capture_output=True,
             text=True,
             errors="replace",
@@ -107,7 +111,7 @@ def _interpret(status: int, output: str, errors: str) -> Inspection:
     return Inspection("refused", f"{how}, {last[0]}")
 
 
-def _main(path: str, pairs: Sequence[tuple[str, str]]) -> int:
+def _main(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> int:
     """Load the file in this process and print the answer; SimGrid may abort on the way."""
     try:
         simgrid = load_simgrid()
@@ -119,6 +123,7 @@ def _main(path: str, pairs: Sequence[tuple[str, str]]) -> int:
         sys.stdout.write(str(error))
         return _MISSING
     engine = simgrid.Engine(["inspection", "--log=xbt_cfg.thresh:warning"])
+    os.chdir(folder)
     try:
         engine.load_platform(path)
         engine.netzone_root.seal()
@@ -169,7 +174,7 @@ def _route(source: Any, target: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    code = _main(sys.argv[1], json.loads(sys.stdin.read() or "[]"))
+    code = _main(sys.argv[1], sys.argv[2], json.loads(sys.stdin.read() or "[]"))
     sys.stdout.flush()
     # SimGrid prints the energy of every host when the interpreter ends; there is nothing to clean.
     os._exit(code)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from cli_cases import host_xml, platform_xml
 
@@ -15,6 +17,7 @@ CONFIG = """<config id="General">
   <prop id="cpu/optim" value="TI"/>
   <prop id="smpi/os" value="0:1:2"/> <prop id="smpi/bw_factor" value="0:0.5"/>
   <prop id="precision/work-amount" value="1e-5"/>
+  <prop id="tracing" value="yes"/> <prop id="tracing/filename" value="nowhere/x.trace"/>
 </config>
 """
 ZONE = f'<zone id="z" routing="Full">{host_xml("a")}{host_xml("b")}</zone>'
@@ -36,7 +39,7 @@ def test_what_simgrid_knows_stays_and_each_line_where_it_was(files):
     assert '<prop id="network/TCP-gamma" value="4194304"/>' in new
     assert '<prop id="smpi/bw-factor" value="0:0.5"/>' in new
     assert '<prop id="precision/work-amount" value="1e-5"/>' in new
-    for gone in ("coordinates", "host/model", "cpu/optim", "smpi/os"):
+    for gone in ("coordinates", "host/model", "cpu/optim", "smpi/os", "tracing"):
         assert gone not in new
     files[1].write_text(platform_xml(ZONE))
     assert current_platform_xml(files[1]) is None
@@ -72,3 +75,30 @@ def test_a_route_that_simgrid_rules_out_is_refused_in_one_line(refused, gridsche
     line = refused("run", *files, "--power", "1:2:3")
     assert "Cannot define a NetzoneRoute from 'nc_router' to itself" in line
     assert "Cannot define a NetzoneRoute" in gridsched("platform", "check", files[1]).out
+
+
+@pytest.mark.usefixtures("simgrid")
+def test_profiles_of_such_a_file_are_found(gridsched, tmp_path):
+    """Files of profiles lie beside the platform, also where SimGrid loads an edited copy.
+
+    10 kB take 3 s at 1 kB/s and the rest at 500 B/s, so about 17 s.
+    """
+    folder = tmp_path / "a b, ü"
+    folder.mkdir()
+    old = '<config><prop id="network/coordinates" value="yes"/></config>'
+    hosts = host_xml("a") + host_xml("b", speed="10f")
+    link = '<link id="l" bandwidth="1kBps" latency="0s" bandwidth_file="link.txt"/>'
+    way = '<route src="a" dst="b"><link_ctn id="l"/></route>'
+    path = folder / "old.xml"
+    path.write_text(platform_xml(f'{old}<zone id="z" routing="Full">{hosts}{link}{way}</zone>'))
+    (folder / "link.txt").write_text("3 500\n")
+    (tmp_path / "bag.csv").write_text("id,flops,input_bytes\n1,1,10000\n")
+    assert "SimGrid: loads it" in gridsched("platform", "check", path).out
+    row = json.loads(gridsched(
+        "run", "--platform", path, "--workload", tmp_path / "bag.csv", "--master", "a", "--json",
+        "--cfg", "network/model:CM02", "--cfg", "network/crosstraffic:0",
+    ).out)  # fmt: skip
+    assert row["makespan_s"] == pytest.approx(17.1)
+    (folder / "link.txt").unlink()
+    refused = gridsched("platform", "check", path)
+    assert "bandwidth_file 'link.txt' of link 'l': " in refused.out

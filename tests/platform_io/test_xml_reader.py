@@ -181,6 +181,18 @@ def host_with(prop: str, value: str) -> str:
         (platform_text("", version="3"), "simgrid_update_xml"),
         (platform_text("", version="5"), "version"),
         (platform_text(""), "no host computes"),
+        (
+            zone(
+                '<host id="a" speed="1f"/><link id="l" bandwidth="1Bps"/>'
+                '<trace id="t" periodicity="9">1 -1\n2 1</trace>'
+                '<trace_connect kind="LINK_AVAIL" trace="t" element="l"/>'
+            ),
+            "trace 't' of link 'l': '1 -1': numbers of 0 or more",
+        ),
+        (
+            zone('<host id="a" speed="1f"/><link id="l" bandwidth="1Bps" state_file="no.txt"/>'),
+            "state_file 'no.txt' of link 'l': ",
+        ),
         (zone('<host id="a" speed="0f"/>'), "no host computes"),
         (zone('<host id="a" speed="1f,0f"/>'), "more than 0"),
         (zone('<host id="a" speed="-1f"/>'), "0 or more"),
@@ -320,3 +332,11 @@ def test_role_of_a_cluster_marks_its_first_host(written):
     platform = read_platform(written(platform_text(body)))
     assert platform.master.name == "k5"
     assert [host.name for host in platform.hosts] == ["k6", "k7"]
+
+
+def test_comments_may_hold_two_hyphens(written):
+    """XML has none, SimGrid takes them, and people draw with them; lines stay what they were."""
+    body = '<host id="a" speed="1f"/>\n<!---- two --\n -- lines --->\n<host id="b" speed="0q"/>'
+    with pytest.raises(InputError, match="line 8: speed of host 'b'"):
+        read_platform(written(zone(body)))
+    assert len(read_platform(written(zone(body.replace("0q", "1f")))).hosts) == 2
