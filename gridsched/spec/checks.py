@@ -88,10 +88,10 @@ def _check_profiles(scenario: Scenario) -> None:
     if not profiles.of_hosts:
         return
     for role, host in platform.idle_hosts_named:
-        if host.name in profiles.speed_of or host.name in profiles.state_of:
+        if host.name in profiles.state_of:  # a speed is of no use there
             raise InputError(
-                f"{platform.name}: host {host.name!r} computes nothing ({role}) and changes with "
-                "time; only computing hosts may. Take its profile out of the file."
+                f"{platform.name}: host {host.name!r} computes nothing ({role}) and goes down with "
+                "time; only computing hosts may. Take its state profile out of the file."
             )
     if profiles.speeds and scenario.tasks.width is not None:
         raise InputError(

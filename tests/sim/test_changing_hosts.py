@@ -101,7 +101,17 @@ def test_speeds_with_messages(file):
         text.replace('  </zone>\n  <trace id="slow', f'    {route}\n  </zone>\n  <trace id="slow')
     )
     tasks = make_tasks([900.0] * 6, input_bytes=[1000.0] * 6)
-    check_energy_agreement(run(Scenario(file, tasks, "wq", timeout_s=60.0)))
+    result = run(Scenario(file, tasks, "wq", timeout_s=60.0))
+    check_energy_agreement(result)
+    # the master computes nothing: its speed is of no use
+    changing = file.read_text().replace('"m" speed="1f"', '"m" speed="1f" speed_file="half.txt"')
+    file.write_text(changing)
+    same = run(Scenario(file, tasks, "wq", timeout_s=60.0))
+    check_energy_agreement(same)
+    assert same.trace.executions.tolist() == result.trace.executions.tolist()
+    file.write_text(changing.replace('speed_file="half.txt">', 'state_file="half.txt">', 2))
+    with pytest.raises(InputError, match="host 'm' computes nothing .master. and goes down"):
+        run(Scenario(file, make_tasks([900.0]), "wq"))
 
 
 def test_messages_and_hosts_that_go_down(file):
