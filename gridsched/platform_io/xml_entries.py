@@ -380,7 +380,8 @@ def expand_radical(text: str, limit: int) -> list[int]:
     for group in text.split(","):
         ends = group.strip().split("-")
         if len(ends) > 2 or not all(end.strip().isdecimal() for end in ends):
-            raise ValueError(f"radical {text[:60]!r} must read like '0-9,12'")
+            how = "" if text.isascii() else ", with '-' itself and digits from 0 to 9"
+            raise ValueError(f"radical {text[:60]!r} must read like '0-9,12'{how}")
         first, last = int(ends[0]), int(ends[-1])
         if len(numbers) + last - first + 1 > limit:
             raise ValueError(f"radical {text[:60]!r} makes the file exceed {MAX_HOSTS:,} hosts")

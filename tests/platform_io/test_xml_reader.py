@@ -233,6 +233,11 @@ def host_with(prop: str, value: str) -> str:
             "exceed 100,000 hosts",
         ),
         (
+            zone('<cluster id="c" prefix="h" suffix="" radical="0\u221215" speed="1f" bw="1Bps" '
+                 'lat="0"/>'),
+            "must read like '0-9,12', with '-' itself",
+        ),
+        (
             zone('<cluster id="c" prefix="h" suffix="" radical="a-b" speed="1f" bw="1Bps" '
                  'lat="0"/>'),
             "0-9,12",

@@ -110,7 +110,7 @@ def test_speeds_with_messages(file):
     check_energy_agreement(same)
     assert same.trace.executions.tolist() == result.trace.executions.tolist()
     file.write_text(changing.replace('speed_file="half.txt">', 'state_file="half.txt">', 2))
-    with pytest.raises(InputError, match="host 'm' computes nothing .master. and goes down"):
+    with pytest.raises(InputError, match=r"host 'm' computes nothing \(master\) and goes down"):
         run(Scenario(file, make_tasks([900.0]), "wq"))
 
 
