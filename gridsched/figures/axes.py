@@ -36,9 +36,21 @@ class PlainNumbers(Formatter):
 
     def __call__(self, value: float, pos: int | None = None) -> str:
         """Return one number."""
+        return self._number(value, self._places())
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """Return the numbers of an axis; the ticks of the group are looked at once for all."""
+        places = self._places()
+        return [self._number(value, places) for value in values]
+
+    def _places(self) -> int:
+        """Return how many decimals the axes of the group need."""
         if self.axis.get_scale() != "linear":
-            return f"{value:,.10g}"
-        places = max(decimals(visible_ticks(axis)) for axis in self._group)
+            return _MOST_DECIMALS + 1
+        return max(decimals(visible_ticks(axis)) for axis in self._group)
+
+    @staticmethod
+    def _number(value: float, places: int) -> str:
         if places > _MOST_DECIMALS:
             return f"{value:,.10g}"
         return f"{value:,.{places}f}".replace("-", "\N{MINUS SIGN}")
