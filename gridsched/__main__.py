@@ -25,7 +25,8 @@ def _open_closed_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+            opened = os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+            os.set_inheritable(opened, True)  # processes that we start have these streams, too
     for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             with contextlib.suppress(OSError):

@@ -138,6 +138,9 @@ def _explain(error: Exception, words: Sequence[str]) -> int:
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         say("too many open files; raise the limit by 'ulimit -n 1024' and try again.")
         return 2
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        say(f"what is to be printed cannot be written: {error.strerror}.")
+        return 1
     if isinstance(error, MemoryError):
         say("out of memory; try a smaller platform or workload.")
         return 1
