@@ -13,7 +13,7 @@ import numpy as np
 from gridsched.energy import trace_energy
 from gridsched.engine import Controller
 from gridsched.engine.reference import simulate
-from gridsched.errors import IncompleteRun, InputError
+from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.metrics.of_runs import makespan_s
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -59,10 +59,10 @@ class AutoBag(Scheduler):
     At the first submission each candidate runs on the reference driver: on the platform as it is
     (hosts that are off stay off until the candidate switches them on), with the tasks submitted so
     far as a bag. Tasks that arrive later, messages and true run times other than the estimates are
-    unknown to the trial. Of the candidates that leave the fewest tasks undone the one with the
-    least objective takes over for the whole run, the first one of equals. Where all tasks are
-    submitted together, are at most `max_tasks`, and no messages are simulated, the result is
-    therefore the best candidate's, bit by bit.
+    unknown to the trial. What draws more than a cap on power is out. Of the candidates that leave
+    the fewest tasks undone the one with the least objective takes over for the whole run, the first
+    one of equals. Where all tasks are submitted together, are at most `max_tasks`, and no messages
+    are simulated, the result is therefore the best candidate's, bit by bit.
 
     References
     ----------
@@ -111,18 +111,31 @@ class AutoBag(Scheduler):
             self.scores_[repr(candidate)] = score
             ranks.append((undone, score))
         best = min(range(len(ranks)), key=ranks.__getitem__)
+        cap_w = system.rules.power_cap_w
+        if cap_w is not None and ranks[best][0] == math.inf:
+            raise InputError(
+                f"auto_bag: no candidate stays within power_cap_w = {cap_w:g}. Raise the cap, or "
+                "use power_capped_mct, which heeds it."
+            )
         return [Delegate(self.able_[best].clone())]
 
     def _trial(
         self, candidate: Scheduler, system: System, bag: Tasks, hosts_off: list[int]
     ) -> tuple[float, float]:
-        """Run a candidate: tasks it leaves undone, and its objective; infinite if it gets stuck."""
+        """Run a candidate: tasks it leaves undone, and its objective.
+
+        Both are infinite if it gets stuck, or draws more than the cap on power.
+        """
         controller = Controller(
             system, bag, candidate.clone(), rng=copy.deepcopy(self.rng_), hosts_off=hosts_off
         )
         try:
             trace = simulate(controller)
         except IncompleteRun:
+            return math.inf, math.inf
+        except InvalidDecision:
+            if system.rules.power_cap_w is None:
+                raise
             return math.inf, math.inf
         undone = np.count_nonzero(trace.final_state != TaskState.FINISHED)
         return float(undone), OBJECTIVES[self.objective](trace)

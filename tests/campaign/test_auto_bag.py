@@ -56,6 +56,15 @@ def test_ex_a_for_makespan():
     assert result.trace.delegated_to == "DynamicFPLTF()"
 
 
+def test_under_a_cap_on_power():
+    """All hosts busy draw 75 W; Min-Min alone leaves h3 idle, which saves 1 of its 5 W."""
+    result = run_with(AutoBag(), power_cap_w=74.0)
+    assert result.trace.delegated_to == "MinMin(reschedule=True)"
+    assert result.summary()["peak_power_w"] == pytest.approx(74)
+    with pytest.raises(InputError, match=r"no candidate stays within power_cap_w = 60\. .*capped"):
+        run_with(AutoBag(), power_cap_w=60.0)
+
+
 def test_ex_a_for_the_product():
     """Energy times delay: 2250 J x 30 s of dynamic FPLTF beats 1700 J x 100 s of LECSA."""
     result = run_with(AutoBag("energy_delay"))
