@@ -32,7 +32,7 @@ from gridsched.sim import child, wire
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.sim.process_log import shorten
 from gridsched.sim.request import SimulationOutcome, SimulationRequest
-from gridsched.sim.world import IS_SET_UP, refusal, without_way
+from gridsched.sim.world import IS_SET_UP, first_line, refusal, without_way
 
 #: numpy's and numba's threads would make forking unsafe; one simulation uses one CPU anyway.
 _SINGLE_THREADED = {
@@ -187,7 +187,7 @@ def _understand(
         raise SimulationError(f"{where}: ended after the time-out of {timeout_s:g} s.")
     if answer["payload"] is None or answer["signal"]:
         if set_up_line and set_up_line not in logged and answer["signal"] in (0, signal.SIGABRT):
-            raise InputError(f"{refusal(where)}: {_complaint(lines)}")
+            raise InputError(f"{refusal(where)}: {first_line(_complaint(lines))}.")
         if (lost := without_way(where, _complaint(lines))) is not None:
             raise lost
         how = f"exit status {answer['status']}"

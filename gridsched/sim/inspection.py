@@ -21,7 +21,9 @@ from gridsched.files.output_files import write_whole
 from gridsched.files.scratch import temporary_folder
 from gridsched.platform_io.check import Inspection, Route, SimGridHost, SimGridLink
 from gridsched.platform_io.old_options import current_platform_xml
+from gridsched.sim import host_energy, link_energy
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed, load_simgrid
+from gridsched.sim.world import first_line, refusals
 
 _LOG_LINE = re.compile(r"\[(?P<category>[\w.]+)/(?P<level>WARNING|ERROR|CRITICAL)\] (?P<text>.*)")
 _MISSING = 3
@@ -105,7 +107,7 @@ def _interpret(status: int, output: str, errors: str) -> Inspection:
         return Inspection("loaded", "", hosts, tuple(warned), links, routes)
     fatal = [match["text"] for match in logged if match["level"] != "WARNING"]
     if fatal:
-        return Inspection("refused", fatal[0])
+        return Inspection("refused", first_line(fatal[0]))
     last = errors.strip().splitlines()[-1:] or ["without a message"]
     how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
     return Inspection("refused", f"{how}, {last[0]}")
@@ -115,9 +117,6 @@ def _main(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> int:
     """Load the file in this process and print the answer; SimGrid may abort on the way."""
     try:
         simgrid = load_simgrid()
-        from gridsched.sim import host_energy, link_energy
-        from gridsched.sim.world import first_line, refusals
-
         host_energy.start_plugin()
     except MissingDependency as error:
         sys.stdout.write(str(error))

@@ -23,6 +23,11 @@ _NEEDS_DOCTYPE = (
     'it needs the line <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"> before '
     "<platform>, and finds none"
 )
+_NO_NS3 = "Unable to find network model 'ns-3'"
+_NEEDS_NS3 = (
+    "its network/model is ns-3, with which SimGrid of PyPI is not built; take another one by --cfg "
+    "network/model:CM02"
+)
 _NO_WAY = re.compile(
     r"there is no connecting path|can't be route in an Empty zone|No Gateway \(gw_|No route from"
 )
@@ -74,6 +79,8 @@ def first_line(text: str) -> str:
     """Return the first line of what SimGrid says, which may be followed by all legal values."""
     if _NO_DOCTYPE in text:
         return _NEEDS_DOCTYPE
+    if _NO_NS3 in text:
+        return _NEEDS_NS3
     return next(iter(text.strip().splitlines()), "").rstrip(".")
 
 

@@ -102,3 +102,14 @@ def test_profiles_of_such_a_file_are_found(gridsched, tmp_path):
     (folder / "link.txt").unlink()
     refused = gridsched("platform", "check", path)
     assert "bandwidth_file 'link.txt' of link 'l': " in refused.out
+
+
+@pytest.mark.usefixtures("simgrid")
+def test_a_network_model_that_simgrid_is_built_without(gridsched, refused, files):
+    """One line says which one to take instead, and so it runs."""
+    ns3 = '<config><prop id="network/model" value="ns-3"/></config>'
+    files[1].write_text(platform_xml(ns3 + ZONE))
+    words = "network/model is ns-3, with which SimGrid of PyPI is not built"
+    assert words in refused("run", *files)
+    assert words in gridsched("platform", "check", files[1]).out
+    assert gridsched("run", *files, "--cfg", "network/model:CM02").status == 0
