@@ -86,6 +86,7 @@ def test_a_cluster_gives_the_same_rows(
     assert "its worker process died 3 times" in err
 
 
+@pytest.mark.long
 def test_a_scheduler_that_restarts_loses_no_run(
     tmp_path: Path, cluster: tuple[str, list[subprocess.Popen]]
 ):
