@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from pydantic import BaseModel
 
 from gridsched.analysis.utility_statistics import workload_statistics
 from gridsched.cli.job_commands import (
@@ -38,7 +37,14 @@ from gridsched.errors import InputError
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads import read_generator, read_workload, write_bag
-from gridsched.workloads.generators import GENERATORS, checked_parameters, generator_of
+from gridsched.workloads.day_keys import DayKeys
+from gridsched.workloads.generator_keys import GeneratorKeys
+from gridsched.workloads.generators import (
+    GENERATORS,
+    SystemGenerator,
+    checked_parameters,
+    generator_of,
+)
 from gridsched.workloads.load import input_files, read_system_workload
 from gridsched.workloads.parallel_csv_writer import PARALLEL_PARTS, write_parallel_files
 from gridsched.workloads.parallel_day import ParallelDay
@@ -154,7 +160,7 @@ def generate(
 
 
 def _write_generated(
-    parameters: BaseModel, output: Path, generator: Path | None, *, force: bool
+    parameters: GeneratorKeys, output: Path, generator: Path | None, *, force: bool
 ) -> list[str]:
     """Generate from checked keys, write it, and return what was written, in words."""
     kind_of = generator_of(parameters)
@@ -163,16 +169,16 @@ def _write_generated(
         check_written(output)
     elif output.suffix.lower() != ".csv":
         raise InputError(f"{output}: tasks are written as .csv.")
-    is_typed = kind_of.makes == "system" and not is_jobs
+    is_typed = isinstance(kind_of, SystemGenerator) and not is_jobs
     parts = PARALLEL_PARTS if isinstance(parameters, ParallelDay) else MACHINE_PARTS
     targets = list(file_names(output, parts).values()) if is_typed else [output]
     inputs = [generator, *kind_of.input_files(parameters)]
     check_targets({"-o": targets}, inputs, force=force)
-    if is_jobs:
+    if isinstance(parameters, RigidJobs):
         jobs = draw_rigid_jobs(parameters)
         write_jobs(jobs, output, force=force)
         return [f"Wrote {output}: {len(jobs):,} jobs."]
-    settings = parameters.settings_beside_files() if kind_of.has_utility else {}
+    settings = parameters.settings_beside_files() if isinstance(parameters, DayKeys) else {}
     made = kind_of.generate(parameters)
     if isinstance(made, SystemWorkload):
         _check_has_utility(made)

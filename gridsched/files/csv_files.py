@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -24,7 +25,7 @@ T = TypeVar("T")
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]*([eE][+-]?\d+)?$)")
 
 
-def csv_text(columns: Mapping[str, Iterable], *, for_people: bool = False) -> str:
+def csv_text(columns: Mapping[str, Iterable[Any]], *, for_people: bool = False) -> str:
     """Return a CSV table: header, then one line a row.
 
     Parameters
@@ -50,22 +51,36 @@ def _no_formula(cell: object) -> object:
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
-def _printable(column: Iterable) -> list:
+def _printable(column: Iterable[Any]) -> list[Any]:
     if isinstance(column, np.ndarray):
         if column.dtype == bool:
             column = column.astype(np.int64)
         is_whole = column.dtype.kind in "iu"
-        column = column.tolist()
+        cells: list[Any] = column.tolist()
         if is_whole:
-            return column
+            return cells
+        column = cells
     return ["" if value is None or value != value else value for value in column]
 
 
 # ---------------------------------------------------------------------- files that people write
 
 
+class Column(ABC):
+    """What the cells of a column may hold: `Number`, `Whole` or `Text`."""
+
+    @property
+    @abstractmethod
+    def default(self) -> float | str | None:
+        """Value of all cells where the column is missing; None: it is needed."""
+
+    @abstractmethod
+    def read(self, text: str) -> float | str:
+        """Return the value of a cell; `ValueError` says what is legal."""
+
+
 @dataclass(frozen=True)
-class Number:
+class Number(Column):
     """A column of finite numbers.
 
     Attributes
@@ -99,7 +114,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Whole:
+class Whole(Column):
     """A column of whole numbers from `least` to `most`."""
 
     least: int = -(2**63)
@@ -120,7 +135,7 @@ class Whole:
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Column):
     """A column of texts.
 
     Attributes
@@ -139,9 +154,6 @@ class Text:
         if self.is_name and (not text or text.startswith("#")):
             raise ValueError("a name that does not begin with '#' is needed")
         return text
-
-
-Column = Number | Whole | Text
 
 
 def _parsed(kind: Callable[[str], T], text: str) -> T | None:
@@ -169,12 +181,12 @@ class Table:
     def __init__(self, path: Path, columns: Mapping[str, Column]) -> None:
         self.path = path
         self.lines: list[int] = []
-        self._columns: dict[str, list] = {name: [] for name in columns}
+        self._columns: dict[str, list[Any]] = {name: [] for name in columns}
 
     def __len__(self) -> int:
         return len(self.lines)
 
-    def __getitem__(self, name: str) -> list:
+    def __getitem__(self, name: str) -> list[Any]:
         return self._columns[name]
 
     def fail(self, row: int, column: str, legal: str) -> InputError:
@@ -186,7 +198,7 @@ class Table:
 
         In `legal`, ``{line}`` stands for the line of the first of them.
         """
-        first: dict[tuple, int] = {}
+        first: dict[tuple[Any, ...], int] = {}
         for row, key in enumerate(zip(*(self[name] for name in columns), strict=True)):
             before = first.setdefault(key, row)
             if before != row:

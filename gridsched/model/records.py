@@ -237,6 +237,26 @@ def _check_needed(
             )
 
 
+def with_fields(fields: Mapping[str, Any]) -> Callable[[type[Model]], type[Model]]:
+    """Return a class decorator that gives a pydantic model further fields, after its own.
+
+    Parameters
+    ----------
+    fields : mapping
+        Name -> type and default (or ``Field``); a field that the model has itself stays.
+    """
+
+    def made(model: type[Model]) -> type[Model]:
+        added = {name: each for name, each in fields.items() if name not in model.model_fields}
+        whole: type[Model] = create_model(
+            model.__name__, __base__=model, __module__=model.__module__, __doc__=model.__doc__,
+            **added,
+        )  # fmt: skip
+        return whole
+
+    return made
+
+
 @cache
 def _model(record: type) -> type[BaseModel]:
     """Return the pydantic model of a record's own fields."""

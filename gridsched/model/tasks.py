@@ -143,7 +143,7 @@ def make_tasks(
     *,
     input_bytes: ArrayLike = 0.0,
     output_bytes: ArrayLike = 0.0,
-    labels: Sequence[int] | None = None,
+    labels: ArrayLike | None = None,
     task_type: ArrayLike | None = None,
     deadline_s: ArrayLike | None = None,
     width: ArrayLike | None = None,

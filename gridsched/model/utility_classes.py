@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from gridsched.errors import InputError
 
 #: One class as its intervals' start times [urgency units], start fractions and urgency modifiers.
-Intervals = tuple[Sequence[float], Sequence[float], Sequence[float]]
+Intervals = tuple[ArrayLike, ArrayLike, ArrayLike]
 #: Kinds of utility classes, in `UtilityClasses.kind`.
 DECAYING, LINEAR = 0, 1
 

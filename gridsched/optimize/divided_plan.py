@@ -57,7 +57,14 @@ class Planner(Protocol):
     """A policy whose plan follows from a programme on the bag alone.
 
     Such a policy can be asked for its plan without a run (driver ``optimize`` of studies).
+
+    Attributes
+    ----------
+    power_off_unused : bool
+        Whether a run of it switches hosts off that the plan does not use.
     """
+
+    power_off_unused: bool
 
     def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
         """Solve the programme.

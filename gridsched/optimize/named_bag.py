@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel
 
 from gridsched.errors import InputError
 from gridsched.model.estimates import FlopsEstimates
@@ -17,6 +16,7 @@ from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.typed_bag import TypedBag, typed_bag
+from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import generator_of
 from gridsched.workloads.load import read_generator
 from gridsched.workloads.profit_system import (
@@ -89,12 +89,12 @@ def bag_of_generator(path: str | Path, pstate: int = 0) -> NamedBag:
     return bag_of_parameters(read_generator(path), str(path), pstate)
 
 
-def bag_of_parameters(parameters: BaseModel, name: str, pstate: int = 0) -> NamedBag:
+def bag_of_parameters(parameters: GeneratorKeys, name: str, pstate: int = 0) -> NamedBag:
     """Return the bag that a generator's checked keys ask for; see `bag_of_generator`.
 
     Parameters
     ----------
-    parameters : BaseModel
+    parameters : GeneratorKeys
         Keys of a generator.
     name : str
         What the bag is called.

@@ -7,20 +7,20 @@ import numpy as np
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.platform_io.given_power import GivenPower
-from gridsched.spec.scenario import Scenario
+from gridsched.spec.scenario import LoadedScenario
 
 #: Every core is an actor or an object of the run; more would not fit into memory.
 MAX_CORES = 1_000_000
 MAX_MAPPING_EVENTS = 1e8
 
 
-def check_loaded(scenario: Scenario) -> None:
+def check_loaded(scenario: LoadedScenario) -> None:
     """Raise `InputError` where platform, tasks and options do not go together.
 
     Parameters
     ----------
-    scenario : Scenario
-        Loaded, with only the deployed hosts computing.
+    scenario : LoadedScenario
+        With only the deployed hosts computing.
     """
     _check_parallel(scenario)
     _check_network(scenario)
@@ -30,7 +30,7 @@ def check_loaded(scenario: Scenario) -> None:
     _check_mapping_events(scenario)
 
 
-def _check_parallel(scenario: Scenario) -> None:
+def _check_parallel(scenario: LoadedScenario) -> None:
     """Refuse who would hand out tasks to single hosts where jobs take sets of them."""
     if scenario.tasks.width is None:
         return
@@ -42,14 +42,14 @@ def _check_parallel(scenario: Scenario) -> None:
             )
 
 
-def network_is_used(scenario: Scenario) -> bool:
+def network_is_used(scenario: LoadedScenario) -> bool:
     """Whether inputs and results cross the platform's network."""
     if scenario.network is None:
         return scenario.tasks.has_bytes
     return scenario.network == "platform"
 
 
-def _check_network(scenario: Scenario) -> None:
+def _check_network(scenario: LoadedScenario) -> None:
     if scenario.driver == "reference" and scenario.network is None and scenario.tasks.has_bytes:
         raise InputError(
             f"{scenario.tasks.name}: its tasks have input or output bytes, and the reference "
@@ -69,7 +69,7 @@ def _check_network(scenario: Scenario) -> None:
         )
 
 
-def _check_profiles(scenario: Scenario) -> None:
+def _check_profiles(scenario: LoadedScenario) -> None:
     """Refuse what goes on where hosts change with time and is not simulated."""
     profiles, platform = scenario.platform.profiles, scenario.platform
     if network_is_used(scenario):
@@ -111,7 +111,7 @@ def _check_profiles(scenario: Scenario) -> None:
         )
 
 
-def _check_energy(scenario: Scenario) -> None:
+def _check_energy(scenario: LoadedScenario) -> None:
     platform = scenario.platform
     if scenario.types is not None and scenario.power:
         raise InputError(
@@ -145,7 +145,7 @@ def _check_cores(platform: Platform) -> None:
         )
 
 
-def _check_mapping_events(scenario: Scenario) -> None:
+def _check_mapping_events(scenario: LoadedScenario) -> None:
     """Refuse a mapping interval that would be met too often to get through."""
     interval, tasks, platform = scenario.mapping_interval_s, scenario.tasks, scenario.platform
     if interval is None or not len(tasks):

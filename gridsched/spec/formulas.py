@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ _HOW = (
     "Write metrics and numbers with + - * / ** and parentheses, and abs, sqrt, exp, log, min, max, "
     'as "energy_j * makespan_s ** 2".'
 )
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": np.abs, "sqrt": np.sqrt, "exp": np.exp, "log": np.log,
     "min": lambda *values: np.min(values), "max": lambda *values: np.max(values),
 }  # fmt: skip

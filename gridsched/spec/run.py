@@ -35,7 +35,7 @@ from gridsched.sim.client import simulate, simulate_reference
 from gridsched.sim.request import SimulationRequest
 from gridsched.spec.checks import check_loaded, network_is_used
 from gridsched.spec.result_frames import hosts_frame, html_table, short_text, tasks_frame
-from gridsched.spec.scenario import Scenario, check_scenario, make_system
+from gridsched.spec.scenario import LoadedScenario, Scenario, check_scenario, make_system
 from gridsched.spec.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ class RunResult:
 
     Attributes
     ----------
-    scenario : Scenario
-        With files loaded.
+    scenario : LoadedScenario
     trace : Trace
     plugin_j : dict of str to float, or None
         Energy of each host by SimGrid's plugin [J]; None with the reference driver.
@@ -67,7 +66,7 @@ class RunResult:
         simulated or no link has one. See `gridsched.sim.link_energy` for what it counts.
     """
 
-    scenario: Scenario
+    scenario: LoadedScenario
     trace: Trace
     plugin_j: dict[str, float] | None
     provenance: dict[str, Any]
@@ -138,7 +137,7 @@ class RunResult:
         return {"scheduler": self.scenario.scheduler_name, **self.metrics()}
 
 
-def provenance_of(scenario: Scenario) -> dict[str, Any]:
+def provenance_of(scenario: LoadedScenario) -> dict[str, Any]:
     """Return versions, inputs and seeds of a loaded scenario; wall times and dates stay out."""
     scheduler = scenario.make_scheduler()
     return {
@@ -163,7 +162,7 @@ def provenance_of(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def _of_trace(scenario: Scenario) -> dict[str, Any]:
+def _of_trace(scenario: LoadedScenario) -> dict[str, Any]:
     """Return how a log was read, and what of it was left out."""
     if not scenario.left_out and not scenario.trace.given:
         return {}
@@ -241,7 +240,7 @@ def check(scenario: Scenario) -> None:
     scheduler.prepare(system, rng)
 
 
-def _prepared(scenario: Scenario) -> Scenario:
+def _prepared(scenario: Scenario) -> LoadedScenario:
     """Return the scenario checked, with its files read and only the deployed hosts computing."""
     check_scenario(scenario)
     loaded = scenario.loaded().deployed().failing()
@@ -249,7 +248,7 @@ def _prepared(scenario: Scenario) -> Scenario:
     return loaded
 
 
-def _host_ids(scenario: Scenario) -> tuple[int, ...]:
+def _host_ids(scenario: LoadedScenario) -> tuple[int, ...]:
     ids = {host.name: h for h, host in enumerate(scenario.platform.hosts)}
     for name in scenario.hosts_off:
         if name not in ids:
@@ -257,7 +256,7 @@ def _host_ids(scenario: Scenario) -> tuple[int, ...]:
     return tuple(ids[name] for name in scenario.hosts_off)
 
 
-def _request(scenario: Scenario, hosts_off: tuple[int, ...]) -> SimulationRequest:
+def _request(scenario: LoadedScenario, hosts_off: tuple[int, ...]) -> SimulationRequest:
     return SimulationRequest(
         system=make_system(scenario),
         tasks=scenario.tasks,
@@ -278,7 +277,7 @@ def _request(scenario: Scenario, hosts_off: tuple[int, ...]) -> SimulationReques
     )
 
 
-def _given_wattages(scenario: Scenario) -> dict[str, str]:
+def _given_wattages(scenario: LoadedScenario) -> dict[str, str]:
     """Return what SimGrid is told of the power of each host, where it was given."""
     if not scenario.power:
         return {}
@@ -288,7 +287,7 @@ def _given_wattages(scenario: Scenario) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _platform_file(scenario: Scenario) -> Iterator[Path]:
+def _platform_file(scenario: LoadedScenario) -> Iterator[Path]:
     """Give the platform as a SimGrid file; one that is written for the run goes with it."""
     file = scenario.platform_file
     text = None if file is None else _edited(Path(file), scenario)
@@ -306,7 +305,7 @@ def _platform_file(scenario: Scenario) -> Iterator[Path]:
         yield path
 
 
-def _edited(path: Path, scenario: Scenario) -> str | bytes | None:
+def _edited(path: Path, scenario: LoadedScenario) -> str | bytes | None:
     """Return a platform file as SimGrid is to load it; None where it serves as it is."""
     changed = None
     if scenario.platform.profiles.are_in_files:

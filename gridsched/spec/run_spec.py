@@ -11,17 +11,24 @@ import typing
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, Union
+from typing import Annotated, Any, Final, Literal, Self, Union
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    WithJsonSchema,
+    create_model,
+)
 
 from gridsched.errors import InputError
-from gridsched.model.records import keys_of
+from gridsched.model.records import keys_of, with_fields
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.xml_writer import NetworkLinks
 from gridsched.spec.settings import RunSettings
-from gridsched.workloads.generators import GENERATORS, Generator
+from gridsched.workloads.generators import GENERATORS, Generator, SystemGenerator
 from gridsched.workloads.traces.options import TraceOptions
 
 #: Names of studies and figures.
@@ -51,18 +58,14 @@ class PlatformFile(Section):
     file: InputPath = Field(description="SimGrid platform (.xml).")
 
 
-#: A workload file; for a bag of tasks with input files the table of those, for a log of parallel
-#: jobs how it is read.
-WorkloadFile = create_model(
-    "WorkloadFile",
-    __base__=Section,
-    file=(InputPath, Field(description="Bag of tasks (.csv), generator (.toml) or trace (.swf).")),
-    files=(
-        InputPath | None,
-        Field(default=None, description="Input files of tasks (.csv: file,size_bytes,location)."),
-    ),
-    **{name: (key.annotation, key.info) for name, key in keys_of(TraceOptions).items()},
-)
+@with_fields({name: (key.annotation, key.info) for name, key in keys_of(TraceOptions).items()})
+class WorkloadFile(Section):
+    """A workload file; for a bag of tasks its input files, for a log how it is read."""
+
+    file: InputPath = Field(description="Bag of tasks (.csv), generator (.toml) or trace (.swf).")
+    files: InputPath | None = Field(
+        default=None, description="Input files of tasks (.csv: file,size_bytes,location)."
+    )
 
 
 class NoPlatform(Section):
@@ -74,7 +77,7 @@ _NOT_IN_STUDIES = ("timeout_s", "log")
 #: Settings that say what is kept of a run, and not how it is done.
 MEASURE_SETTINGS = ("series_step_s",)
 #: The driver of runs that execute nothing: see `gridsched.spec.optimization`.
-OPTIMIZE = "optimize"
+OPTIMIZE: Final = "optimize"
 #: Beside the tariff's, the settings that may stand where a run executes nothing; the others would
 #: have no effect.
 _OPTIMIZE_TAKES = ("driver", "network", "pstate", "way", "cfg")
@@ -88,37 +91,32 @@ ALWAYS_WRITTEN = (
 #: they keep their ids. Who gives that very value means something else, and has it as a text.
 _WRITTEN_DEFAULTS = {"pstate": 0}
 
-#: How a run is done: the keys of `RunSettings`, and `MEASURE_SETTINGS`.
-Settings = create_model(
-    "Settings",
-    __base__=Section,
-    **{
+
+@with_fields(
+    {
         name: (
             InputPath | None if Path in typing.get_args(key.annotation) else key.annotation,
             key.info,
         )
         for name, key in keys_of(RunSettings).items()
-        if name not in (*_NOT_IN_STUDIES, "driver")
-    },
-    driver=(
-        Literal["simgrid", "reference", OPTIMIZE],
-        Field(
-            default="simgrid",
-            description="simgrid; reference: no SimGrid, no network; or optimize: nothing is "
-            "executed, the programme of a planner alone ([profit](profit.md)).",
-        ),
-    ),
-    series_step_s=(
-        float | None,
-        Field(
-            default=None,
-            gt=0,
-            allow_inf_nan=False,
-            description="Keep cumulative energy and utility in the window of the results at steps "
-            "of this length.",
-        ),
-    ),
+        if name not in _NOT_IN_STUDIES
+    }
 )
+class Settings(Section):
+    """How a run is done: the keys of `RunSettings`, and `MEASURE_SETTINGS`."""
+
+    driver: Literal["simgrid", "reference", "optimize"] = Field(
+        default="simgrid",
+        description="simgrid; reference: no SimGrid, no network; or optimize: nothing is "
+        "executed, the programme of a planner alone ([profit](profit.md)).",
+    )
+    series_step_s: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="Keep cumulative energy and utility in the window of the results at steps "
+        "of this length.",
+    )
 
 
 def _written(name: str, value: Any) -> Any:
@@ -153,47 +151,55 @@ def _dataclass_fields(cls: type) -> dict[str, Any]:
     return {f.name: (hints[f.name], f.default) for f in fields}
 
 
-#: A seed of its own fixes what is drawn; by default the study's seed and the replicate decide.
-_OWN_SEED = (int | None, Field(default=None, ge=0))
+class DrawnSection(Section):
+    """A section of which something is drawn.
 
-PlatformTable = create_model(
-    "PlatformTable",
-    __base__=Section,
-    generator=(Literal["table"], ...),
-    table=(InputPath, ...),
-    join=(InputPath | None, None),
-    year=(int | None, None),
-    trust=(Literal["power", "efficiency"] | None, None),
-    **_dataclass_fields(PlatformRecipe),
-    **_dataclass_fields(NetworkLinks),
-    seed=_OWN_SEED,
-)
+    A seed of its own fixes what is drawn; by default the study's seed and the replicate decide.
+    """
+
+    generator: str
+    seed: int | None = Field(default=None, ge=0)
 
 
-def _section_of(name: str, generator: Generator) -> type[Section]:
+@with_fields(_dataclass_fields(PlatformRecipe) | _dataclass_fields(NetworkLinks))
+class PlatformTable(DrawnSection):
+    """A platform made of a table of machines."""
+
+    generator: Literal["table"]
+    table: InputPath
+    join: InputPath | None = None
+    year: int | None = None
+    trust: Literal["power", "efficiency"] | None = None
+
+
+def _section_of(name: str, generator: Generator) -> type[DrawnSection]:
     """Return the section of a workload generator, which has the keys of its model."""
-    return create_model(
-        f"{name.capitalize()}Workload",
-        __base__=Section,
-        generator=(Literal[name], ...),
-        **{
-            key: (InputPath | None if key in generator.file_keys else field.annotation, field)
-            for key, field in generator.model.model_fields.items()
-            if key not in ("kind", "seed", "replicate")
-        },
-        seed=_OWN_SEED,
-    )
+    fields: dict[str, Any] = {
+        key: (InputPath | None if key in generator.file_keys else field.annotation, field)
+        for key, field in generator.model.model_fields.items()
+        if key not in ("kind", "seed", "replicate")
+    }
+    fields["generator"] = (Literal[name], ...)
+    return create_model(f"{name.capitalize()}Workload", __base__=DrawnSection, **fields)
 
 
 WORKLOAD_GENERATORS = {name: _section_of(name, each) for name, each in GENERATORS.items()}
 #: Generators whose workload comes with its platform.
-SYSTEM_GENERATORS = tuple(name for name, each in GENERATORS.items() if each.makes == "system")
+SYSTEM_GENERATORS = tuple(
+    name for name, each in GENERATORS.items() if isinstance(each, SystemGenerator)
+)
 #: Models of the sections by generator; "" is a file.
 SECTION_MODELS: dict[str, dict[str, type[Section]]] = {
     "platform": {"": PlatformFile, "table": PlatformTable},
     "workload": {"": WorkloadFile, **WORKLOAD_GENERATORS},
 }
-_Workload = Union[tuple(SECTION_MODELS["workload"].values())]  # noqa: UP007 - of a table
+#: A section of any of these models.
+Workload = Annotated[
+    WorkloadFile | DrawnSection,
+    GetPydanticSchema(
+        lambda _, schema: schema(Union[tuple(SECTION_MODELS["workload"].values())])  # noqa: UP007 - of a table
+    ),
+]
 
 
 class SchedulerSection(Section):
@@ -218,7 +224,7 @@ class RunSpec(Section):
     """
 
     platform: PlatformFile | PlatformTable | NoPlatform
-    workload: _Workload
+    workload: Workload
     scheduler: SchedulerSection
     settings: Settings = Settings()
     seed: int = Field(default=0, ge=0)
@@ -280,6 +286,12 @@ def references(section: Section) -> Iterator[tuple[str, FileReference]]:
         value = getattr(section, key)
         if isinstance(value, FileReference):
             yield key, value
+
+
+def located_path(file: str | FileReference) -> str:
+    """Return where a file of a run lies that `RunSpec.located` was asked for."""
+    assert isinstance(file, str), file  # it leaves no reference
+    return file
 
 
 def file_keys(section: Section) -> list[str]:

@@ -92,7 +92,7 @@ class Scenario(RunSettings):
     left_out: tuple[Dropped, ...] = ()
     remarks: tuple[str, ...] = ()
 
-    def loaded(self) -> Scenario:
+    def loaded(self) -> LoadedScenario:
         """Return the scenario with its files read; it can be run as often as needed.
 
         Raises
@@ -100,45 +100,51 @@ class Scenario(RunSettings):
         InputError
             If a file cannot be read, or the scenario has no platform or two of them.
         """
-        if not isinstance(self.tasks, Tasks):
-            if is_trace(self.tasks):
-                return self._with_trace()
-            self.trace.refuse(set(self.trace.given), self.tasks, "this workload is no trace")
-            whole = read_system_workload(self.tasks)
+        tasks = self.tasks
+        if not isinstance(tasks, Tasks):
+            if is_trace(tasks):
+                return self._with_trace(tasks)
+            self.trace.refuse(set(self.trace.given), tasks, "this workload is no trace")
+            whole = read_system_workload(tasks)
             if whole is not None:
-                loaded = self.with_system(whole)
                 tariff = with_prices_read(self.tariff)
-                return replace(loaded, tariff=tariff, inputs=self._digests())
+                return replace(self.with_system(whole), tariff=tariff, inputs=self._digests())
         if self.platform is None:
             raise InputError(
                 "Missing option '--platform FILE': the workload makes no platform of its own."
             )
         changes: dict[str, Any] = {}
-        if not isinstance(self.platform, Platform):
-            changes["platform"] = read_platform(self.platform, GivenPower.read(self.power))
-            changes["platform_file"] = self.platform
-        platform = with_power(changes.get("platform", self.platform), GivenPower.read(self.power))
+        power = GivenPower.read(self.power)
+        if isinstance(self.platform, Platform):
+            platform = self.platform
+        else:
+            platform, changes["platform_file"] = read_platform(self.platform, power), self.platform
+        platform = with_power(platform, power)
         if self.master is not None:
             platform = platform.with_master(self.master)
-        if platform is not self.platform:
-            changes["platform"] = platform
-        if not isinstance(self.tasks, Tasks):
-            changes["tasks"] = read_workload(self.tasks, files=self.files)
-        if (tariff := with_prices_read(self.tariff)) is not self.tariff:
-            changes["tariff"] = tariff
-        return replace(self, **changes, inputs=self._digests(platform)) if changes else self
+        if not isinstance(tasks, Tasks):
+            tasks = read_workload(tasks, files=self.files)
+        tariff = with_prices_read(self.tariff)
+        if platform is not self.platform or tasks is not self.tasks or tariff is not self.tariff:
+            changes["inputs"] = self._digests(platform)
+        return self._loaded(platform, tasks, tariff=tariff, **changes)
 
-    def _with_trace(self) -> Scenario:
+    def _loaded(self, platform: Platform, tasks: Tasks, **changes: Any) -> LoadedScenario:
+        """Return the scenario with what was read, and other changes."""
+        values = {each.name: getattr(self, each.name) for each in fields(Scenario)}
+        return LoadedScenario(**(values | changes | {"platform": platform, "tasks": tasks}))
+
+    def _with_trace(self, file: str | Path) -> LoadedScenario:
         """Return the scenario with its log read, on its platform or on one of the log's size."""
         changes: dict[str, Any] = {"tariff": with_prices_read(self.tariff)}
         platform = self.platform
         if not isinstance(platform, Platform) and platform is not None:
             changes["platform_file"] = platform
             platform = read_platform(platform, GivenPower.read(self.power))
-        found = trace_system(self.tasks, self.trace, platform)
+        found = trace_system(file, self.trace, platform)
         return replace(self.on_trace(found), **changes, inputs=self._digests(platform))
 
-    def on_trace(self, found: TraceSystem) -> Scenario:
+    def on_trace(self, found: TraceSystem) -> LoadedScenario:
         """Return the scenario with the jobs of a log, on their machine.
 
         Raises
@@ -170,7 +176,7 @@ class Scenario(RunSettings):
         paths += () if platform is None else platform.profiles.files
         return {**self.inputs, **{str(path): file_digest(Path(path)) for path in paths}}
 
-    def with_system(self, whole: SystemWorkload) -> Scenario:
+    def with_system(self, whole: SystemWorkload) -> LoadedScenario:
         """Return the scenario on a generated system; what is set here already goes first.
 
         Raises
@@ -190,37 +196,11 @@ class Scenario(RunSettings):
             if getattr(self, rule.name) == rule.default
         }
         window_s = whole.window_s if self.window_s is None else self.window_s
-        return replace(
-            self, platform=whole.platform, tasks=whole.tasks, types=whole.types,
-            window_s=window_s, run_times=self.run_times or whole.run_times,
+        return self._loaded(
+            whole.platform, whole.tasks, types=whole.types, window_s=window_s,
+            run_times=self.run_times or whole.run_times,
             estimates=self.estimates or whole.estimates, **rules,
         )  # fmt: skip
-
-    def deployed(self) -> Scenario:
-        """Return the loaded scenario with only the hosts computing that a deployment gives work.
-
-        Raises
-        ------
-        InputError
-            If the deployment file cannot be read or does not fit the platform.
-        """
-        if self.deployment is None:
-            return self
-        workers = read_deployment(self.deployment, self.platform).workers
-        return replace(self, platform=self.platform.restricted_to(workers))
-
-    def failing(self) -> Scenario:
-        """Return the loaded scenario with the failures of its hosts drawn.
-
-        Raises
-        ------
-        InputError
-            If a host has a state profile of its own.
-        """
-        if self.failures is None:
-            return self
-        drawn = Failures.read(self.failures)
-        return replace(self, platform=drawn.on(self.platform, self.seed, self.replicate))
 
     def make_scheduler(self) -> Scheduler:
         """Return a fresh scheduler."""
@@ -234,6 +214,46 @@ class Scenario(RunSettings):
         if isinstance(self.scheduler, Scheduler):
             return type(self.scheduler).__name__
         return self.scheduler
+
+
+@dataclass(frozen=True)
+class LoadedScenario(Scenario):
+    """A scenario whose files are read: `Scenario.loaded` gives it.
+
+    Attributes
+    ----------
+    platform : Platform
+    tasks : Tasks
+    """
+
+    platform: Platform
+    tasks: Tasks
+
+    def deployed(self) -> LoadedScenario:
+        """Return the scenario with only the hosts computing that a deployment gives work.
+
+        Raises
+        ------
+        InputError
+            If the deployment file cannot be read or does not fit the platform.
+        """
+        if self.deployment is None:
+            return self
+        workers = read_deployment(self.deployment, self.platform).workers
+        return replace(self, platform=self.platform.restricted_to(workers))
+
+    def failing(self) -> LoadedScenario:
+        """Return the scenario with the failures of its hosts drawn.
+
+        Raises
+        ------
+        InputError
+            If a host has a state profile of its own.
+        """
+        if self.failures is None:
+            return self
+        drawn = Failures.read(self.failures)
+        return replace(self, platform=drawn.on(self.platform, self.seed, self.replicate))
 
 
 def check_scenario(scenario: Scenario) -> None:
@@ -277,8 +297,8 @@ def check_scenario(scenario: Scenario) -> None:
             raise InputError("--cfg and --log are SimGrid's; use --driver simgrid.")
 
 
-def workload_kinds(scenario: Scenario) -> set[str]:
-    """Return the kinds of workload that a loaded scenario has; see `registry.Entry.accepts`."""
+def workload_kinds(scenario: LoadedScenario) -> set[str]:
+    """Return the kinds of workload that a scenario has; see `registry.Entry.accepts`."""
     tasks = scenario.tasks
     if tasks.width is not None:
         return {"parallel"}
@@ -289,9 +309,10 @@ def workload_kinds(scenario: Scenario) -> set[str]:
     return kinds if scenario.types is None else {*kinds, "typed", "stochastic"}
 
 
-def make_system(scenario: Scenario) -> System:
-    """Return what the scheduler is prepared for; the scenario must be loaded."""
+def make_system(scenario: LoadedScenario) -> System:
+    """Return what the scheduler is prepared for."""
     tasks = scenario.tasks
+    estimates: Estimates
     if scenario.estimates is not None:
         estimates = scenario.estimates
     elif scenario.types is not None:

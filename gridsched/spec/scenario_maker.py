@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.model.platform import Platform
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
+from gridsched.model.task_types import SystemWorkload
+from gridsched.model.tasks import Tasks
 from gridsched.platform_io.from_table import platform_from_table
 from gridsched.platform_io.given_power import GivenPower
 from gridsched.platform_io.given_pstates import one_pstate, pstates_of
@@ -24,22 +26,26 @@ from gridsched.policy.policy_files import load_policies
 from gridsched.spec.canonical import checked_file, file_digest
 from gridsched.spec.run_spec import (
     MEASURE_SETTINGS,
+    DrawnSection,
     FileReference,
     NoPlatform,
     PlatformFile,
+    PlatformTable,
     RunSpec,
     Section,
     WorkloadFile,
     canonical_section,
     file_keys,
+    located_path,
 )
-from gridsched.spec.scenario import Scenario
+from gridsched.spec.scenario import LoadedScenario, Scenario
 from gridsched.spec.settings import RunSettings
-from gridsched.workloads.generators import GENERATORS
+from gridsched.workloads.generator_keys import GeneratorKeys
+from gridsched.workloads.generators import GENERATORS, SystemGenerator
 from gridsched.workloads.load import read_workload
 from gridsched.workloads.traces.formats import is_trace
 from gridsched.workloads.traces.options import TraceOptions
-from gridsched.workloads.traces.trace_system import trace_system
+from gridsched.workloads.traces.trace_system import TraceSystem, trace_system
 
 if TYPE_CHECKING:
     from gridsched.optimize.named_bag import NamedBag
@@ -64,11 +70,13 @@ class ScenarioMaker:
     def __init__(self, inputs: Mapping[str, Path], folder: Path) -> None:
         self._inputs = inputs
         self._folder = folder
-        self._platforms = _Recent(4)
-        self._tables = _Recent(4)
-        self._tasks = _Recent(4)
-        self._systems = _Recent(2)
-        self._bags = _Recent(2)
+        self._platforms: _Recent[tuple[Platform, Path | None]] = _Recent(4)
+        self._tables: _Recent[MachineTable] = _Recent(4)
+        self._tasks: _Recent[Tasks] = _Recent(4)
+        self._traces: _Recent[TraceSystem] = _Recent(2)
+        self._systems: _Recent[SystemWorkload] = _Recent(2)
+        self._system_files: _Recent[Path] = _Recent(4)
+        self._bags: _Recent[NamedBag] = _Recent(2)
         self._names: dict[str, str] = {}
         self._imported: set[str] = set()
         self._written = 0
@@ -92,8 +100,8 @@ class ScenarioMaker:
     def make(
         self, described: RunSpec | Mapping[str, Any], timeout_s: float | None = None, *,
         spelled: Callable[[str], str] = str,
-    ) -> Scenario:  # fmt: skip
-        """Return the `Scenario` of a described run, with its files read.
+    ) -> LoadedScenario:  # fmt: skip
+        """Return the scenario of a described run, with its files read.
 
         Parameters
         ----------
@@ -162,12 +170,11 @@ class ScenarioMaker:
         """Return the bag of a run by types; one of a generator of systems need not be listed."""
         from gridsched.optimize import named_bag
 
-        workload, given = spec.workload, spec.settings.pstate
-        if not isinstance(workload, WorkloadFile):
+        workload, given = spec.workload, _settings(spec).get("pstate")
+        if isinstance(workload, DrawnSection):
             generator = GENERATORS[workload.generator]
-            if generator.makes == "system":
-                model, values = generator.model, _parameters(workload)
-                parameters = model(**values, **_seeds(workload, spec))
+            if isinstance(generator, SystemGenerator):
+                parameters = generator.model(**(_parameters(workload) | _seeds(workload, spec)))
                 pstate = one_pstate(given)
                 key = f"{parameters!r} {pstate}"
                 name = f"bag of replicate {spec.replicate}"
@@ -188,48 +195,50 @@ class ScenarioMaker:
             if isinstance(file, FileReference):
                 self._names[path] = file.name
 
-    def _world(self, spec: RunSpec, *, needs_file: bool) -> Scenario:
+    def _world(self, spec: RunSpec, *, needs_file: bool) -> LoadedScenario:
         """Return what the schedulers of a replicate share."""
         workload = spec.workload
-        is_file = isinstance(workload, WorkloadFile)
-        if not is_file and GENERATORS[workload.generator].makes == "system":
-            return self._system(spec, needs_file=needs_file)
-        if is_file and is_trace(workload.file):
-            return self._of_trace(spec, needs_file=needs_file)
-        if is_file:
-            options = _trace_options(workload)
-            options.refuse(set(options.given), workload.file, "this workload is no trace")
-        if isinstance(spec.platform, NoPlatform):
-            return Scenario(None, workload.file, files=workload.files).loaded()
-        platform, file = self._platform(spec, needs_file=needs_file)
-        if is_file:
-            tasks = self._tasks.get(
-                f"{workload.file} {workload.files}",
-                lambda: read_workload(workload.file, files=workload.files),
-            )
-        else:
-            tasks = self._tasks.get(*self._drawn(spec, GENERATORS[workload.generator].generate))
-        return Scenario(platform, tasks, platform_file=file)
+        if isinstance(workload, WorkloadFile):
+            return self._of_file(spec, workload, needs_file=needs_file)
+        generator = GENERATORS[workload.generator]
+        if isinstance(generator, SystemGenerator):
+            return self._system(spec, workload, generator, needs_file=needs_file)
+        platform, platform_file = self._platform(spec, needs_file=needs_file)
+        tasks = self._tasks.get(*_drawn(spec, workload, generator.model, generator.generate))
+        return LoadedScenario(platform, tasks, platform_file=platform_file)
 
-    def _of_trace(self, spec: RunSpec, *, needs_file: bool) -> Scenario:
-        """Return the scenario of a log, on the run's platform or on one of the log's size."""
-        workload, platform, file = spec.workload, None, None
-        if not isinstance(spec.platform, NoPlatform):
-            platform, file = self._platform(spec, needs_file=needs_file)
+    def _of_file(
+        self, spec: RunSpec, workload: WorkloadFile, *, needs_file: bool
+    ) -> LoadedScenario:
+        """Return the scenario of a workload file, on the run's platform or on its own."""
+        file = located_path(workload.file)
+        files = None if workload.files is None else located_path(workload.files)
         options = _trace_options(workload)
-        # the platform lives as long as the system that has it, so that its id is its own
-        found = self._systems.get(
-            f"{workload.file} {options} {id(platform)}",
-            lambda: trace_system(workload.file, options, platform),
-        )
-        scenario = Scenario(None, workload.file, files=workload.files, trace=options)
-        return replace(scenario.on_trace(found), platform_file=file)
+        needs_none = isinstance(spec.platform, NoPlatform)
+        if is_trace(file):
+            platform, platform_file = (
+                (None, None) if needs_none else self._platform(spec, needs_file=needs_file)
+            )
+            # the platform lives as long as the system that has it, so that its id is its own
+            found = self._traces.get(
+                f"{file} {options} {id(platform)}", lambda: trace_system(file, options, platform)
+            )
+            scenario = Scenario(None, file, files=files, trace=options)
+            return replace(scenario.on_trace(found), platform_file=platform_file)
+        options.refuse(set(options.given), file, "this workload is no trace")
+        if needs_none:
+            return Scenario(None, file, files=files).loaded()
+        platform, platform_file = self._platform(spec, needs_file=needs_file)
+        tasks = self._tasks.get(f"{file} {files}", lambda: read_workload(file, files=files))
+        return LoadedScenario(platform, tasks, platform_file=platform_file)
 
     def _platform(self, spec: RunSpec, *, needs_file: bool) -> tuple[Platform, Path | None]:
         section = spec.platform
+        if isinstance(section, NoPlatform):
+            raise InputError("The run names no platform, and its workload makes none; give one.")
         if isinstance(section, PlatformFile):
-            path = Path(section.file)
-            power = GivenPower.read(spec.settings.power)
+            path = Path(located_path(section.file))
+            power = GivenPower.read(_settings(spec).get("power", ()))
             return self._platforms.get(
                 f"{path} {power}", lambda: (self._read_platform(path, power), path)
             )
@@ -249,16 +258,14 @@ class ScenarioMaker:
         return platform
 
     def _generate_platform(
-        self, section: Any, seeds: dict[str, int], *, needs_file: bool
+        self, section: PlatformTable, seeds: dict[str, int], *, needs_file: bool
     ) -> tuple[Platform, Path | None]:
         table = self._table(section)
         values = _given(section)
         links = NetworkLinks(**{key: values[key] for key in _LINKS if key in values})
         others = (*_LINKS, *_TABLE_KEYS)
-        recipe = PlatformRecipe(
-            **{key: value for key, value in values.items() if key not in others}, **seeds
-        )
-        platform = platform_from_table(table, recipe)
+        recipe = {key: value for key, value in values.items() if key not in others}
+        platform = platform_from_table(table, PlatformRecipe(**(recipe | seeds)))
         return platform, self._written_platform(platform, links) if needs_file else None
 
     def _written_platform(self, platform: Platform, links: NetworkLinks | None = None) -> Path:
@@ -267,43 +274,45 @@ class ScenarioMaker:
         write_platform(platform, path, command="gridsched study run", network=links, force=True)
         return path
 
-    def _table(self, section: Any) -> MachineTable:
+    def _table(self, section: PlatformTable) -> MachineTable:
+        path = located_path(section.table)
+        join = None if section.join is None else located_path(section.join)
+
         def read() -> MachineTable:
-            table = read_machine_table(
-                section.table, join=section.join, year=section.year, trust=section.trust
-            )
-            return replace(table, path=self._names.get(section.table, section.table))
+            table = read_machine_table(path, join=join, year=section.year, trust=section.trust)
+            return replace(table, path=self._names.get(path, path))
 
-        return self._tables.get(
-            f"{section.table} {section.join} {section.year} {section.trust}", read
-        )
+        return self._tables.get(f"{path} {join} {section.year} {section.trust}", read)
 
-    def _system(self, spec: RunSpec, *, needs_file: bool) -> Scenario:
+    def _system(
+        self, spec: RunSpec, workload: DrawnSection, generator: SystemGenerator, *,
+        needs_file: bool,
+    ) -> LoadedScenario:  # fmt: skip
         """Return the scenario of a workload that comes with its platform.
 
         Runs that differ in rules alone share what is drawn.
         """
-        generator = GENERATORS[spec.workload.generator]
-        parameters = generator.model(**_parameters(spec.workload), **_seeds(spec.workload, spec))
-        key, generate = self._drawn(spec, generator.generate, without=keys_of(Rules))
+        parameters = generator.model(**(_parameters(workload) | _seeds(workload, spec)))
+        key, generate = _drawn(
+            spec, workload, generator.model, generator.generate, without=keys_of(Rules)
+        )
         system = self._systems.get(key, generate)
         scenario = Scenario(None, system.tasks).with_system(replace(system, rules=parameters.rules))
         if not needs_file:
             return scenario
-        file = self._platforms.get(key, lambda: self._written_platform(system.platform))
+        file = self._system_files.get(key, lambda: self._written_platform(system.platform))
         return replace(scenario, platform_file=file)
 
-    def _drawn(
-        self, spec: RunSpec, generate: Callable[[Any], T], without: Mapping[str, Any] | None = None
-    ) -> tuple[str, Callable[[], T]]:
-        """Return a key of what a generator draws, and the function that draws it."""
-        section, seeds = spec.workload, _seeds(spec.workload, spec)
-        values = {
-            name: each for name, each in _parameters(section).items() if name not in (without or {})
-        }
-        model = GENERATORS[section.generator].model
-        key = f"{section.generator} {sorted(values.items())} {seeds}"
-        return key, lambda: generate(model(**values, **seeds))
+
+def _drawn(
+    spec: RunSpec, section: DrawnSection, model: type[GeneratorKeys],
+    generate: Callable[[Any], T], without: Container[str] = (),
+) -> tuple[str, Callable[[], T]]:  # fmt: skip
+    """Return a key of what a generator draws, and the function that draws it."""
+    seeds = _seeds(section, spec)
+    values = {name: each for name, each in _parameters(section).items() if name not in without}
+    key = f"{section.generator} {sorted(values.items())} {seeds}"
+    return key, lambda: generate(model(**(values | seeds)))
 
 
 def _files(stored: RunSpec, located: RunSpec) -> Iterator[tuple[str | FileReference, str]]:
@@ -323,7 +332,7 @@ def _digests(stored: RunSpec, located: RunSpec) -> dict[str, str]:
     }
 
 
-def _profile_digests(platform: Any) -> dict[str, str]:
+def _profile_digests(platform: Platform) -> dict[str, str]:
     """Return the SHA-256 of each file that the profiles of a platform were read from."""
     return {file: file_digest(Path(file)) for file in platform.profiles.files}
 
@@ -333,7 +342,7 @@ def _given(section: Section) -> dict[str, Any]:
     return {name: getattr(section, name) for name in section.model_fields_set}
 
 
-def _trace_options(workload: Any) -> TraceOptions:
+def _trace_options(workload: WorkloadFile) -> TraceOptions:
     """Return how a workload file is read if it is a log."""
     return TraceOptions(**{name: getattr(workload, name) for name in keys_of(TraceOptions)})
 
@@ -349,19 +358,19 @@ def _parameters(section: Section) -> dict[str, Any]:
     return {key: each for key, each in _given(section).items() if key not in ("generator", "seed")}
 
 
-def _seeds(section: Any, spec: RunSpec) -> dict[str, int]:
+def _seeds(section: DrawnSection, spec: RunSpec) -> dict[str, int]:
     """Return what decides the random streams: a section's own seed, or the run's."""
     if section.seed is not None:
         return {"seed": section.seed, "replicate": 0}
     return {"seed": spec.seed, "replicate": spec.replicate}
 
 
-class _Recent:
+class _Recent(Generic[T]):
     """The few things made last, by key."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._kept: OrderedDict[str, Any] = OrderedDict()
+        self._kept: OrderedDict[str, T] = OrderedDict()
 
     def get(self, key: str, make: Callable[[], T]) -> T:
         if key in self._kept:

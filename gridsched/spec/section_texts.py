@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
@@ -13,6 +12,7 @@ from gridsched.spec.run_spec import (
     MEASURE_SETTINGS,
     OPTIMIZE,
     SYSTEM_GENERATORS,
+    DrawnSection,
     FileReference,
     Settings,
     canonical_section,
@@ -28,7 +28,7 @@ from gridsched.spec.study_axes import (
     section_model,
     section_values,
 )
-from gridsched.spec.study_document import StudyDocument
+from gridsched.spec.study_document import KeyPath, StudyDocument
 from gridsched.spec.study_inputs import StudyInputs
 from gridsched.workloads.generators import GENERATORS
 
@@ -73,21 +73,23 @@ class SectionTexts:
     def _resolve(self, key: tuple[int, ...]) -> str:
         document = self._document
         values = dict(section_values(document, self._section))
-        paths = {name: path_of(document, self._section, name) for name in values}
+        paths: dict[str, KeyPath] = {
+            name: path_of(document, self._section, name) for name in values
+        }
         for k, level in zip(self._axes, key, strict=True):
             axis = self._all_axes[k]
-            for (section, name), value in axis.changes[level].items():
-                if section == self._section:
+            for (changed, name), value in axis.changes[level].items():
+                if changed == self._section:
                     values[name] = value
                     is_group = axis.name in document.content.group
-                    where = (name,) if section == "settings" else (section, name)
+                    where = (name,) if changed == "settings" else (changed, name)
                     paths[name] = (*axis.paths[level], *where) if is_group else axis.paths[level]
         model = section_model(document, self._section, values)
         default = () if self._section == "settings" else (self._section,)
         section = document.check(model, values, lambda name: paths.get(name, (*default, name)))
         if isinstance(section, Settings):
             self._check_settings(section, paths)
-        elif getattr(section, "generator", None) in SYSTEM_GENERATORS:
+        elif isinstance(section, DrawnSection) and section.generator in SYSTEM_GENERATORS:
             self._check_system(section)
         files = {
             name: FileReference(**self._files.file(paths[name], getattr(section, name)).reference)
@@ -97,14 +99,14 @@ class SectionTexts:
             self._lacking.add(key)
         return canonical_text(canonical_section(section.model_copy(update=files)))
 
-    def _check_system(self, section: Any) -> None:
+    def _check_system(self, section: DrawnSection) -> None:
         values = section.model_dump(exclude={"generator", "seed"}, exclude_unset=True)
         try:
             GENERATORS[section.generator].model(**values)
         except InputError as error:
             self._document.refuse((self._section,), f"contradicts itself: {error}")
 
-    def _check_settings(self, section: Settings, paths: Mapping[str, tuple]) -> None:
+    def _check_settings(self, section: Settings, paths: Mapping[str, KeyPath]) -> None:
         given = {
             name: getattr(section, name)
             for name in paths

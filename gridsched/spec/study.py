@@ -14,6 +14,7 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.files.json_files import canonical_text
 from gridsched.policy.policy_files import load_policies
 from gridsched.spec.canonical import run_id_of
+from gridsched.spec.claims_schema import Claim
 from gridsched.spec.own_parts import OwnParts
 from gridsched.spec.run_filter import run_filter
 from gridsched.spec.section_texts import SectionTexts
@@ -28,7 +29,7 @@ from gridsched.spec.study_axes import (
     list_axes,
 )
 from gridsched.spec.study_checks import check_planners, check_results
-from gridsched.spec.study_document import Claim, StudyDocument, parse_document, read_document
+from gridsched.spec.study_document import StudyDocument, parse_document, read_document
 from gridsched.spec.study_inputs import InputFile, StudyInputs
 from gridsched.spec.study_schedulers import StudyScheduler, read_schedulers
 

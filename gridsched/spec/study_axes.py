@@ -14,9 +14,10 @@ from gridsched.spec.run_spec import (
     SECTION_MODELS,
     SYSTEM_GENERATORS,
     NoPlatform,
+    Section,
     Settings,
 )
-from gridsched.spec.study_document import StudyDocument, key_name, shown_value
+from gridsched.spec.study_document import KeyPath, StudyDocument, key_name, shown_value
 from gridsched.workloads import generators
 from gridsched.workloads.traces.formats import is_trace
 
@@ -45,7 +46,7 @@ class Axis:
     name: str
     values: tuple[Any, ...]
     changes: tuple[Mapping[tuple[str, str], Any], ...]
-    paths: tuple[tuple[str | int, ...], ...]
+    paths: tuple[KeyPath, ...]
 
     @property
     def sections(self) -> frozenset[str]:
@@ -73,7 +74,9 @@ def path_of(document: StudyDocument, section: str, key: str) -> tuple[str, ...]:
     return (section,) if whole else (section, key)
 
 
-def section_model(document: StudyDocument, section: str, values: Mapping[str, Any]) -> Any:
+def section_model(
+    document: StudyDocument, section: str, values: Mapping[str, Any]
+) -> type[Section]:
     """Return the model of a section: that of its generator, or that of a file."""
     if section == "settings":
         return Settings
@@ -202,7 +205,7 @@ def list_axes(document: StudyDocument, groups: typing.Sequence[Axis]) -> Iterato
             )
 
 
-def check_values(document: StudyDocument, path: tuple, values: tuple[Any, ...]) -> None:
+def check_values(document: StudyDocument, path: KeyPath, values: tuple[Any, ...]) -> None:
     """Refuse an axis without values, or with one twice."""
     if not values:
         document.refuse(path, "is an axis without values; give at least one.")
@@ -230,7 +233,9 @@ def group_axes(document: StudyDocument) -> Iterator[Axis]:
         yield Axis(name, tuple(levels), changes, tuple((*path, label) for label in levels))
 
 
-def _level(document: StudyDocument, path: tuple, raw: dict[str, Any]) -> dict:
+def _level(
+    document: StudyDocument, path: KeyPath, raw: dict[str, Any]
+) -> dict[tuple[str, str], Any]:
     """Return the keys that a level of a group sets."""
     change: dict[tuple[str, str], Any] = {}
     for key, value in raw.items():
@@ -284,7 +289,10 @@ def exclusions(
 
 
 def axis_values(
-    document: StudyDocument, path: tuple, raw: Mapping[str, Any], values_of: Mapping[str, tuple]
+    document: StudyDocument,
+    path: KeyPath,
+    raw: Mapping[str, Any],
+    values_of: Mapping[str, tuple[Any, ...]],
 ) -> dict[str, tuple[Any, ...]]:
     """Return a table of axis -> value or values with full names and tuples, checked."""
     rule: dict[str, tuple[Any, ...]] = {}

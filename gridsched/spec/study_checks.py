@@ -13,7 +13,7 @@ from gridsched.spec.formulas import Formula, declare, formula
 from gridsched.spec.run_spec import OPTIMIZE
 from gridsched.spec.study_axes import RESERVED, Axis, axis_values, workload_kinds
 from gridsched.spec.study_claims import study_claims
-from gridsched.spec.study_document import StudyDocument, key_name
+from gridsched.spec.study_document import KeyPath, StudyDocument, key_name
 from gridsched.spec.study_schedulers import StudyScheduler
 
 #: What figures of single variants need; the other kinds need `metric` and `along`.
@@ -170,11 +170,11 @@ def check_planners(
 
 def _check_claim(
     document: StudyDocument,
-    path: tuple,
+    path: KeyPath,
     claim: Claim,
     known: tuple[str, ...],
     labels: list[str],
-    values_of: Mapping[str, tuple],
+    values_of: Mapping[str, tuple[Any, ...]],
 ) -> None:
     _check_metric(document, (*path, "metric"), claim.metric, known)
     if claim.against_metric is not None:
@@ -189,7 +189,7 @@ def _check_claim(
 
 def _check_figure(
     document: StudyDocument,
-    path: tuple,
+    path: KeyPath,
     figure: DeclaredFigure,
     known: tuple[str, ...],
     families: list[str],
@@ -209,7 +209,9 @@ def _check_figure(
         _check_label(document, (*path, "schedulers", k), family, legal)
 
 
-def _check_metric(document: StudyDocument, path: tuple, name: str, known: tuple[str, ...]) -> None:
+def _check_metric(
+    document: StudyDocument, path: KeyPath, name: str, known: tuple[str, ...]
+) -> None:
     metric = METRICS.get(name)
     if metric is not None and metric.is_number and name not in known:
         words = metric.condition.words or "comparisons of schedulers"
@@ -220,7 +222,7 @@ def _check_metric(document: StudyDocument, path: tuple, name: str, known: tuple[
         )
 
 
-def _check_label(document: StudyDocument, path: tuple, label: str, labels: list[str]) -> None:
+def _check_label(document: StudyDocument, path: KeyPath, label: str, labels: list[str]) -> None:
     if label not in labels:
         legal = list(dict.fromkeys(labels))
         document.refuse(

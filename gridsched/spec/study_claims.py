@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gridsched.spec.claims_schema import Claim
-from gridsched.spec.study_document import StudyDocument, shown_value
+from gridsched.spec.study_document import KeyPath, StudyDocument, shown_value
 
 #: Fields of a claim that a column of its rows can hold; every other column is an axis.
 _FIELDS = (
@@ -49,13 +49,18 @@ def _rows_of(document: StudyDocument, k: int, claim: Claim) -> Iterator[Claim]:
         yield claim
         return
     for r, row in enumerate(claim.rows):
-        if len(row) != len(claim.columns):
-            document.refuse(
-                ("claims", k, "rows", r),
-                f"has {len(row)} values for {len(claim.columns)} columns: {shown_value(row)}.",
-            )
-        values: dict[str, Any] = dict(zip(claim.columns, row, strict=True))
-        update = {name: values.pop(name) for name in _FIELDS if name in values}
-        content = claim.model_dump(exclude={"rows", "columns"}) | update
-        content |= {"id": f"{claim.id}-{r + 1}", "where": {**claim.where, **values}}
-        yield document.check(Claim, content, lambda _, r=r: ("claims", k, "rows", r))
+        yield _row_of(document, ("claims", k, "rows", r), claim, f"{claim.id}-{r + 1}", row)
+
+
+def _row_of(
+    document: StudyDocument, path: KeyPath, claim: Claim, id: str, row: tuple[Any, ...]
+) -> Claim:
+    if len(row) != len(claim.columns):
+        document.refuse(
+            path, f"has {len(row)} values for {len(claim.columns)} columns: {shown_value(row)}."
+        )
+    values: dict[str, Any] = dict(zip(claim.columns, row, strict=True))
+    update = {name: values.pop(name) for name in _FIELDS if name in values}
+    content = claim.model_dump(exclude={"rows", "columns"}) | update
+    content |= {"id": id, "where": {**claim.where, **values}}
+    return document.check(Claim, content, lambda _: path)

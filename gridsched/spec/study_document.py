@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -24,6 +24,10 @@ from gridsched.spec.claims_schema import (
 from gridsched.spec.run_spec import NAME, Section, Settings, members_of, with_tuples
 from gridsched.spec.settings import MAX_TIMEOUT_S
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+Model = TypeVar("Model", bound=BaseModel)
 #: Longer values are cut in messages.
 _MAX_SHOWN = 80
 #: Keys and indices that lead to a value.
@@ -154,7 +158,9 @@ class StudyDocument:
         """Raise the `InputError` about the key at `path`."""
         raise InputError(f"{self.path}: {key_name(path)} {complaint}")
 
-    def check(self, model: type[BaseModel], values: Mapping[str, Any], source: Any) -> BaseModel:
+    def check(
+        self, model: type[Model], values: Mapping[str, Any], source: Callable[[str], KeyPath]
+    ) -> Model:
         """Return `values` as a `model`.
 
         Parameters
@@ -222,15 +228,13 @@ def shown_value(value: Any) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
-def _gravest(error: ValidationError) -> dict[str, Any]:
+def _gravest(error: ValidationError) -> ErrorDetails:
     """Return the complaint to show first: a mistyped key explains a missing one."""
     found = error.errors()
     return next((each for each in found if each["type"] == "extra_forbidden"), found[0])
 
 
-def _complaint(
-    error: Mapping[str, Any], model: type[BaseModel], extra: tuple[str, ...] = ()
-) -> str:
+def _complaint(error: ErrorDetails, model: type[BaseModel], extra: tuple[str, ...] = ()) -> str:
     if error["type"] == "missing":
         return "is missing."
     if error["type"] == "extra_forbidden":
@@ -238,8 +242,8 @@ def _complaint(
         legal = (*fields, *(extra if fields is model.model_fields else ()))
         hint = did_you_mean(str(error["loc"][-1]), legal)
         return f"is no known key. {hint}Legal: {', '.join(legal)}."
-    legal = error["msg"].replace("Input should", "it should")
-    return f"is {shown_value(error['input'])}; {legal}."
+    said = error["msg"].replace("Input should", "it should")
+    return f"is {shown_value(error['input'])}; {said}."
 
 
 def _model_at(model: type[BaseModel], location: tuple[str | int, ...]) -> type[BaseModel]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gridsched.errors import InputError
 from gridsched.spec.canonical import checked_file, file_digest
-from gridsched.spec.study_document import StudyDocument
+from gridsched.spec.study_document import KeyPath, StudyDocument
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class StudyInputs:
         self.files: dict[str, InputFile] = {}
         self.absent: dict[str, str] = {}
 
-    def file(self, path: tuple[str | int, ...], name: Any) -> InputFile:
+    def file(self, path: KeyPath, name: Any) -> InputFile:
         """Return the file that a key names; an optional one that is absent has no digest.
 
         Parameters

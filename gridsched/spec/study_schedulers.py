@@ -14,7 +14,7 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.policy_files import named_file, scheduler_of
 from gridsched.policy.registry import make_scheduler, scheduler_class
 from gridsched.spec.study_axes import check_values, depth_of_value
-from gridsched.spec.study_document import StudyDocument, shown_value
+from gridsched.spec.study_document import KeyPath, StudyDocument, shown_value
 
 #: Keys of a scheduler's table beside its parameters.
 _OWN_KEYS = ("id", "label")
@@ -49,7 +49,7 @@ class StudyScheduler:
     id: str
     parameters: Mapping[str, Any]
     policy: str | None
-    path: tuple[str | int, ...]
+    path: KeyPath
     family: str
     varied: Mapping[str, Any]
     traits: Traits
@@ -93,7 +93,7 @@ def _family_text(family: str, variants: Sequence[StudyScheduler]) -> str:
 
 
 def _variants(
-    document: StudyDocument, path: tuple, entry: Any, policies: Mapping[str, ModuleType]
+    document: StudyDocument, path: KeyPath, entry: Any, policies: Mapping[str, ModuleType]
 ) -> Iterator[StudyScheduler]:
     table = {"id": entry} if isinstance(entry, str) else entry
     if not isinstance(table, dict) or not isinstance(table.get("id"), str):
@@ -118,8 +118,8 @@ def _variants(
         for key, value in given.items()
         if isinstance(value, tuple) and depth_of_value(value) > depth_of_value(legal[key])
     }
-    for key, values in varying.items():
-        check_values(document, (*path, key), values)
+    for key, choices in varying.items():
+        check_values(document, (*path, key), choices)
     policy = next(
         (name for name, module in policies.items() if module.__name__ == cls.__module__), None
     )
@@ -147,7 +147,7 @@ def _id_of(text: str, policies: Mapping[str, ModuleType]) -> str:
     return scheduler_of(Path(named[0]), policies[Path(named[0]).name], named[1])
 
 
-def _made(document: StudyDocument, path: tuple, id: str, values: Mapping[str, Any]) -> Scheduler:
+def _made(document: StudyDocument, path: KeyPath, id: str, values: Mapping[str, Any]) -> Scheduler:
     try:
         return make_scheduler(id, values)
     except (GridschedError, TypeError, ValueError) as error:

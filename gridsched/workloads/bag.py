@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import Tasks, make_tasks
+from gridsched.workloads.generator_keys import GeneratorKeys
 
 #: More tasks than this are refused: they would not fit into memory in any driver.
 MAX_TASKS = 10_000_000
 
 
-class BagOfTasks(BaseModel):
+class BagOfTasks(GeneratorKeys):
     """Parameters of a generated bag.
 
     Attributes
@@ -31,8 +32,6 @@ class BagOfTasks(BaseModel):
     input_bytes, output_bytes : float
         Size of each task's input and result [byte].
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     kind: Literal["bag"] = "bag"
     tasks: int = Field(ge=0, le=MAX_TASKS)

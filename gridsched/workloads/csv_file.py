@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from gridsched.errors import InputError
 from gridsched.files.csv_files import Number, Table, Text, Whole, csv_text, read_csv
@@ -77,7 +78,9 @@ def _read_nominal(path: str | Path, text: str) -> float | None:
 
 def _read_needs(table: Table, row: int, data: DataFiles | None) -> list[int]:
     names = [name.strip() for name in table["input_files"][row].split(";") if name.strip()]
-    if names and data is None:
+    if not names:
+        return []
+    if data is None:
         raise table.fail(row, "input_files", "give their sizes and places with --files")
     for name in names:
         if name not in data.names:
@@ -94,12 +97,12 @@ def write_bag(tasks: Tasks, path: str | Path, *, force: bool = False) -> None:
         If the file exists and `force` is not set, or cannot be written; if an input file has a
         name that would not read back.
     """
-    columns: dict[str, Iterable] = {"id": tasks.labels, "flops": tasks.flops}
+    columns: dict[str, Iterable[Any]] = {"id": tasks.labels, "flops": tasks.flops}
     for name in ("input_bytes", "output_bytes", "submit_time_s"):
         if getattr(tasks, name).any():
             columns[name] = getattr(tasks, name)
     columns |= deadline_column(tasks)
-    if tasks.input_files:
+    if tasks.input_files and tasks.files is not None:
         names = tasks.files.names
         _check_names(path, names)
         columns["input_files"] = [";".join(names[f] for f in need) for need in tasks.input_files]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from pydantic import AfterValidator, Field
 
 from gridsched.errors import InputError
 from gridsched.model.limits import (
@@ -16,10 +17,11 @@ from gridsched.model.limits import (
     Seed,
     rising,
 )
-from gridsched.model.records import keys_of, with_keys
+from gridsched.model.records import keys_of, with_fields, with_keys
 from gridsched.model.rules import Rules
 from gridsched.model.utility_classes import UtilityClasses
 from gridsched.workloads.arrivals import Bursts
+from gridsched.workloads.generator_keys import SystemKeys
 from gridsched.workloads.typed_csv import read_classes
 from gridsched.workloads.utility_classes import JOINT_PERCENT, URGENCIES, draw_classes
 
@@ -37,17 +39,15 @@ SmallCountRange = Annotated[
 _RULE_KEYS: dict[str, Any] = {
     name: (key.annotation, key.info) for name, key in keys_of(Rules).items() if name != "horizon_s"
 }
-_RuleKeys: type[BaseModel] = create_model("_RuleKeys", **_RULE_KEYS)
 
 
-class DayKeys(_RuleKeys):
+@with_fields(_RULE_KEYS)
+class DayKeys(SystemKeys):
     """Keys of the rules of a run, of waves and bursts of arrivals and of utility classes.
 
     Times are in seconds, except those of utility classes, which are in urgency units. A pair is
     the smallest and largest of a uniform draw.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     seed: Seed = 0
     replicate: Seed = 0
@@ -62,7 +62,7 @@ class DayKeys(_RuleKeys):
     # utility functions
     urgencies: tuple[AtLeastZero, ...] = URGENCIES
     joint_percent: tuple[tuple[AtLeastZero, ...], ...] = JOINT_PERCENT
-    utility_classes: Literal["drawn", "exponential"] = "drawn"
+    utility_classes: Literal["drawn", "exponential", "plateau_linear"] = "drawn"
     utility_classes_seed: Seed = 0
     n_classes: int = Field(default=20, ge=1, le=10_000)
     class_intervals: SmallCountRange = (2, 4)
@@ -93,9 +93,13 @@ class DayKeys(_RuleKeys):
             Values of keys that are not set; of an energy budget, if there is one.
         """
         given = {name: getattr(self, name) for name in _RULE_KEYS}
-        if self.energy_budget_j is not None:  # type: ignore[attr-defined]
+        if given["energy_budget_j"] is not None:
             given |= {name: each for name, each in usual.items() if given[name] is None}
         return with_keys(Rules(horizon_s=horizon_s), given)
+
+    @abstractmethod
+    def settings_beside_files(self) -> dict[str, object]:
+        """Return the keys that still have an effect where all else is read from files."""
 
     def changed(self, keys: set[str]) -> list[str]:
         """Return which of some keys have another value than the default, sorted."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.bag import BagOfTasks, generate_bag
+from gridsched.workloads.generator_keys import GeneratorKeys, SystemKeys
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_tasks import generate_parallel_day
 from gridsched.workloads.profit_system import ProfitBag, generate_profit_bag
@@ -42,8 +43,6 @@ class Generator:
         decide what is drawn.
     generate : callable
         Draws from the checked keys.
-    makes : {"bag", "system"}
-        A bag of tasks, which needs a platform; or tasks with their platform and rules.
     has_utility : bool
         Whether the tasks have utility functions. This and `is_parallel` decide which metrics a
         study of such runs may name: those of a bag of tasks, those of utility, those of parallel
@@ -54,9 +53,8 @@ class Generator:
         Where the keys are listed, if they are too many for a message.
     """
 
-    model: type[BaseModel]
+    model: type[GeneratorKeys]
     generate: Callable[[Any], Tasks | SystemWorkload]
-    makes: Literal["bag", "system"] = "bag"
     has_utility: bool = False
     is_parallel: bool = False
     document: str = ""
@@ -66,36 +64,48 @@ class Generator:
         """The keys that name files."""
         return tuple(name for name in self.model.model_fields if name.endswith(("_csv", "_swf")))
 
-    def input_files(self, parameters: BaseModel) -> list[Path]:
+    def input_files(self, parameters: GeneratorKeys) -> list[Path]:
         """Return the files that checked keys name."""
         values = (getattr(parameters, name) for name in self.file_keys)
         return [Path(value) for value in values if value is not None]
 
 
-GENERATORS: dict[str, Generator] = {
-    "bag": Generator(BagOfTasks, generate_bag),
-    "utility": Generator(
+@dataclass(frozen=True)
+class BagGenerator(Generator):
+    """One that makes a bag of tasks, which needs a platform."""
+
+    generate: Callable[[Any], Tasks]
+
+
+@dataclass(frozen=True)
+class SystemGenerator(Generator):
+    """One that makes tasks with their platform and rules."""
+
+    model: type[SystemKeys]
+    generate: Callable[[Any], SystemWorkload]
+
+
+GENERATORS: dict[str, BagGenerator | SystemGenerator] = {
+    "bag": BagGenerator(BagOfTasks, generate_bag),
+    "utility": SystemGenerator(
         UtilityDay,
         generate_utility_day,
-        makes="system",
         has_utility=True,
         document="docs/utility_workloads.md",
     ),
-    "profit": Generator(ProfitBag, generate_profit_bag, makes="system", document="docs/profit.md"),
-    "robust": Generator(
-        RobustTrial, generate_robust_trial, makes="system", document="docs/robust_workloads.md"
+    "profit": SystemGenerator(ProfitBag, generate_profit_bag, document="docs/profit.md"),
+    "robust": SystemGenerator(
+        RobustTrial, generate_robust_trial, document="docs/robust_workloads.md"
     ),
-    "rigid_jobs": Generator(
+    "rigid_jobs": SystemGenerator(
         RigidJobs,
         generate_rigid_jobs,
-        makes="system",
         is_parallel=True,
         document="docs/rigid_jobs.md",
     ),
-    "parallel": Generator(
+    "parallel": SystemGenerator(
         ParallelDay,
         generate_parallel_day,
-        makes="system",
         has_utility=True,
         is_parallel=True,
         document="docs/parallel_workloads.md",
@@ -103,7 +113,7 @@ GENERATORS: dict[str, Generator] = {
 }
 
 
-def generator_of(parameters: BaseModel) -> Generator:
+def generator_of(parameters: GeneratorKeys) -> BagGenerator | SystemGenerator:
     """Return the generator whose checked keys these are."""
     return next(each for each in GENERATORS.values() if each.model is type(parameters))
 
@@ -111,7 +121,7 @@ def generator_of(parameters: BaseModel) -> Generator:
 def checked_parameters(
     values: Mapping[str, Any], owner: str, *, folder: str | Path | None = None,
     spelled: Callable[[str], str] = str,
-) -> BaseModel:  # fmt: skip
+) -> GeneratorKeys:  # fmt: skip
     """Return the keys of a generator, checked.
 
     Parameters
@@ -148,7 +158,7 @@ def checked_parameters(
 
 def _checked(
     generator: Generator, values: Mapping[str, Any], owner: str, spelled: Callable[[str], str]
-) -> BaseModel:
+) -> GeneratorKeys:
     model = generator.model
     try:
         return model.model_validate(dict(values))

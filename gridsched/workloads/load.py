@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
-
-from pydantic import BaseModel
 
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_text
@@ -13,7 +10,8 @@ from gridsched.files.toml_files import parse_toml
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.csv_file import read_bag
-from gridsched.workloads.generators import checked_parameters, generator_of
+from gridsched.workloads.generator_keys import GeneratorKeys
+from gridsched.workloads.generators import SystemGenerator, checked_parameters, generator_of
 from gridsched.workloads.traces.formats import LEGAL, is_trace
 
 
@@ -38,12 +36,12 @@ def read_workload(path: str | Path, *, files: str | Path | None = None) -> Tasks
             raise InputError(f"{path}: --files goes with a CSV workload, not with a generator.")
         parameters = read_generator(path)
         generator = generator_of(parameters)
-        if generator.makes == "system":
+        if isinstance(generator, SystemGenerator):
             raise InputError(
                 f"{path}: kind {parameters.kind!r} brings its machines too: it makes its own "
                 "system, so leave out --platform; in Python, use 'read_system_workload'."
             )
-        return cast(Tasks, generator.generate(parameters))
+        return generator.generate(parameters)
     if suffix == ".csv":
         return read_bag(path, files=files)
     if is_trace(path):
@@ -78,14 +76,10 @@ def read_system_workload(path: str | Path) -> SystemWorkload | None:
         return None
     parameters = read_generator(path)
     generator = generator_of(parameters)
-    return (
-        cast(SystemWorkload, generator.generate(parameters))
-        if generator.makes == "system"
-        else None
-    )
+    return generator.generate(parameters) if isinstance(generator, SystemGenerator) else None
 
 
-def read_generator(path: str | Path) -> BaseModel:
+def read_generator(path: str | Path) -> GeneratorKeys:
     """Read the parameters of a generator from TOML; paths in it are relative to the file.
 
     Raises

@@ -16,7 +16,7 @@ COLUMNS = {
     "machine": Text(is_name=True), "program": Text(is_name=True), "cores": Whole(1),
     "freq": Text(), "time_s": Number(above=True), "avg_power_W": Number(),
 }  # fmt: skip
-_FREQUENCY = re.compile(r"([0-9.]+)\s*([kMGT]?)Hz\Z")
+_FREQUENCY = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*([kMGT]?)Hz\Z")
 _PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
@@ -83,8 +83,6 @@ def read_measurements(path: str | Path, machines: Mapping[str, int] | None = Non
 def _frequency(table: Table, row: int) -> float:
     """Return the frequency of a line [Hz]."""
     match = _FREQUENCY.match(table["freq"][row])
-    try:
-        return float(match[1]) * _PREFIX[match[2]]
-    except (TypeError, ValueError):
-        legal = "it must be a frequency with its unit, as 2.10GHz"
-        raise table.fail(row, "freq", legal) from None
+    if match is None:
+        raise table.fail(row, "freq", "it must be a frequency with its unit, as 2.10GHz")
+    return float(match[1]) * _PREFIX[match[2]]

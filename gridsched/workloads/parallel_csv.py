@@ -266,14 +266,16 @@ def read_parallel_tasks(spec: ParallelDay, system: ParallelSystem) -> Demand:
     submit = np.array(table["submit_time_s"], dtype=np.float64)
     order = np.argsort(submit, kind="stable")
 
-    def column(name: str, kind: type) -> NDArray:
-        return np.array(table[name], dtype=kind)[order]
+    def floats(name: str) -> NDArray[np.float64]:
+        return np.array(table[name], dtype=np.float64)[order]
+
+    def wholes(name: str) -> NDArray[np.int64]:
+        return np.array(table[name], dtype=np.int64)[order]
 
     utility = UtilityFunctions(
-        column("priority", np.float64), column("urgency", np.float64),
-        column("utility_class", np.int64), classes, spec.urgency_unit_s,
+        floats("priority"), floats("urgency"), wholes("utility_class"), classes,
+        spec.urgency_unit_s,
     )  # fmt: skip
     return Demand(
-        submit[order], types[order], column("cores", np.int64), column("id", np.int64), utility,
-        str(spec.tasks_csv),
-    )  # fmt: skip
+        submit[order], types[order], wholes("cores"), wholes("id"), utility, str(spec.tasks_csv)
+    )

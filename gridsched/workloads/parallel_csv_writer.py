@@ -53,6 +53,7 @@ def write_parallel_files(
     InputError
         If a file exists and `force` is not set, or cannot be written.
     """
+    assert tasks.utility is not None  # a parallel day has it
     clusters, types = system.clusters, (system.type_names, *system.cores.T)
     sizes = (clusters.names, clusters.nodes, clusters.cores_per_node)
     tables = (
@@ -72,7 +73,9 @@ def _entries(system: ParallelSystem, tasks: Tasks) -> Entries:
     """Return the times to be listed, of each type on each cluster that runs it."""
     if isinstance(system.times, TabulatedTimes):
         return system.times.entries
-    clusters, found = system.clusters, {}
+    assert tasks.width is not None  # a parallel day has it
+    clusters = system.clusters
+    found: Entries = {}
     for i, runs in enumerate(types_that_run(system.node_power_w)):
         cores = np.concatenate(
             [tasks.width[tasks.task_type == i], system.cores[i], system.typical_cores[i : i + 1]]

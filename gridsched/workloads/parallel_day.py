@@ -78,7 +78,6 @@ class ParallelDay(DayKeys):
     urgency_unit_s: Positive = 3_600.0
     priority_ranges: tuple[AtLeastZeroRange, ...] = PRIORITY_RANGES
     priority_of: Literal["task_type", "task"] = "task_type"
-    utility_classes: Literal["drawn", "exponential", "plateau_linear"] = "drawn"
     plateau_times: AtLeastZeroRange = (2.5, 4.0)
     # jobs of a log instead of drawn tasks
     log_days: Count = 48

@@ -139,7 +139,7 @@ def _assembled(
         cores_per_node=clusters.cores_per_node,
     )  # fmt: skip
     power = typical.node_power_w
-    watts = np.where(np.isfinite(power), power, 0.0) * typical.nodes[..., None]
+    watts: Floats = np.where(np.isfinite(power), power, 0.0) * typical.nodes[..., None]
     types = TaskTypes(
         typical.time_s, watts, platform.cluster_of, typical.type_names, clusters.names
     )  # fmt: skip

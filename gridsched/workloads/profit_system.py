@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
 from gridsched.model.limits import Cov, Positive, Seed
@@ -27,6 +27,7 @@ from gridsched.model.task_types import (
 from gridsched.model.tasks import make_tasks
 from gridsched.workloads.bag import MAX_TASKS
 from gridsched.workloads.etc_matrices import cvb
+from gridsched.workloads.generator_keys import SystemKeys
 from gridsched.workloads.typed_csv import (
     read_machines_and_idle_power,
     read_task_counts,
@@ -38,15 +39,13 @@ Floats = NDArray[np.float64]
 _FILES = ("machines_csv", "etc_csv", "apc_csv")
 
 
-class ProfitBag(BaseModel):
+class ProfitBag(SystemKeys):
     """Parameters of a system and of one bag; the defaults are those of the paper's size.
 
     A cov is a standard deviation over its mean, as in `etc_matrices.cvb`. Files take the place of
     what is drawn: ETC, APC and machines (``machine_type,count[,idle_w]``) all together, and the
     numbers of tasks (``task_type,tasks``).
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     kind: Literal["profit"] = "profit"
     seed: Seed = 5
@@ -159,6 +158,8 @@ def draw_or_read_profit_system(spec: ProfitBag) -> ProfitSystem:
     """
     if spec.etc_csv is None:
         return draw_profit_system(spec)
+    assert spec.apc_csv is not None  # `ProfitBag` has checked that they go together
+    assert spec.machines_csv is not None
     machines, idle_w = read_machines_and_idle_power(spec.machines_csv)
     types = read_task_types(spec.etc_csv, spec.apc_csv, machines, spec.machines_csv)
     if types.etc.shape[2] > 1:

@@ -10,7 +10,7 @@ import math
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from gridsched.errors import InputError
 from gridsched.model.limits import AtLeastZero, Count, Positive, PositiveRange, Seed
@@ -19,6 +19,7 @@ from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import SystemWorkload
 from gridsched.workloads.bag import MAX_TASKS
+from gridsched.workloads.generator_keys import SystemKeys
 from gridsched.workloads.traces.formats import NODE_SPEED
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.options import NODE_POWER_W
@@ -35,7 +36,7 @@ def _power_of_two(nodes: int) -> int:
     return nodes
 
 
-class RigidJobs(BaseModel):
+class RigidJobs(SystemKeys):
     """Parameters of the jobs and of their cluster; the defaults are those of our benchmark.
 
     Attributes
@@ -59,8 +60,6 @@ class RigidJobs(BaseModel):
     idle_w, busy_w : float
         Power of a node on which nothing runs, and of one that computes [W].
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     kind: Literal["rigid_jobs"] = "rigid_jobs"
     seed: Seed = 0

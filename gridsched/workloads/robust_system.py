@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from gridsched.errors import InputError
 from gridsched.model.budget import EnergyBudget
@@ -20,6 +20,7 @@ from gridsched.model.limits import Count, CountRange, Positive, PositiveRange, S
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.workloads.etc_matrices import gamma
+from gridsched.workloads.generator_keys import SystemKeys
 from gridsched.workloads.measured_times import MeasuredTimes, read_run_times
 
 Floats = NDArray[np.float64]
@@ -31,15 +32,13 @@ PAPER_CORES = 48.3
 PAPER_MEAN_TIME_S = 1353.0
 
 
-class RobustTrial(BaseModel):
+class RobustTrial(SystemKeys):
     """Parameters of the system and of one trial; the defaults are the paper's.
 
     Times are in seconds (the paper's time units). A pair is the smallest and largest of a uniform
     draw. Where `measured_times_csv` is given, its task types and run times take the place of drawn
     ones.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     kind: Literal["robust"] = "robust"
     seed: Seed = 0
@@ -166,7 +165,8 @@ def draw_robust_system(spec: RobustTrial) -> RobustSystem:
     rng = random_stream(spec.system_seed, "platform")
     cores = _draw_cores(rng, spec)
     n, levels = spec.nodes, spec.pstates
-    slowdown = np.cumprod(1.0 + rng.uniform(*spec.pstate_slowdown, (n, levels)), axis=1)
+    steps = 1.0 + rng.uniform(*spec.pstate_slowdown, (n, levels))
+    slowdown = np.cumprod(steps, axis=1, dtype=np.float64)
     frequency = slowdown[:, :1] / slowdown
     lowest, highest = (
         rng.uniform(*spec.lowest_voltage_v, n),

@@ -62,6 +62,7 @@ def write_workload_files(
     InputError
         If a file exists and `force` is not set, or cannot be written.
     """
+    assert tasks.utility is not None  # as `tasks` tells
     counts = np.bincount(types.host_type, minlength=types.etc.shape[1]).tolist()
     machines = dict(zip(MACHINES, (types.host_type_names, counts), strict=True))
     tables = {
@@ -113,7 +114,9 @@ def write_tables(
     return list(files.values())
 
 
-def _matrix_columns(types: TaskTypes, header: Iterable[str], matrix: NDArray) -> dict[str, Any]:
+def _matrix_columns(
+    types: TaskTypes, header: Iterable[str], matrix: NDArray[np.float64]
+) -> dict[str, Any]:
     i, j, k = np.nonzero(np.isfinite(types.etc))
     names = (np.array(types.task_type_names)[i], np.array(types.host_type_names)[j])
     return dict(zip(header, (*names, k, matrix[i, j, k]), strict=True))
@@ -133,6 +136,7 @@ def class_columns(classes: UtilityClasses) -> dict[str, Any]:
 def task_columns(tasks: Tasks, type_names: Sequence[str]) -> dict[str, Any]:
     """Return the columns of a table of tasks with types and utility functions."""
     utility = tasks.utility
+    assert utility is not None  # as the name tells
     columns = (
         tasks.labels, tasks.submit_time_s, np.array(type_names, dtype=object)[tasks.task_type],
         utility.priority, utility.urgency, utility.utility_class,

@@ -80,6 +80,7 @@ class UtilityDay(DayKeys):
     tasks_per_type_in_s: Positive = 95_400.0  # 26.5 h
     arrival_factor: AtLeastZero = 1.0
     # utility functions
+    utility_classes: Literal["drawn", "exponential"] = "drawn"
     urgency_unit_s: Positive = 60.0
     priorities: tuple[AtLeastZero, ...] = PRIORITIES
     # a rule that differs from its usual default, and the time that results are taken from
@@ -247,6 +248,11 @@ def draw_or_read_types(spec: UtilityDay) -> TaskTypes:
     machines = None if spec.machines_csv is None else read_machines(spec.machines_csv)
     if spec.measurements_csv is not None:
         return read_measurements(spec.measurements_csv, machines)
+    # `UtilityDay` has checked that they go together
+    assert spec.etc_csv is not None
+    assert spec.apc_csv is not None
+    assert spec.machines_csv is not None
+    assert machines is not None
     return read_task_types(spec.etc_csv, spec.apc_csv, machines, spec.machines_csv)
 
 

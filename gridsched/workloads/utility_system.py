@@ -26,7 +26,9 @@ def draw_task_types(spec: UtilityDay) -> TaskTypes:
     base_w = gamma(rng, spec.base_power_mean_w, spec.base_power_cov, n_special + n_general)
     owner = np.repeat(np.arange(n_special), spec.special_task_types)
 
-    def block(rows: int, columns: int, special: str) -> tuple[NDArray, NDArray]:
+    def block(
+        rows: int, columns: int, special: str
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return ETC and dynamic power [W] of some task types on alike machine types."""
         time_s = cvb(
             rng, getattr(spec, f"{special}etc_mean_s"), getattr(spec, f"{special}etc_task_cov"),

@@ -14,8 +14,6 @@ from gridsched.files.input_files import MAX_TEXT_BYTES, check_size
 
 #: Larger logs are refused [byte].
 MAX_BYTES = 16 << 30
-#: Comments of old logs are in any encoding; numbers are ASCII in all of them.
-_TEXT = {"encoding": "utf-8", "errors": "replace"}
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -52,8 +50,10 @@ def _opened(path: Path) -> Iterator[TextIO]:
         check_size(path, MAX_BYTES)
         with path.open("rb") as stream:
             is_gzip = stream.read(2) == b"\x1f\x8b"
-        with (gzip.open if is_gzip else open)(path, "rt", **_TEXT) as stream:
-            yield stream
+        # comments of old logs are in any encoding; numbers are ASCII in all of them
+        opened = gzip.open if is_gzip else open
+        with opened(path, "rt", encoding="utf-8", errors="replace") as text:
+            yield text
     except (OSError, EOFError, zlib.error) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{path}: cannot be read: {said}.") from None
