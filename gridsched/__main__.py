@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 
@@ -11,7 +12,8 @@ def main() -> int:
     """Run the command line; an interrupt while it is still loading ends it quietly, too."""
     _open_closed_streams()
     # file names may hold bytes, and results letters, that the terminal cannot show
-    sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         from gridsched.cli.app import main as run
     except KeyboardInterrupt:

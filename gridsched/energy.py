@@ -203,7 +203,7 @@ def timeline_watts(trace: Trace, timeline: HostTimeline) -> tuple[Floats, Floats
         return unknown, unknown
     idle_w = platform.idle_w[host, pstate]
     off_w = np.array([h.off_w for h in platform.hosts], dtype=np.float64)[host]
-    load = timeline.busy_cores
+    load: NDArray[np.float64] | NDArray[np.int64] = timeline.busy_cores
     if timeline.speed_share is not None:
         load = load * timeline.speed_share  # the rest of the speed is not there to be used
     watts = host_power(

@@ -57,6 +57,13 @@ class GridPower:
     off_w: Floats
     horizon_s: float
 
+    def taken(self, rows: NDArray[np.bool_]) -> GridPower:
+        """Return the power from some of the times on."""
+        return GridPower(
+            self.time[rows], self.busy_w[rows], self.idle_w[rows], self.boot_w[rows],
+            self.off_w[rows], self.horizon_s,
+        )  # fmt: skip
+
     @property
     def total_w(self) -> Floats:
         """Power of all computing hosts [W]."""
@@ -69,7 +76,7 @@ class GridPower:
 
 
 def running_total(
-    timeline: HostTimeline, values: NDArray, *, rows: NDArray[np.bool_]
+    timeline: HostTimeline, values: Floats, *, rows: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
     """Sum over all hosts of a per-host quantity that changes with time, without drift.
 
@@ -91,18 +98,18 @@ def running_total(
     Differences are summed as integers (multiples of 2**-62 of the largest possible total), so
     that whatever was added is taken away again exactly.
     """
-    rows = np.flatnonzero(rows)
-    host, time, values = timeline.host[rows], timeline.time[rows], values[rows]
-    new_host = np.ones(len(rows), dtype=bool)
+    counting = np.flatnonzero(rows)
+    host, time, values = timeline.host[counting], timeline.time[counting], values[counting]
+    new_host = np.ones(len(host), dtype=bool)
     new_host[1:] = host[1:] != host[:-1]
-    peaks = np.maximum.reduceat(values, np.flatnonzero(new_host)) if len(rows) else values
+    peaks = np.maximum.reduceat(values, np.flatnonzero(new_host)) if len(host) else values
     exponent = 62 - int(np.frexp(max(peaks.sum(), 1e-300))[1])
     scaled = np.rint(np.ldexp(values, exponent)).astype(np.int64)
     steps = scaled.copy()
     steps[1:][~new_host[1:]] -= scaled[:-1][~new_host[1:]]
     order = np.argsort(time, kind="stable")
     times, first = np.unique(time[order], return_index=True)
-    sums = np.add.reduceat(steps[order], first) if len(rows) else steps
+    sums = np.add.reduceat(steps[order], first) if len(host) else steps
     return times, np.ldexp(np.cumsum(sums, axis=0).astype(np.float64), -exponent)
 
 
@@ -118,7 +125,8 @@ def grid_power(trace: Trace) -> GridPower:
     time, total = running_total(timeline, parts, rows=timeline.settled)
     if not trace.platform.has_energy:
         total = np.full_like(total, np.nan)
-    return GridPower(time, *total.T, horizon_s=trace.horizon_s)
+    busy, idle, boot, off = total.T
+    return GridPower(time, busy, idle, boot, off, trace.horizon_s)
 
 
 def peak_power_w(trace: Trace) -> float:

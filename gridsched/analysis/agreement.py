@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import TextTable, axis_name, value_text
@@ -76,13 +75,13 @@ def _hashable(value: object) -> object:
     return tuple(value) if isinstance(value, list | np.ndarray) else value
 
 
-def _differences(pairs: pd.DataFrame, name: str) -> np.ndarray:
+def _differences(pairs: pd.DataFrame, name: str) -> NDArray[np.float64]:
     one, other = (pairs[f"{name}_{driver}"].astype(np.float64) for driver in DRIVERS)
     both_lack = (one.isna() & other.isna()).to_numpy()
     return np.where(both_lack, 0.0, relative_difference(one.to_numpy(), other.to_numpy()))
 
 
-def _of_series(pairs: pd.DataFrame, name: str) -> np.ndarray:
+def _of_series(pairs: pd.DataFrame, name: str) -> NDArray[np.float64]:
     """Return the largest difference within each pair of series, relative to the series' end."""
     found = []
     for one, other in zip(*(pairs[f"{name}_{driver}"] for driver in DRIVERS), strict=True):
@@ -93,7 +92,7 @@ def _of_series(pairs: pd.DataFrame, name: str) -> np.ndarray:
 
 
 def _row(
-    results: StudyResults, pairs: pd.DataFrame, name: str, compared: str, found: Sequence[float]
+    results: StudyResults, pairs: pd.DataFrame, name: str, compared: str, found: NDArray[np.float64]
 ) -> list[object]:
     worst = int(np.argmax(np.nan_to_num(found, nan=np.inf)))
     axes = [axis for axis in results.varying_axes if axis != "driver"]

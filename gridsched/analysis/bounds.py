@@ -18,7 +18,7 @@ from gridsched.platform_io.given_pstates import pstates_of
 from gridsched.policy.base import Traits
 from gridsched.spec.canonical import checked_file
 from gridsched.spec.run import RunResult
-from gridsched.spec.scenario import Scenario
+from gridsched.spec.scenario import LoadedScenario
 from gridsched.spec.scenario_maker import ScenarioMaker
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def have_bounds(results: Sequence[RunResult]) -> bool:
     )  # fmt: skip
 
 
-def _lacks_bounds(scenario: Scenario) -> str | None:
-    """Return why no bounds hold for a scenario, None if they do; it must be loaded."""
+def _lacks_bounds(scenario: LoadedScenario) -> str | None:
+    """Return why no bounds hold for a scenario, None if they do."""
     if scenario.tasks.utility is not None:
         return "they have utility functions, and need not all be executed"
     if scenario.tasks.width is not None:
@@ -111,8 +111,8 @@ def _axes_but_scheduler(run: Any) -> dict[str, Any]:
     return {name: value for name, value in run.axes.items() if name != "scheduler"}
 
 
-def _scenario_bounds(scenario: Scenario, traits: Iterable[Traits]) -> BagBounds:
-    """Return the bounds common to schedulers of these traits; the scenario must be loaded."""
+def _scenario_bounds(scenario: LoadedScenario, traits: Iterable[Traits]) -> BagBounds:
+    """Return the bounds common to schedulers of these traits."""
     if (why := _lacks_bounds(scenario)) is not None:
         raise InputError(
             f"{scenario.tasks.name}: these tasks have no bounds, because {why}. Name no metric of "

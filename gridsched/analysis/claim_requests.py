@@ -10,7 +10,7 @@ import pandas as pd
 
 from gridsched.analysis.claim_values import Level, Where, levels_of, replicate_values, where_of
 from gridsched.analysis.study_results import StudyResults, restricted
-from gridsched.spec.study_document import Claim
+from gridsched.spec.claims_schema import Claim
 
 #: As `Claim.against`: in each cell the scheduler with the least mean besides the claim's.
 BEST_OTHER = "best_other"
@@ -26,6 +26,18 @@ class Request:
 
     results: StudyResults
     claim: Claim
+
+    @property
+    def scheduler(self) -> str:
+        """Label or family that the claim is about."""
+        assert self.claim.scheduler is not None  # `check_claim` asks for it
+        return self.claim.scheduler
+
+    @property
+    def against(self) -> str:
+        """Label or family that it is compared with, where the statistic needs one."""
+        assert self.claim.against is not None  # `check_claim` asks for it
+        return self.claim.against
 
     @cached_property
     def where(self) -> Where:

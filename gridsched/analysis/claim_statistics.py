@@ -73,15 +73,15 @@ from gridsched.analysis.statistics import (
 from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.analysis.texts import axis_text, value_text
 from gridsched.errors import InputError
+from gridsched.spec.claims_schema import Claim
 from gridsched.spec.study_axes import full_name
-from gridsched.spec.study_document import Claim
 
 # ---------------------------------------------------------------------- cells
 
 
 def _mean(request: Request) -> Measured:
     finished, claim = request.finished, request.claim
-    whole = finished[finished["scheduler"] == claim.scheduler]
+    whole = finished[finished["scheduler"] == request.scheduler]
     interval = _over_replicates(whole, request.cells, claim.metric)
     return Measured(interval, request.missing)
 
@@ -97,7 +97,7 @@ def _differences(request: Request) -> tuple[pd.DataFrame, str]:
     """Return the paired differences of each cell and replicate, and against whom they are."""
     claim, cells = request.claim, request.cells
     _ = request.finished  # raises NoData where there are too few
-    pairs, best = request.results.differences(claim.metric, claim.scheduler or "")
+    pairs, best = request.results.differences(claim.metric, request.scheduler)
     where = {axis: values for axis, values in request.where.items() if axis in cells}
     pairs = restricted(pairs, where)
     if claim.against != BEST_OTHER:
@@ -119,7 +119,8 @@ def _extreme_percent_more(request: Request) -> Measured:
     table = statistics.group_intervals(pairs, [*request.cells, "scheduler"], "difference_percent")
     largest = request.claim.statistic.startswith("largest")
     row = table.loc[table["mean"].idxmax() if largest else table["mean"].idxmin()]
-    interval = Interval(*(float(row[k]) for k in ("mean", "low", "high")), int(row["count"]))
+    mean, low, high = (float(row[k]) for k in ("mean", "low", "high"))
+    interval = Interval(mean, low, high, int(row["count"]))
     place = axis_text({name: row[name] for name in request.results.varying_axes})
     text = f"{place}, against {row['scheduler']}".lstrip(", ")
     return Measured(interval, joined(text, request.missing))
@@ -127,7 +128,7 @@ def _extreme_percent_more(request: Request) -> Measured:
 
 def _worst_rank(request: Request) -> Measured:
     table = statistics.mean_ranks(request.finished, request.cells, request.claim.metric)
-    ranks = table.loc[table["scheduler"] == request.claim.scheduler, "rank"]
+    ranks = table.loc[table["scheduler"] == request.scheduler, "rank"]
     text = f"rank 1 in {int((ranks == 1).sum())} of {len(ranks)} cells"
     interval = Interval(float(ranks.max()), math.nan, math.nan, len(ranks))
     return Measured(interval, joined(text, request.missing))
@@ -157,9 +158,9 @@ def _rises_along(request: Request) -> Measured:
 
 def _median(request: Request) -> Measured:
     claim = request.claim
-    values = replicate_values(request.results, claim.scheduler, request.where, claim.metric)
-    table, note = request.paired({claim.scheduler: values})
-    return Measured(median_interval(table[claim.scheduler]), note)
+    values = replicate_values(request.results, request.scheduler, request.where, claim.metric)
+    table, note = request.paired({request.scheduler: values})
+    return Measured(median_interval(table[request.scheduler]), note)
 
 
 def _mean_difference(request: Request) -> Measured:
@@ -183,10 +184,10 @@ def _both(request: Request) -> tuple[pd.Series, pd.Series, str]:
     claim = request.claim
     table, note = request.paired({
         name: replicate_values(request.results, name, request.where, claim.metric)
-        for name in (claim.scheduler, claim.against)
+        for name in (request.scheduler, request.against)
     })  # fmt: skip
-    text = joined(f"against {claim.against}", note)
-    return table[claim.against], table[claim.scheduler], text
+    text = joined(f"against {request.against}", note)
+    return table[request.against], table[request.scheduler], text
 
 
 # ---------------------------------------------------------------------- ratios
@@ -197,9 +198,9 @@ def _ratio(request: Request) -> Measured:
     below = claim.against_metric or claim.metric
     against_where = where_of(results, claim.where, claim.against_where)
     table, note = request.paired({
-        "above": replicate_values(results, claim.scheduler, where, claim.metric),
+        "above": replicate_values(results, request.scheduler, where, claim.metric),
         "below": replicate_values(
-            results, claim.against or claim.scheduler, against_where, below
+            results, claim.against or request.scheduler, against_where, below
         ),
     })  # fmt: skip
     return Measured(ratio_of_means(table["above"], table["below"]), note)
@@ -209,8 +210,7 @@ def _ratio(request: Request) -> Measured:
 
 
 def _best_level(request: Request) -> Measured:
-    claim = request.claim
-    levels, table, note = request.levels(claim.scheduler)
+    levels, table, note = request.levels(request.scheduler)
     best = bootstrap_interval(table, lambda means: means.argmax(axis=1))
 
     def value(k: float) -> float:
@@ -222,22 +222,22 @@ def _best_level(request: Request) -> Measured:
 
 def _best_level_steps(request: Request) -> Measured:
     claim = request.claim
-    levels, one, note = request.levels(claim.scheduler)
-    others, two, _ = request.levels(claim.against)
+    levels, one, note = request.levels(request.scheduler)
+    others, two, _ = request.levels(request.against)
     if [each.value for each in levels] != [each.value for each in others]:
-        raise InputError(f"Claim {claim.id!r}: {claim.against} has other levels.")
+        raise InputError(f"Claim {claim.id!r}: {request.against} has other levels.")
     both = pd.concat([one, two], axis=1, join="inner")
     split = len(levels)
 
     def steps(means: Floats) -> Floats:
         return means[:, :split].argmax(axis=1) - means[:, split:].argmax(axis=1)
 
-    return Measured(bootstrap_interval(both, steps), joined(f"against {claim.against}", note))
+    return Measured(bootstrap_interval(both, steps), joined(f"against {request.against}", note))
 
 
 def _best_over_last(request: Request) -> Measured:
     claim = request.claim
-    gain, text, note = _gain(request, claim.scheduler)
+    gain, text, note = _gain(request, request.scheduler)
     if claim.against is not None:
         other, other_text, _ = _gain(request, claim.against)
         gain, text = (gain - other).dropna(), f"{text}; {claim.against}: {other_text}"
@@ -252,8 +252,7 @@ def _gain(request: Request, family: str) -> tuple[pd.Series, str, str]:
 
 
 def _spread(request: Request) -> Measured:
-    claim = request.claim
-    _, table, note = request.levels(claim.scheduler)
+    _, table, note = request.levels(request.scheduler)
 
     def spread(means: Floats) -> Floats:
         largest = means.max(axis=1)
@@ -264,7 +263,7 @@ def _spread(request: Request) -> Measured:
 
 def _least_rise(request: Request) -> Measured:
     claim = request.claim
-    levels, table, note = request.levels(claim.scheduler)
+    levels, table, note = request.levels(request.scheduler)
     if len(levels) < 2:
         raise InputError(f"Claim {claim.id!r}: least_rise needs two levels or more.")
     rises = [t_interval(percent_more(table[k + 1], table[k])) for k in range(len(levels) - 1)]
@@ -293,28 +292,30 @@ def _hours_later(request: Request) -> Measured:
 
     table, note = request.paired({
         name: series_values(results, name, where, claim.metric, reached)
-        for name in (claim.scheduler, claim.against)
+        for name in (request.scheduler, request.against)
     })  # fmt: skip
-    later = table[claim.scheduler] - table[claim.against]
+    later = table[request.scheduler] - table[request.against]
     at = table.mean()
-    hours = f"{at[claim.scheduler]:.2f} h against {at[claim.against]:.2f} h"
+    hours = f"{at[request.scheduler]:.2f} h against {at[request.against]:.2f} h"
     late = f"{never} runs never, counted at the end" if never else ""
     return Measured(t_interval(later), joined(hours, late, note))
 
 
 def _percent_of_budget_used(request: Request) -> Measured:
     claim, results, where = request.claim, request.results, request.where
+    assert claim.hours is not None  # `check_claim` asks for it
+    hours, against_hours = claim.hours, claim.against_hours
 
     def used_percent(time_h: Floats, used: Floats, budget_j: float) -> float:
         def within(begin: float, end: float) -> float:
             at_begin, at_end = np.interp([begin, end], time_h, used)
             return float(100.0 * (at_end - at_begin) / budget_j)
 
-        return within(*claim.hours) - (within(*claim.against_hours) if claim.against_hours else 0)
+        return within(*hours) - (within(*against_hours) if against_hours else 0)
 
-    values = series_values(results, claim.scheduler, where, claim.metric, used_percent)
-    table, note = request.paired({claim.scheduler: values})
-    return Measured(t_interval(table[claim.scheduler]), note)
+    values = series_values(results, request.scheduler, where, claim.metric, used_percent)
+    table, note = request.paired({request.scheduler: values})
+    return Measured(t_interval(table[request.scheduler]), note)
 
 
 # ---------------------------------------------------------------------- the table

@@ -21,7 +21,7 @@ from gridsched.analysis.claim_statistics import STATISTICS, check_claim
 from gridsched.analysis.claim_values import Measured, chosen_variant, where_of
 from gridsched.analysis.statistics import Interval, t_interval
 from gridsched.analysis.study_results import StudyResults
-from gridsched.spec.study_document import Claim
+from gridsched.spec.claims_schema import Claim
 
 REPRODUCED, DIRECTION, MISSED = "reproduced", "direction only", "not reproduced"
 NO_DATA = "no data"
@@ -150,7 +150,7 @@ def _is_within(claim: Claim, value: float) -> bool:
     if isinstance(claim.tolerance, tuple):
         low, high = claim.tolerance
         return low <= value <= high
-    if claim.tolerance is None or claim.paper is None:
+    if claim.tolerance is None or isinstance(claim.tolerance, str) or claim.paper is None:
         return False
     return abs(value - claim.paper) <= claim.tolerance
 

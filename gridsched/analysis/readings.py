@@ -33,8 +33,8 @@ from gridsched.analysis.texts import (
     value_text,
 )
 from gridsched.errors import InputError
+from gridsched.spec.claims_schema import Claim
 from gridsched.spec.study_axes import full_name
-from gridsched.spec.study_document import Claim
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _errors(
     claim: Claim,
 ) -> pd.DataFrame:
     """Return the paper's numbers with the absolute error of one reading."""
-    scheduler = values.get("scheduler", claim.scheduler)
+    scheduler: str = values.get("scheduler", claim.scheduler or "")
     others = [label for label in _variants(results, claim) if label != scheduler]
     frame = results.finished
     for axis, value in values.items():

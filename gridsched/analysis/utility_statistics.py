@@ -24,7 +24,7 @@ def is_special_machine_type(types: TaskTypes) -> NDArray[np.bool_]:
 def is_special_task_type(types: TaskTypes) -> NDArray[np.bool_]:
     """Return which task types run on a special machine type, shape (task types,)."""
     runs = np.isfinite(types.etc).any(axis=2)
-    return runs[:, is_special_machine_type(types)].any(axis=1)
+    return np.asarray(np.asarray(runs)[:, is_special_machine_type(types)].any(axis=1))
 
 
 def workload_statistics(whole: SystemWorkload) -> dict[str, Any]:
@@ -33,6 +33,7 @@ def workload_statistics(whole: SystemWorkload) -> dict[str, Any]:
     Parameters
     ----------
     whole : SystemWorkload
+        With task types and utility functions.
 
     Returns
     -------
@@ -42,10 +43,11 @@ def workload_statistics(whole: SystemWorkload) -> dict[str, Any]:
         them, P-state 0) over the machines' time to the horizon. Of parallel tasks there are
         ``clusters``, too: see `cluster_rows`.
     """
-    tasks, types = whole.tasks, whole.types
+    tasks, types, functions = whole.tasks, whole.types, whole.tasks.utility
+    assert types is not None
+    assert functions is not None
     end = float(tasks.submit_time_s[-1]) if len(tasks) else 0.0
     horizon_s = end if whole.rules.horizon_s is None else whole.rules.horizon_s
-    functions = tasks.utility
     parallel = whole.estimates if isinstance(whole.estimates, ParallelEstimates) else None
     return {
         "tasks": len(tasks),
@@ -72,7 +74,7 @@ def workload_statistics(whole: SystemWorkload) -> dict[str, Any]:
 
 
 def _per_day(count: float, horizon_s: float) -> float | None:
-    return float(count) * DAY_S / horizon_s if horizon_s > 0 else None
+    return count * DAY_S / horizon_s if horizon_s > 0 else None
 
 
 def offered_load(tasks: Tasks, types: TaskTypes, horizon_s: float) -> float | None:
@@ -125,11 +127,12 @@ def parallel_load(estimates: ParallelEstimates, n_nodes: int, horizon_s: float) 
 
 def _parallel_statistics(whole: SystemWorkload, estimates: ParallelEstimates) -> dict[str, Any]:
     cores, shortest = whole.tasks.width, estimates.shortest_times()
+    assert cores is not None  # parallel tasks have widths
     some = len(whole.tasks) > 0
     return {
         "cores": int(cluster_cores(whole, estimates).sum()),
         "mean_cores_of_tasks": float(cores.mean()) if some else None,
-        "median_cores_of_tasks": float(np.median(cores)) if some else None,
+        "median_cores_of_tasks": float(np.median(cores.astype(np.float64))) if some else None,
         "max_cores_of_tasks": int(cores.max()) if some else None,
         "tasks_that_fit_nowhere": int((~np.isfinite(shortest)).sum()),
         "notes": list(whole.notes),
@@ -167,12 +170,13 @@ def arrival_rows(tasks: Tasks, types: TaskTypes, horizon_s: float) -> list[dict[
     horizon_s : float
         [s].
     """
+    assert tasks.task_type is not None  # as `types` tells
     counts = np.bincount(tasks.task_type, minlength=len(types.etc))
     rows = []
     for kind, chosen in _kinds(is_special_task_type(types)):
         each = counts[chosen]
         rates = {
-            f"{name}_per_day": _per_day(function(each), horizon_s)
+            f"{name}_per_day": _per_day(float(function(each)), horizon_s)
             for name, function in (("min", np.min), ("mean", np.mean), ("max", np.max))
         }
         rows.append({"kind": kind, "task_types": len(each), "tasks": int(each.sum()), **rates})

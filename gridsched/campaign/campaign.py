@@ -120,14 +120,15 @@ class Pool(Protocol):
 
     Attributes
     ----------
-    size : int
-        Runs that are done at the same time.
     together : int
         Largest number of runs that one worker is given at once.
     """
 
-    size: int
     together: int
+
+    @property
+    def size(self) -> int:
+        """Runs that are done at the same time."""
 
     def is_hungry(self) -> bool:
         """Whether another packet of runs should wait for the workers."""

@@ -7,6 +7,7 @@ import statistics
 import time
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from gridsched.campaign.local_pool import Performer
 from gridsched.campaign.messages import Job, Orders
@@ -55,7 +56,7 @@ def sample(study: Study, number: int) -> list[StudyRun]:
     golden = (math.sqrt(5) - 1) / 2
     places = (int(first * math.fmod(k * golden, 1.0)) for k in range(4 * number))
     wanted = set(islice(dict.fromkeys(places), number))
-    seen: dict[tuple, StudyRun] = {}
+    seen: dict[tuple[Any, ...], StudyRun] = {}
     found: dict[str, StudyRun] = {}
     for k, run in enumerate(islice(study.scenarios(), first)):
         combination = tuple(run.axes[axis.name] for axis in study.axes)

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import IO, Any
 
 from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, failed_row
 from gridsched.errors import EnvironmentFault, InputError
@@ -22,6 +22,11 @@ from gridsched.sim.process_log import ProcessLog
 from gridsched.spec.study import StudyRun
 
 _START = "import sys; sys.path[:] = {path!r}; from gridsched.campaign.worker import main; main()"
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None  # Popen was told to make it
+    return stream
 
 
 class WorkerProcess:
@@ -46,7 +51,10 @@ class WorkerProcess:
             self._ended = os.pidfd_open(self._process.pid)
         except OSError as error:
             raise EnvironmentFault(f"A worker process cannot be made: {error.strerror}.") from None
-        os.set_blocking(self._process.stderr.fileno(), False)
+        self._stdin = _pipe(self._process.stdin)
+        self._stdout = _pipe(self._process.stdout)
+        self._stderr = _pipe(self._process.stderr)
+        os.set_blocking(self._stderr.fileno(), False)
         self._log = ProcessLog()
         self._send(orders)
         if self._receive(None) is None:
@@ -54,7 +62,7 @@ class WorkerProcess:
 
     def _send(self, message: object) -> None:
         with contextlib.suppress(BrokenPipeError):  # its end is noticed where it is read
-            wire.send(self._process.stdin.fileno(), pickle.dumps(message))
+            wire.send(self._stdin.fileno(), pickle.dumps(message))
 
     def _receive(self, deadline: float | None) -> Answer | None:
         """Return what it says next, None at its end.
@@ -64,7 +72,7 @@ class WorkerProcess:
         TimeoutError
             If it says nothing until the deadline.
         """
-        answers = self._process.stdout.fileno()
+        answers = self._stdout.fileno()
         if answers not in self._await(deadline, answers, self._ended):
             return None  # what it has started may hold its pipes open
         message = wire.receive(answers)
@@ -78,7 +86,7 @@ class WorkerProcess:
         TimeoutError
             If none can until the deadline.
         """
-        said = self._process.stderr.fileno()
+        said = self._stderr.fileno()
         poll = select.poll()
         for source in (*sources, said):
             poll.register(source, select.POLLIN)
@@ -94,7 +102,7 @@ class WorkerProcess:
 
     def _hear(self) -> bool:
         """Take what the worker has printed; return whether there may be more."""
-        part = os.read(self._process.stderr.fileno(), 1 << 20)
+        part = os.read(self._stderr.fileno(), 1 << 20)
         self._log.add(part)
         return bool(part)
 
@@ -135,15 +143,15 @@ class WorkerProcess:
     def end(self, timeout_s: float | None = None) -> str:
         """Wait for its end, kill it after `timeout_s`; say how it ended."""
         with contextlib.suppress(OSError):
-            self._process.stdin.close()
+            self._stdin.close()
         with contextlib.suppress(TimeoutError):
             self._await(None if timeout_s is None else time.monotonic() + timeout_s, self._ended)
         self.kill()
         with contextlib.suppress(BlockingIOError):
             self._hear()
         status, said = self._process.returncode, self._log.text.strip().splitlines()
-        self._process.stdout.close()
-        self._process.stderr.close()
+        self._stdout.close()
+        self._stderr.close()
         os.close(self._ended)
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         return f"{how}{f': {said[-1]}' if said and status > 0 else ''}"

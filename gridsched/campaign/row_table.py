@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gridsched.campaign.segments import cannot_write
 from gridsched.errors import InputError, MissingDependency
@@ -50,7 +50,7 @@ def _arrow() -> Any:
     return pyarrow
 
 
-def is_row(row: Any) -> bool:
+def is_row(row: Any) -> TypeGuard[dict[str, Any]]:
     """Whether what a line says, whose checksum may be right all the same, has the form of a row."""
     if not isinstance(row, dict) or not isinstance(row.get("error"), str | None):
         return False

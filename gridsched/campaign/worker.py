@@ -116,7 +116,7 @@ def _executed(
     series = measure_chances(trace)
     if step_s is not None:
         series |= measure_series(result, step_s)
-    said = {"warnings": list(trace.platform.warnings)}
+    said: dict[str, Any] = {"warnings": list(trace.platform.warnings)}
     if trace.delegated_to:
         said["delegated_to"] = trace.delegated_to
     total_s = time.perf_counter() - began
@@ -129,7 +129,7 @@ def _optimized(maker: ScenarioMaker, job: Job, began: float) -> dict[str, Any]:
     from gridsched.spec.optimization import optimize  # scipy's solver is slow to load
 
     found = optimize(maker.optimization(job.scenario))
-    said = {"warnings": list(found.notes)}
+    said: dict[str, Any] = {"warnings": list(found.notes)}
     total_s = time.perf_counter() - began
     return finished_row(job, found.metrics(), found.timing, said, total_s)
 

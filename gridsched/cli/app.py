@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import typer
 from typer import Exit
@@ -129,7 +129,8 @@ def _explain(error: Exception, words: Sequence[str]) -> int:
     if "ClickException" in kinds:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "gridsched"
-        text = error.format_message().rstrip(".")
+        message: Callable[[], str] = getattr(error, "format_message", error.__str__)
+        text = message().rstrip(".")
         say(f"{text}{_found(error, text, words)}. See '{path} --help'.")
         return 2
     if isinstance(error, OSError) and error.strerror and error.filename:

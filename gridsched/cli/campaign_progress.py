@@ -33,7 +33,12 @@ class Quiet:
     def __enter__(self) -> Quiet:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         return None
 
     def tell(self, progress: CampaignProgress, ended: Ended | None) -> None:
@@ -58,7 +63,12 @@ class JsonLines(Quiet):
             self._told = time.monotonic()
             self._say("progress", **_numbers(progress))
 
-    def __exit__(self, kind: type | None, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._last is not None:
             event = "end" if kind is None else "interrupted"
             self._say(event, **_numbers(self._last))
@@ -111,7 +121,10 @@ class Screen(Quiet):
             sys.stderr.write(f"{_words(progress)}\n")
 
     def __exit__(
-        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._bar.stop()
         progress = self._last

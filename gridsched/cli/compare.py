@@ -22,7 +22,6 @@ from gridsched.cli.output import (
     QuietOption,
     check_targets,
     figure_files,
-    json_text,
     one_line,
     say,
     table_file,
@@ -37,6 +36,7 @@ from gridsched.cli.scenario_options import (
 )
 from gridsched.cli.tables import console
 from gridsched.errors import GridschedError, InputError, did_you_mean
+from gridsched.files.json_files import json_text
 from gridsched.metrics import METRICS, Metric
 from gridsched.metrics.table import value_of_row
 from gridsched.policy.registry import entries
@@ -91,9 +91,10 @@ def run_each(
         runs = bar.add_task("", total=len(ids))
         for id, scenario in scenarios.items():
             bar.update(runs, description=id)
+            result: RunResult | GridschedError
             try:
-                result: RunResult | GridschedError = run(scenario)
-                accept(result)
+                result = made = run(scenario)
+                accept(made)
             except InputError:
                 raise
             except GridschedError as error:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption, json_text
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption
 from gridsched.errors import InputError, did_you_mean
+from gridsched.files.json_files import json_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.files.shipped_files import FOLDERS, shipped_files
 

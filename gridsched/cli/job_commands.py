@@ -18,10 +18,10 @@ from gridsched.cli.output import (
     JsonOption,
     QuietOption,
     check_targets,
-    json_text,
 )
 from gridsched.cli.tables import console
 from gridsched.errors import InputError
+from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.workloads import read_generator, write_bag

@@ -17,13 +17,13 @@ from gridsched.cli.output import (
     QuietOption,
     check_targets,
     figure_files,
-    json_text,
     table_file,
     warn,
     write_rows,
 )
 from gridsched.cli.tables import console
 from gridsched.errors import InputError
+from gridsched.files.json_files import json_text
 
 if TYPE_CHECKING:  # scipy's solver is slow to load
     from gridsched.optimize.answers import FrontAnswer, ProfitAnswer

@@ -71,7 +71,7 @@ def with_options(
             *shared[before:],
             *itertools.chain(*of_records.values()),
         ]
-        wrapped.__signature__ = signature.replace(parameters=parameters)
+        vars(wrapped).update(__signature__=signature.replace(parameters=parameters))
         wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
         return wrapped
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,7 +60,7 @@ def say(text: str) -> None:
     sys.stderr.write(f"gridsched: {line}\n")
 
 
-def warn(lines: Sequence[str]) -> None:
+def warn(lines: Iterable[str]) -> None:
     """Write warnings to stderr, one line each."""
     for line in lines:
         say(f"warning: {line}")

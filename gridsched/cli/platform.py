@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from gridsched.cli.option_groups import with_options
-from gridsched.cli.output import check_targets, json_text
+from gridsched.cli.output import check_targets
 from gridsched.cli.platform_options import PlatformOptions
 from gridsched.cli.platform_tables import print_platform, print_report, report_as_dict
 from gridsched.cli.tables import console
+from gridsched.files.json_files import json_text
 from gridsched.model.platform import Platform
 from gridsched.platform_io import power_edit
 from gridsched.platform_io.check import check_platform_file, with_deployment, with_inspection
@@ -79,7 +80,9 @@ def from_table(
 ) -> None:
     """Write a SimGrid platform from a table of machines."""
     check_targets(
-        {"-o": [Path(output)]}, [Path(table), options.join and Path(options.join)], force=force
+        {"-o": [Path(output)]},
+        [Path(table), Path(options.join) if options.join else None],
+        force=force,
     )
     recipe, network = options.recipe(), options.network()
     # pandas takes longer to load than all the rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, make_dataclass
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -15,6 +15,7 @@ from gridsched.platform_io.recipe import PlatformRecipe, PStates, parse_pstates
 from gridsched.platform_io.xml_units import parse_quantity
 from gridsched.platform_io.xml_writer import NetworkLinks
 
+T = TypeVar("T")
 Kind = Literal["speed", "bandwidth", "time", "watts"]
 
 
@@ -121,8 +122,31 @@ _OPTIONS = {
 _DEFAULTS = {"master": False, "seed": 0}
 
 
-class _Told:
-    """The options that were given, made into records."""
+def _declared(name: str, option: _Option) -> tuple[str, Any, Any]:
+    names = ["--master"] if option.type is bool else []  # and no --no-master
+    if option.key is not None:
+        names = [option_name(option.key), option_name(name)]
+    default = _DEFAULTS.get(name)
+    kind = option.type | None if default is None else option.type
+    return name, Annotated[kind, typer.Option(*names, help=option.help)], default
+
+
+_FIELDS = [_declared(name, option) for name, option in _OPTIONS.items()]
+
+
+def _with_fields(group: type[T]) -> type[T]:
+    """Return a class as a dataclass of all the options."""
+    return make_dataclass(group.__name__, _FIELDS, bases=(group,))
+
+
+@_with_fields
+class PlatformOptions:
+    """How a platform is made from a table of machines, as options of the command line."""
+
+    # of the options those that are read as they are told
+    join: str | None
+    year: int | None
+    trust: Literal["power", "efficiency"] | None
 
     def recipe(self) -> PlatformRecipe:
         """Return what is to be made of the table.
@@ -153,17 +177,3 @@ class _Told:
                 read = option.read
                 values[key] = read(option_name(key), value) if read else value
         return values
-
-
-def _declared(name: str, option: _Option) -> tuple[str, Any, Any]:
-    names = ["--master"] if option.type is bool else []  # and no --no-master
-    if option.key is not None:
-        names = [option_name(option.key), option_name(name)]
-    default = _DEFAULTS.get(name)
-    kind = option.type | None if default is None else option.type
-    return name, Annotated[kind, typer.Option(*names, help=option.help)], default
-
-
-_FIELDS = [_declared(name, option) for name, option in _OPTIONS.items()]
-#: How a platform is made from a table of machines, as options of the command line.
-PlatformOptions = make_dataclass("PlatformOptions", _FIELDS, bases=(_Told,))

@@ -9,7 +9,8 @@ import typer
 
 from gridsched.cli.output import ForceOption, QuietOption, check_targets, figure_files
 from gridsched.errors import InputError
-from gridsched.export.export import Export, read_export
+from gridsched.export.archive import Export
+from gridsched.export.export import read_export
 from gridsched.model.tariff import Tariff
 
 plot_app = typer.Typer(

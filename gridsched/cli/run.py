@@ -17,7 +17,6 @@ from gridsched.cli.output import (
     OutputOption,
     QuietOption,
     check_targets,
-    json_text,
     table_file,
     warn,
     write_rows,
@@ -25,6 +24,7 @@ from gridsched.cli.output import (
 from gridsched.cli.scenario_options import ScenarioOptions, with_scenario_options
 from gridsched.cli.tables import console, print_values
 from gridsched.export.export import check_export_folder, write_export
+from gridsched.files.json_files import json_text
 from gridsched.metrics import METRICS
 from gridsched.policy.policy_files import resolve_scheduler
 from gridsched.spec.run import RunResult, check_energy_agreement, run

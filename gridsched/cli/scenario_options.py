@@ -15,7 +15,7 @@ from gridsched.model.records import checked, with_keys
 from gridsched.policy.policy_files import resolve_scheduler
 from gridsched.policy.registry import scheduler_class
 from gridsched.spec.run_spec import RunSpec, Settings
-from gridsched.spec.scenario import Scenario
+from gridsched.spec.scenario import LoadedScenario
 from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.settings import RunSettings
 from gridsched.workloads.traces.options import TraceOptions
@@ -62,7 +62,7 @@ class ScenarioOptions:
         files = (self.settings.get(key) for key in ("deployment", "prices"))
         return self.platform, self.workload, self.files, *files
 
-    def base_scenario(self) -> Scenario:
+    def base_scenario(self) -> LoadedScenario:
         """Return the scenario without its scheduler, with its files read.
 
         Raises

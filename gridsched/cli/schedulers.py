@@ -11,8 +11,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from gridsched.cli.output import JsonOption, json_text
+from gridsched.cli.output import JsonOption
 from gridsched.cli.tables import console, print_trimmed
+from gridsched.files.json_files import json_text
 from gridsched.policy.policy_files import load_with_siblings, scheduler_ids
 from gridsched.policy.registry import entries, find, scheduler_class
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gridsched.cli.campaign_progress import JsonLines, Quiet, Screen, terminable
-from gridsched.cli.output import JsonOption, QuietOption, json_text, say, warn
+from gridsched.cli.output import JsonOption, QuietOption, say, warn
 from gridsched.cli.tables import Column, console, print_table
 from gridsched.cli.trust import TrustOption, with_store
 from gridsched.errors import InputError
+from gridsched.files.json_files import json_text
 from gridsched.spec.study import Study
 from gridsched.spec.study_schedulers import scheduler_texts
 

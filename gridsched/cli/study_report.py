@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption, json_text, say, warn
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, say, warn
 from gridsched.cli.tables import console, print_trimmed
 from gridsched.cli.trust import TrustOption, may_run, with_store
+from gridsched.files.json_files import json_text
 
 if TYPE_CHECKING:
     from gridsched.analysis.claims import Finding
@@ -184,15 +185,16 @@ def _print(table: TextTable) -> None:
         console().print(Text(table.note), soft_wrap=False)
 
 
-def _records(items: Sequence[Finding] | Sequence[Reading]) -> list[dict]:
+def _records(items: Sequence[Finding | Reading]) -> list[dict[str, Any]]:
     from gridsched.analysis.claims import Finding
     from gridsched.analysis.claims_tables import findings_frame
     from gridsched.analysis.readings import readings_frame
 
     if not items:
         return []
-    is_claims = isinstance(items[0], Finding)
-    frame = findings_frame(items) if is_claims else readings_frame(items)
+    found = [each for each in items if isinstance(each, Finding)]
+    read = [each for each in items if not isinstance(each, Finding)]
+    frame = findings_frame(found) if found else readings_frame(read)
     return frame.astype(object).to_dict(orient="records")
 
 

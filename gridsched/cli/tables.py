@@ -6,13 +6,16 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod
 
 #: Significant digits of the largest number of a column.
 DIGITS = 6
@@ -67,7 +70,7 @@ def print_notes(out: Console, notes: Iterable[str]) -> None:
         out.print(Text(note), soft_wrap=False)
 
 
-def _is_known(value: Any) -> bool:
+def _is_known(value: Any) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 
@@ -214,7 +217,7 @@ def _rich_table(written: Sequence[tuple[Column, str, list[str]]], n_rows: int) -
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
     lines = max(header.count("\n") for _, header, _ in written)
     for column, header, _ in written:
-        justify = "left" if column.kind == "text" else "right"
+        justify: JustifyMethod = "left" if column.kind == "text" else "right"
         above = "\n" * (lines - header.count("\n"))
         table.add_column(Text(above + header), justify=justify, overflow="fold")
     for row in range(n_rows):

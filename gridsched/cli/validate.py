@@ -14,7 +14,6 @@ from gridsched.cli.output import (
     OutputOption,
     QuietOption,
     check_targets,
-    json_text,
     one_line,
     say,
     table_file,
@@ -30,6 +29,7 @@ from gridsched.cli.tables import Column, console, print_table
 from gridsched.energy import compare_energy
 from gridsched.errors import GridschedError, InputError
 from gridsched.export.export import read_export
+from gridsched.files.json_files import json_text
 from gridsched.spec.run import ENERGY_TOLERANCE, RunResult, energy_check
 
 COLUMNS = (
@@ -73,10 +73,11 @@ def validate(
     from the trace and the formulas alone.
     """
     check_targets({"-o": table_file(output)}, options.inputs, force=force)
+    failures: list[str] = []
     if export is not None:
         if any(options.inputs):
             raise InputError("Give either DIR or --platform and --workload, not both.")
-        rows, failures = _rows_of_export(export), []
+        rows = _rows_of_export(export)
     else:
         rows, failures = _rows_of_runs(options, split_ids(schedulers), quiet=quiet or json)
     bad = [row for row in rows if not row["relative_difference"] <= ENERGY_TOLERANCE]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -29,11 +29,11 @@ from gridsched.cli.output import (
     QuietOption,
     check_targets,
     figure_files,
-    json_text,
 )
 from gridsched.cli.tables import console, print_values
 from gridsched.cli.utility_workload import SYSTEM_SHOWN, print_system
 from gridsched.errors import InputError
+from gridsched.files.json_files import json_text
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads import read_generator, read_workload, write_bag
@@ -51,7 +51,11 @@ from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_tasks import draw_or_read_system
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
 from gridsched.workloads.traces.formats import WRITTEN, check_written, write_jobs
+from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.typed_csv_writer import MACHINE_PARTS, file_names, write_workload_files
+
+if TYPE_CHECKING:
+    from gridsched.figures.table import Subject
 
 workload_app = typer.Typer(
     no_args_is_help=True,
@@ -186,6 +190,7 @@ def _write_generated(
             system = draw_or_read_system(parameters)
             paths = write_parallel_files(system, made.tasks, output, settings, force=force)
         else:
+            assert made.types is not None  # tasks with utility functions have types
             paths = write_workload_files(made.tasks, made.types, output, settings, force=force)
         names = ", ".join(path.name for path in paths[1:-1])
         return [
@@ -258,21 +263,23 @@ def describe(
     check_targets({"--plot": figure_files(plot)}, [*input_files(workload), files], force=force)
     jobs = described_jobs(workload, options.trace)
     system = None if jobs is not None else read_system_workload(workload)
+    subject: JobTable | Tasks | SystemWorkload
+    of: Subject
     if jobs is not None:
         found, shown = statistics_of_jobs(jobs, options.trace), JOBS_SHOWN
-        name, figure = jobs.name, ("jobs", "jobs", jobs)
+        name, kind, of, subject = jobs.name, "jobs", "jobs", jobs
     elif system is None:
         tasks = read_workload(workload, files=files)
-        found, shown, figure = statistics(tasks), SHOWN, ("sizes", "tasks", tasks)
-        name = tasks.name
+        found, shown = statistics(tasks), SHOWN
+        name, kind, of, subject = tasks.name, "sizes", "tasks", tasks
     else:
         _check_has_utility(system)
         found, shown = workload_statistics(system), SYSTEM_SHOWN
-        name, figure = system.tasks.name, ("overview", "system", system)
+        name, kind, of, subject = system.tasks.name, "overview", "system", system
     if plot is not None:
         from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
-        draw_figure(*figure, plot, title=name, force=force)
+        draw_figure(kind, of, subject, plot, title=name, force=force)
     if json:
         print(json_text(found), end="")
     elif not quiet:

@@ -174,7 +174,7 @@ def read_archive(path: Path) -> Export:
         ) from None
 
 
-def _export(description: dict[str, Any], arrays: dict[str, NDArray]) -> Export:
+def _export(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Export:
     platform = TypeAdapter(Platform).validate_python(description["platform"])
     _check_platform(platform)
     tasks = _tasks(description, arrays)
@@ -196,32 +196,31 @@ def _export(description: dict[str, Any], arrays: dict[str, NDArray]) -> Export:
     return Export(trace, plugin_j, description["provenance"], description["workload_name"])
 
 
-def _notes(arrays: dict[str, NDArray]) -> dict[str, NDArray]:
+def _notes(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {
         name.removeprefix(_NOTES): values.astype(np.float64)
         for name, values in arrays.items() if name.startswith(_NOTES)
     }  # fmt: skip
 
 
-def _tasks(description: dict[str, Any], arrays: dict[str, NDArray]) -> Tasks:
+def _tasks(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Tasks:
     utility = files = None
     if "utility.priority" in arrays:
+        priority, urgency, number = (arrays[f"utility.{name}"] for name in _FUNCTIONS)
         utility = UtilityFunctions(
-            *(arrays[f"utility.{name}"] for name in _FUNCTIONS),
-            _classes(arrays),
-            description["urgency_unit_s"],
+            priority, urgency, number, _classes(arrays), description["urgency_unit_s"]
         )
     if description["files"] is not None:
         sizes, names, places = (
             description["files"][name] for name in ("size_bytes", "names", "locations")
         )
         files = DataFiles(tuple(names), np.array(sizes), tuple(map(tuple, places)))
-    columns = {name: arrays[f"tasks.{name}"] for name in _TASKS}
+    columns: dict[str, Any] = {name: arrays[f"tasks.{name}"] for name in _TASKS}
     if (np.diff(columns["submit_time_s"]) < 0).any():
         raise InputError("tasks.submit_time_s must never decrease.")
+    columns |= {name: arrays.get(f"tasks.{name}") for name in _SOME_TASKS}
     return make_tasks(
-        **columns, **{name: arrays.get(f"tasks.{name}") for name in _SOME_TASKS},
-        utility=utility, files=files, input_files=description["input_files"],
+        **columns, utility=utility, files=files, input_files=description["input_files"],
         name=description["tasks_name"],
         nominal_heterogeneity=description["nominal_heterogeneity"],
     )  # fmt: skip
@@ -240,7 +239,7 @@ def _check_platform(platform: Platform) -> None:
             )
 
 
-def _classes(arrays: dict[str, NDArray]) -> UtilityClasses:
+def _classes(arrays: dict[str, NDArray[Any]]) -> UtilityClasses:
     classes = UtilityClasses(*(arrays[f"classes.{name}"] for name in _CLASSES))
     fractions = classes.start_fraction
     if not ((fractions >= 0) & (fractions <= 1)).all():
@@ -251,7 +250,10 @@ def _classes(arrays: dict[str, NDArray]) -> UtilityClasses:
 def _check_trace(trace: Trace) -> None:
     """Raise `InputError` where the records cannot be those of a run."""
     runs, changes, n = trace.executions, trace.host_changes, len(trace.tasks)
-    columns = {"final_state": trace.final_state, "times_postponed": trace.times_postponed}
+    columns: dict[str, NDArray[Any]] = {
+        "final_state": trace.final_state,
+        "times_postponed": trace.times_postponed,
+    }
     columns |= {f"{_NOTES}{name}": values for name, values in trace.notes.items()}
     for name, values in columns.items():
         found = len(values)

@@ -7,6 +7,8 @@ here: every number is exact, and every table has its header even if it has no ro
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +20,7 @@ from gridsched.model.timeline import HostTimeline, host_timeline
 from gridsched.model.trace import TaskState, Trace
 from gridsched.power import grid_power, running_total
 
-Columns = dict[str, NDArray | list]
+Columns = dict[str, NDArray[Any] | list[Any]]
 
 #: Batsim's P-state of a host that is being switched on.
 SWITCHING_ON = -1
@@ -43,7 +45,8 @@ def batsim_state(trace: Trace) -> list[str]:
 
 
 def _sum_by_task(trace: Trace, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.bincount(trace.executions["task"], values, minlength=len(trace.tasks))
+    sums = np.bincount(trace.executions["task"], values, minlength=len(trace.tasks))
+    return sums.astype(np.float64)
 
 
 def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None = None) -> Columns:

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
+from matplotlib.axis import Axis, XAxis
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, Formatter, MaxNLocator
 from numpy.typing import ArrayLike
@@ -45,7 +45,7 @@ class PlainNumbers(Formatter):
 
     def _places(self) -> int:
         """Return how many decimals the axes of the group need."""
-        if self.axis.get_scale() != "linear":
+        if not isinstance(self.axis, Axis) or self.axis.get_scale() != "linear":
             return _MOST_DECIMALS + 1
         return max(decimals(visible_ticks(axis)) for axis in self._group)
 
@@ -65,7 +65,9 @@ def plain_numbers(*group: Axis) -> None:
 def counts_axis(axes: Axes, label: str) -> None:
     """Make y an axis of whole numbers."""
     axes.set_ylabel(label)
-    axes.yaxis.get_major_locator().set_params(integer=True)
+    locator = axes.yaxis.get_major_locator()
+    assert isinstance(locator, MaxNLocator)  # that of a linear axis
+    locator.set_params(integer=True)
     axes.grid(axis="y")
     plain_numbers(axes.yaxis)
 
@@ -117,7 +119,7 @@ def _untangled(axis: Axis) -> bool:
     if not _overlap(axis):
         return False
     if isinstance(axis.get_major_locator(), FixedLocator):
-        return axis.axis_name == "x" and _set_aslant(axis)
+        return isinstance(axis, XAxis) and _set_aslant(axis)
     if axis.get_scale() != "linear":
         return False
     for most in range(len(visible_ticks(axis)) - 1, 1, -1):
@@ -136,12 +138,12 @@ def _labels(axis: Axis) -> list[Text]:
 
 def _overlap(axis: Axis) -> bool:
     boxes = [text.get_window_extent() for text in _labels(axis)]
-    if axis.axis_name == "x":
+    if isinstance(axis, XAxis):
         ends = sorted((box.x0, box.x1) for box in boxes)
     else:
         ends = sorted((box.y0, box.y1) for box in boxes)
     gap = _GAP * min((box.height for box in boxes), default=0.0)
-    if axis.axis_name == "y":
+    if not isinstance(axis, XAxis):
         gap = 0.0
     return any(right[0] < left[1] + gap for left, right in pairwise(ends))
 
@@ -189,7 +191,7 @@ def share_limits(panels: Sequence[Axes], direction: str, *, most: float = 3.0) -
     return True
 
 
-def axes_words(figure: Figure) -> str:
+def axes_words(figure: Figure | SubFigure) -> str:
     """Return what has to be said of a figure's axes: that they differ, or are logarithmic."""
     words = ""
     for direction in ("x", "y"):

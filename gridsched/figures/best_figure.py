@@ -25,13 +25,13 @@ from gridsched.figures.declared_panels import (
     level_means,
     level_text,
 )
-from gridsched.figures.figure_file import new_figure
+from gridsched.figures.figure_file import PatchLook, new_figure
 from gridsched.figures.study_panels import scale_of
 from gridsched.figures.table import Drawn, register_figure
-from gridsched.spec.study_document import DeclaredFigure
+from gridsched.spec.claims_schema import DeclaredFigure
 
-_LAST = {"facecolor": "#d6e2ee", "edgecolor": "#303030", "hatch": "///"}
-_SINGLE = {"facecolor": "#8a8a8a", "edgecolor": "#303030"}
+_LAST: PatchLook = {"facecolor": "#d6e2ee", "edgecolor": "#303030", "hatch": "///"}
+_SINGLE: PatchLook = {"facecolor": "#8a8a8a", "edgecolor": "#303030"}
 
 
 @register_figure("best", "declared", "Bars of each family's best and last variant.")

@@ -18,7 +18,7 @@ from gridsched.figures.declared_panels import (
     names_of,
 )
 from gridsched.figures.table import Drawn, register_figure
-from gridsched.spec.study_document import DeclaredFigure
+from gridsched.spec.claims_schema import DeclaredFigure
 
 _COUNTS = ("chance_tasks", "chance_sum", "chance_in_time")
 

@@ -45,10 +45,10 @@ def _number(row: Mapping[str, Any], name: str) -> float:
     return math.nan if value is None else float(value)
 
 
-def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Return what is drawn: totals and parts, nan where a run failed."""
     parts = ("energy_wasted_j", "energy_idle_j", "energy_boot_j", "energy_off_j")
-    columns: dict[str, list] = {"scheduler": [str(row["scheduler"]) for row in rows]}
+    columns: dict[str, list[Any]] = {"scheduler": [str(row["scheduler"]) for row in rows]}
     for name in ("makespan_s", "energy_model_j", *parts):
         columns[name] = [_number(row, name) for row in rows]
     beside = PARALLEL if any("mean_bounded_slowdown" in row for row in rows) else ()
@@ -118,7 +118,7 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Dr
     return Drawn(figure, columns)
 
 
-def _others(columns: Mapping[str, list]) -> list[tuple[str, str, Best]]:
+def _others(columns: Mapping[str, list[Any]]) -> list[tuple[str, str, Best]]:
     """Return (column, label, which is best) of what is drawn beside the energy."""
     if "window_utility" in columns:
         return [("window_utility", "Utility earned in the window", max)]
@@ -132,7 +132,7 @@ def _others(columns: Mapping[str, list]) -> list[tuple[str, str, Best]]:
     return [("makespan_s", "Makespan [s]", min)]
 
 
-def _draw_energy(axes: Axes, columns: dict[str, list], idled: Sequence[bool]) -> None:
+def _draw_energy(axes: Axes, columns: dict[str, list[Any]], idled: Sequence[bool]) -> None:
     totals = np.array(columns["energy_model_j"])
     if is_steep(totals):  # parts that are stacked mean nothing on a logarithmic axis
         _draw_bars(axes, columns["energy_model_j"], idled, "Energy", "J")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from gridsched.analysis.claim_values import Level, levels_of, replicate_values, where_of
 from gridsched.analysis.statistics import t_interval
@@ -17,16 +17,18 @@ from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_name, value_text
 from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, plain_numbers
-from gridsched.figures.figure_file import new_figure
+from gridsched.figures.figure_file import PatchLook, new_figure
 from gridsched.figures.study_panels import scale_of
 from gridsched.figures.table import Drawn
 from gridsched.metrics import METRICS
-from gridsched.spec.study_document import DeclaredFigure
+from gridsched.spec.claims_schema import DeclaredFigure
 
-BEST = {"facecolor": "#2f6396", "edgecolor": "#303030"}
+BEST: PatchLook = {"facecolor": "#2f6396", "edgecolor": "#303030"}
 
 
-def declared_drawn(declared: DeclaredFigure, figure: Figure, data: pd.DataFrame) -> Drawn:
+def declared_drawn(
+    declared: DeclaredFigure, figure: Figure | SubFigure, data: pd.DataFrame
+) -> Drawn:
     """Return a declared figure with its caption as a sentence."""
     shown = METRICS[declared.metric].name if declared.metric else declared.name
     caption = " ".join((declared.caption or shown).split())
@@ -120,7 +122,7 @@ def level_means(results: StudyResults, declared: DeclaredFigure, family: str) ->
 
 
 def draw_bars(
-    axes: Axes, x: Any, data: pd.DataFrame, factor: float, width: float, look: dict
+    axes: Axes, x: Any, data: pd.DataFrame, factor: float, width: float, look: PatchLook
 ) -> None:
     """Draw bars with their intervals.
 
@@ -135,7 +137,7 @@ def draw_bars(
         Values are divided by it.
     width : float
         Of a bar.
-    look : dict
+    look : PatchLook
         Keyword arguments of the bars.
     """
     heights = data["mean"].to_numpy(dtype=np.float64) / factor
@@ -154,7 +156,9 @@ def finish_bars(axes: Axes, labels: Sequence[str], label: str | None) -> None:
         axes.set_ylabel(label)
 
 
-def family_panels(families: list[str], width: float, height: float) -> tuple[Figure, list[Axes]]:
+def family_panels(
+    families: list[str], width: float, height: float
+) -> tuple[Figure | SubFigure, list[Axes]]:
     """Return a figure with a panel for each family."""
     columns = min(2, len(families))
     rows = math.ceil(len(families) / columns)
@@ -182,7 +186,7 @@ def limit_of(results: StudyResults, declared: DeclaredFigure, family: str) -> fl
 def finish_y(panels: Sequence[Axes], declared: DeclaredFigure, limit: float) -> None:
     """Draw the limit and set the y axis that all panels share, once all have their data."""
     top = panels[0].get_ylim()[1]
-    if math.isfinite(limit):
+    if declared.limit is not None and math.isfinite(limit):
         top = max(top, 1.08 * limit)
         for axes in panels:
             axes.axhline(limit, color="#a5371b", linestyle="--", linewidth=1.4)

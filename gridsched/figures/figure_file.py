@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import matplotlib
 import pandas as pd
@@ -26,12 +26,48 @@ from gridsched.figures.table import Drawn, Subject, figures
 from gridsched.files.csv_files import csv_text
 from gridsched.files.output_files import check_writable, write_whole
 
+if TYPE_CHECKING:
+    from matplotlib.typing import LineStyleType, MarkerType, RcKeyType
+
 #: Formats by file name suffix, with the metadata that keeps dates and versions out of the file.
 FORMATS = {
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
+
+
+class PatchLook(TypedDict, total=False):
+    """Keyword arguments of a matplotlib patch, or of bars."""
+
+    facecolor: str
+    edgecolor: str
+    hatch: str | None
+
+
+class BoxLook(PatchLook, total=False):
+    """Keyword arguments of the boxes of a box plot."""
+
+    linewidth: float
+
+
+class LineLook(TypedDict, total=False):
+    """Keyword arguments of a matplotlib line."""
+
+    color: str
+    linestyle: LineStyleType
+    linewidth: float
+    marker: MarkerType
+    markersize: float
+
+
+class MarkerLook(LineLook, total=False):
+    """Keyword arguments of markers."""
+
+    markeredgecolor: str
+    markeredgewidth: float
+    markerfacecolor: str
+    label: str
 
 
 @dataclass(frozen=True)
@@ -42,7 +78,7 @@ class Look:
     hatch: str | None
     label: str
 
-    def style(self) -> dict[str, object]:
+    def style(self) -> PatchLook:
         """Return keyword arguments for a matplotlib patch or collection."""
         return {"facecolor": self.face, "hatch": self.hatch, "edgecolor": "#303030"}
 
@@ -54,11 +90,11 @@ BOOT = Look("#ffffff", "+++", "booting")
 OFF = Look("#8a8a8a", "...", "off")
 
 #: Bars that are not told apart.
-PLAIN = {"facecolor": "#7d97b2", "edgecolor": "#303030"}
+PLAIN: PatchLook = {"facecolor": "#7d97b2", "edgecolor": "#303030"}
 #: From here on lines and areas of steps are stored as pixels, also in SVG and PDF.
 MANY_STEPS = 4000
 
-STYLE = {
+STYLE: dict[RcKeyType, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.0,
     "axes.titlesize": 9.5,
@@ -168,16 +204,18 @@ def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | byte
         Some of `FORMATS`.
     """
     wanted, columns = list(suffixes), drawn.data
-    drawn.figure.draw_without_rendering()
-    if untangle(drawn.figure):
-        drawn.figure.draw_without_rendering()
-    drawn.figure.set_layout_engine("none")  # laid out once, for all formats
+    figure = drawn.figure
+    assert isinstance(figure, Figure)  # what is drawn in a part of one is not saved
+    figure.draw_without_rendering()
+    if untangle(figure):
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # laid out once, for all formats
     if isinstance(columns, pd.DataFrame):
         columns = {str(name): columns[name].to_numpy() for name in columns}
     contents: dict[str, str | bytes] = {".csv": csv_text(columns, for_people=True)}
     for suffix in wanted:
         stream = io.BytesIO()
-        drawn.figure.savefig(stream, format=suffix[1:], metadata=FORMATS[suffix])
+        figure.savefig(stream, format=suffix[1:], metadata=FORMATS[suffix])
         contents[suffix] = stream.getvalue()
     return contents
 

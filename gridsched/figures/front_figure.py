@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from gridsched.figures.axes import plain_numbers
-from gridsched.figures.figure_file import new_figure, prefixed
+from gridsched.figures.figure_file import MarkerLook, new_figure, prefixed
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.answers import Landscape
@@ -84,7 +84,7 @@ def _draw_region(axes: Axes, subject: Landscape, factor: float) -> Points:
 def _draw_front(axes: Axes, subject: Landscape, factor: float) -> Points:
     """Draw the corners of the front, and the schedules of whole tasks made from them."""
     rows = subject.answer.rows()
-    series = (
+    series: tuple[tuple[str, str, str, MarkerLook], ...] = (
         ("front", "energy_j", "makespan_s",
          {"marker": "o", "markersize": 3.5, "linewidth": 1.8, "color": _DARK,
           "label": "front of divided tasks"}),
@@ -151,19 +151,17 @@ def _draw_plan(axes: Axes, subject: Landscape, factor: float) -> Points:
     points: Points = []
     if answer is None:
         return points
-    looks = {
-        "divided": {"marker": "s", "markersize": 11, "markeredgecolor": "#c0392b",
-                    "label": "largest profit, divided tasks"},
-        "whole": {"marker": "D", "markersize": 7, "markeredgecolor": "#c0392b",
-                  "label": "its schedule of whole tasks"},
+    empty: MarkerLook = {"linestyle": "", "markerfacecolor": "none", "markeredgewidth": 2,
+                         "markeredgecolor": "#c0392b"}  # fmt: skip
+    looks: dict[str, MarkerLook] = {
+        "divided": {"marker": "s", "markersize": 11, "label": "largest profit, divided tasks"},
+        "whole": {"marker": "D", "markersize": 7, "label": "its schedule of whole tasks"},
     }  # fmt: skip
     if answer.plan.runs:
         for row in answer.rates():
             energy, time = row["energy_j"], row["time_s"]
-            axes.plot(
-                energy / factor, time, linestyle="", markerfacecolor="none", markeredgewidth=2,
-                zorder=4, **looks[row["tasks"]],
-            )  # fmt: skip
+            look = looks[row["tasks"]] | empty
+            axes.plot(energy / factor, time, zorder=4, **look)
             points.append((f"largest profit, {row['tasks']}", energy, time, row["profit_rate"]))
     if np.isfinite(answer.power_cap_w):
         joules = np.array(axes.get_xlim()) * factor

@@ -41,6 +41,9 @@ CROWDED_ENDED = {
 }
 
 
+Floats = NDArray[np.float64]
+
+
 @dataclass(frozen=True)
 class Bars:
     """The bars of a chart: an execution on one host, or on several in a row.
@@ -96,11 +99,20 @@ def _order_on_host(trace: Trace, lanes: NDArray[np.int64]) -> NDArray[np.int64]:
     return place
 
 
-def _rectangles(
-    left: NDArray, right: NDArray, top: NDArray, bottom: NDArray
-) -> NDArray[np.float64]:
+def _rectangles(left: Floats, right: Floats, top: Floats, bottom: Floats) -> NDArray[np.float64]:
     corners = [(left, top), (right, top), (right, bottom), (left, bottom)]
     return np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
+
+
+def _areas(axes: Axes, corners: Floats, *, linewidth: float, rasterized: bool) -> PolyCollection:
+    """Put areas into axes, given by their corners, shape (areas, corners, 2)."""
+    areas = PolyCollection(
+        corners,  # type: ignore[arg-type]  # its stubs do not know that it takes arrays (faster)
+        linewidth=linewidth, rasterized=rasterized,
+    )  # fmt: skip
+    areas.set_in_layout(False)  # they lie inside the axes; measuring them takes time
+    axes.add_collection(areas, autolim=False)
+    return areas
 
 
 @register_figure("gantt", "run", "Who computed what when: hosts as rows, executions as bars.")
@@ -153,10 +165,8 @@ def _draw_switching(axes: Axes, trace: Trace) -> list[Patch]:
             host = timeline.host[rows].astype(np.float64)
             box = _rectangles(timeline.time[rows], timeline.end[rows], host - 0.46, host + 0.46)
             many = len(box) > MANY_BARS
-            areas = PolyCollection(box, linewidth=0, rasterized=many)
+            areas = _areas(axes, box, linewidth=0, rasterized=many)
             areas.set(facecolor=look.face, edgecolor="#6a6a6a", hatch=None if many else look.hatch)
-            areas.set_in_layout(False)
-            axes.add_collection(areas, autolim=False)
             legend.append(Patch(label=look.label, **look.style()))
     return legend
 
@@ -174,12 +184,11 @@ def _draw_executions(axes: Axes, trace: Trace, lanes: NDArray[np.int64]) -> list
     for look, chosen in _groups(trace, lanes, crowded=crowded):
         rows = chosen[each]
         if rows.any():
-            areas = PolyCollection(box[rows], linewidth=0 if crowded else 0.4, rasterized=crowded)
+            width = 0 if crowded else 0.4
+            areas = _areas(axes, box[rows], linewidth=width, rasterized=crowded)
             areas.set(facecolor=look.face, hatch=look.hatch, edgecolor="#303030")
             if trace.is_parallel:
                 areas.set_zorder(2.5)  # above the lines between hosts
-            areas.set_in_layout(False)  # they lie inside the axes; measuring them takes time
-            axes.add_collection(areas, autolim=False)
             if look is not FINISHED[1]:
                 legend.append(Patch(label=look.label, **look.style()))
     if len(runs) <= MAX_TASK_LABELS:
@@ -203,7 +212,7 @@ def _groups(
 
 
 def _label_tasks(
-    axes: Axes, trace: Trace, runs: NDArray[np.void], middle: NDArray, height: NDArray
+    axes: Axes, trace: Trace, runs: NDArray[np.void], middle: Floats, height: Floats
 ) -> None:
     """Write job ids into the bars of executions `runs` that have room for them."""
     row_inch = (axes.figure.bbox.height / axes.figure.dpi - 1.2) / max(len(trace.platform), 1)

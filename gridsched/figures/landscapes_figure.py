@@ -23,10 +23,10 @@ from gridsched.figures.figure_file import new_figure
 from gridsched.figures.front_figure import draw_landscape, points_table
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.optimize.answers import Landscape, front_answer, landscape, profit_answer
+from gridsched.spec.claims_schema import DeclaredFigure
 from gridsched.spec.optimization import optimize
 from gridsched.spec.run_spec import OPTIMIZE
 from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study_document import DeclaredFigure
 
 
 @register_figure("landscapes", "declared", "The feasible region with profit contours, by level.")

@@ -22,7 +22,7 @@ from gridsched.figures.declared_panels import (
 )
 from gridsched.figures.study_panels import scale_of
 from gridsched.figures.table import Drawn, register_figure
-from gridsched.spec.study_document import DeclaredFigure
+from gridsched.spec.claims_schema import DeclaredFigure
 
 
 @register_figure("sweep", "declared", "Bars of a metric at each level, a panel for each family.")

@@ -18,13 +18,13 @@ from gridsched.figures.declared_panels import (
     level_means,
     names_of,
 )
-from gridsched.figures.figure_file import new_figure
+from gridsched.figures.figure_file import LineLook, new_figure
 from gridsched.figures.study_panels import scale_of
 from gridsched.figures.table import Drawn, register_figure
-from gridsched.spec.study_document import DeclaredFigure
+from gridsched.spec.claims_schema import DeclaredFigure
 
 #: They differ in brightness, dashes and markers; a later one leaves an earlier one visible.
-_LOOKS = (
+_LOOKS: tuple[LineLook, ...] = (
     {"color": "#a9c1d9", "linestyle": "-", "linewidth": 3.0, "marker": "s", "markersize": 7},
     {"color": "#a5371b", "linestyle": "--", "linewidth": 1.4, "marker": "o", "markersize": 4},
     {"color": "#303030", "linestyle": ":", "linewidth": 1.4, "marker": "^", "markersize": 5},

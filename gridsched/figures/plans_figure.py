@@ -20,10 +20,10 @@ from gridsched.figures.declared_panels import (
     families_of,
     names_of,
 )
-from gridsched.figures.figure_file import new_figure, prefixed
+from gridsched.figures.figure_file import LineLook, new_figure, prefixed
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import METRICS
-from gridsched.spec.study_document import DeclaredFigure
+from gridsched.spec.claims_schema import DeclaredFigure
 
 #: Columns of the data: divided tasks, then whole ones.
 _POINTS = ("divided_energy_j", "divided_makespan_s", "energy_j", "makespan_s")
@@ -58,7 +58,7 @@ def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_minor_locator(NullLocator())
-    handles = []
+    handles: list[Line2D | Patch] = []
     for name in (each for each in families if each not in swept):
         front = tables[name].sort_values("divided_makespan_s")
         axes.plot(
@@ -137,12 +137,13 @@ def _draw_points(
 
 def _handles(data: pd.DataFrame, declared: DeclaredFigure, names: list[str]) -> list[Line2D]:
     """Return what stands in the legend for the points of the swept families, and their bars."""
-    look = {"linestyle": "", "marker": "s", "markersize": 8, "markeredgecolor": "#303030"}
+    squares: LineLook = {"linestyle": "", "marker": "s", "markersize": 8}
     labels = [f"{name}, divided tasks" for name in names] if len(names) > 1 else ["divided tasks"]
     handles = [
-        Line2D([], [], markerfacecolor=_FILLS[k % len(_FILLS)], label=label, **look)
+        Line2D([], [], markerfacecolor=_FILLS[k % len(_FILLS)], markeredgecolor="#303030",
+               label=label, **squares)
         for k, label in enumerate(labels)
-    ]
+    ]  # fmt: skip
     handles += [
         Line2D([], [], linestyle="", marker="D", markersize=4.5, markerfacecolor="none",
                markeredgecolor="#a5371b", label="whole tasks"),

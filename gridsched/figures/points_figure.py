@@ -14,13 +14,13 @@ from gridsched.figures.declared_panels import (
     level_text,
     names_of,
 )
-from gridsched.figures.figure_file import new_figure
+from gridsched.figures.figure_file import MarkerLook, new_figure
 from gridsched.figures.study_panels import scale_of
 from gridsched.figures.table import Drawn, register_figure
-from gridsched.spec.study_document import DeclaredFigure
+from gridsched.spec.claims_schema import DeclaredFigure
 
 #: They differ in shape, fill and brightness.
-_LOOKS = (
+_LOOKS: tuple[MarkerLook, ...] = (
     {"marker": "o", "markerfacecolor": "#ffffff", "color": "#303030"},
     {"marker": "s", "markerfacecolor": "#2f6396", "color": "#2f6396"},
     {"marker": "^", "markerfacecolor": "#f0b65a", "color": "#8a5a00"},

@@ -58,8 +58,7 @@ def _with_length(series: GridPower) -> GridPower:
     kept = series.time < series.horizon_s
     if not kept.any():
         return series
-    parts = (getattr(series, name)[kept] for name in ("time", *dict(PARTS)))
-    return GridPower(*parts, horizon_s=series.horizon_s)
+    return series.taken(kept)
 
 
 def draw_power(axes: Axes, series: GridPower) -> list[Patch]:

@@ -30,7 +30,7 @@ from gridsched.figures.declared_panels import (
 )
 from gridsched.figures.study_panels import scale_of
 from gridsched.figures.table import Drawn, register_figure
-from gridsched.spec.study_document import DeclaredFigure
+from gridsched.spec.claims_schema import DeclaredFigure
 
 _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
 _MARKERS = "osv^DXP<>*"

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -14,12 +14,18 @@ from gridsched.analysis.statistics import group_intervals
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_text, value_text
 from gridsched.errors import InputError
+from gridsched.figures.figure_file import PatchLook
+
+if TYPE_CHECKING:
+    from matplotlib.typing import LineStyleType, MarkerType
+
+    _Look = tuple[str, str | None, MarkerType, LineStyleType]
 
 #: More panels than this would be unreadable; further combinations stand in the tables only.
 MAX_COLUMNS, MAX_ROWS, MAX_PAGES, MAX_METRICS = 4, 4, 2, 4
 
 #: Fill, hatching, marker and line of each series: they differ in brightness and shape as well.
-_LOOKS = (
+_LOOKS: tuple[_Look, ...] = (
     ("#d6e2ee", None, "o", ":"),
     ("#a9c1d9", "///", "s", "--"),
     ("#f0b65a", None, "^", "-."),
@@ -30,7 +36,7 @@ _LOOKS = (
     ("#5d7f8c", "+++", "<", "--"),
     ("#e3e3c0", "ooo", ">", "-."),
 )
-_BASELINE = ("#1b3a5c", None, "*", "-")
+_BASELINE: _Look = ("#1b3a5c", None, "*", "-")
 
 
 @dataclass(frozen=True)
@@ -40,12 +46,12 @@ class SeriesLook:
     label: str
     face: str
     hatch: str | None
-    marker: str
-    line: str
+    marker: MarkerType
+    line: LineStyleType
     is_baseline: bool = False
 
     @property
-    def patch(self) -> dict[str, Any]:
+    def patch(self) -> PatchLook:
         """Keyword arguments of a bar or box."""
         return {"facecolor": self.face, "hatch": self.hatch, "edgecolor": "#303030"}
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 
 from gridsched.analysis.texts import axis_name, value_text
 from gridsched.figures.axes import PlainNumbers, axes_words, plain_numbers, share_limits
-from gridsched.figures.figure_file import new_figure, prefixed
+from gridsched.figures.figure_file import BoxLook, PatchLook, new_figure, prefixed
 from gridsched.figures.study_layout import Layout, SeriesLook
 from gridsched.figures.table import Drawn
 from gridsched.metrics import METRICS
+
+if TYPE_CHECKING:
+    from matplotlib.typing import LineStyleType
 
 
 def draw_panels(
@@ -26,7 +29,7 @@ def draw_panels(
     draw: Callable[[Axes, pd.DataFrame], None],
     handles: Sequence[Any],
     label: str,
-) -> tuple[Figure, pd.DataFrame]:
+) -> tuple[Figure | SubFigure, pd.DataFrame]:
     """Draw a panel for each combination of two axes; return the figure and the rows it shows.
 
     Parameters
@@ -75,7 +78,7 @@ def _make_comparable(panels: Sequence[Axes]) -> None:
 
 
 def panels_drawn(
-    layout: Layout, name: str, caption: str, figure: Figure, data: pd.DataFrame
+    layout: Layout, name: str, caption: str, figure: Figure | SubFigure, data: pd.DataFrame
 ) -> Drawn:
     """Return a figure of panels; its caption says what they are, and what their axes are like."""
     axes = [axis for axis in (layout.rows, layout.columns) if axis]
@@ -109,7 +112,7 @@ def scale_of(metric: str, largest: float) -> tuple[float, str]:
 
 
 def draw_boxes(
-    axes: Axes, samples: Sequence[np.ndarray], x: Any, width: float, look: dict[str, Any]
+    axes: Axes, samples: Sequence[np.ndarray], x: Any, width: float, look: PatchLook | BoxLook
 ) -> None:
     """Draw a box for each sample: median, quartiles, whiskers to 1.5 interquartile ranges.
 
@@ -121,7 +124,7 @@ def draw_boxes(
         Where the boxes stand.
     width : float
         Of a box.
-    look : dict
+    look : PatchLook or BoxLook
         Keyword arguments of the boxes.
     """
     axes.boxplot(
@@ -140,7 +143,7 @@ def draw_line(axes: Axes, x: np.ndarray, y: np.ndarray, look: SeriesLook) -> Non
     )  # fmt: skip
 
 
-def line_handle(look: SeriesLook, *, line: str | None = None) -> Line2D:
+def line_handle(look: SeriesLook, *, line: LineStyleType | None = None) -> Line2D:
     """Return what stands for a series in the legend."""
     return Line2D(
         [], [], color=look.dark, linestyle=look.line if line is None else line, label=look.label,

@@ -28,14 +28,14 @@ from gridsched.figures.table import Drawn, register_figure
 )
 def sweep(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     """Yield a figure for each page and metric: a line with a band for each scheduler."""
-    if not layout.is_sweep:
+    if not layout.is_sweep or layout.x is None:
         return
     handles = [line_handle(look) for look in layout.looks]
     for page, suffix in layout.numbered_pages():
         for metric in layout.metrics:
             means = layout.means(metric)
             factor, label = scale_of(metric, float(means["mean"].max()))
-            draw = partial(_draw, layout=layout, factor=factor)
+            draw = partial(_draw, layout=layout, along=layout.x, factor=factor)
             caption = (
                 f"{label} along {axis_name(layout.x)}: mean, and 95 % confidence interval as a "
                 "band. The y axes do not begin at 0."
@@ -44,13 +44,13 @@ def sweep(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
             yield panels_drawn(layout, f"sweep-{metric}{suffix}", caption, *drawn)
 
 
-def _draw(axes: Axes, table: pd.DataFrame, layout: Layout, factor: float) -> None:
+def _draw(axes: Axes, table: pd.DataFrame, layout: Layout, along: str, factor: float) -> None:
     for look in layout.looks:
-        part = table[table["scheduler"] == look.label].sort_values(layout.x)
-        x = part[layout.x].to_numpy(dtype=np.float64)
+        part = table[table["scheduler"] == look.label].sort_values(along)
+        x = part[along].to_numpy(dtype=np.float64)
         low, high = (part[name].to_numpy() / factor for name in ("low", "high"))
         axes.fill_between(x, low, high, color=look.dark, alpha=0.2, linewidth=0)
         draw_line(axes, x, part["mean"].to_numpy() / factor, look)
     axes.grid(axis="y")
     plain_numbers(axes.yaxis)
-    axes.set_xlabel(axis_name(layout.x).capitalize())
+    axes.set_xlabel(axis_name(along).capitalize())

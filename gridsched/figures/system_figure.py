@@ -44,15 +44,19 @@ def utility_workload(whole: SystemWorkload, *, title: str = "") -> Drawn:
     Parameters
     ----------
     whole : SystemWorkload
+        With task types and utility functions.
     title : str
     """
+    types, utility = whole.types, whole.tasks.utility
+    assert types is not None
+    assert utility is not None
     points: Points = []
     figure = new_figure(9.6, 6.4)
     (arrivals, classes), (times, energies) = figure.subplots(2, 2)
-    points += _draw_arrivals(arrivals, whole.tasks, whole.types, whole.rules.horizon_s)
-    points += _draw_classes(classes, whole.tasks.utility)
-    points += _draw_entries(times, whole.types, whole.types.etc, "ETC", "s")
-    points += _draw_entries(energies, whole.types, whole.types.eec, "EEC", "J")
+    points += _draw_arrivals(arrivals, whole.tasks, types, whole.rules.horizon_s)
+    points += _draw_classes(classes, utility)
+    points += _draw_entries(times, types, types.etc, "ETC", "s")
+    points += _draw_entries(energies, types, types.eec, "EEC", "J")
     if title:
         figure.suptitle(title)
     columns = zip(*points, strict=True) if points else [[]] * 4

@@ -18,7 +18,7 @@ from gridsched.errors import InputError
 
 if TYPE_CHECKING:  # matplotlib takes longer to load than the rest
     import pandas as pd
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 #: What is drawn: a `Trace`; rows as of `compare`; `Tasks`; a `JobTable`; a `SystemWorkload`; a
 #: study's results and their `Layout`; a study's results and one of its ``[[figures]]``; a
@@ -32,7 +32,7 @@ class Drawn:
 
     Attributes
     ----------
-    figure : Figure
+    figure : Figure or SubFigure
     data : DataFrame or mapping of str to columns
         What is drawn, units in the names.
     name : str
@@ -41,8 +41,8 @@ class Drawn:
         What it shows, in a study's report.
     """
 
-    figure: Figure
-    data: pd.DataFrame | Mapping[str, Iterable]
+    figure: Figure | SubFigure
+    data: pd.DataFrame | Mapping[str, Iterable[Any]]
     name: str = ""
     caption: str = ""
 

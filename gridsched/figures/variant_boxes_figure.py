@@ -16,13 +16,13 @@ from gridsched.figures.declared_panels import (
     finish_bars,
     names_of,
 )
-from gridsched.figures.figure_file import new_figure
+from gridsched.figures.figure_file import BoxLook, LineLook, new_figure
 from gridsched.figures.study_panels import draw_boxes, scale_of
 from gridsched.figures.table import Drawn, register_figure
-from gridsched.spec.study_document import DeclaredFigure
+from gridsched.spec.claims_schema import DeclaredFigure
 
-_BOX = {"facecolor": "#a9c1d9", "edgecolor": "#303030", "linewidth": 0.8}
-_PAPER = {"marker": "D", "markersize": 6, "color": "#a5371b", "linestyle": "none"}
+_BOX: BoxLook = {"facecolor": "#a9c1d9", "edgecolor": "#303030", "linewidth": 0.8}
+_PAPER: LineLook = {"marker": "D", "markersize": 6, "color": "#a5371b", "linestyle": "none"}
 
 
 @register_figure("box", "declared", "A box for each variant: median, quartiles, whiskers.")
@@ -76,7 +76,7 @@ def _numbers(labels: list[str], samples: list[np.ndarray]) -> pd.DataFrame:
 def _paper_medians(results: StudyResults, metric: str, labels: list[str]) -> list[float]:
     """Return the paper's median of each label as the study's claims have it, else nan."""
     claimed = {
-        claim.scheduler: claim.paper / claim.scale
+        str(claim.scheduler): claim.paper / claim.scale
         for claim in results.study.claims
         if claim.statistic == "median" and claim.metric == metric and claim.paper is not None
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -20,7 +22,7 @@ from gridsched.figures.declared_panels import (
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.study_panels import scale_of
 from gridsched.figures.table import Drawn, register_figure
-from gridsched.spec.study_document import DeclaredFigure
+from gridsched.spec.claims_schema import DeclaredFigure
 
 _LOOKS = (("#d6e2ee", ""), ("#7fa3c7", "///"), ("#1b3a5c", ""), ("#f0b65a", "..."))
 #: Places at which a density is computed, and quantiles that are kept.
@@ -80,7 +82,8 @@ def _draw(
     if not known:
         return
     drawn = [samples[k] for k in known]
-    bodies = axes.violinplot(
+    # a list, where matplotlib's own types have one collection
+    bodies: Any = axes.violinplot(
         drawn, places[known], widths=width, showextrema=False, points=_POINTS
     )["bodies"]  # fmt: skip
     for body in bodies:

@@ -34,10 +34,10 @@ def workload_overview(tasks: Tasks, *, title: str = "") -> Drawn:
     times = tasks.submit_time_s
     arrive_over_time = len(tasks) > 0 and times[-1] > times[0]
     figure = new_figure(9.0 if arrive_over_time else 5.6, 3.6)
-    axes = np.atleast_1d(figure.subplots(1, 2 if arrive_over_time else 1))
-    _draw_sizes(axes[0], tasks.flops)
+    panels = figure.subplots(1, 2 if arrive_over_time else 1, squeeze=False)[0]
+    _draw_sizes(panels[0], tasks.flops)
     if arrive_over_time:
-        _draw_submissions(axes[1], times)
+        _draw_submissions(panels[1], times)
     if title:
         figure.suptitle(title)
     data = {"job_id": tasks.labels, "flops": tasks.flops, "submit_time_s": times}

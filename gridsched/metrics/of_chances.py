@@ -42,7 +42,7 @@ def chance_counts(trace: Trace, chance: NDArray[np.float64]) -> dict[str, NDArra
     in_time = ~is_missed(trace)[counted]
 
     def summed(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.bincount(place, weights, CHANCE_BINS)
+        return np.bincount(place, weights, CHANCE_BINS).astype(np.float64)
 
     return {
         "chance_tasks": summed(np.ones(len(counted))),

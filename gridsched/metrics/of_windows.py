@@ -12,6 +12,7 @@ from gridsched.errors import InputError
 from gridsched.metrics.of_runs import flow_time_s
 from gridsched.model.timeline import spread_evenly
 from gridsched.model.trace import ExecutionEnd, Trace
+from gridsched.model.utility import UtilityFunctions
 
 Floats = NDArray[np.float64]
 
@@ -31,17 +32,21 @@ def utility_earned(trace: Trace) -> Floats:
     InputError
         If the tasks have no utility functions.
     """
+    functions, flow = _functions(trace), flow_time_s(trace)
+    done, earned = np.flatnonzero(~np.isnan(flow)), np.zeros(len(flow))
+    earned[done] = functions.value(done, flow[done])
+    return earned
+
+
+def _functions(trace: Trace) -> UtilityFunctions:
     if trace.tasks.utility is None:
         raise InputError(f"{trace.tasks.name}: the tasks have no utility functions.")
-    flow = flow_time_s(trace)
-    done, earned = np.flatnonzero(~np.isnan(flow)), np.zeros(len(flow))
-    earned[done] = trace.tasks.utility.value(done, flow[done])
-    return earned
+    return trace.tasks.utility
 
 
 def utility_possible(trace: Trace) -> float:
     """Utility of all tasks if each finished the moment it arrived: the sum of priorities."""
-    return float(trace.tasks.utility.priority.sum())
+    return float(_functions(trace).priority.sum())
 
 
 def utility_possible_between(
@@ -61,7 +66,7 @@ def utility_possible_between(
     """
     arrival = trace.tasks.submit_time_s
     arrived = np.flatnonzero((arrival >= window_s[0]) & (arrival < window_s[1]))
-    return float(trace.tasks.utility.value(arrived, shortest_s[arrived]).sum())
+    return float(_functions(trace).value(arrived, shortest_s[arrived]).sum())
 
 
 def utility_between(trace: Trace, edges: Floats) -> Floats:

@@ -10,9 +10,9 @@ import numpy as np
 
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.divided_plan import point_profit_rate
+from gridsched.optimize.front_solver import FrontPoint
 from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.pareto_front import (
-    FrontPoint,
     ParetoFront,
     exact_front,
     feasible_energies,

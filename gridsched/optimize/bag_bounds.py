@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.platform import Platform
+from gridsched.model.platform import Platform, PState
 from gridsched.model.tasks import Tasks
 
 Floats = NDArray[np.float64]
@@ -228,7 +228,7 @@ def least_makespan_s(tasks: Tasks, speeds: ArrayLike, cores: ArrayLike) -> float
     .. [1] T. Gonzalez, S. Sahni, "Preemptive scheduling of uniform processor systems",
        JACM 25(1), 1978.
     """
-    per_core = np.sort(np.repeat(np.asarray(speeds, dtype=np.float64), cores))[::-1]
+    per_core = np.sort(np.repeat(np.asarray(speeds, dtype=np.float64), np.asarray(cores)))[::-1]
     total = float(per_core.sum())
     flops, since_first = tasks.flops, tasks.submit_time_s - tasks.submit_time_s[0]
     k = min(len(flops), len(per_core))
@@ -258,13 +258,15 @@ def _lower_hull(points: Iterable[tuple[float, float]]) -> list[tuple[float, floa
     return hull
 
 
-def host_power_curve(cores: int, states: tuple, off_w: float | None) -> list[tuple[float, float]]:
+def host_power_curve(
+    cores: int, states: Sequence[PState], off_w: float | None
+) -> list[tuple[float, float]]:
     """Corners (useful rate [flop/s], power [W]) of a host's least power curve g_j.
 
     Parameters
     ----------
     cores : int
-    states : tuple of PState
+    states : sequence of PState
         Those it may execute in.
     off_w : float or None
         Power while off [W], where it may be switched off.
@@ -283,7 +285,9 @@ def host_power_curve(cores: int, states: tuple, off_w: float | None) -> list[tup
     return [(0.0, least), *hull[max(lowest, 1) :]]
 
 
-def _grid_power_curve(counts: Counter) -> tuple[float, Floats, Floats]:
+def _grid_power_curve(
+    counts: Counter[tuple[int, float | None, tuple[PState, ...]]],
+) -> tuple[float, Floats, Floats]:
     """Power at rate 0 [W], and corners (rates [flop/s], powers above that [W]) of the grid's G."""
     base_w, widths, heights = 0.0, [], []
     for (cores, off_w, states), count in counts.items():

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.pareto_front import FrontPoint
+from gridsched.optimize.front_solver import FrontPoint
 from gridsched.optimize.profit_lp import ProfitPlan
 from gridsched.optimize.typed_bag import Floats, TypedBag
 

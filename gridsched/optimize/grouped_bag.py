@@ -8,6 +8,7 @@ from the idle power (``epsilon = idle``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,7 +102,9 @@ class GroupedBag:
         return tasks[order], hosts[order]
 
 
-def _rows(placed: MachineCounts, durations_s: NDArray[np.float64]):
+def _rows(
+    placed: MachineCounts, durations_s: NDArray[np.float64]
+) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float64]]]:
     """Yield task type, tasks on each machine, and when each machine begins with them [s]."""
     ready = placed.ready_s
     for k, counts in zip(placed.types.tolist(), placed.counts, strict=True):

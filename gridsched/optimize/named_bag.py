@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,6 +126,7 @@ def bag_of_types(name: str, tasks: Tasks, types: TaskTypes, pstate: int = 0) -> 
             f"{name}: the tasks are parallel; the programmes divide bags of serial tasks only."
         )
     _check_pstate(name, pstate, types.etc.shape[2])
+    assert tasks.task_type is not None  # as `types` tells
     counts = np.bincount(tasks.task_type, minlength=len(types.etc))
     machines = np.bincount(types.host_type, minlength=types.etc.shape[1])
     bag = typed_bag(
@@ -220,7 +220,7 @@ def bag_of_platform(
     )  # fmt: skip
 
 
-def _host_names(platform: Platform, hosts: Sequence[int]) -> str:
+def _host_names(platform: Platform, hosts: NDArray[np.int64]) -> str:
     first = platform.hosts[hosts[0]].name
     return first if len(hosts) == 1 else f"{first} and {len(hosts) - 1} like it"
 

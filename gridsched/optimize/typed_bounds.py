@@ -106,6 +106,7 @@ def _relaxed_bag(
     # rounded down, so that time x (power - idle power) is not above the least energy
     watts -= 4 * ROUNDOFF * (np.abs(watts) + idle_w)
     machines = np.bincount(types.host_type[is_on], minlength=len(idle_w))
+    assert tasks.task_type is not None  # as `types` tells
     counts = np.bincount(tasks.task_type, minlength=len(etc))
     homeless = ~(runs & (machines > 0)).any(axis=1)
     return TypedBag(time_s, watts + idle_w, np.where(homeless, 0, counts), machines, idle_w)

@@ -254,8 +254,10 @@ def _figures(results: StudyResults, layout: Layout, files: ReportFiles) -> dict[
         for heading, drawn in study_figures(results, layout):
             contents = file_contents(drawn, FORMATS)
             links = [files.put(f"{drawn.name}{end}", contents[end]) for end in _ENDINGS]
-            image = base64.b64encode(_small_png(contents[".png"])).decode("ascii")
-            is_narrow = drawn.figure.get_figwidth() < 8
+            png = contents[".png"]
+            assert isinstance(png, bytes)  # the data alone are text
+            image = base64.b64encode(_small_png(png)).decode("ascii")
+            is_narrow = drawn.figure.bbox.width < 8 * drawn.figure.dpi
             shown = _Shown(drawn.caption, image, links, is_narrow)
             groups.setdefault(heading, []).append(shown)
     return groups

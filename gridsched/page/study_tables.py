@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pandas as pd
 
@@ -134,8 +135,8 @@ def _pivoted(
     axes, parameters = results.varying_axes, results.varied_parameters
     variants = {each.label: each for each in results.study.schedulers}
     families = list(dict.fromkeys(variants[label].family for label in labels))
-    texts: dict[tuple, dict[str, str]] = {}
-    best: set[tuple[tuple, str]] = set()
+    texts: dict[tuple[Any, ...], dict[str, str]] = {}
+    best: set[tuple[tuple[Any, ...], str]] = set()
     keys = list(zip(*(frame[axis] for axis in axes), strict=True)) or [()] * len(frame)
     names = ("scheduler", "mean", "low", "high", "count", "is_best")
     columns = (frame[name].tolist() for name in names)

@@ -57,20 +57,18 @@ def _check_rows(path: str | Path, lines: list[int], given: pd.DataFrame) -> None
     """Refuse the first row with a missing or impossible value."""
     speed, busy, efficiency = given["speed"], given["busy_power_w"], given["efficiency"]
 
-    def refuse(bad: pd.Series, message: Callable[[int], str]) -> None:
-        for k in np.flatnonzero(bad):
-            name = given["name"][k]
-            raise InputError(f"{path}, line {lines[k]}: machine {name!r} {message(k)}")
+    def refuse(bad: pd.Series, message: str | Callable[[int], str]) -> None:
+        for k in np.flatnonzero(bad).tolist():
+            name, said = given["name"][k], message if isinstance(message, str) else message(k)
+            raise InputError(f"{path}, line {lines[k]}: machine {name!r} {said}")
 
     def is_no_count(values: pd.Series) -> pd.Series:
         return values.notna() & ((values < 1) | (values % 1 != 0))
 
-    refuse(given["name"] == "", lambda _: "needs a name.")
-    refuse(given["name"].duplicated(), lambda _: "occurs twice; give each row its own name.")
+    refuse(given["name"] == "", "needs a name.")
+    refuse(given["name"].duplicated(), "occurs twice; give each row its own name.")
     refuse(~(speed > 0), lambda k: f"has speed {speed[k]:g}; a number above 0 [flop/s] is needed.")
-    refuse(
-        ~(efficiency > 0), lambda _: "needs an efficiency [flop/J] or a busy_power_w [W] above 0."
-    )
+    refuse(~(efficiency > 0), "needs an efficiency [flop/J] or a busy_power_w [W] above 0.")
     refuse(
         (efficiency * busy / speed - 1).abs() > 0.01,
         lambda k: (
@@ -81,7 +79,7 @@ def _check_rows(path: str | Path, lines: list[int], given: pd.DataFrame) -> None
     for what in ("count", "cores"):
         refuse(
             is_no_count(given[what]),
-            lambda _, what=what: f"has a {what} that is no whole number of at least 1.",
+            f"has a {what} that is no whole number of at least 1.",
         )
     for k, text in enumerate(given["pstates"]):
         try:

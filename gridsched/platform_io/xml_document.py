@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.sax.handler import ContentHandler
+from xml.sax.xmlreader import AttributesImpl, Locator
 
 from defusedxml import DefusedXmlException
 from defusedxml.expatreader import DefusedExpatParser
@@ -48,7 +49,7 @@ class Element:
             yield from child.walk()
 
 
-class _Parser(DefusedExpatParser):
+class _Parser(DefusedExpatParser):  # type: ignore[misc]  # defusedxml has no types
     """Refuses every entity, but not the DOCTYPE line of SimGrid files (it is not followed)."""
 
     def defused_external_entity_ref_handler(
@@ -60,6 +61,8 @@ class _Parser(DefusedExpatParser):
 
 
 class _Builder(ContentHandler):
+    _locator: Locator  # the parser's
+
     def __init__(self, path: Path | str, lines_before: int):
         super().__init__()
         self.path = path
@@ -67,8 +70,8 @@ class _Builder(ContentHandler):
         self.root: Element | None = None
         self.open: list[Element] = []
 
-    def startElement(self, name: str, attrs: xml.sax.xmlreader.AttributesImpl) -> None:
-        line = self._locator.getLineNumber() + self.lines_before
+    def startElement(self, name: str, attrs: AttributesImpl) -> None:
+        line = (self._locator.getLineNumber() or 0) + self.lines_before
         element = Element(name, dict(attrs.items()), line)
         if len(self.open) >= MAX_DEPTH:
             raise InputError(f"{self.path}, line {line}: elements nest deeper than {MAX_DEPTH}.")

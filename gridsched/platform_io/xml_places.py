@@ -37,8 +37,10 @@ def places_in(data: bytes) -> list[tuple[int, int]]:
     def end(_tag: str) -> None:
         k = opened.pop()
         tag = START_TAG.match(data, begins[k])
-        is_empty = tag is not None and tag[0].endswith(b"/>")
-        ends[k] = tag.end() if is_empty else data.find(b">", before + parser.CurrentByteIndex) + 1
+        if tag is not None and tag[0].endswith(b"/>"):
+            ends[k] = tag.end()
+        else:
+            ends[k] = data.find(b">", before + parser.CurrentByteIndex) + 1
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.Parse(content, True)

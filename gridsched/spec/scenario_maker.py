@@ -214,10 +214,10 @@ class ScenarioMaker:
         file = located_path(workload.file)
         files = None if workload.files is None else located_path(workload.files)
         options = _trace_options(workload)
-        needs_none = isinstance(spec.platform, NoPlatform)
+        names_platform = not isinstance(spec.platform, NoPlatform)
         if is_trace(file):
             platform, platform_file = (
-                (None, None) if needs_none else self._platform(spec, needs_file=needs_file)
+                self._platform(spec, needs_file=needs_file) if names_platform else (None, None)
             )
             # the platform lives as long as the system that has it, so that its id is its own
             found = self._traces.get(
@@ -226,7 +226,7 @@ class ScenarioMaker:
             scenario = Scenario(None, file, files=files, trace=options)
             return replace(scenario.on_trace(found), platform_file=platform_file)
         options.refuse(set(options.given), file, "this workload is no trace")
-        if needs_none:
+        if not names_platform:
             return Scenario(None, file, files=files).loaded()
         platform, platform_file = self._platform(spec, needs_file=needs_file)
         tasks = self._tasks.get(f"{file} {files}", lambda: read_workload(file, files=files))

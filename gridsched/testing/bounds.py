@@ -45,11 +45,15 @@ def below_bounds(
     if not finished.all():  # the others leave no gap that could be counted on
         task_type = None if tasks.task_type is None else tasks.task_type[finished]
         tasks = make_tasks(tasks.flops[finished], task_type=task_type)
-    freedom = {"may_switch_off": traits.powers_hosts, "free_pstates": traits.uses_dvfs}
+    may_switch_off, free_pstates = traits.powers_hosts, traits.uses_dvfs
     if types is None:
-        bounds = bag_bounds(trace.platform, tasks, pstate, **freedom)
+        bounds = bag_bounds(
+            trace.platform, tasks, pstate, may_switch_off=may_switch_off, free_pstates=free_pstates
+        )
     else:
-        bounds = typed_bounds(types, tasks, pstate, **freedom)
+        bounds = typed_bounds(
+            types, tasks, pstate, may_switch_off=may_switch_off, free_pstates=free_pstates
+        )
     length_s = makespan_s(trace)
     found = (
         ("makespan", "s", length_s, bounds.makespan_s, ""),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import Estimates, TypedEstimates
@@ -19,7 +20,7 @@ from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
 from gridsched.policy.base import Scheduler
-from gridsched.spec.scenario import Scenario, make_system
+from gridsched.spec.scenario import LoadedScenario, Scenario, make_system
 
 #: How run times spread around their means, where they are uncertain.
 UNCERTAINTY = GammaLaw(0.25)
@@ -91,7 +92,7 @@ class Case:
         if self.estimates is not None:
             return System(platform, self.estimates, pstates=np.array([self.pstate]))
         return make_system(
-            Scenario(
+            LoadedScenario(
                 platform, self.tasks, pstate=self.pstate, types=self.types,
                 estimates=self._made_estimates(), **self.rules
             )
@@ -114,8 +115,9 @@ def make_host(name: str, *speeds: float, cores: int = 1, busy_w: float = 40.0) -
 def _typed_case() -> Case:
     """Two task types; the second host cannot run the first, the third not the second."""
     etc = np.array([[[10.0], [np.inf], [8.0]], [[6.0], [9.0], [np.inf]]])
-    tasks = make_tasks([1.0] * 5, [0.0, 0.0, 0.0, 4.0, 4.0], task_type=[0, 1, 0, 1, 0])
-    estimates = TypedEstimates(etc, np.full(etc.shape, 20.0), tasks.task_type, [0, 1, 2])
+    task_type = [0, 1, 0, 1, 0]
+    tasks = make_tasks([1.0] * 5, [0.0, 0.0, 0.0, 4.0, 4.0], task_type=task_type)
+    estimates = TypedEstimates(etc, np.full(etc.shape, 20.0), task_type, [0, 1, 2])
     platform = Platform(tuple(make_host(f"h{k}", 1.0) for k in range(1, 4)), name="typed")
     return Case("pairs that cannot run", platform, tasks, estimates=estimates)
 
@@ -176,15 +178,15 @@ def _utility_classes() -> UtilityClasses:
 
 
 def make_utility_case(
-    name: str, etc: np.ndarray, host_type: list[int], task_type: list[int],
-    arrival_min: list[float], worth: Sequence[tuple] = _WORTH, **rules: Any,
+    name: str, etc_min: ArrayLike, host_type: list[int], task_type: list[int],
+    arrival_min: list[float], worth: Sequence[tuple[float, float, int]] = _WORTH, **rules: Any,
 ) -> Case:  # fmt: skip
     """Return a case of tasks with types and utility functions; powers fall with the P-state.
 
     Parameters
     ----------
     name : str
-    etc : array_like, shape (task types, host types, P-states)
+    etc_min : array_like, shape (task types, host types, P-states)
         Times [min].
     host_type, task_type : list of int
         Of each host and of each task.
@@ -195,7 +197,7 @@ def make_utility_case(
     **rules
         Further fields of the scenario.
     """
-    etc = np.asarray(etc, dtype=np.float64) * 60.0
+    etc = np.asarray(etc_min, dtype=np.float64) * 60.0
     j, k = np.arange(etc.shape[1])[:, None], np.arange(etc.shape[2])[None, :]
     types = TaskTypes(etc, np.broadcast_to((200.0 - 37.0 * j) / 1.6**k, etc.shape).copy(),
                       np.array(host_type))  # fmt: skip
@@ -214,7 +216,11 @@ def _utility_cases() -> tuple[Case, ...]:
     """Cases for policies that need utility functions."""
     inf = np.inf
     two = [[[10, 14], [20, 28]], [[5, 7], [10, 14]], [[10, 14], [11, 15]]]
-    special = [[[1, 1.4], [12, 16]], [[inf, inf], [8, 11]], [[inf, inf], [9, 13]]]
+    special: list[list[list[float]]] = [
+        [[1, 1.4], [12, 16]],
+        [[inf, inf], [8, 11]],
+        [[inf, inf], [9, 13]],
+    ]
     twelve = [k % 3 for k in range(12)]
     at_once, one_by_one = [0.0] * 12, [0.7 * k for k in range(12)]
     refused = EnergyBudget(400e3, period_s=3600.0)
@@ -245,7 +251,7 @@ def _typed_bags() -> tuple[Case, ...]:
     apc = np.array([[[40.0], [20.0]], [[30.0], [45.0]], [[0.0], [25.0]]])
     names = "typed tasks", "typed tasks, idle power"
     cases = []
-    for name, idle_w in zip(names, (0.0, np.array([5.0, 2.0])), strict=True):
+    for name, idle_w in zip(names, (np.zeros(2), np.array([5.0, 2.0])), strict=True):
         types = TaskTypes(etc, apc, np.array([0, 1, 0]), idle_w=idle_w)
         tasks = make_tasks([TYPED_TASK_FLOPS] * 9, task_type=[0, 1, 2, 0, 1, 2, 0, 1, 0], name=name)
         cases.append(Case(name, typed_platform(types), tasks, types=types))

@@ -126,6 +126,7 @@ def parallel_estimates(platform: Platform, tasks: Tasks) -> ParallelEstimates:
         Of the types 0 to 2, with the cores that they ask for as their width.
     """
     assert tasks.width is not None
+    assert tasks.task_type is not None
     nodes = -(-tasks.width[:, None] // np.array(_CORES))
     fits = nodes <= np.array(_SIZES)
     time_s = _ONE_NODE_S[tasks.task_type] * (0.25 + 0.75 / nodes[:, :, None])

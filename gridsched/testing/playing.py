@@ -25,7 +25,7 @@ class CheckFailed(AssertionError):
     """A scheduler breaks its contract; the message says how to mend it."""
 
 
-class Watched:
+class Watched(Scheduler):
     """A scheduler under observation: what the controller sees of it, and no endless run.
 
     Parameters
@@ -42,7 +42,7 @@ class Watched:
         | None = None,
     ) -> None:
         self.scheduler = scheduler
-        self.traits = scheduler.traits
+        self.traits = scheduler.traits  # type: ignore[misc]  # of this very instance
         self._around = around
         self._asked = 0
 

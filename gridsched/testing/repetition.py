@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -143,7 +144,7 @@ def same_run(first: Trace, second: Trace) -> bool:
     )
 
 
-def by_name(trace: Trace) -> list[tuple]:
+def by_name(trace: Trace) -> list[tuple[Any, ...]]:
     """Return (task, host name, P-state, start, end, outcome) of all executions, sorted."""
     names = [host.name for host in trace.platform.hosts]
     return sorted((task, names[host], *rest) for task, host, *rest in trace.executions.tolist())

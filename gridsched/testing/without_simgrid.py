@@ -36,12 +36,15 @@ class BlockedInterpreter:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
         atexit.register(self.close)
 
     def play(self, scheduler: Scheduler, case: Case) -> str:
         """Return what went wrong in playing the case there, or an empty string."""
-        wire.send(self._process.stdin.fileno(), cloudpickle.dumps((scheduler, case)))
-        answer = wire.receive(self._process.stdout.fileno())
+        wire.send(self._stdin.fileno(), cloudpickle.dumps((scheduler, case)))
+        answer = wire.receive(self._stdout.fileno())
         if answer is None:
             blocked_interpreter.cache_clear()
             self.close()
@@ -50,8 +53,8 @@ class BlockedInterpreter:
 
     def close(self) -> None:
         """End the interpreter."""
-        self._process.stdin.close()
-        self._process.stdout.close()
+        self._stdin.close()
+        self._stdout.close()
         self._process.wait()
 
 
