@@ -61,17 +61,22 @@ from gridsched.analysis.claim_values import (
     series_values,
     where_of,
 )
+from gridsched.analysis.level_statistics import (
+    best_level,
+    best_level_steps,
+    best_over_last,
+    least_rise,
+    spread,
+)
 from gridsched.analysis.statistics import (
     Interval,
-    bootstrap_interval,
     difference_of_medians,
     median_interval,
-    percent_more,
     ratio_of_means,
     t_interval,
 )
 from gridsched.analysis.study_results import StudyResults, restricted
-from gridsched.analysis.texts import axis_text, value_text
+from gridsched.analysis.texts import axis_text
 from gridsched.errors import InputError
 from gridsched.spec.claims_schema import Claim
 from gridsched.spec.study_axes import full_name
@@ -206,72 +211,6 @@ def _ratio(request: Request) -> Measured:
     return Measured(ratio_of_means(table["above"], table["below"]), note)
 
 
-# ---------------------------------------------------------------------- levels
-
-
-def _best_level(request: Request) -> Measured:
-    levels, table, note = request.levels(request.scheduler)
-    best = bootstrap_interval(table, lambda means: means.argmax(axis=1))
-
-    def value(k: float) -> float:
-        return math.nan if math.isnan(k) else float(levels[int(k)].value)
-
-    interval = Interval(value(best.mean), value(best.low), value(best.high), best.count)
-    return Measured(interval, note)
-
-
-def _best_level_steps(request: Request) -> Measured:
-    claim = request.claim
-    levels, one, note = request.levels(request.scheduler)
-    others, two, _ = request.levels(request.against)
-    if [each.value for each in levels] != [each.value for each in others]:
-        raise InputError(f"Claim {claim.id!r}: {request.against} has other levels.")
-    both = pd.concat([one, two], axis=1, join="inner")
-    split = len(levels)
-
-    def steps(means: Floats) -> Floats:
-        return means[:, :split].argmax(axis=1) - means[:, split:].argmax(axis=1)
-
-    return Measured(bootstrap_interval(both, steps), joined(f"against {request.against}", note))
-
-
-def _best_over_last(request: Request) -> Measured:
-    claim = request.claim
-    gain, text, note = _gain(request, request.scheduler)
-    if claim.against is not None:
-        other, other_text, _ = _gain(request, claim.against)
-        gain, text = (gain - other).dropna(), f"{text}; {claim.against}: {other_text}"
-    return Measured(t_interval(gain), joined(text, note))
-
-
-def _gain(request: Request, family: str) -> tuple[pd.Series, str, str]:
-    levels, table, note = request.levels(family)
-    best, last = int(table.mean().to_numpy().argmax()), len(levels) - 1
-    gain = pd.Series(percent_more(table[best], table[last]), index=table.index)
-    return gain, f"{value_text(levels[best].value)} over {value_text(levels[last].value)}", note
-
-
-def _spread(request: Request) -> Measured:
-    _, table, note = request.levels(request.scheduler)
-
-    def spread(means: Floats) -> Floats:
-        largest = means.max(axis=1)
-        return 100.0 * (largest - means.min(axis=1)) / largest
-
-    return Measured(bootstrap_interval(table, spread), note)
-
-
-def _least_rise(request: Request) -> Measured:
-    claim = request.claim
-    levels, table, note = request.levels(request.scheduler)
-    if len(levels) < 2:
-        raise InputError(f"Claim {claim.id!r}: least_rise needs two levels or more.")
-    rises = [t_interval(percent_more(table[k + 1], table[k])) for k in range(len(levels) - 1)]
-    least = min(range(len(rises)), key=lambda k: rises[k].mean)
-    one, other = (value_text(levels[k].value) for k in (least, least + 1))
-    return Measured(rises[least], joined(f"from {one} to {other}", note))
-
-
 # ---------------------------------------------------------------------- series
 
 
@@ -364,15 +303,15 @@ STATISTICS: dict[str, Statistic] = {
     "worst_rank": Statistic(_worst_rank),
     "rises_along": Statistic(_rises_along, ("against", "along")),
     "ratio": Statistic(_ratio, takes_families=True),
-    "best_level": Statistic(_best_level, ("along",), takes_families=True),
+    "best_level": Statistic(best_level, ("along",), takes_families=True),
     "best_level_steps": Statistic(
-        _best_level_steps, ("along", "against"), is_difference=True, takes_families=True
+        best_level_steps, ("along", "against"), is_difference=True, takes_families=True
     ),
     "best_over_last": Statistic(
-        _best_over_last, ("along",), is_difference=True, takes_families=True
+        best_over_last, ("along",), is_difference=True, takes_families=True
     ),
-    "spread": Statistic(_spread, ("along",), takes_families=True),
-    "least_rise": Statistic(_least_rise, ("along",), is_difference=True, takes_families=True),
+    "spread": Statistic(spread, ("along",), takes_families=True),
+    "least_rise": Statistic(least_rise, ("along",), is_difference=True, takes_families=True),
     "hours_later": Statistic(
         _hours_later, ("against",), is_difference=True, takes_families=True, of_series=True
     ),
