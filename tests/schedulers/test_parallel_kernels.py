@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 import random
 from collections import Counter
 
@@ -211,15 +212,19 @@ def test_earliest_start_as_defined(seed: int):
     draw = random.Random(seed)
     event = random_event(draw)
     _, profile, _ = profile_and_rows(event)
-    about = (
-        profile.begin, profile.end, profile.n_nodes, profile.by_begin, profile.by_end, profile.size,
-    )  # fmt: skip
+    about = profile.begin, profile.end, profile.n_nodes, profile.size
     for c, members in enumerate(event.clusters):
         for n in range(1, len(members) + 2):
             time = draw.choice((1.0, 2.0, 3.0, draw.uniform(0, 9)))
-            start, spare = call_earliest(*about, c, n, time, INF)
+            start, spare = call_earliest(*about, c, n, time, -INF, INF)
             wanted = plain.earliest(event, c, n, time)
             assert start == (INF if wanted is None else wanted)
+            since = draw.choice((start, draw.uniform(event.now, min(start, event.now + 99.0))))
+            assert call_earliest(*about, c, n, time, since, INF) == (start, spare)
+            assert call_earliest(*about, c, n, time, since, start) == (start, spare)
+            if start < INF:
+                too_soon = math.nextafter(start, -INF)
+                assert call_earliest(*about, c, n, time, -INF, too_soon) == (INF, 0)
             if wanted is not None:
                 assert spare == len(plain.free_nodes(event, c, start, time)) - n
 
@@ -241,10 +246,9 @@ def test_nodes_with_equal_gaps_share_a_row():
     """Two rows for four nodes, of which two are busy until the same time."""
     profile = example_profile()
     assert profile.size.tolist() == [2]
-    rows = profile.by_begin[0, :2]
-    assert profile.begin[0, rows].tolist() == [0.0, 10.0]
-    assert profile.n_nodes[0, rows].tolist() == [2, 2]
-    assert profile.bits[0, rows, 0].tolist() == [0b1100, 0b0011]
+    assert profile.begin[0, :2].tolist() == [0.0, 10.0]
+    assert profile.n_nodes[0, :2].tolist() == [2, 2]
+    assert profile.bits[0, profile.bits_of[0, :2], 0].tolist() == [0b1100, 0b0011]
 
 
 # ---------------------------------------------------------------------- C6 by hand

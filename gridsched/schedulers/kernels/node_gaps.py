@@ -57,12 +57,12 @@ def write_hosts(chosen, first, hosts, out, at):
 
 
 @inner
-def place_in(order, keys, c, size, key):
-    """First place in `order` whose row has at least `key`."""
+def place_of(begin, c, size, key):
+    """First place of cluster `c` whose gap begins at `key` or later."""
     low, high = 0, size
     while low < high:
         middle = (low + high) // 2
-        if keys[c, order[c, middle]] < key:
+        if begin[c, middle] < key:
             low = middle + 1
         else:
             high = middle
@@ -70,56 +70,84 @@ def place_in(order, keys, c, size, key):
 
 
 @inner
-def add_gap(begin, end, count, bits, by_begin, by_end, size, c, from_s, until_s, some, n):
-    """Give `n` nodes, the bits `some`, a gap; there must be room for a further row. Return it."""
-    k = place_in(by_begin, begin, c, size[c], from_s)
-    at = k
-    while at < size[c] and begin[c, by_begin[c, at]] == from_s:
-        row = by_begin[c, at]
-        if end[c, row] == until_s:
-            count[c, row] += n
-            for w in range(len(some)):
-                bits[c, row, w] |= some[w]
-            return row
-        at += 1
-    row = by_begin[c, size[c]]
-    begin[c, row], end[c, row], count[c, row] = from_s, until_s, n
-    for w in range(len(some)):
-        bits[c, row, w] = some[w]
-    for later in range(size[c], k, -1):
-        by_begin[c, later] = by_begin[c, later - 1]
-    by_begin[c, k] = row
-    k = size[c] if until_s == _INF else place_in(by_end, end, c, size[c], until_s)
-    for later in range(size[c], k, -1):
-        by_end[c, later] = by_end[c, later - 1]
-    by_end[c, k] = row
-    size[c] += 1
-    return row
+def open_place(values, c, k, size):
+    """Move what stands from place `k` on by one."""
+    # unsigned: whether a place is negative, and so counts from the end, need not be looked at
+    cluster, first, place, one = np.uint64(c), np.uint64(k), np.uint64(size), np.uint64(1)
+    while place > first:
+        values[cluster, place] = values[cluster, place - one]
+        place -= one
 
 
 @inner
-def remove_gap(begin, end, by_begin, by_end, size, c, row):
-    """Take a row out that no node has any more."""
+def close_place(values, c, k, size):
+    """Move what stands behind place `k` back by one."""
+    cluster, last, place, one = np.uint64(c), np.uint64(size - 1), np.uint64(k), np.uint64(1)
+    while place < last:
+        values[cluster, place] = values[cluster, place + one]
+        place += one
+
+
+@inner
+def add_gap(begin, end, count, bits, bits_of, size, c, from_s, until_s, some, n, behind):
+    """Give `n` nodes, the bits `some`, a gap; there must be room for a further one.
+
+    A new one stands before others with the same begin, but behind the place `behind`. Returns
+    its place.
+    """
+    k = place_of(begin, c, size[c], from_s)
+    same = k
+    while same < size[c] and begin[c, same] == from_s:
+        if end[c, same] == until_s:
+            row = bits_of[c, same]
+            count[c, same] += n
+            for w in range(len(some)):
+                bits[c, row, w] |= some[w]
+            return same
+        same += 1
+    k, row = max(k, behind + 1), bits_of[c, size[c]]
+    open_place(begin, c, k, size[c])
+    open_place(end, c, k, size[c])
+    open_place(count, c, k, size[c])
+    open_place(bits_of, c, k, size[c])
+    begin[c, k], end[c, k], count[c, k], bits_of[c, k] = from_s, until_s, n, row
+    for w in range(len(some)):
+        bits[c, row, w] = some[w]
+    size[c] += 1
+    return k
+
+
+@inner
+def remove_gap(begin, end, count, bits_of, size, c, k):
+    """Take a gap out that no node has any more."""
+    row = bits_of[c, k]
+    close_place(begin, c, k, size[c])
+    close_place(end, c, k, size[c])
+    close_place(count, c, k, size[c])
+    close_place(bits_of, c, k, size[c])
     size[c] -= 1
-    k = place_in(by_end, end, c, size[c] + 1, end[c, row])
-    while by_end[c, k] != row:
-        k += 1
-    for later in range(k, size[c]):
-        by_end[c, later] = by_end[c, later + 1]
-    k = place_in(by_begin, begin, c, size[c] + 1, begin[c, row])
-    while by_begin[c, k] != row:
-        k += 1
-    for later in range(k, size[c]):
-        by_begin[c, later] = by_begin[c, later + 1]
-    by_begin[c, size[c]] = row
+    bits_of[c, size[c]] = row
 
 
 # ---------------------------------------------------------------------- places for a task
 
 
 @inner
-def earliest(begin, end, count, by_begin, by_end, size, c, n, run_time, latest):
+def free_until(end, count, c, gaps, until):
+    """Nodes of the first so many gaps that end at `until` or later."""
+    nodes = 0
+    for k in range(gaps):  # no branches: several are looked at together
+        n = count[c, k]
+        nodes += n if until <= end[c, k] else 0
+    return nodes
+
+
+@inner
+def earliest(begin, end, count, size, c, n, run_time, since, latest):
     """Earliest start of `n` nodes of cluster `c` for `run_time` [s] (algorithms C3).
+
+    It must be known that there is none before `since` [s]. Behind a candidate, the next is the
+    first that would do if no gap ended meanwhile.
 
     Returns
     -------
@@ -128,125 +156,112 @@ def earliest(begin, end, count, by_begin, by_end, size, c, n, run_time, latest):
     spare : int
         Nodes beyond `n` that are free from then on as long.
     """
-    available, k, passed, rows = 0, 0, 0, size[c]
-    while k < rows:
-        start = begin[c, by_begin[c, k]]
-        if start > latest:
+    gaps, start = size[c], since
+    k = place_of(begin, c, gaps, since)
+    while k < gaps and begin[c, k] == since:
+        k += 1
+    while start <= latest:
+        missing = n - free_until(end, count, c, k, start + run_time)
+        if missing <= 0:
+            return start, -missing
+        while missing > 0 and k < gaps:
+            start = begin[c, k]
+            while k < gaps and begin[c, k] == start:
+                more = count[c, k]
+                missing -= more if start + run_time <= end[c, k] else 0
+                k += 1
+        if missing > 0:
             break
-        until = start + run_time
-        while k < rows:
-            row = by_begin[c, k]
-            if begin[c, row] != start:
-                break
-            if until <= end[c, row]:
-                available += count[c, row]
-            k += 1
-        while passed < rows:  # gaps that would have been long enough, but end too early by now
-            row = by_end[c, passed]
-            if not end[c, row] < until:
-                break
-            if begin[c, row] + run_time <= end[c, row]:
-                available -= count[c, row]
-            passed += 1
-        if available >= n:
-            return start, available - n
     return _INF, 0
 
 
 @inner
-def voids(begin, end, c, row, start, until):
+def voids(begin, end, c, k, start, until):
     """Change of the number of idle voids if a task fills `start` to `until` of a gap."""
     net = 0
-    if start > begin[c, row]:
+    if start > begin[c, k]:
         net += 1
-    if end[c, row] < _INF:
+    if end[c, k] < _INF:
         net -= 1
-        if until < end[c, row]:
+        if until < end[c, k]:
             net += 1
     return net
 
 
 @inner
-def choose_nodes(begin, end, count, bits, by_begin, size, c, start, until, n, chosen, work):
+def choose_nodes(begin, end, count, bits, bits_of, size, c, start, until, n, chosen, work):
     """Choose `n` nodes that are free from `start` to `until`: fewest voids, smallest gaps, ids.
 
-    Writes their bits to `chosen` (zeroed before), the rows they may lie in to the end of what
-    is used of `work`; returns where that begins and ends.
+    Writes their bits to `chosen`, which is zero, and the places of all gaps that suffice to
+    ``work[0]``, ascending; returns how many these are.
     """
-    m = 0
-    for k in range(size[c]):
-        row = by_begin[c, k]
-        if begin[c, row] > start:
-            break
-        if until <= end[c, row]:
-            work[m] = row
-            m += 1
-    used, left = m, n
+    every, k = 0, 0
+    while k < size[c] and begin[c, k] <= start:
+        if until <= end[c, k]:
+            work[0, every] = work[1, every] = k
+            every += 1
+        k += 1
+    left, m = n, every
     while left > 0 and m > 0:
         fewest, smallest = 2, _INF
-        for k in range(m):
-            row = work[k]
-            net, gap = voids(begin, end, c, row, start, until), end[c, row] - begin[c, row]
+        for position in range(m):
+            k = work[1, position]
+            net, gap = voids(begin, end, c, k, start, until), end[c, k] - begin[c, k]
             if net < fewest or (net == fewest and gap < smallest):
                 fewest, smallest = net, gap
-        total, alike = 0, m
-        k = 0
-        while k < alike:  # bring the rows that are alike to the end of what is left
-            row = work[k]
-            gap = end[c, row] - begin[c, row]
-            if gap == smallest and voids(begin, end, c, row, start, until) == fewest:
-                total += count[c, row]
+        total, alike, position = 0, m, 0
+        while position < alike:  # bring the gaps that are alike to the end of what is left
+            k = work[1, position]
+            gap = end[c, k] - begin[c, k]
+            if gap == smallest and voids(begin, end, c, k, start, until) == fewest:
+                total += count[c, k]
                 alike -= 1
-                work[k], work[alike] = work[alike], row
+                work[1, position], work[1, alike] = work[1, alike], k
             else:
-                k += 1
-        every = total <= left
+                position += 1
+        all_fit = total <= left
         for w in range(len(chosen)):
             word = _ZERO
-            for k in range(alike, m):
-                word |= bits[c, work[k], w]
-            if not every:
+            for position in range(alike, m):
+                word |= bits[c, bits_of[c, work[1, position]], w]
+            if not all_fit:
                 word = lowest_bits(word, left)
                 left -= bit_count(word)
             chosen[w] |= word
-        if every:
+        if all_fit:
             left -= total
         m = alike
-    return m, used
+    return every
 
 
 @inner
-def take(
-    begin, end, count, bits, by_begin, by_end, size, c, start, run_time, n, chosen, some, work
-):  # fmt: skip
+def take(begin, end, count, bits, bits_of, size, c, start, run_time, n, chosen, some, work):
     """Give a task its nodes from `start` on; their bits are in `chosen` then.
 
-    `some` are bits, `work` is room for as many rows as there are, to work with.
+    `some` are bits, `work` is twice room for as many gaps as there are, to work with.
     """
     until = start + run_time
     for w in range(len(chosen)):
         chosen[w] = _ZERO
-    low, high = choose_nodes(
-        begin, end, count, bits, by_begin, size, c, start, until, n, chosen, work
-    )
-    for k in range(low, high):
-        row = work[k]
-        taken = 0
+    every = choose_nodes(begin, end, count, bits, bits_of, size, c, start, until, n, chosen, work)
+    for position in range(every - 1, -1, -1):  # places behind may move
+        k = work[0, position]
+        row, taken = bits_of[c, k], 0
         for w in range(len(chosen)):
             some[w] = bits[c, row, w] & chosen[w]
-            bits[c, row, w] ^= some[w]
             taken += bit_count(some[w])
         if taken == 0:
             continue
-        from_s, until_s = begin[c, row], end[c, row]
-        count[c, row] -= taken
-        if count[c, row] == 0:
-            remove_gap(begin, end, by_begin, by_end, size, c, row)
-        if from_s < start:
-            add_gap(
-                begin, end, count, bits, by_begin, by_end, size, c, from_s, start, some, taken
-            )  # fmt: skip
+        from_s, until_s = begin[c, k], end[c, k]
+        if taken == count[c, k] and from_s < start:
+            end[c, k] = start
+        elif taken == count[c, k]:
+            remove_gap(begin, end, count, bits_of, size, c, k)
+        else:
+            count[c, k] -= taken
+            for w in range(len(chosen)):
+                bits[c, row, w] ^= some[w]
+            if from_s < start:
+                add_gap(begin, end, count, bits, bits_of, size, c, from_s, start, some, taken, k)
         if until < until_s:
-            add_gap(
-                begin, end, count, bits, by_begin, by_end, size, c, until, until_s, some, taken
-            )  # fmt: skip
+            add_gap(begin, end, count, bits, bits_of, size, c, until, until_s, some, taken, -1)

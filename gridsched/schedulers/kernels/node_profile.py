@@ -55,7 +55,7 @@ class Reserved(NamedTuple):
 
 
 class NodeProfile(NamedTuple):
-    """The gaps of all nodes.
+    """The gaps of all nodes, in ascending order of their begins.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class NodeProfile(NamedTuple):
     n_nodes : ndarray of int64, shape (clusters, room)
         Nodes that have the gap.
     bits : ndarray of uint64, shape (clusters, room, words)
-        Which they are.
-    by_begin, by_end : ndarray of int64, shape (clusters, room)
-        Rows in ascending order; behind `size` of them `by_begin` holds the unused rows.
+        Which they are; the rows stand in any order.
+    bits_of : ndarray of int64, shape (clusters, room)
+        Row of `bits` of each gap; behind `size` of them the unused rows.
     size : ndarray of int64, shape (clusters,)
     """
 
@@ -74,8 +74,7 @@ class NodeProfile(NamedTuple):
     end: NDArray[np.float64]
     n_nodes: NDArray[np.int64]
     bits: NDArray[np.uint64]
-    by_begin: NDArray[np.int64]
-    by_end: NDArray[np.int64]
+    bits_of: NDArray[np.int64]
     size: NDArray[np.int64]
 
 
@@ -92,35 +91,29 @@ def cluster_nodes(clusters: list[NDArray[np.int64]], n_hosts: int) -> ClusterNod
 
 @kernel
 def with_room(profile, needed):
-    """Return a profile with at least `needed` rows for each cluster; the same one if it has."""
+    """Return a profile with room for `needed` gaps of each cluster; the same one if it has it."""
     clusters, room = profile.begin.shape
     if needed <= room:
         return profile
-    larger = max(needed, 2 * room)
-    begin, end = np.empty((clusters, larger)), np.empty((clusters, larger))
-    n_nodes = np.empty((clusters, larger), np.int64)
-    bits = np.empty((clusters, larger, profile.bits.shape[2]), np.uint64)
-    by_begin, by_end = np.empty_like(n_nodes), np.empty_like(n_nodes)
+    larger = empty_profile(clusters, max(needed, 2 * room), profile.bits.shape[2])
     for c in range(clusters):
-        begin[c, :room], end[c, :room] = profile.begin[c], profile.end[c]
-        n_nodes[c, :room], bits[c, :room] = profile.n_nodes[c], profile.bits[c]
-        by_begin[c, :room], by_end[c, :room] = profile.by_begin[c], profile.by_end[c]
-        for row in range(room, larger):
-            by_begin[c, row] = row
-    return NodeProfile(begin, end, n_nodes, bits, by_begin, by_end, profile.size)
+        larger.begin[c, :room], larger.end[c, :room] = profile.begin[c], profile.end[c]
+        larger.n_nodes[c, :room], larger.bits[c, :room] = profile.n_nodes[c], profile.bits[c]
+        larger.bits_of[c, :room], larger.size[c] = profile.bits_of[c], profile.size[c]
+    return larger
 
 
 @kernel
 def empty_profile(clusters, room, words):
     """Return a profile without gaps."""
-    by_begin = np.empty((clusters, room), np.int64)
+    bits_of = np.empty((clusters, room), np.int64)
     for c in range(clusters):
         for row in range(room):
-            by_begin[c, row] = row
+            bits_of[c, row] = row
     return NodeProfile(
         np.empty((clusters, room)), np.empty((clusters, room)),
         np.empty((clusters, room), np.int64), np.empty((clusters, room, words), np.uint64),
-        by_begin, np.empty((clusters, room), np.int64), np.zeros(clusters, np.int64),
+        bits_of, np.zeros(clusters, np.int64),
     )  # fmt: skip
 
 
@@ -158,22 +151,19 @@ def _add_gaps(profile, nodes, hosts, since, until_s, one):
         return profile
     c = nodes.cluster_of[hosts[0]]
     profile = with_room(profile, profile.size[c] + len(hosts))
-    begin, end, n_nodes, bits = profile.begin, profile.end, profile.n_nodes, profile.bits
-    by_begin, by_end, size = profile.by_begin, profile.by_end, profile.size
-    number_of, row = nodes.number_of, -1
+    begin, end, n_nodes, bits, bits_of, size = profile
+    number_of, k = nodes.number_of, -1
     for host in hosts:
         from_s = since[host]
         if not from_s < until_s:
             continue
         word, bit = number_of[host] // WORD, np.uint64(1) << np.uint64(number_of[host] % WORD)
-        if row >= 0 and begin[c, row] == from_s:
-            n_nodes[c, row] += 1
-            bits[c, row, word] |= bit
+        if k >= 0 and begin[c, k] == from_s:
+            n_nodes[c, k] += 1
+            bits[c, bits_of[c, k], word] |= bit
             continue
         one[word] = bit
-        row = add_gap(
-            begin, end, n_nodes, bits, by_begin, by_end, size, c, from_s, until_s, one, 1
-        )  # fmt: skip
+        k = add_gap(begin, end, n_nodes, bits, bits_of, size, c, from_s, until_s, one, 1, -1)
         one[word] = np.uint64(0)
     return profile
 
@@ -188,11 +178,10 @@ def first_starts(profile, c, n_nodes):
     starts, spare = np.full(n_nodes, _INF), np.full(n_nodes, -1, np.int64)
     free, k, low, bounded = 0, 0, 0, False
     while k < profile.size[c]:
-        begin = profile.begin[c, profile.by_begin[c, k]]
-        while k < profile.size[c] and profile.begin[c, profile.by_begin[c, k]] == begin:
-            row = profile.by_begin[c, k]
-            free += profile.n_nodes[c, row]
-            bounded |= profile.end[c, row] < _INF
+        begin = profile.begin[c, k]
+        while k < profile.size[c] and profile.begin[c, k] == begin:
+            free += profile.n_nodes[c, k]
+            bounded |= profile.end[c, k] < _INF
             k += 1
         high = min(free, n_nodes)
         for i in range(low, high):

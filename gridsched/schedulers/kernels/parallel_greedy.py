@@ -196,7 +196,7 @@ def look_again(profile, rows, functions, options, is_left, c, day_end, remaining
     pstates, kept, found = rows.time_s.shape[2], 0, False
     start, exact_until, divisor, value = options[:4]
     taken, aside, n_aside, aside_until = options[4:]
-    begin, end, n_nodes, _, by_begin, by_end, size = profile
+    begin, end, n_nodes, _, _, size = profile
     time_s, energy_j, widths = rows.time_s, rows.energy_j, rows.nodes
     aside_until[c] = _NEVER
     for position in range(n_aside[c]):
@@ -207,7 +207,7 @@ def look_again(profile, rows, functions, options, is_left, c, day_end, remaining
         if exact_until[n, o] < taken[c]:
             time, energy = time_s[n, c, k], energy_j[n, c, k]
             start[n, o], spare = earliest(
-                begin, end, n_nodes, by_begin, by_end, size, c, widths[n, c], time, day_end
+                begin, end, n_nodes, size, c, widths[n, c], time, start[n, o], day_end
             )  # fmt: skip
             exact_until[n, o] = taken[c] + spare
             if not start[n, o] < day_end:
@@ -238,7 +238,7 @@ def next_placement(profile, rows, functions, options, day_end, remaining_j, keys
     pstates = rows.time_s.shape[2]
     start, exact_until, divisor, value = options[:4]
     taken, aside, n_aside, aside_until = options[4:]
-    begin, end, n_nodes, _, by_begin, by_end, size = profile
+    begin, end, n_nodes, _, _, size = profile
     time_s, energy_j, widths, arrival = rows.time_s, rows.energy_j, rows.nodes, rows.arrival_s
     shapes, first, linear, unit_s = (
         functions.shapes, functions.first, functions.linear, functions.unit_s,
@@ -250,7 +250,7 @@ def next_placement(profile, rows, functions, options, day_end, remaining_j, keys
         time, before = time_s[n, c, k], start[n, o]
         if exact_until[n, o] < taken[c]:
             start[n, o], spare = earliest(
-                begin, end, n_nodes, by_begin, by_end, size, c, widths[n, c], time, day_end
+                begin, end, n_nodes, size, c, widths[n, c], time, start[n, o], day_end
             )  # fmt: skip
             exact_until[n, o] = taken[c] + spare
         if not start[n, o] < day_end:
@@ -284,7 +284,7 @@ def may_start_by(soon, profile, rows, options, is_left, day_end, remaining_j, wi
     gets less, so nothing is looked at again.
     """
     start, _, _, _, taken, _, _, _ = options
-    begin, end, n_nodes, _, by_begin, by_end, size = profile
+    begin, end, n_nodes, _, _, size = profile
     time_s, energy_j, widths = rows.time_s, rows.energy_j, rows.nodes
     m, clusters, pstates = time_s.shape
     n, c = witness[0], witness[1]
@@ -292,18 +292,17 @@ def may_start_by(soon, profile, rows, options, is_left, day_end, remaining_j, wi
         while is_left[n] and c < clusters:
             if witness[0] == n and witness[1] == c and witness[2] == taken[c]:
                 return True
-            shortest = _INF
+            shortest, since = _INF, _INF
             for k in range(pstates):
-                time = time_s[n, c, k]
-                if start[n, c * pstates + k] <= soon and (
+                time, bound = time_s[n, c, k], start[n, c * pstates + k]
+                if bound <= soon and time < shortest and (
                     inside_j(soon, time, energy_j[n, c, k], day_end) <= remaining_j
-                ):
-                    shortest = min(shortest, time)
-            if shortest < _INF and (
-                earliest(
-                    begin, end, n_nodes, by_begin, by_end, size, c, widths[n, c], shortest, soon
-                )[0] <= soon
-            ):  # fmt: skip
+                ):  # fmt: skip
+                    shortest, since = time, bound
+            if (
+                earliest(begin, end, n_nodes, size, c, widths[n, c], shortest, since, soon)[0]
+                <= soon
+            ):
                 witness[0], witness[1], witness[2] = n, c, taken[c]
                 return True
             c += 1

@@ -32,8 +32,8 @@ def start_of(profile, rows, limits, n, c, k, remaining_j):
     ):
         return _INF
     start, _ = earliest(
-        profile.begin, profile.end, profile.n_nodes, profile.by_begin, profile.by_end, profile.size,
-        c, width, time, limits.day_end,
+        profile.begin, profile.end, profile.n_nodes, profile.size, c, width, time, -_INF,
+        limits.day_end,
     )  # fmt: skip
     if start < limits.day_end and inside_j(start, time, energy, limits.day_end) <= remaining_j:
         return start

@@ -130,10 +130,10 @@ def resources_remaining(
     """
     total = 0.0
     for c, cores in enumerate(cores_per_node.tolist()):
-        rows = profile.by_begin[c, : profile.size[c]]
-        begin = np.minimum(profile.begin[c, rows], period_end)
-        end = np.minimum(profile.end[c, rows], period_end)
-        total += float(((end - begin) * profile.n_nodes[c, rows]).sum()) * cores
+        gaps = slice(profile.size[c])
+        begin = np.minimum(profile.begin[c, gaps], period_end)
+        end = np.minimum(profile.end[c, gaps], period_end)
+        total += float(((end - begin) * profile.n_nodes[c, gaps]).sum()) * cores
     return total
 
 
