@@ -59,14 +59,19 @@ def write_hosts(chosen, first, hosts, out, at):
 @inner
 def place_of(begin, c, size, key):
     """First place of cluster `c` whose gap begins at `key` or later."""
-    low, high = 0, size
-    while low < high:
-        middle = (low + high) // 2
-        if begin[c, middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    place = 0
+    for k in range(size):  # no branches: several are looked at together
+        place += 1 if begin[c, k] < key else 0
+    return place
+
+
+@inner
+def place_behind(begin, c, size, key):
+    """First place of cluster `c` whose gap begins later than `key`."""
+    place = place_of(begin, c, size, key)
+    while place < size and begin[c, place] == key:
+        place += 1
+    return place
 
 
 @inner
@@ -136,7 +141,7 @@ def remove_gap(begin, end, count, bits_of, size, c, k):
 def free_until(end, count, c, gaps, until):
     """Nodes of the first so many gaps that end at `until` or later."""
     nodes = 0
-    for k in range(gaps):  # no branches: several are looked at together
+    for k in range(gaps):  # as in `place_of`
         n = count[c, k]
         nodes += n if until <= end[c, k] else 0
     return nodes
@@ -156,22 +161,23 @@ def earliest(begin, end, count, size, c, n, run_time, since, latest):
     spare : int
         Nodes beyond `n` that are free from then on as long.
     """
-    gaps, start = size[c], since
-    k = place_of(begin, c, gaps, since)
-    while k < gaps and begin[c, k] == since:
-        k += 1
+    start, k = since, place_behind(begin, c, size[c], since)
+    cluster, gaps, one = np.uint64(c), np.uint64(size[c]), np.uint64(1)  # as in `open_place`
     while start <= latest:
         missing = n - free_until(end, count, c, k, start + run_time)
         if missing <= 0:
             return start, -missing
-        while missing > 0 and k < gaps:
-            start = begin[c, k]
-            while k < gaps and begin[c, k] == start:
-                more = count[c, k]
-                missing -= more if start + run_time <= end[c, k] else 0
-                k += 1
+        place = np.uint64(k)
+        while missing > 0 and place < gaps:
+            more = count[cluster, place]
+            missing -= more if begin[cluster, place] + run_time <= end[cluster, place] else 0
+            place += one
         if missing > 0:
             break
+        start = begin[cluster, place - one]
+        while place < gaps and begin[cluster, place] == start:
+            place += one
+        k = np.int64(place)
     return _INF, 0
 
 
@@ -195,12 +201,12 @@ def choose_nodes(begin, end, count, bits, bits_of, size, c, start, until, n, cho
     Writes their bits to `chosen`, which is zero, and the places of all gaps that suffice to
     ``work[0]``, ascending; returns how many these are.
     """
-    every, k = 0, 0
-    while k < size[c] and begin[c, k] <= start:
-        if until <= end[c, k]:
-            work[0, every] = work[1, every] = k
-            every += 1
-        k += 1
+    every = 0
+    for k in range(place_behind(begin, c, size[c], start)):
+        work[0, every] = k
+        every += 1 if until <= end[c, k] else 0
+    for position in range(every):
+        work[1, position] = work[0, position]
     left, m = n, every
     while left > 0 and m > 0:
         fewest, smallest = 2, _INF

@@ -68,6 +68,8 @@ class NodeProfile(NamedTuple):
     bits_of : ndarray of int64, shape (clusters, room)
         Row of `bits` of each gap; behind `size` of them the unused rows.
     size : ndarray of int64, shape (clusters,)
+    places : ndarray of int64, shape (2, room)
+        To work with.
     """
 
     begin: NDArray[np.float64]
@@ -76,6 +78,7 @@ class NodeProfile(NamedTuple):
     bits: NDArray[np.uint64]
     bits_of: NDArray[np.int64]
     size: NDArray[np.int64]
+    places: NDArray[np.int64]
 
 
 def cluster_nodes(clusters: list[NDArray[np.int64]], n_hosts: int) -> ClusterNodes:
@@ -113,7 +116,7 @@ def empty_profile(clusters, room, words):
     return NodeProfile(
         np.empty((clusters, room)), np.empty((clusters, room)),
         np.empty((clusters, room), np.int64), np.empty((clusters, room, words), np.uint64),
-        bits_of, np.zeros(clusters, np.int64),
+        bits_of, np.zeros(clusters, np.int64), np.empty((2, room), np.int64),
     )  # fmt: skip
 
 
@@ -151,7 +154,7 @@ def _add_gaps(profile, nodes, hosts, since, until_s, one):
         return profile
     c = nodes.cluster_of[hosts[0]]
     profile = with_room(profile, profile.size[c] + len(hosts))
-    begin, end, n_nodes, bits, bits_of, size = profile
+    begin, end, n_nodes, bits, bits_of, size, _ = profile
     number_of, k = nodes.number_of, -1
     for host in hosts:
         from_s = since[host]

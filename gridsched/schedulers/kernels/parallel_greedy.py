@@ -187,7 +187,7 @@ def renewed_heap(value, is_left, keys, ids):
 # ---------------------------------------------------------------------- looking at options again
 
 
-@kernel
+@inner
 def look_again(profile, rows, functions, options, is_left, c, day_end, remaining_j):
     """Look again at the options of a cluster that were put aside; whether one is admissible now.
 
@@ -196,7 +196,7 @@ def look_again(profile, rows, functions, options, is_left, c, day_end, remaining
     pstates, kept, found = rows.time_s.shape[2], 0, False
     start, exact_until, divisor, value = options[:4]
     taken, aside, n_aside, aside_until = options[4:]
-    begin, end, n_nodes, _, _, size = profile
+    begin, end, n_nodes, _, _, size, _ = profile
     time_s, energy_j, widths = rows.time_s, rows.energy_j, rows.nodes
     aside_until[c] = _NEVER
     for position in range(n_aside[c]):
@@ -229,7 +229,7 @@ def look_again(profile, rows, functions, options, is_left, c, day_end, remaining
     return found
 
 
-@kernel
+@inner
 def next_placement(profile, rows, functions, options, day_end, remaining_j, keys, ids, heap_size):
     """Mend what is known of the options at the top of the heap until one is what it is taken for.
 
@@ -238,7 +238,7 @@ def next_placement(profile, rows, functions, options, day_end, remaining_j, keys
     pstates = rows.time_s.shape[2]
     start, exact_until, divisor, value = options[:4]
     taken, aside, n_aside, aside_until = options[4:]
-    begin, end, n_nodes, _, _, size = profile
+    begin, end, n_nodes, _, _, size, _ = profile
     time_s, energy_j, widths, arrival = rows.time_s, rows.energy_j, rows.nodes, rows.arrival_s
     shapes, first, linear, unit_s = (
         functions.shapes, functions.first, functions.linear, functions.unit_s,
@@ -275,7 +275,13 @@ def next_placement(profile, rows, functions, options, day_end, remaining_j, keys
 # ---------------------------------------------------------------------- the event
 
 
-@kernel
+@inner
+def still_may(witness, is_left, taken):
+    """Whether what `may_start_by` found holds still."""
+    return is_left[witness[0]] and witness[2] == taken[witness[1]]
+
+
+@inner
 def may_start_by(soon, profile, rows, options, is_left, day_end, remaining_j, witness):
     """Whether anything that is left might start by `soon` [s].
 
@@ -284,14 +290,12 @@ def may_start_by(soon, profile, rows, options, is_left, day_end, remaining_j, wi
     gets less, so nothing is looked at again.
     """
     start, _, _, _, taken, _, _, _ = options
-    begin, end, n_nodes, _, _, size = profile
+    begin, end, n_nodes, _, _, size, _ = profile
     time_s, energy_j, widths = rows.time_s, rows.energy_j, rows.nodes
     m, clusters, pstates = time_s.shape
     n, c = witness[0], witness[1]
     while n < m:
         while is_left[n] and c < clusters:
-            if witness[0] == n and witness[1] == c and witness[2] == taken[c]:
-                return True
             shortest, since = _INF, _INF
             for k in range(pstates):
                 time, bound = time_s[n, c, k], start[n, c * pstates + k]
@@ -373,8 +377,9 @@ def map_parallel(
         size -= 1
         keys[0], ids[0] = keys[size], ids[size]
         sift_best(keys, ids, size, 0)
-        if soon < _INF and not may_start_by(
-            soon, profile, rows, options, is_left, day_end, remaining_j, witness
+        if soon < _INF and not (
+            still_may(witness, is_left, options.taken)
+            or may_start_by(soon, profile, rows, options, is_left, day_end, remaining_j, witness)
         ):
             return first_of(placed, count)
         if objective != later_objective and spent_j >= goal_j:

@@ -143,11 +143,12 @@ def occupy(profile, rows, n, c, k, start, work):
 
     `work` are bits for two rows; the first are those of the nodes then. Returns the profile.
     """
-    profile = with_room(profile, 3 * profile.size[c] + 2)
-    room = np.empty((2, profile.size[c]), np.int64)
+    needed = 3 * profile.size[c] + 2
+    if needed > profile.begin.shape[1]:
+        profile = with_room(profile, needed)
     take(
         profile.begin, profile.end, profile.n_nodes, profile.bits, profile.bits_of, profile.size,
-        c, start, rows.time_s[n, c, k], rows.nodes[n, c], work[0], work[1], room,
+        c, start, rows.time_s[n, c, k], rows.nodes[n, c], work[0], work[1], profile.places,
     )  # fmt: skip
     return profile
 
