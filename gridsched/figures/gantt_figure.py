@@ -99,7 +99,7 @@ def _order_on_host(trace: Trace, lanes: NDArray[np.int64]) -> NDArray[np.int64]:
     return place
 
 
-def _rectangles(left: Floats, right: Floats, top: Floats, bottom: Floats) -> NDArray[np.float64]:
+def _rectangles(left: Floats, right: Floats, top: Floats, bottom: Floats) -> Floats:
     corners = [(left, top), (right, top), (right, bottom), (left, bottom)]
     return np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
 

@@ -142,6 +142,11 @@ def plot_workload(
         Where it is drawn; by default in a figure of its own.
     title : str
         A line above.
+
+    Raises
+    ------
+    InputError
+        If the tasks of a system have no utility functions.
     """
     if isinstance(workload, SystemWorkload):
         return _drawn("overview", "system", workload, ax, title=title)

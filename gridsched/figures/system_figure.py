@@ -13,6 +13,7 @@ from gridsched.analysis.utility_statistics import (
     is_special_machine_type,
     is_special_task_type,
 )
+from gridsched.errors import InputError
 from gridsched.figures.axes import number_of_bins, plain_numbers
 from gridsched.figures.figure_file import new_figure, prefixed
 from gridsched.figures.table import Drawn, register_figure
@@ -46,10 +47,18 @@ def utility_workload(whole: SystemWorkload, *, title: str = "") -> Drawn:
     whole : SystemWorkload
         With task types and utility functions.
     title : str
+
+    Raises
+    ------
+    InputError
+        If its tasks have none.
     """
     types, utility = whole.types, whole.tasks.utility
-    assert types is not None
-    assert utility is not None
+    if types is None or utility is None:
+        raise InputError(
+            f"{whole.tasks.name}: the tasks have no utility functions, which this figure shows. "
+            "Draw the tasks alone."
+        )
     points: Points = []
     figure = new_figure(9.6, 6.4)
     (arrivals, classes), (times, energies) = figure.subplots(2, 2)

@@ -24,6 +24,7 @@ from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.spec.run import RunResult
 from gridsched.workloads.load import read_system_workload
+from gridsched.workloads.profit_system import ProfitBag, generate_profit_bag
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -190,3 +191,10 @@ def test_a_run_without_prices_has_no_such_figure():
     assert [axes.get_ylabel() for axes in again.axes][:2] == [
         "Energy price\n[money/kWh]", "A bag pays\n[money]",
     ]  # fmt: skip
+
+
+def test_a_system_without_utility_functions_is_told_to_have_none() -> None:
+    bag = generate_profit_bag(ProfitBag(tasks=5))
+    with pytest.raises(InputError, match="no utility functions"):
+        gridsched.plot_workload(bag)
+    assert gridsched.plot_workload(bag.tasks).axes
