@@ -128,6 +128,8 @@ class World:
     ) -> None:
         self.simgrid = load_simgrid()
         self.platform = platform
+        if not uses_network and b"ns-3" in platform_file.read_bytes():
+            cfg = ("network/model:CM02", *cfg)  # without messages any model does; many have no ns-3
         arguments = ["gridsched", *(f"--cfg={item}" for item in cfg)]
         arguments += [f"--log={item}" for item in log]
         try:

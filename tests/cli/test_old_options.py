@@ -106,10 +106,14 @@ def test_profiles_of_such_a_file_are_found(gridsched, tmp_path):
 
 @pytest.mark.usefixtures("simgrid")
 def test_a_network_model_that_simgrid_is_built_without(gridsched, refused, files):
-    """One line says which one to take instead, and so it runs."""
+    """Without messages any model does; else one line says which one to take."""
+    link = '<link id="l" bandwidth="1kBps" latency="0s"/>'
+    way = f'{link}<route src="a" dst="b"><link_ctn id="l"/></route>'
     ns3 = '<config><prop id="network/model" value="ns-3"/></config>'
-    files[1].write_text(platform_xml(ns3 + ZONE))
+    files[1].write_text(platform_xml(ns3 + ZONE.replace("</zone>", f"{way}</zone>")))
     words = "network/model is ns-3, with which SimGrid of PyPI is not built"
-    assert words in refused("run", *files)
     assert words in gridsched("platform", "check", files[1]).out
-    assert gridsched("run", *files, "--cfg", "network/model:CM02").status == 0
+    assert gridsched("run", *files).status == 0
+    files[3].write_text("id,flops,input_bytes\n1,1000,100\n")
+    assert words in refused("run", *files, "--master", "a")
+    assert gridsched("run", *files, "--master", "a", "--cfg", "network/model:CM02").status == 0
