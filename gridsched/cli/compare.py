@@ -57,17 +57,21 @@ SchedulersOption = Annotated[
 ALL = "all"
 EPILOG = """Examples:
 
-gridsched compare --platform p.xml --workload bag.csv --plot comparison.png
+gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv --plot comparison.png
 
-gridsched compare --platform p.xml --workload bag.csv --schedulers lecsa,mct
+gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv --schedulers lecsa,mct
 
-gridsched compare --platform p.xml --workload bag.csv --schedulers all --sort energy_delay_js
+gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv
+--schedulers all --sort energy_delay_js
 
-gridsched compare --platform p.xml --workload bag.csv --metric 'ed2p=energy_j*makespan_s**2'
+gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv
+--metric 'ed2p=energy_j*makespan_s**2'
 
-gridsched compare --platform p.xml --workload bag.csv --set wqr.max_replicas=3
+gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv
+--schedulers wqr,lecsa --set wqr.max_replicas=3
 
-gridsched compare --workload day.toml --schedulers mct,max_max_upe --energy-budget-j 1.1e9
+gridsched compare --workload examples/utility_small.toml --schedulers mct,max_max_upe
+--energy-budget-j 9e6
 
 Exit status: 0 fine, 1 a run failed, 2 bad input.
 """

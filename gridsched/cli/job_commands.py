@@ -58,17 +58,17 @@ JOBS_SHOWN = {
 }
 IMPORT_EPILOG = """Examples:
 
-gridsched workload import log.swf.gz -o tasks.csv
+gridsched workload import examples/four_nodes.swf -o tasks.csv
 
-gridsched workload import accounting.psv -o tasks.csv --report left_out.json
+gridsched workload import examples/four_nodes.swf --speed 1e9 -o fast.csv --report left_out.json
 
 A task has as many flops as a host of --speed does in the run time of its job.
 """
 CONVERT_EPILOG = """Examples:
 
-gridsched workload convert accounting.psv -o log.swf
+gridsched workload convert examples/four_nodes.swf -o log.swf
 
-gridsched workload convert log.swf --procs-per-node 16 -o workload.json
+gridsched workload convert examples/four_nodes.swf --procs-per-node 2 -o workload.json
 """
 LogArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help=f"Log: {LEGAL}; also with .gz at the end.")

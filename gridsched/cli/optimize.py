@@ -38,22 +38,25 @@ optimize_app = typer.Typer(
 )
 _PARETO_EPILOG = """Examples:
 
-gridsched optimize pareto --workload bag.toml --plot front.png
+gridsched optimize pareto --workload examples/profit.toml --plot front.png
 
-gridsched optimize pareto --platform p.xml --workload bag.csv -o front.csv
+gridsched optimize pareto --platform platforms/ex_a.xml --workload examples/ex_a.csv
+-o bag_front.csv
 
-gridsched optimize pareto --etc etc.csv --apc apc.csv --counts counts.csv --gamma 1.2
+gridsched optimize pareto --etc examples/profit_etc.csv --apc examples/profit_apc.csv
+--counts examples/profit_counts.csv --gamma 1.2
 
 Exit status: 0 fine, 2 bad input.
 """
 _PROFIT_EPILOG = """Examples:
 
-gridsched optimize profit --workload bag.toml --gamma 1.2 --plot profit.png
+gridsched optimize profit --workload examples/profit.toml --gamma 1.2 --plot profit.png
 
-gridsched optimize profit --workload bag.toml --price 20 --energy-cost 1e-7 --pue 1.4
+gridsched optimize profit --workload examples/profit.toml --price 20 --energy-cost 1e-7 --pue 1.4
 --power-cap-w 55e3
 
-gridsched optimize profit --etc etc.csv --apc apc.csv --counts counts.csv --price 300 --json
+gridsched optimize profit --etc examples/profit_etc.csv --apc examples/profit_apc.csv
+--counts examples/profit_counts.csv --price 300 --json
 
 Exit status: 0 fine, 1 "do not run": every bag would lose more than standing still, 2 bad input.
 """

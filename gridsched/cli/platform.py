@@ -31,9 +31,10 @@ SimGrid's format has no room for the power of a <cabinet> or <peer>: give it to 
 """
 _POWER_EPILOG = """Examples:
 
-gridsched platform add-power p.xml --power 95:100:200 -o powered.xml
+gridsched platform add-power examples/bare.xml --power 95:120:200 -o powered.xml
 
-gridsched platform add-power p.xml --power 95:100:200 --power 'old-*=150:160:260' -o powered.xml
+gridsched platform add-power examples/bare.xml --power 95:120:200
+--power 'new-*=60:75:250,50:60:140' -o two_powers.xml
 """
 _WITHOUT_EFFECT = {"force", "as_json", "quiet", "help"}
 
@@ -45,12 +46,12 @@ off_power_w,cluster,cores] in flop/s, flop/J and W.
 """
 _TABLE_EPILOG = """Examples:
 
-gridsched platform from-table green.csv --join top500.tsv -o p.xml
+gridsched platform from-table platforms/green500.csv -o green.xml
 
-gridsched platform from-table list.xlsx --rows 1-9 --hosts 90
---speed-levels 6000,8000,10000 --clusters speed --master -o p.xml
+gridsched platform from-table platforms/lecsa_table2.csv --rows 1-9 --hosts 90
+--speed-levels 6000,8000,10000 --clusters speed --master -o levels.xml
 
-gridsched platform from-table own.csv --pstates '1:1;0.8:0.6' -o p.xml
+gridsched platform from-table platforms/green500.csv --pstates '1:1;0.8:0.6' -o slower.xml
 """
 _CHECK_HELP = """List hosts, cores, speeds, P-states, wattages and all problems of a platform file.
 
@@ -61,9 +62,9 @@ _CHECK_EPILOG = """Examples:
 
 gridsched platform check platforms/green500.xml
 
-gridsched platform check p.xml --deployment d.xml
+gridsched platform check examples/campus.xml --deployment examples/campus_deployment.xml
 
-gridsched platform check p.xml --json
+gridsched platform check platforms/ex_a.xml --json
 """
 
 

@@ -27,9 +27,11 @@ gridsched run {run} --export out
 
 gridsched plot {plot}
 """
-_BAG = "--platform p.xml --workload bag.csv"
-_PRICED = "--workload bags.toml --scheduler lp_rolling --price 1 --prices prices.csv"
-_DAY = "--workload day.toml --scheduler max_max_upe"
+_BAG = "--platform platforms/ex_a.xml --workload examples/ex_a.csv"
+_PRICED = (
+    "--workload examples/bags.toml --scheduler lp_rolling --price 1 --prices examples/prices.csv"
+)
+_DAY = "--workload examples/utility_small.toml --scheduler max_max_upe"
 ExportArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.")
 ]

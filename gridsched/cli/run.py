@@ -51,13 +51,15 @@ ONLY_WHERE_ANY = {
 }  # fmt: skip
 EPILOG = """Examples:
 
-gridsched run --platform p.xml --workload bag.csv --scheduler lecsa
+gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler lecsa
 
-gridsched run --platform p.xml --workload bag.csv --scheduler wqr --export out
+gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler wqr
+--export out
 
 gridsched plot gantt out -o gantt.png
 
-gridsched run --workload day.toml --scheduler max_max_upe --energy-budget-j 1.1e9
+gridsched run --workload examples/utility_small.toml --scheduler max_max_upe
+--energy-budget-j 9e6
 
 Exit status: 0 fine, 1 the run failed, 2 bad input.
 """

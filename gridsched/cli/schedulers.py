@@ -21,9 +21,7 @@ EPILOG = """Examples:
 
 gridsched schedulers
 
-gridsched schedulers my_schedulers.py
-
-gridsched compare ... --schedulers wqr,lecsa --set wqr.max_replicas=3
+gridsched schedulers examples/energy_delay.py
 """
 
 

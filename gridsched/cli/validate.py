@@ -42,9 +42,10 @@ COLUMNS = (
 )
 EPILOG = """Examples:
 
-gridsched validate --platform p.xml --workload bag.csv --schedulers wqr,lecsa
+gridsched validate --platform platforms/ex_a.xml --workload examples/ex_a.csv
+--schedulers wqr,lecsa
 
-gridsched run --platform p.xml --workload bag.csv --export out
+gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --export out
 
 gridsched validate out
 

@@ -68,11 +68,11 @@ _GENERATE_EPILOG = """Examples:
 
 gridsched workload generate --tasks 720 --mean-flops 1e6 -o bag.csv
 
-gridsched workload generate bag.toml -o bag.csv
+gridsched workload generate examples/bag.toml -o other.csv
 
-gridsched workload generate day.toml -o day.csv
+gridsched workload generate examples/utility_small.toml -o day.csv
 
-gridsched workload generate jobs.toml -o jobs.swf
+gridsched workload generate examples/rigid_jobs.toml -o jobs.swf
 
 The keys of a bag's .toml file are those of the options: kind, tasks, mean_flops, heterogeneity,
 seed, input_bytes, output_bytes, and replicate. A .toml of kind utility brings its machines: they,
@@ -83,13 +83,13 @@ makes parallel jobs, which are written as a log (docs/rigid_jobs.md).
 """
 _DESCRIBE_EPILOG = """Examples:
 
-gridsched workload describe bag.csv
+gridsched workload describe examples/ex_a.csv
 
-gridsched workload describe bag.csv --plot sizes.png
+gridsched workload describe examples/bag.toml --plot sizes.png
 
-gridsched workload describe day.toml --plot day.png
+gridsched workload describe examples/utility_small.toml --plot day.png
 
-gridsched workload describe log.swf.gz --procs-per-node 16
+gridsched workload describe examples/four_nodes.swf --procs-per-node 2
 """
 #: Statistic -> its name and unit for people.
 SHOWN = {

@@ -47,6 +47,17 @@ def test_version():
     assert (done.returncode, done.stdout, done.stderr) == (0, f"gridsched {__version__}\n", "")
 
 
+def test_the_shell_completes_commands():
+    """What bash asks for when a command is begun: those that begin so."""
+    asked = {
+        "_GRIDSCHED_COMPLETE": "complete_bash",
+        "COMP_WORDS": "gridsched pl",
+        "COMP_CWORD": "1",
+    }
+    done = process(env={**os.environ, **asked})
+    assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", ["platform", "plot"])
+
+
 def test_a_closed_stream_is_no_fault():
     """No file takes the place of the closed stream, and the status is that of the command."""
     done = process("--version", stdout=None, preexec_fn=lambda: os.close(1))
