@@ -9,8 +9,9 @@ The parts of a host's energy:
 ======== =====================================================================================
 busy     all it draws while at least one core is busy
 idle     what it draws while it is on, has booted, and no core is busy
-boot     what it draws from being switched on until it takes tasks (its idle power)
-off      what it draws while switched off
+boot     what it draws from being switched on until it takes tasks
+shutdown what it draws from being switched off until it is off
+off      what it draws while switched off, when it has shut down
 ======== =====================================================================================
 """
 
@@ -133,9 +134,9 @@ def relative_difference(first_j: ArrayLike, second_j: ArrayLike) -> Floats:
 class HostEnergy:
     """Energy of each host over [0, horizon]: computing hosts first, then the others.
 
-    Every array but the last has shape (hosts,); all are in joules, and nan where no power
-    is known. `busy_j`, `idle_j`, `boot_j`
-    and `off_j` sum to `total_j`; `wasted_j` is a part of `busy_j`.
+    Every array but the last has shape (hosts,); all are in joules, and nan where no power is
+    known. `busy_j`, `idle_j`, `boot_j`, `shutdown_j` and `off_j` sum to `total_j`; `wasted_j`
+    is a part of `busy_j`.
 
     Attributes
     ----------
@@ -147,10 +148,10 @@ class HostEnergy:
         All the host draws while at least one core is busy: on one-core hosts eq. 1 of paper 004.
     idle_j : ndarray of float64
         While it is on, has booted, and no core is busy.
-    boot_j : ndarray of float64
-        While it boots: its idle power.
+    boot_j, shutdown_j : ndarray of float64
+        While it boots or shuts down: `Host.boot_w`, `Host.shutdown_w`, or its idle power.
     off_j : ndarray of float64
-        While it is switched off.
+        While it is switched off and has shut down.
     above_idle_j : ndarray of float64
         What it draws above its idle power: the sum of `task_energy_j` of its executions.
     wasted_j : ndarray of float64
@@ -165,6 +166,7 @@ class HostEnergy:
     busy_j: Floats
     idle_j: Floats
     boot_j: Floats
+    shutdown_j: Floats
     off_j: Floats
     above_idle_j: Floats
     wasted_j: Floats
@@ -210,6 +212,13 @@ def timeline_watts(trace: Trace, timeline: HostTimeline) -> tuple[Floats, Floats
         load, platform.cores[host], idle_w, platform.epsilon_w[host, pstate],
         platform.busy_w[host, pstate], timeline.is_on, off_w,
     )  # fmt: skip
+    for rows, own in (
+        (timeline.is_booting, [h.boot_w for h in platform.hosts]),
+        (timeline.is_shutting_down, [h.shutdown_w for h in platform.hosts]),
+    ):
+        if rows.any():
+            own_w = np.array(own, dtype=np.float64)[host]  # nan where there is none
+            watts = np.where(rows, np.where(np.isnan(own_w), idle_w, own_w), watts)
     return watts, idle_w
 
 
@@ -303,23 +312,26 @@ def trace_energy(trace: Trace) -> HostEnergy:
     n = len(platform)
     parts = [
         _sum_by_host(np.where(rows, joules, 0.0), timeline.host, n)
-        for rows in (timeline.is_busy, timeline.is_idle, timeline.is_booting, ~timeline.is_on)
-    ]
+        for rows in (
+            timeline.is_busy, timeline.is_idle, timeline.is_booting, timeline.is_shutting_down,
+            timeline.is_off,
+        )
+    ]  # fmt: skip
     parts.append(_sum_by_host(above, timeline.host, n))
     parts.append(_sum_by_host(wasted, placed, n))
-    total = parts[0] + parts[1] + parts[2] + parts[3]
+    total = parts[0] + parts[1] + parts[2] + parts[3] + parts[4]
     others = platform.idle_hosts_named
     rest = np.array([host.pstates[host.pstate].unused_w * trace.horizon_s for _, host in others])
     if not platform.has_energy:
         rest[:] = np.nan
     nothing = np.zeros(len(others))
-    busy, idle, boot, off, above, wasted = (np.append(part, nothing) for part in parts)
+    busy, idle, boot, shutdown, off, above, wasted = (np.append(part, nothing) for part in parts)
     idle[n:] = rest
     return HostEnergy(
         names=tuple(host.name for host in platform.hosts) + tuple(h.name for _, h in others),
         roles=("computing",) * n + tuple(role for role, _ in others),
-        total_j=np.append(total, rest), busy_j=busy, idle_j=idle, boot_j=boot, off_j=off,
-        above_idle_j=above, wasted_j=wasted,
+        total_j=np.append(total, rest), busy_j=busy, idle_j=idle, boot_j=boot,
+        shutdown_j=shutdown, off_j=off, above_idle_j=above, wasted_j=wasted,
         execution_j=_share_by_execution(trace, shares),
     )  # fmt: skip
 

@@ -44,7 +44,7 @@ class GridPower:
     ----------
     time : ndarray of float64, shape (instants,)
         Instants at which something changed [s]; ascending, the first is 0.
-    busy_w, idle_w, boot_w, off_w : ndarray of float64
+    busy_w, idle_w, boot_w, shutdown_w, off_w : ndarray of float64
         Power of the hosts that are in that state from `time` on [W].
     horizon_s : float
         End of the last stretch [s].
@@ -54,6 +54,7 @@ class GridPower:
     busy_w: Floats
     idle_w: Floats
     boot_w: Floats
+    shutdown_w: Floats
     off_w: Floats
     horizon_s: float
 
@@ -61,13 +62,13 @@ class GridPower:
         """Return the power from some of the times on."""
         return GridPower(
             self.time[rows], self.busy_w[rows], self.idle_w[rows], self.boot_w[rows],
-            self.off_w[rows], self.horizon_s,
+            self.shutdown_w[rows], self.off_w[rows], self.horizon_s,
         )  # fmt: skip
 
     @property
     def total_w(self) -> Floats:
         """Power of all computing hosts [W]."""
-        return self.busy_w + self.idle_w + self.boot_w + self.off_w
+        return self.busy_w + self.idle_w + self.boot_w + self.shutdown_w + self.off_w
 
     @property
     def energy_j(self) -> Floats:
@@ -120,13 +121,16 @@ def grid_power(trace: Trace) -> GridPower:
     """
     timeline = host_timeline(trace)
     watts, _ = timeline_watts(trace, timeline)
-    states = (timeline.is_busy, timeline.is_idle, timeline.is_booting, ~timeline.is_on)
+    states = (
+        timeline.is_busy, timeline.is_idle, timeline.is_booting, timeline.is_shutting_down,
+        timeline.is_off,
+    )  # fmt: skip
     parts = np.stack([np.where(rows, np.nan_to_num(watts), 0.0) for rows in states], axis=1)
     time, total = running_total(timeline, parts, rows=timeline.settled)
     if not trace.platform.has_energy:
         total = np.full_like(total, np.nan)
-    busy, idle, boot, off = total.T
-    return GridPower(time, busy, idle, boot, off, trace.horizon_s)
+    busy, idle, boot, shutdown, off = total.T
+    return GridPower(time, busy, idle, boot, shutdown, off, trace.horizon_s)
 
 
 def peak_power_w(trace: Trace) -> float:

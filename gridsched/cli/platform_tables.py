@@ -127,6 +127,9 @@ def _host_as_dict(host: Host) -> dict[str, Any]:
         "idle_epsilon_busy_w": watts,
         "off_w": host.off_w if host.has_energy else None,
         "boot_time_s": host.boot_time_s,
+        "boot_w": host.boot_w if host.has_energy else None,
+        "shutdown_time_s": host.shutdown_time_s,
+        "shutdown_w": host.shutdown_w if host.has_energy else None,
     }
 
 

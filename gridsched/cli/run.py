@@ -34,9 +34,9 @@ SHOWN = (
     "utility", "  utility_possible", "window_utility", "  window_utility_possible",
     "window_energy_j", "budget_excess_j", "carried_over_j", "makespan_s", "busy_time_s",
     "utilisation", "energy_j",
-    "energy_model_j", "  energy_busy_j", "  energy_idle_j", "  energy_boot_j", "  energy_off_j",
-    "  energy_wasted_j", "  energy_lost_j", "wasted_flops", "waste_ratio", "executions_failed",
-    "lost_work_s", "hosts_used",
+    "energy_model_j", "  energy_busy_j", "  energy_idle_j", "  energy_boot_j",
+    "  energy_shutdown_j", "  energy_off_j", "  energy_wasted_j", "  energy_lost_j",
+    "wasted_flops", "waste_ratio", "executions_failed", "lost_work_s", "hosts_used",
     "tasks_finished", "tasks_dropped", "tasks_postponed", "tasks_rejected", "tasks_killed",
     "tasks_failed", "tasks_unfinished", "tasks_late", "tasks_missed",
     "mean_waiting_time_s", "max_waiting_time_s", "mean_flow_time_s", "max_flow_time_s",
@@ -45,9 +45,10 @@ SHOWN = (
 )  # fmt: skip
 #: What is left out where it is 0.
 ONLY_WHERE_ANY = {
-    "energy_boot_j", "energy_off_j", "energy_wasted_j", "wasted_flops", "waste_ratio",
-    "tasks_dropped", "tasks_postponed", "tasks_rejected", "tasks_killed", "tasks_failed",
-    "tasks_unfinished", "carried_over_j", "energy_lost_j", "executions_failed", "lost_work_s",
+    "energy_boot_j", "energy_shutdown_j", "energy_off_j", "energy_wasted_j", "wasted_flops",
+    "waste_ratio", "tasks_dropped", "tasks_postponed", "tasks_rejected", "tasks_killed",
+    "tasks_failed", "tasks_unfinished", "carried_over_j", "energy_lost_j", "executions_failed",
+    "lost_work_s",
 }  # fmt: skip
 EPILOG = """Examples:
 

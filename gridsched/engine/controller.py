@@ -120,14 +120,14 @@ class Controller:
             guard = BudgetGuard(system, budget, ledger, account, commitments)
         self._dispatch = Dispatch(system, ledger, self._timers, staging, account, powers)
         self._legality = Legality(system, ledger)
-        switches = HostSwitches(system.platform, ledger, self._dispatch, self._timers)
+        self._switches = HostSwitches(system.platform, ledger, self._dispatch, self._timers)
         self._requests = Requests(
-            system, ledger, self._legality, self._dispatch, switches, self._timers, staging,
-            account, guard,
+            system, ledger, self._legality, self._dispatch, self._switches, self._timers,
+            staging, account, guard,
         )  # fmt: skip
         self._outages: Outages | None = None
         if system.platform.profiles.states:
-            self._outages = Outages(system, tasks, ledger, self._dispatch, switches)
+            self._outages = Outages(system, tasks, ledger, self._dispatch, self._switches)
         shown = replace(
             system, estimates=system.estimates.concealed(), platform=system.platform.concealed()
         )  # fmt: skip
@@ -335,8 +335,8 @@ class Controller:
         news = False
         while self._timers.first <= self.now:
             kind, host, execution = self._timers.take()
-            if kind == Timer.BOOTED:
-                news |= self._booted(host)
+            if kind == Timer.SWITCHED:
+                news |= self._switches.go_on(host, self.now)
             elif execution is None:
                 news = True
             elif execution.outcome == UNENDED:
@@ -345,16 +345,6 @@ class Controller:
             assert self._requests.on_nodes is not None
             self._inquiry.check(self._requests.on_nodes.start_reserved(self.now), self.now)
         return self._submissions.take(self.now) or news
-
-    def _booted(self, host: int) -> bool:
-        """Let the host take tasks, unless it was switched off, or off and on, since then."""
-        ledger = self._ledger
-        if not ledger.is_on[host] or ledger.boot_end[host] > self.now:
-            return False
-        ledger.set_idle(host, idle=True)
-        self._dispatch.serve_fixed(host, self.now)
-        self._dispatch.vacant.append(host)
-        return True
 
     def _end_run(self, state: int) -> None:
         """Give every task its final state; what computes goes on only up to a horizon's tasks."""
@@ -370,7 +360,7 @@ class Controller:
         ledger.open_tasks -= int(np.count_nonzero(left))
         self._submissions.end()
         ledger.clear_queues()
-        self._timers.keep_only(Timer.DATA_READY)
+        self._timers.forget(Timer.WAKE)
         self._dispatch.freed, self._requests.postponed = [], []
         self._events.end()
         self._horizon = math.inf

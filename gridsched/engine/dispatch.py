@@ -281,6 +281,8 @@ class Dispatch:
         assert pstate is not None  # else nobody asks
         happened = sorted(set(ledger.journal[self._read :]))
         for host in happened:
+            if host in ledger.switching_w:
+                continue  # in a P-state of its own; when it has booted, it is looked at again
             if ledger.is_on[host] and not ledger.is_busy(host) and ledger.pstate[host] != pstate:
                 ledger.pstate[host] = pstate
                 ledger.host_changed(now, host)

@@ -17,7 +17,7 @@ UNENDED = -1
 class Timer(IntEnum):
     """What is due at a time of its own, in the order in which one instant applies it."""
 
-    BOOTED = 0
+    SWITCHED = 0
     DATA_READY = 1
     WAKE = 2
 

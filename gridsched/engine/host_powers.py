@@ -70,6 +70,8 @@ class PowersOfHosts:
 
     def _power_of(self, host: int) -> float:
         ledger = self._ledger
+        if host in ledger.switching_w:
+            return ledger.switching_w[host]
         if not ledger.is_on[host]:
             return self._off_w[host]
         place = (host, ledger.pstate[host], self._computing[host])
@@ -125,6 +127,8 @@ class PowersOfNodes:
         hosts = np.arange(len(platform))
         idle: NDArray[np.float64] = self._idle_w[hosts, ledger.pstates]
         self._watts = np.where(ledger.switched_on, idle, self._off_w)
+        for host, watts in ledger.switching_w.items():
+            self._watts[host] = watts
         self.total_w = 0.0
         for execution in ledger.executing():
             self.began(execution)
@@ -134,7 +138,9 @@ class PowersOfNodes:
         """Follow a node that changed its P-state or was switched."""
         ledger = self._ledger
         watts = self._off_w.item(host)
-        if ledger.is_on[host]:
+        if host in ledger.switching_w:
+            watts = ledger.switching_w[host]
+        elif ledger.is_on[host]:
             table = self._busy_w if ledger.is_busy(host) else self._idle_w
             watts = table.item(host, ledger.pstate[host])
         self.total_w += watts - self._watts.item(host)

@@ -47,6 +47,8 @@ class Ledger:
         The same as an array.
     is_down : list of bool
         Hosts that went down by themselves; they are off.
+    switching_w : dict of int to float
+        What each host draws that shuts down, or boots in a P-state of its own [W].
     boot_end : list of float
         Time until which a host boots [s].
     idle_since : list of float
@@ -96,6 +98,7 @@ class Ledger:
         self.is_on = [h not in hosts_off for h in range(n)]
         self.switched_on = np.array(self.is_on, dtype=np.bool_)
         self.is_down = [False] * n
+        self.switching_w: dict[int, float] = {}
         self.boot_end = [0.0] * n
         self.idle_since = [0.0] * n
         self.states = np.frombuffer(self.state_of, dtype=np.uint8)
@@ -255,10 +258,14 @@ class Ledger:
         elif present and not idle:
             del self.idle[k]
 
+    def switch(self, host: int, *, on: bool) -> None:
+        """Switch a host; when it boots or is off is told by `host_changed`."""
+        self.is_on[host] = self.switched_on[host] = on
+        self.touch(host)
+
     def host_changed(self, time: float, host: int) -> None:
         """Note the host's present P-state and power switch."""
         self.host_changes.append((time, host, self.pstate[host], self.is_on[host]))
-        self.switched_on[host] = self.is_on[host]
         self.touch(host)
 
     def set_pstates(self, time: float, hosts: NDArray[np.int64], pstate: int) -> None:

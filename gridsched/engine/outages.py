@@ -92,16 +92,15 @@ class Outages:
         ledger = self._ledger
         ledger.is_down[host] = True
         self._was_on[host] = ledger.is_on[host]
-        if not ledger.is_on[host]:
-            return
-        self._withdraw(host)
-        if ledger.nodes is None:
-            lost = list(ledger.running.get(host, ()))
-        else:
-            lost = [each for each in ledger.nodes.running if host in each.all_hosts]
-        for execution in lost:
-            self._lose(execution, now)
-        self._switches.switch_off(host, now)
+        if ledger.is_on[host]:
+            self._withdraw(host)
+            if ledger.nodes is None:
+                lost = list(ledger.running.get(host, ()))
+            else:
+                lost = [each for each in ledger.nodes.running if host in each.all_hosts]
+            for execution in lost:
+                self._lose(execution, now)
+        self._switches.cut_off(host, now)
 
     def _withdraw(self, host: int) -> None:
         """Let tasks that are fixed, planned or reserved on a host wait again."""

@@ -1,4 +1,4 @@
-"""What is due at a time of its own: hosts that have booted, files that have come, wakes."""
+"""What is due at a time of its own: hosts booted or shut down, files that have come, wakes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Timers:
         _, kind, _, host, execution = heapq.heappop(self._heap)
         return kind, host, execution
 
-    def keep_only(self, kind: Timer) -> None:
-        """Forget the timers of all other kinds."""
-        self._heap = [timer for timer in self._heap if timer[1] == kind]
+    def forget(self, kind: Timer) -> None:
+        """Forget all timers of a kind."""
+        self._heap = [timer for timer in self._heap if timer[1] != kind]
         heapq.heapify(self._heap)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched import metrics
-from gridsched.energy import HostEnergy, busy_energy_j, task_energy_j
+from gridsched.energy import HostEnergy, busy_energy_j, task_energy_j, timeline_watts
 from gridsched.files.interval_sets import interval_set
 from gridsched.model.tasks import deadline_column
 from gridsched.model.timeline import HostTimeline, host_timeline
@@ -22,8 +22,8 @@ from gridsched.power import grid_power, running_total
 
 Columns = dict[str, NDArray[Any] | list[Any]]
 
-#: Batsim's P-state of a host that is being switched on.
-SWITCHING_ON = -1
+#: Batsim's P-states of a host that is being switched on, or off.
+SWITCHING_ON, SWITCHING_OFF = -1, -2
 
 
 def batsim_state(trace: Trace) -> list[str]:
@@ -162,28 +162,29 @@ def hosts_table(trace: Trace) -> Columns:
         "busy_power": [host.pstates[0].busy_w for host in hosts],
         "off_power": [host.off_w for host in hosts],
         "boot_time": [host.boot_time_s for host in hosts],
+        "shutdown_time": [host.shutdown_time_s for host in hosts],
         "has_energy": [int(host.has_energy) for host in hosts],
         "sleep_pstate": [len(host.pstates) for host in hosts],
     }
 
 
 def machine_states_table(timeline: HostTimeline) -> Columns:
-    """Rows of ``machine_states.csv``: hosts in each state, from each time of change on.
-
-    Nothing takes time to be switched off, so `nb_switching_off` is 0.
-    """
-    states = (~timeline.is_on, timeline.is_booting, timeline.is_idle, timeline.is_busy)
+    """Rows of ``machine_states.csv``: hosts in each state, from each time of change on."""
+    states = (
+        timeline.is_off, timeline.is_booting, timeline.is_shutting_down, timeline.is_idle,
+        timeline.is_busy,
+    )  # fmt: skip
     flags = np.stack(states, axis=1).astype(np.float64)
     time, counts = running_total(timeline, flags, rows=timeline.settled)
     counts = counts.astype(np.int64)
     changed = np.ones(len(time), dtype=bool)
     changed[1:] = (counts[1:] != counts[:-1]).any(axis=1)
-    sleeping, booting, idle, computing = counts[changed].T
+    sleeping, booting, shutting_down, idle, computing = counts[changed].T
     return {
         "time": time[changed],
         "nb_sleeping": sleeping,
         "nb_switching_on": booting,
-        "nb_switching_off": np.zeros_like(sleeping),
+        "nb_switching_off": shutting_down,
         "nb_idle": idle,
         "nb_computing": computing,
     }
@@ -193,10 +194,11 @@ def pstate_changes_table(trace: Trace, timeline: HostTimeline) -> Columns:
     """Rows of ``pstate_changes.csv``: P-state of each host at time 0, then every change.
 
     As in Batsim, a host that is off has a P-state of its own (`sleep_pstate` in ``hosts.csv``,
-    one more than its last), and one that boots has P-state -1.
+    one more than its last); one that boots has P-state -1, and one that shuts down -2.
     """
     shown = np.where(timeline.is_on, timeline.pstate, trace.platform.n_pstates[timeline.host])
     shown[timeline.is_booting] = SWITCHING_ON
+    shown[timeline.is_shutting_down] = SWITCHING_OFF
     rows = np.flatnonzero(timeline.changes_of(shown))
     rows = rows[np.lexsort((timeline.host[rows], timeline.time[rows]))]
     return {
@@ -225,8 +227,8 @@ def consumed_energy_table(trace: Trace, timeline: HostTimeline) -> Columns:
     stretch = np.searchsorted(power.time, time, side="right") - 1
     energy = power.energy_j[stretch] + power.total_w[stretch] * (time - power.time[stretch])
     before = np.where(time == power.time[stretch], np.maximum(stretch - 1, 0), stretch)
-    off_w = np.array([host.off_w for host in trace.platform.hosts])[timeline.host]
-    least = np.where(timeline.is_on, trace.platform.idle_w[timeline.host, timeline.pstate], off_w)
+    watts, idle_w = timeline_watts(trace, timeline)
+    least = np.nan_to_num(np.where(timeline.is_busy, idle_w, watts))
     _, wattmin = running_total(timeline, least[:, None], rows=timeline.settled)
     return {
         "time": time,
@@ -285,8 +287,8 @@ def schedule_values(trace: Trace, energy: HostEnergy) -> dict[str, float | int |
         "success_rate": success / n if n else None,
         "time_computing": time_in(timeline.is_busy),
         "time_idle": time_in(timeline.is_idle),
-        "time_sleeping": time_in(~timeline.is_on),
-        "time_switching_off": 0.0,
+        "time_sleeping": time_in(timeline.is_off),
+        "time_switching_off": time_in(timeline.is_shutting_down),
         "time_switching_on": time_in(timeline.is_booting),
     }
     return {key: None if value != value else value for key, value in sorted(values.items())}

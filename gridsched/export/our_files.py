@@ -30,6 +30,7 @@ def host_energy_table(energy: HostEnergy, plugin_j: dict[str, float] | None) -> 
         "busy_j": energy.busy_j,
         "idle_j": energy.idle_j,
         "boot_j": energy.boot_j,
+        "shutdown_j": energy.shutdown_j,
         "off_j": energy.off_j,
         "above_idle_j": energy.above_idle_j,
         "wasted_j": energy.wasted_j,

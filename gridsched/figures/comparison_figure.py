@@ -18,6 +18,7 @@ from gridsched.figures.figure_file import (
     IDLE,
     OFF,
     PLAIN,
+    SHUTDOWN,
     WASTED,
     new_figure,
     prefixed,
@@ -30,6 +31,7 @@ PARTS = (
     ("energy_wasted_j", replace(WASTED, label="wasted (cancelled copies)")),
     ("energy_idle_j", replace(IDLE, label="idle")),
     ("energy_boot_j", BOOT),
+    ("energy_shutdown_j", SHUTDOWN),
     ("energy_off_j", OFF),
 )
 
@@ -47,7 +49,7 @@ def _number(row: Mapping[str, Any], name: str) -> float:
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Return what is drawn: totals and parts, nan where a run failed."""
-    parts = ("energy_wasted_j", "energy_idle_j", "energy_boot_j", "energy_off_j")
+    parts = tuple(name for name, _ in PARTS if name != "energy_useful_j")
     columns: dict[str, list[Any]] = {"scheduler": [str(row["scheduler"]) for row in rows]}
     for name in ("makespan_s", "energy_model_j", *parts):
         columns[name] = [_number(row, name) for row in rows]
@@ -81,8 +83,8 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Dr
     rows : sequence of mappings
         One for each scheduler, in the order of the figure: ``scheduler``, ``makespan_s``,
         ``energy_model_j`` and its parts ``energy_wasted_j``, ``energy_idle_j``,
-        ``energy_boot_j``, ``energy_off_j``, as `metrics.summary` names them. A run without
-        makespan or energy is shown as failed.
+        ``energy_boot_j``, ``energy_shutdown_j``, ``energy_off_j``, as `metrics.summary` names them.
+        A run without makespan or energy is shown as failed.
     title : str
         What was compared.
 

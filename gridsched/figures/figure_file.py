@@ -87,6 +87,7 @@ BUSY = Look("#2f6396", None, "busy")
 WASTED = Look("#f0b65a", "xxx", "wasted")
 IDLE = Look("#d6e2ee", "///", "idle")
 BOOT = Look("#ffffff", "+++", "booting")
+SHUTDOWN = Look("#c9c9c9", "---", "shutting down")
 OFF = Look("#8a8a8a", "...", "off")
 
 #: Bars that are not told apart.

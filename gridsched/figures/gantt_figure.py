@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gridsched.figures.figure_file import (
     BOOT,
     OFF,
+    SHUTDOWN,
     Look,
     new_figure,
     time_axis,
@@ -157,9 +158,11 @@ def gantt(trace: Trace, *, title: str = "") -> Drawn:
 
 
 def _draw_switching(axes: Axes, trace: Trace) -> list[Patch]:
-    """Draw when hosts are off or boot; return what to say in the legend."""
+    """Draw when hosts are off, boot or shut down; return what to say in the legend."""
     timeline, legend = host_timeline(trace), []
-    for look, rows in ((OFF, ~timeline.is_on), (BOOT, timeline.is_booting)):
+    for look, rows in (
+        (OFF, timeline.is_off), (BOOT, timeline.is_booting), (SHUTDOWN, timeline.is_shutting_down)
+    ):  # fmt: skip
         rows = rows & (timeline.duration_s > 0)
         if rows.any():
             host = timeline.host[rows].astype(np.float64)

@@ -13,6 +13,7 @@ from gridsched.figures.figure_file import (
     IDLE,
     MANY_STEPS,
     OFF,
+    SHUTDOWN,
     new_figure,
     prefixed,
     time_axis,
@@ -21,7 +22,9 @@ from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.trace import Trace
 from gridsched.power import GridPower, grid_power
 
-PARTS = (("busy_w", BUSY), ("idle_w", IDLE), ("boot_w", BOOT), ("off_w", OFF))
+PARTS = (
+    ("busy_w", BUSY), ("idle_w", IDLE), ("boot_w", BOOT), ("shutdown_w", SHUTDOWN), ("off_w", OFF)
+)  # fmt: skip
 
 
 @register_figure("power", "run", "Power of all computing hosts over time, and its energy.")
@@ -47,8 +50,8 @@ def power(trace: Trace, *, title: str = "") -> Drawn:
         figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
     data = {
         "time_s": series.time, "busy_w": series.busy_w, "idle_w": series.idle_w,
-        "boot_w": series.boot_w, "off_w": series.off_w, "total_w": series.total_w,
-        "energy_j": series.energy_j,
+        "boot_w": series.boot_w, "shutdown_w": series.shutdown_w, "off_w": series.off_w,
+        "total_w": series.total_w, "energy_j": series.energy_j,
     }  # fmt: skip
     return Drawn(figure, data)
 

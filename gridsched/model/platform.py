@@ -55,8 +55,14 @@ class Host:
         Number of cores; each runs one serial task at the core's full speed.
     off_w : float
         Power while switched off [W].
-    boot_time_s : float
-        Time from `PowerOn` until the host takes tasks [s].
+    boot_time_s, shutdown_time_s : float
+        Time from `PowerOn` until the host takes tasks, and from `PowerOff` until it is off [s].
+    switch_pstates : tuple of PState
+        P-states of speed 0, in which nothing computes. They follow `pstates` in the platform
+        file, and no scheduler and no task uses them.
+    boot_pstate, shutdown_pstate : int or None
+        The one of them that the host is in while it boots or shuts down, numbered on from
+        `pstates`; None where it draws its idle power then.
     has_energy : bool
         False where the platform file gives no wattage: the host then counts with 0 W.
     pstate : int
@@ -70,6 +76,38 @@ class Host:
     boot_time_s: float = 0.0
     has_energy: bool = True
     pstate: int = 0
+    switch_pstates: tuple[PState, ...] = ()
+    boot_pstate: int | None = None
+    shutdown_time_s: float = 0.0
+    shutdown_pstate: int | None = None
+
+    def __post_init__(self) -> None:
+        first, behind = len(self.pstates), len(self.all_pstates)
+        for name in ("boot_pstate", "shutdown_pstate"):
+            number = getattr(self, name)
+            if number is not None and not first <= number < behind:
+                legal = "it has no switch_pstates"
+                if self.switch_pstates:
+                    legal = f"its switch_pstates are {first} to {behind - 1}"
+                raise InputError(f"host {self.name!r}: {name} is {number}; {legal}.")
+
+    @property
+    def all_pstates(self) -> tuple[PState, ...]:
+        """All P-states as the platform file has them, those of speed 0 last."""
+        return self.pstates + self.switch_pstates
+
+    @property
+    def boot_w(self) -> float | None:
+        """Power while it boots [W]; None: its idle power."""
+        return self._power_in(self.boot_pstate)
+
+    @property
+    def shutdown_w(self) -> float | None:
+        """Power while it shuts down [W]; None: its idle power."""
+        return self._power_in(self.shutdown_pstate)
+
+    def _power_in(self, pstate: int | None) -> float | None:
+        return None if pstate is None else self.all_pstates[pstate].unused_w
 
     @property
     def computes(self) -> bool:

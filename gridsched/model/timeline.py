@@ -29,7 +29,8 @@ class HostTimeline:
         Begin and end of the row [s]. Where several events share an instant, all rows but the
         last of it have no length.
     busy_cores, pstate : ndarray of int64
-    is_on, is_booting : ndarray of bool
+    is_on, is_booting, is_shutting_down : ndarray of bool
+        A host that shuts down is on no more.
     speed_share : ndarray of float64, or None
         Share of its P-state's speed that the host has; None where all always have it whole.
     first, last : ndarray of int64, shape (placements,)
@@ -44,6 +45,7 @@ class HostTimeline:
     pstate: Ids
     is_on: Flags
     is_booting: Flags
+    is_shutting_down: Flags
     first: Ids
     last: Ids
     speed_share: Floats | None = None
@@ -64,6 +66,11 @@ class HostTimeline:
         return self.is_on & ~self.is_booting & (self.busy_cores == 0)
 
     @property
+    def is_off(self) -> Flags:
+        """Whether the host is switched off and has shut down."""
+        return ~self.is_on & ~self.is_shutting_down
+
+    @property
     def settled(self) -> Flags:
         """Rows that hold after all events of their instant on their host."""
         last = np.ones(len(self.host), dtype=bool)
@@ -82,17 +89,20 @@ class HostTimeline:
         return chosen
 
 
-def _boot_ends(platform: Platform, changes: NDArray[np.void]) -> Floats:
-    """Until when the host boots after each change (sorted by host) [s]; -inf if it does not."""
+def _switch_ends(platform: Platform, changes: NDArray[np.void]) -> Floats:
+    """Until when the host boots or shuts down after each change (sorted by host) [s], or -inf.
+
+    What a host is at first took no time. A change of a host that is off ends its shutting down.
+    """
     host, is_on = changes["host"], changes["is_on"]
-    boot_time = np.array([h.boot_time_s for h in platform.hosts])[host]
-    known = host[1:] == host[:-1]
-    switched = np.ones(len(changes), dtype=bool)
-    switched[1:] = ~known | (is_on[1:] != is_on[:-1])
-    boots = np.zeros(len(changes), dtype=bool)  # a host that is on at first does not boot
-    boots[1:] = known & switched[1:] & is_on[1:]
-    ends = np.where(boots & (boot_time > 0), changes["time"] + boot_time, -np.inf)
-    return ends[np.maximum.accumulate(np.where(switched, np.arange(len(changes)), 0))]
+    times = np.array([(h.shutdown_time_s, h.boot_time_s) for h in platform.hosts])
+    takes = times[host, is_on.astype(np.int64)]
+    begins = np.ones(len(changes), dtype=bool)
+    switched = np.zeros(len(changes), dtype=bool)
+    switched[1:] = (host[1:] == host[:-1]) & (is_on[1:] != is_on[:-1])
+    begins[1:] = switched[1:] | (host[1:] != host[:-1]) | ~is_on[1:]
+    ends = np.where(switched & (takes > 0), changes["time"] + takes, -np.inf)
+    return ends[np.maximum.accumulate(np.where(begins, np.arange(len(changes)), 0))]
 
 
 def host_timeline(trace: Trace) -> HostTimeline:
@@ -115,13 +125,13 @@ def host_timeline(trace: Trace) -> HostTimeline:
     runs, horizon = trace.executions, trace.horizon_s
     changes = trace.host_changes[np.argsort(trace.host_changes["host"], kind="stable")]
     _check_first_rows(trace, changes)
-    boot_end = _boot_ends(trace.platform, changes)
-    boots = np.isfinite(boot_end)
+    switch_end = _switch_ends(trace.platform, changes)
+    lasts = np.isfinite(switch_end)
     changed, dates, shares = _speed_changes(trace)
     execution, placed = trace.placed()  # the one place where sets of nodes are expanded
-    hosts = (changes["host"], changes["host"][boots], changed, placed, placed)
+    hosts = (changes["host"], changes["host"][lasts], changed, placed, placed)
     times = (
-        changes["time"], boot_end[boots], dates, runs["start"][execution], runs["end"][execution]
+        changes["time"], switch_end[lasts], dates, runs["start"][execution], runs["end"][execution]
     )  # fmt: skip
     sizes = [len(part) for part in hosts]
     host = np.concatenate(hosts)
@@ -139,6 +149,7 @@ def host_timeline(trace: Trace) -> HostTimeline:
     busy = np.cumsum(step)
     state = order[np.maximum.accumulate(np.where(is_change, np.arange(len(order)), 0))]
     is_on = changes["is_on"][state]
+    is_switching = (time < switch_end[state]) & (busy == 0)
     speed_share = None
     if len(changed):
         known = np.concatenate([np.ones(n_changes), shares, np.ones(2 * len(placed))])
@@ -149,8 +160,8 @@ def host_timeline(trace: Trace) -> HostTimeline:
     return HostTimeline(
         host=host, time=time, end=_ends(host, time, horizon), busy_cores=busy,
         pstate=changes["pstate"][state], is_on=is_on,
-        is_booting=is_on & (time < boot_end[state]) & (busy == 0), first=first, last=last,
-        speed_share=speed_share,
+        is_booting=is_on & is_switching, is_shutting_down=~is_on & is_switching, first=first,
+        last=last, speed_share=speed_share,
     )  # fmt: skip
 
 

@@ -170,9 +170,36 @@ def check_platform_file(path: str | Path) -> PlatformReport:
         tuple(names),
         platform.master,
         problems=tuple(findings.problems + findings.gap_lines()),
-        notes=(*findings.note_lines(), *_changes(platform)),
+        notes=(*findings.note_lines(), *_switches(platform), *_changes(platform)),
         bystanders=platform.bystanders,
     )
+
+
+def _switches(platform: Platform) -> list[str]:
+    """Return a line on each way in which hosts boot and shut down."""
+    names: dict[str, list[str]] = {}
+    for host in (*platform.hosts, *(each for _, each in platform.idle_hosts_named)):
+        said = [
+            f"{verb} in {time:g} s at {_watts(host, watts, pstate)}"
+            for verb, time, watts, pstate in (
+                ("boot", host.boot_time_s, host.boot_w, host.boot_pstate),
+                ("shut down", host.shutdown_time_s, host.shutdown_w, host.shutdown_pstate),
+            )
+            if time
+        ]
+        if said:
+            names.setdefault(" and ".join(said), []).append(host.name)
+    return [
+        f"{len(hosts)} host(s) ({hosts[0]!r}{', ...' * (len(hosts) > 1)}) {said}"
+        for said, hosts in names.items()
+    ]
+
+
+def _watts(host: Host, watts: float | None, pstate: int | None) -> str:
+    """Return at which power a host is switched, in words."""
+    said = "idle power" if watts is None else f"{watts:g} W"
+    said = said if host.has_energy else "an unknown power"
+    return said if pstate is None else f"{said} (P-state {pstate})"
 
 
 def _changes(platform: Platform) -> list[str]:
@@ -228,7 +255,7 @@ def _differences(report: PlatformReport, theirs: tuple[SimGridHost, ...]) -> lis
         if own is None:
             found.append(f"SimGrid has a host {host.name!r} that was not found in the file.")
             continue
-        speeds = tuple(state.speed for state in own.pstates)
+        speeds = tuple(state.speed for state in own.all_pstates)
         if (own.cores, speeds) != (host.cores, host.speeds):
             found.append(
                 f"host {host.name!r}: read {own.cores} core(s) and speeds {list(speeds)}, SimGrid "

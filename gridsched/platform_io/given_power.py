@@ -106,12 +106,18 @@ def with_power(platform: Platform, given: GivenPower) -> Platform:
     def changed(host: Host) -> Host:
         if given.is_none:
             states = tuple(PState(state.speed) for state in host.pstates)
-            return replace(host, pstates=states, off_w=0.0, has_energy=False)
+            still = tuple(PState(state.speed) for state in host.switch_pstates)
+            return replace(
+                host, pstates=states, switch_pstates=still, off_w=0.0, has_energy=False
+            )  # fmt: skip
         watts = given.of(host.name, len(host.pstates), platform.name)
         if watts is None:
             return host
         states = tuple(PState(s.speed, *w) for s, w in zip(host.pstates, watts, strict=True))
-        return replace(host, pstates=states, has_energy=True)
+        still = host.switch_pstates
+        if not host.has_energy:
+            still = tuple(PState(0.0, *without_work(watts)) for _ in still)
+        return replace(host, pstates=states, switch_pstates=still, has_energy=True)
 
     return replace(
         platform,
@@ -121,8 +127,13 @@ def with_power(platform: Platform, given: GivenPower) -> Platform:
     )
 
 
+def without_work(watts: Sequence[Wattage]) -> Wattage:
+    """Return the power in a P-state of speed 0 of which nothing is known: idle in P-state 0."""
+    return (watts[0][0],) * 3
+
+
 def wattage_text(host: Host) -> str:
     """Return the power of a host as SimGrid's property ``wattage_per_state`` has it."""
     return ", ".join(
-        f"{float(s.idle_w)!r}:{float(s.epsilon_w)!r}:{float(s.busy_w)!r}" for s in host.pstates
+        f"{float(s.idle_w)!r}:{float(s.epsilon_w)!r}:{float(s.busy_w)!r}" for s in host.all_pstates
     )

@@ -36,7 +36,9 @@ _CLUSTER_TIMES = ("lat", "bb_lat", "loopback_lat")
 class HostEntry:
     """A host as the file describes it; speeds of one core [flop/s].
 
-    `cluster` is the id of the ``<cluster>`` that makes it, whose properties are all its hosts'.
+    `cluster` is the id of the ``<cluster>`` that makes it, whose properties are all its hosts';
+    `n_still` is the number of P-states of speed 0 behind those of `speeds`, which are 0 themselves
+    where the host computes nothing.
     """
 
     name: str
@@ -47,6 +49,7 @@ class HostEntry:
     pstate: int
     properties: dict[str, str]
     cluster: str | None = None
+    n_still: int = 0
 
     @property
     def computes(self) -> bool:
@@ -314,9 +317,11 @@ class _Reader:
         pstate = self.whole_number(element, "pstate", "0", 0, f"host {name!r}")
         if None in speeds:
             return
-        if pstate >= len(speeds):
+        computing = tuple(s for s in speeds if s) or tuple(s for s in speeds if s is not None)
+        if pstate >= len(computing):
             self.findings.problem(
-                f"host {name!r} starts in pstate {pstate} but has {len(speeds)} speed(s).",
+                f"host {name!r} starts in pstate {pstate} but has {len(computing)} speed(s)"
+                + (" above 0." if len(computing) < len(speeds) else "."),
                 element.line,
             )
         self.entries.hosts.append(
@@ -324,11 +329,12 @@ class _Reader:
                 name,
                 zone,
                 element.line,
-                tuple(s for s in speeds if s is not None),
+                computing,
                 cores,
                 pstate,
                 properties,
                 zone if element.tag == "cluster" else None,
+                len(speeds) - len(computing),
             )
         )
         if len(self.entries.hosts) > MAX_HOSTS:
@@ -343,11 +349,10 @@ class _Reader:
             self.quantity(element, part.strip() if len(parts) > 1 else part, "speed", what)
             for part in parts
         ]
-        if 0.0 in found and any(found):
+        if 0.0 in found and any(found[found.index(0.0) :]):
             self.findings.problem(
-                f"{what} is {','.join(parts)!r}; more than 0 is legal; P-states of speed 0, to "
-                "boot or to shut down, are not simulated: leave them out, and give the property "
-                "boot_time_s.",
+                f"{what}: P-state {found.index(0.0)} has speed 0, and faster ones follow; those of "
+                "speed 0, to boot or to shut down, stand last.",
                 element.line,
             )
         self.read_last = (element, found)

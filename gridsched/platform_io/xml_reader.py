@@ -7,10 +7,11 @@ from pathlib import Path
 from gridsched.errors import did_you_mean
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.platform_io.findings import Findings
-from gridsched.platform_io.given_power import REPLACED, SAME_IN_ALL, GivenPower
+from gridsched.platform_io.given_power import REPLACED, SAME_IN_ALL, GivenPower, without_work
 from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_energy import read_amount, read_wattages
 from gridsched.platform_io.xml_entries import Entries, HostEntry, read_entries
+from gridsched.platform_io.xml_switching import read_switching
 
 #: Properties of our own that SimGrid hands through; see the module ``xml_writer``.
 HOST_ID = "host_id"
@@ -18,7 +19,6 @@ CLUSTER_NAME = "cluster_name"
 UPLINK = "uplink"
 #: SimGrid's links need a finite bandwidth; this one [byte/s] and more count as infinite.
 UNLIMITED_BANDWIDTH = 1e18
-BOOT_TIME = "boot_time_s"
 
 
 def read_platform(path: str | Path, power: GivenPower | None = None) -> Platform:
@@ -144,22 +144,29 @@ def read_uplink(
 
 def _host(entry: HostEntry, findings: Findings, power: GivenPower) -> Host:
     wattages = host_wattages(entry, findings, power)
-    watts = wattages or ((0.0, 0.0, 0.0),) * len(entry.speeds)
+    speeds = (*entry.speeds, *[0.0] * entry.n_still)
+    watts = wattages or ((0.0, 0.0, 0.0),) * len(speeds)
+    states = [PState(speed, *power) for speed, power in zip(speeds, watts, strict=True)]
+    n = len(entry.speeds)
     return Host(
         entry.name,
-        tuple(PState(speed, *power) for speed, power in zip(entry.speeds, watts, strict=True)),
+        tuple(states[:n]),
         entry.cores,
         off_w=host_off_w(entry, findings) if wattages else 0.0,
-        boot_time_s=read_amount(entry.name, entry.properties, BOOT_TIME, findings, entry.line),
         has_energy=wattages is not None,
         pstate=entry.pstate,
+        switch_pstates=tuple(states[n:]),
+        **read_switching(entry, findings),
     )
 
 
 def host_wattages(
     entry: HostEntry, findings: Findings, power: GivenPower
 ) -> tuple[tuple[float, float, float], ...] | None:
-    """Return idle, epsilon and all-cores power [W] of each P-state, None without figures."""
+    """Return idle, epsilon and all-cores power [W] of each P-state, None without figures.
+
+    Those of speed 0 are the last. Power that is given is not theirs.
+    """
     if entry.pstate:
         findings.remark(
             "start in another P-state than 0, as their attribute pstate says",
@@ -174,14 +181,20 @@ def host_wattages(
         )
     if power.is_none:
         return None
+    n_pstates = len(entry.speeds) + entry.n_still
     given = power.of(entry.name, len(entry.speeds), str(findings.path))
+    own = None
+    has_own = "wattage_per_state" in entry.properties
+    if given is None or (has_own and entry.n_still):
+        own = read_wattages(entry.name, entry.properties, n_pstates, findings, entry.line)
     if given is None:
-        return read_wattages(entry.name, entry.properties, len(entry.speeds), findings, entry.line)
-    if "wattage_per_state" in entry.properties:
+        return own
+    if has_own:
         findings.remark(REPLACED, entry.name)
     if len(given) > 1 and len(set(given)) == 1:
         findings.remark(SAME_IN_ALL, entry.name)
-    return given
+    still = own[len(given) :] if own is not None else (without_work(given),) * entry.n_still
+    return given + still
 
 
 def host_off_w(entry: HostEntry, findings: Findings) -> float:

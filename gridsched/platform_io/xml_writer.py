@@ -20,13 +20,8 @@ from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.given_power import wattage_text
-from gridsched.platform_io.xml_reader import (
-    BOOT_TIME,
-    CLUSTER_NAME,
-    HOST_ID,
-    UNLIMITED_BANDWIDTH,
-    UPLINK,
-)
+from gridsched.platform_io.xml_reader import CLUSTER_NAME, HOST_ID, UNLIMITED_BANDWIDTH, UPLINK
+from gridsched.platform_io.xml_switching import switch_properties
 
 XML_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -228,14 +223,13 @@ class _Writer:
         yield "    </zone>"
 
     def host(self, host: Host, own: dict[str, str]) -> Iterator[str]:
-        speeds = ",".join(f"{float(state.speed)!r}f" for state in host.pstates)
+        speeds = ",".join(f"{float(state.speed)!r}f" for state in host.all_pstates)
         core = f' core="{host.cores}"' if host.cores != 1 else ""
         properties = dict(own)
         if host.has_energy:
             properties["wattage_per_state"] = wattage_text(host)
             properties["wattage_off"] = repr(float(host.off_w))
-        if host.boot_time_s:
-            properties[BOOT_TIME] = repr(float(host.boot_time_s))
+        properties |= switch_properties(host)
         pstate = f' pstate="{host.pstate}"' if host.pstate else ""
         yield f'      <host id={quoteattr(host.name)} speed="{speeds}"{core}{pstate}>'
         for name, value in properties.items():
@@ -299,12 +293,15 @@ def _check(platform: Platform) -> None:
         if host.name in seen:
             raise InputError(f"{platform.name}: two hosts are called {host.name!r}.")
         seen.add(host.name)
-        for state in host.pstates:
-            watts = (state.idle_w, state.epsilon_w, state.busy_w, host.off_w, host.boot_time_s)
-            if not (0 < state.speed < math.inf and all(0 <= w < math.inf for w in watts)):
+        amounts = (host.off_w, host.boot_time_s, host.shutdown_time_s)
+        for k, state in enumerate(host.all_pstates):
+            speed_is_legal = state.speed == 0 if k >= len(host.pstates) else state.speed > 0
+            numbers = (state.speed, state.idle_w, state.epsilon_w, state.busy_w, *amounts)
+            if not (speed_is_legal and all(0 <= number < math.inf for number in numbers)):
                 raise InputError(
-                    f"{platform.name}: host {host.name!r} needs finite speeds above 0 and powers "
-                    f"of 0 W or more; found {state}."
+                    f"{platform.name}: host {host.name!r} needs finite speeds above 0 (of its "
+                    f"switch_pstates 0), powers of 0 W or more and times of 0 s or more; found "
+                    f"{state}."
                 )
     if not platform.hosts:
         raise InputError(f"{platform.name}: a platform without computing hosts cannot be written.")

@@ -92,14 +92,20 @@ class Postpone(Decision):
 
 @dataclass(slots=True)
 class PowerOff(Decision):
-    """Switch a host off; illegal while anything runs or is fixed there (`powers_hosts`)."""
+    """Switch a host off, which shuts down; illegal while anything runs or is fixed there.
+
+    Needs the trait `powers_hosts`.
+    """
 
     host: int
 
 
 @dataclass(slots=True)
 class PowerOn(Decision):
-    """Switch a host on; it takes tasks after its boot time (`powers_hosts`)."""
+    """Switch a host on, which boots, when it has shut down, and then takes tasks.
+
+    Needs the trait `powers_hosts`.
+    """
 
     host: int
 

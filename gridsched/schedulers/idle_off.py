@@ -43,9 +43,10 @@ class IdleOff(Wrapper):
     energy, as estimated, then the one of the lowest id. Then
 
     1. hosts that are off and got a task in this count are switched on, as far as a power cap has
-       room for their work; the other scheduler sees them as booting and may give them work at once;
+       room for them to boot and to work; the other scheduler sees them as booting and may give them
+       work at once. Under a cap, hosts that still shut down have to wait until they are off;
     2. hosts that are idle for `timeout_s` are switched off, but for those that got a task in this
-       count or have planned or reserved work.
+       count or have planned or reserved work, and those that a power cap does not let shut down.
 
     Parallel tasks count with their width in every cluster where they can run. A core that fetches
     input files is not idle. Under a mapping interval hosts are looked at only at its multiples and
@@ -84,13 +85,16 @@ class IdleOff(Wrapper):
             raise InputError(f"idle_off cannot wrap {self.wrapped_!r}, which attends events.")
         self.system_ = system
         platform = system.platform
-        #: what each host draws at least with one core at work [W]
-        self.least_w_ = np.fmin.reduce(
+        least_w = np.fmin.reduce(
             host_power(
                 1, platform.cores[:, None], platform.idle_w, platform.epsilon_w, platform.busy_w
             ),
             axis=1,
         )
+        #: what each host draws at least while it boots, and then with one core at work [W]
+        self.least_w_ = np.maximum(least_w, [host.boot_w or 0.0 for host in platform.hosts])
+        #: when each host that was switched off has shut down [s]
+        self.off_at_ = np.full(len(platform), -math.inf)
         self.wakes_ = system.rules.mapping_interval_s is None
         self.wake_ = -math.inf
         #: tasks of the last plan, and the hosts of each, as `Plan` has them
@@ -110,10 +114,13 @@ class IdleOff(Wrapper):
             return []
         needed, busy = self._needed(state, since)
         due = idle & (state.now >= since + self.timeout_s - instant_width(state.now))
-        decisions: list[Decision] = list(self._switched_on(state, np.flatnonzero(needed & ~is_on)))
+        wanted = needed & ~is_on
         off = due & ~needed & ~busy
-        decisions += [PowerOff(host) for host in np.flatnonzero(off).tolist()]
-        decisions += self._wake(state.now, since[idle & ~due] + self.timeout_s)
+        decisions = list(self._switched(state, np.flatnonzero(wanted), np.flatnonzero(off)))
+        times = [since[idle & ~due] + self.timeout_s]
+        if state.power.cap_w < math.inf:
+            times.append(self.off_at_[wanted & (self.off_at_ > state.now)])
+        decisions += self._wake(state.now, np.concatenate(times))
         return decisions
 
     def _wake(self, now: float, times: Floats) -> list[Decision]:
@@ -124,14 +131,24 @@ class IdleOff(Wrapper):
         self.wake_ = first
         return [WakeAt(first)]
 
-    def _switched_on(self, state: State, hosts: Ids) -> Iterator[PowerOn]:
-        """Switch on hosts, as long as the power cap admits what one core at work draws there."""
-        power, added_w = state.power, 0.0
-        for host in hosts.tolist():
-            added_w += self.least_w_[host] - self.system_.platform.hosts[host].off_w
+    def _switched(self, state: State, on: Ids, off: Ids) -> Iterator[Decision]:
+        """Switch hosts on and off, as far as the power cap admits what they draw by that."""
+        power, hosts, added_w = state.power, self.system_.platform.hosts, 0.0
+        for host in on.tolist():
+            if power.cap_w < math.inf and self.off_at_[host] > state.now:
+                continue  # it would boot later, when others may have taken the power
+            added_w += self.least_w_[host] - hosts[host].off_w
             if not power.allows(added_w):
                 return
             yield PowerOn(host)
+        for host in off.tolist():
+            idle_w = hosts[host].pstates[int(state.pstate[host])].idle_w
+            more_w = max((hosts[host].shutdown_w or 0.0) - idle_w, 0.0)
+            if more_w and not power.allows(added_w + more_w):
+                continue
+            added_w += more_w
+            self.off_at_[host] = state.now + hosts[host].shutdown_time_s
+            yield PowerOff(host)
 
     # ------------------------------------------------------------------ what is needed
 

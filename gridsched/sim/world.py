@@ -238,12 +238,12 @@ def _check_agreement(platform: Platform, by_name: dict[str, Any]) -> None:
             raise SimulationError(
                 f"{platform.name}: SimGrid sees host {host.name!r} with {theirs.core_count} cores "
                 f"and speeds {seen}; gridsched read {host.cores} cores and "
-                f"{tuple(p.speed for p in host.pstates)}."
+                f"{tuple(p.speed for p in host.all_pstates)}."
             )
 
 
 def _close(host: Host, speeds: tuple[float, ...]) -> bool:
-    ours = [pstate.speed for pstate in host.pstates]
+    ours = [pstate.speed for pstate in host.all_pstates]
     if len(ours) != len(speeds):
         return False
     return all(abs(a - b) <= 1e-12 * abs(a) for a, b in zip(ours, speeds, strict=True))

@@ -73,6 +73,7 @@ def hosts_frame(
         "busy_j": energy.busy_j,
         "idle_j": energy.idle_j,
         "boot_j": energy.boot_j,
+        "shutdown_j": energy.shutdown_j,
         "off_j": energy.off_j,
         "wasted_j": energy.wasted_j,
     }

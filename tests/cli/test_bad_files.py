@@ -51,7 +51,7 @@ PLATFORMS = {
     "speed too large": (zone_xml(host_xml(speed="1e999f")), ["line 5", "1e999f"]),
     "speed huge": (zone_xml(host_xml(speed="1e300Yf")), ["line 5", "1e300Yf"]),
     "speed tiny": (zone_xml(host_xml(speed="1e-300f")), ["line 5", "1e-300f"]),
-    "speed 0": (zone_xml(host_xml(speed="1f,0f")), ["line 5", "'1f,0f'", "more than 0"]),
+    "speed 0": (zone_xml(host_xml(speed="0f,1f")), ["line 5", "P-state 0 has speed 0"]),
     "no speed": (zone_xml(host_xml(speed="0f")), ["no host computes"]),
     "speed negative": (zone_xml(host_xml(speed="-1Gf")), ["line 5", "'-1Gf'", "0 or more"]),
     "cores 0": (zone_xml(host_xml(extra=' core="0"')), ["line 5", "core", "'0'"]),

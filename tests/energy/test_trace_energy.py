@@ -88,6 +88,25 @@ def test_a_host_switched_off_while_booting_boots_anew():
     assert energy.off_j.tolist() == [0.0]
 
 
+def test_shutting_down_by_hand():
+    """In 4 s at 30 W, or 5 W idle; a second change of a host that is off ends it."""
+    state, still = PState(1.0, 5.0, 5.0, 9.0), PState(0.0, 6.0, 7.0, 30.0)
+    own = {"switch_pstates": (still,), "shutdown_pstate": 1}
+    platform = Platform(tuple(
+        Host(name, (state,), off_w=1.0, shutdown_time_s=4.0, **each)
+        for name, each in (("own", own), ("idle", {}), ("fails", own), ("late", own))
+    ))  # fmt: skip
+    switches = [(2.0, 0, 0, False), (2.0, 1, 0, False), (2.0, 2, 0, False), (3.0, 2, 0, False),
+                (8.0, 0, 0, True), (8.0, 3, 0, False)]  # fmt: skip
+    trace = by_hand.make_trace(platform, make_tasks([]), [], switches, 10.0)
+    energy = trace_energy(trace)
+    assert energy.shutdown_j.tolist() == [4 * 30, 4 * 5, 1 * 30, 2 * 30]
+    assert energy.off_j.tolist() == [2, 4, 7, 0]
+    assert energy.idle_j.tolist() == [4 * 5, 2 * 5, 2 * 5, 8 * 5]
+    parts = (energy.busy_j, energy.idle_j, energy.boot_j, energy.shutdown_j, energy.off_j)
+    assert energy.total_j.tolist() == sum(parts).tolist()
+
+
 def test_what_lies_beyond_the_horizon_does_not_count():
     """A run stopped at 50 s by its budget has drawn what it drew until then."""
     whole = by_hand.work_queue()

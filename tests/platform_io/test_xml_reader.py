@@ -194,7 +194,7 @@ def host_with(prop: str, value: str) -> str:
             "state_file 'no.txt' of link 'l': ",
         ),
         (zone('<host id="a" speed="0f"/>'), "no host computes"),
-        (zone('<host id="a" speed="1f,0f"/>'), "more than 0"),
+        (zone('<host id="a" speed="1f,0f"/>'), "speed 0 in P-state 1, and nothing says"),
         (zone('<host id="a" speed="-1f"/>'), "0 or more"),
         (zone('<host id="a" speed="nanf"/>'), "not finite"),
         (zone('<host id="a" speed="5furlongs"/>'), "unknown unit"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.platform import Platform
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.sim.client import server
 from gridsched.sim.host_energy import consumed_energy_j, current_power_w
@@ -70,14 +70,7 @@ def test_energy_exec():
 
 def test_energy_boot():
     """37520 J for the host that boots and the one that watches it."""
-    rest = (
-        PState(50e6, 93, 170, 170), PState(20e6, 90, 150, 150),
-        PState(0.0, 120, 120, 120), PState(0.0, 110, 110, 110),
-    )  # fmt: skip
-    platform = Platform((
-        Host("MyHost1", (PState(100e6, 95, 200, 200), *rest), off_w=10),
-        Host("MyHost2", (PState(100e6, 100, 200, 200), *rest), off_w=10),
-    ))  # fmt: skip
+    platform = read_platform(HERE / "energy_boot.xml")
     joules = act_alone(platform, "energy_boot.xml", "MyHost2", shut_down_and_boot)
     assert joules["MyHost2"] == pytest.approx(177 * 100.0, rel=1e-12)
     assert sum(joules.values()) == pytest.approx(37520.0, rel=1e-12)
