@@ -121,7 +121,7 @@ ONE = Host("a", (PState(1.0),))
         (Platform((replace(ONE, name=""),)), "name"),
         (Platform((ONE,), (Cluster("c", (0,)), Cluster("d", ()))), "holds no host"),
         (Platform((ONE,), (Cluster("c", (0,), 0.0),)), "bandwidth"),
-        (Platform((ONE,), bystanders=(replace(ONE, name="b"),)), "deployment"),
+        (Platform((ONE,), bystanders=(replace(ONE, name="b"),)), "compute nothing"),
     ],
 )
 def test_what_simgrid_cannot_load_is_not_written(tmp_path, platform, part):
