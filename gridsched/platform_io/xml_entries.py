@@ -16,7 +16,7 @@ from gridsched.platform_io.xml_profiles import ProfileEntries
 from gridsched.platform_io.xml_units import parse_quantity
 
 #: More hosts than this in one file are refused.
-MAX_HOSTS = 100_000
+MAX_HOSTS = 300_000
 #: More P-states of all hosts together than this are refused.
 MAX_PSTATES = 1_000_000
 

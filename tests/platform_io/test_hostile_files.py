@@ -72,7 +72,7 @@ def test_long_comments_and_attributes_are_passed_once(platform, monkeypatch, con
 
 @pytest.mark.parametrize(
     ("radical", "speed", "part"),
-    [("0-1000000", "1f", "100,000 hosts"), ("0-19999", ",".join(["1f"] * 5000), "P-states")],
+    [("0-1000000", "1f", "300,000 hosts"), ("0-19999", ",".join(["1f"] * 5000), "P-states")],
 )
 def test_more_hosts_or_speeds_than_any_platform_has(platform, radical: str, speed: str, part: str):
     """The line names the limit, before anything is spelled out."""

@@ -230,7 +230,7 @@ def host_with(prop: str, value: str) -> str:
         (
             zone('<cluster id="c" prefix="h" suffix="" radical="0-9999999" speed="1f" bw="1Bps" '
                  'lat="0"/>'),
-            "exceed 100,000 hosts",
+            "exceed 300,000 hosts",
         ),
         (
             zone('<cluster id="c" prefix="h" suffix="" radical="0\u221215" speed="1f" bw="1Bps" '
