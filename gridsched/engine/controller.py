@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.admission import check_policy
-from gridsched.engine.budget_guard import BudgetGuard
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.dispatch import Dispatch
-from gridsched.engine.energy_account import EnergyAccount
+from gridsched.engine.energy_parts import energy_parts
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer
-from gridsched.engine.host_powers import host_powers
 from gridsched.engine.host_switches import HostSwitches
 from gridsched.engine.inquiry import Inquiry
 from gridsched.engine.ledger import FINISHED, RUNNING, WAITING, Ledger
@@ -28,7 +26,6 @@ from gridsched.engine.legality import Legality
 from gridsched.engine.live_state import LiveState
 from gridsched.engine.mapping_events import MappingEvents
 from gridsched.engine.outages import Outages
-from gridsched.engine.power_cap import PowerCap
 from gridsched.engine.progress import Progress, unfinished
 from gridsched.engine.records import execution_records, node_records
 from gridsched.engine.requests import Requests
@@ -107,23 +104,15 @@ class Controller:
         commitments = Commitments(ledger, system.estimates, with_energy=budget is not None)
         files = tasks.files
         staging = None if files is None else Staging(system.platform, tasks, files)
-        cap_w, powers, account, self._cap = system.rules.power_cap_w, None, None, None
-        if budget is not None or cap_w is not None:
-            powers = host_powers(system.platform, ledger)
-            if cap_w is not None:
-                self._cap = PowerCap(cap_w, powers, system.platform)
-        if budget is not None and powers is not None:
-            account = EnergyAccount(system, budget, ledger, commitments, powers)
+        energy = energy_parts(system, ledger, commitments)
+        powers, account, self._cap = energy.powers, energy.account, energy.cap
         self._account = account
-        guard = None
-        if budget is not None and account is not None:
-            guard = BudgetGuard(system, budget, ledger, account, commitments)
         self._dispatch = Dispatch(system, ledger, self._timers, staging, account, powers)
         self._legality = Legality(system, ledger)
         self._switches = HostSwitches(system.platform, ledger, self._dispatch, self._timers)
         self._requests = Requests(
             system, ledger, self._legality, self._dispatch, self._switches, self._timers,
-            staging, account, guard,
+            staging, account, energy.guard,
         )  # fmt: skip
         self._outages: Outages | None = None
         if system.platform.profiles.states:
@@ -133,7 +122,8 @@ class Controller:
         )  # fmt: skip
         self._inquiry = Inquiry(
             scheduler, shown, tasks, rng, ledger, self._requests,
-            LiveState(shown, tasks, ledger, commitments, staging, account, powers), stopwatch,
+            LiveState(shown, tasks, ledger, commitments, staging, account, energy.shown_powers),
+            stopwatch,
         )  # fmt: skip
         self._submissions = Submissions(system, tasks, ledger)
         self._passes_on = self._dispatch.can_pass_on and not self._events.exist
@@ -327,7 +317,7 @@ class Controller:
             time = min(time, self._submissions.next_time)
         time = min(time, self._events.next_time)
         if self._account is not None:
-            time = min(time, self._account.period_end, self._account.exhausted_at)
+            time = min(time, self._account.next_time)
         self.next_timer = time
 
     def _take_timers(self) -> bool:

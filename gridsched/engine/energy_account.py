@@ -15,6 +15,7 @@ from gridsched.engine.commitments import Commitments
 from gridsched.engine.execution import Execution
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ledger import Ledger
+from gridsched.engine.speed_changes import SpeedChanges
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.instants import instant_width
 from gridsched.model.system import System
@@ -38,6 +39,8 @@ class EnergyAccount:
         What the fixed queues will draw.
     powers : HostPowers
         What the hosts draw; only read.
+    speeds : SpeedChanges or None
+        Where the speed of hosts changes with time.
 
     Attributes
     ----------
@@ -47,13 +50,14 @@ class EnergyAccount:
 
     def __init__(
         self, system: System, budget: EnergyBudget, ledger: Ledger, commitments: Commitments,
-        powers: HostPowers,
+        powers: HostPowers, speeds: SpeedChanges | None = None,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._budget = budget
         self._commitments = commitments
         self._estimates = system.estimates
         self._powers = powers
+        self._speeds = speeds
         self._time = 0.0
         self._drawn_j = 0.0
         self.assigned_j = 0.0
@@ -76,12 +80,19 @@ class EnergyAccount:
         while self.period_end < math.inf and now >= (
             self.period_end - instant_width(self.period_end)
         ):
-            self._draw_until(self.period_end)
+            self._follow_until(self.period_end)
             self._close()
             self._open_next()
             new_period = True
-        self._draw_until(now)
+        self._follow_until(now)
         return new_period
+
+    def _follow_until(self, time: float) -> None:
+        """Count what was drawn until `time` [s], by the speeds that hosts had."""
+        while self._speeds is not None and self._speeds.next_time <= time:
+            self._draw_until(self._speeds.next_time)
+            self._speeds.apply()
+        self._draw_until(time)
 
     def _draw_until(self, time: float) -> None:
         if time > self._time:
@@ -196,6 +207,14 @@ class EnergyAccount:
         if power_w <= 0 or rest == math.inf:
             return math.inf
         return self._time + rest / power_w
+
+    @property
+    def next_time(self) -> float:
+        """When a period or the budget ends, as far as is known, or has to be looked at [s]."""
+        time = min(self.period_end, self.exhausted_at)
+        if self._speeds is not None and self.stops:
+            time = min(time, self._speeds.next_time)
+        return time
 
     def records(self) -> NDArray[np.void]:
         """Return all periods so far, the present one included, as an array of `PERIOD`."""

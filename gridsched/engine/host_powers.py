@@ -57,8 +57,10 @@ class PowersOfHosts:
     def __init__(self, platform: Platform, ledger: Ledger) -> None:
         self._platform = platform
         self._ledger = ledger
-        #: power [W] by (host, P-state, busy cores), filled when first asked for
-        self._power: dict[tuple[int, int, int], float] = {}
+        #: power [W] by (host, P-state, busy cores at its full speed), filled when first asked for
+        self._power: dict[tuple[int, int, float], float] = {}
+        #: share of its P-state's speed that a host has, where it is another than the whole
+        self._speed: dict[int, float] = {}
         self._computing = [
             sum(each.has_begun for each in ledger.running.get(host, ()))
             for host in range(len(platform))
@@ -74,13 +76,13 @@ class PowersOfHosts:
             return ledger.switching_w[host]
         if not ledger.is_on[host]:
             return self._off_w[host]
-        place = (host, ledger.pstate[host], self._computing[host])
+        place = (host, ledger.pstate[host], self._computing[host] * self._speed.get(host, 1.0))
         watts = self._power.get(place)
         if watts is None:
             watts = self._power[place] = self._power_in(*place)
         return watts
 
-    def _power_in(self, host: int, pstate: int, busy_cores: int) -> float:
+    def _power_in(self, host: int, pstate: int, busy_cores: float) -> float:
         platform = self._platform
         return float(host_power(
             busy_cores, platform.cores[host], platform.idle_w[host, pstate],
@@ -92,6 +94,11 @@ class PowersOfHosts:
         watts = self._power_of(host)
         self.total_w += watts - self._watts[host]
         self._watts[host] = watts
+
+    def set_speed(self, host: int, share: float) -> None:
+        """Follow a host that has another share of its P-state's speed from now on."""
+        self._speed[host] = share
+        self.changed(host)
 
     def began(self, execution: Execution) -> None:
         """Follow an execution that computes from now on."""

@@ -98,17 +98,33 @@ def _check_profiles(scenario: LoadedScenario) -> None:
             f"{platform.name}: host {profiles.speeds[0][0]!r} has a speed profile, and the nodes "
             "of parallel jobs have one speed. Take the profile out of the file."
         )
-    if profiles.speeds and scenario.budget is not None:
-        raise InputError(
-            f"{platform.name}: host {profiles.speeds[0][0]!r} has a speed profile, and an energy "
-            "budget (--energy-budget-j) does not follow it. Leave one of them out."
-        )
     if scenario.power_cap_w is not None:
-        name = (*profiles.speeds, *profiles.states)[0][0]
+        _check_cap_on_profiles(scenario)
+
+
+def _check_cap_on_profiles(scenario: LoadedScenario) -> None:
+    """Refuse hosts that may draw more than at full speed, by which a cap on power goes."""
+    profiles, platform = scenario.platform.profiles, scenario.platform
+    cap = "a cap on power (--power-cap-w)"
+    if profiles.states:
         raise InputError(
-            f"{platform.name}: host {name!r} changes with time, and a cap on power (--power-cap-w) "
-            "does not follow it. Leave one of them out."
+            f"{platform.name}: host {profiles.states[0][0]!r} goes down with time, and {cap} does "
+            "not follow it. Leave one of them out."
         )
+    if scenario.budget is not None:
+        raise InputError(
+            f"{platform.name}: host {profiles.speeds[0][0]!r} has a speed profile; {cap} and an "
+            "energy budget (--energy-budget-j) do not follow it together. Leave one of them out."
+        )
+    for host in platform.hosts:
+        if host.name not in profiles.speed_of:
+            continue
+        faster = host.cores > 1 and max(profiles.speed_of[host.name].values, default=1.0) > 1.0
+        if faster or any(state.busy_w < state.epsilon_w for state in host.pstates):
+            raise InputError(
+                f"{platform.name}: by its speed profile host {host.name!r} may draw more than at "
+                f"its full speed, and {cap} goes by that. Leave one of them out."
+            )
 
 
 def _check_energy(scenario: LoadedScenario) -> None:

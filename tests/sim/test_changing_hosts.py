@@ -10,10 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sim_cases import largest_difference
 
-from gridsched.errors import InputError
+from gridsched.energy import grid_energy_between
+from gridsched.errors import InputError, InvalidDecision
+from gridsched.model.budget import EnergyBudget
 from gridsched.model.host_profiles import DrawnFailures, HostProfiles, Profile
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import make_tasks
+from gridsched.model.trace import TaskState
 from gridsched.sim.client import server
 from gridsched.sim.host_energy import consumed_energy_j
 from gridsched.sim.library import load_simgrid
@@ -162,6 +165,80 @@ def test_any_profiles(speeds, states, cores, flops, scheduler, on_failure):
         platform(HostProfiles(*named), 3, cores), make_tasks(flops), scheduler,
         on_failure=on_failure,
     )  # fmt: skip
+
+
+HALF_AT_5 = Profile((5.0,), (0.5,))
+
+
+def slowed(profile: Profile, n: int = 1, cores: int = 1, **changes) -> Platform:
+    """Hosts of 100 flop/s, 10 W idle and 20 to 40 W busy; the first one's speed changes."""
+    state = PState(100.0, 10.0, changes.get("epsilon_w", 20.0), 40.0)
+    hosts = tuple(Host(f"h{k}", (state,), cores) for k in range(n))
+    return Platform(hosts, name="P", profiles=HostProfiles(speeds=(("h0", profile),)))
+
+
+def test_a_budget_counts_what_changing_hosts_draw():
+    """40 W for 5 s, then 30 W at half the speed: 350 J are used up at 10 s."""
+    budget = EnergyBudget(350.0, on_exhaustion="stop")
+    result = on_both(slowed(HALF_AT_5), make_tasks([2000.0]), "wq", budget=budget)
+    assert result.trace.horizon_s == pytest.approx(10.0, rel=1e-12)
+    assert result.trace.final_state.tolist() == [TaskState.KILLED]
+    assert result.summary()["energy_j"] == pytest.approx(350.0, rel=1e-12)
+    budget = EnergyBudget(1e6, period_s=10.0)
+    result = on_both(slowed(HALF_AT_5), make_tasks([1000.0, 100.0]), "wq", budget=budget)
+    # the first task ends at 15 s, the second at 17 s
+    assert result.trace.finish_time_s.tolist() == [15.0, 17.0]
+    assert result.trace.periods["consumed_j"].tolist() == [350.0, 210.0]
+
+
+@given(
+    profiles(st.sampled_from([0.05, 0.5, 1.0, 3.0])),
+    st.integers(1, 3),
+    st.lists(st.integers(1, 15).map(lambda n: 100.0 * n), min_size=1, max_size=6),
+    st.sampled_from(["wq", "mct"]),
+    st.floats(1.0, 3e3),
+    st.sampled_from(["refuse", "stop"]),
+    st.floats(2.0, 50.0) | st.just(float("inf")),
+)
+@settings(max_examples=6, deadline=None)
+def test_any_budget_of_changing_hosts(profile, cores, flops, scheduler, joules, end, period_s):
+    """The account of each period is what the model says of it, and no budget is exceeded at a stop.
+
+    Without a limit nothing is refused, and the account is kept all the same.
+    """
+    limit_j = joules if end == "stop" else float("inf")
+    budget = EnergyBudget(limit_j, period_s=period_s, on_exhaustion=end)
+    result = on_both(slowed(profile, 2, cores), make_tasks(flops), scheduler, budget=budget)
+    periods = result.trace.periods
+    edges = np.append(periods["start"], periods["end"][-1:])
+    drawn = grid_energy_between(result.trace, edges)
+    assert periods["consumed_j"] == pytest.approx(drawn, rel=1e-9, abs=1e-9)
+    assert (drawn <= limit_j * (1 + 1e-9)).all()
+
+
+def test_a_cap_goes_by_full_speeds():
+    """Two busy hosts may draw 80 W, whatever one of them draws at half its speed."""
+    tasks = make_tasks([1000.0] * 4)
+    result = on_both(slowed(HALF_AT_5, 2), tasks, "wq", power_cap_w=80.0)
+    assert result.summary()["peak_power_w"] == 80.0
+    always = Profile((0.0,), (0.5,))
+    assert on_both(slowed(always, 2), tasks, "wq", power_cap_w=80.0).summary()["peak_power_w"] == 70
+    with pytest.raises(InvalidDecision, match="the hosts would draw 80 W"):
+        run(Scenario(slowed(always, 2), tasks, "wq", power_cap_w=79.0, driver="reference"))
+
+
+@pytest.mark.parametrize(
+    ("platform", "rules", "message"),
+    [
+        (slowed(Profile((1.0,), (3.0,)), cores=2), {}, "'h0' may draw more than at its full speed"),
+        (slowed(HALF_AT_5, epsilon_w=50.0), {}, "'h0' may draw more than at its full speed"),
+        (slowed(HALF_AT_5), {"budget": EnergyBudget(1e9)}, "'h0' has a speed profile; a cap on"),
+    ],
+)
+def test_what_a_cap_does_not_follow(platform, rules, message):
+    """Each in one line that names the host."""
+    with pytest.raises(InputError, match=message):
+        run(Scenario(platform, make_tasks([1.0]), "wq", power_cap_w=1e3, **rules))
 
 
 def test_parallel_jobs_on_nodes_that_fail():
