@@ -100,7 +100,13 @@ class AutoBag(Scheduler):
         self.scores_: dict[str, float] = {}
 
     def schedule(self, state: State) -> Iterable[Decision]:
-        """Try all candidates and delegate to the best."""
+        """Try all candidates and delegate to the best.
+
+        Raises
+        ------
+        InputError
+            If there is a cap on power that no candidate keeps.
+        """
         most = max(self.max_tasks, int(self.system_.platform.cores.sum()))
         bag = trial_bag(state, most)
         system = replace(self.system_, estimates=self.system_.estimates.of(bag))
