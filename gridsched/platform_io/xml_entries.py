@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -13,6 +12,7 @@ from gridsched.platform_io.findings import Findings
 from gridsched.platform_io.old_options import new_name
 from gridsched.platform_io.xml_document import Element
 from gridsched.platform_io.xml_profiles import ProfileEntries
+from gridsched.platform_io.xml_stations import Station, read_stations, split_rates
 from gridsched.platform_io.xml_units import parse_quantity
 
 #: More hosts than this in one file are refused.
@@ -20,9 +20,6 @@ MAX_HOSTS = 300_000
 #: More P-states of all hosts together than this are refused.
 MAX_PSTATES = 1_000_000
 
-#: Our property of a station in a Wi-Fi zone: which of the link's bandwidths it has, from 0 on.
-WIFI_RATE = "wifi_rate"
-_BETWEEN_RATES = re.compile("[;,]")
 _REMOVED = {"include", "storage", "storage_type", "mount"}
 _WITHOUT_HOSTS = {
     "random", "prop", "model_prop", "disk", "host_link", "route", "zoneRoute", "ASroute",
@@ -55,15 +52,6 @@ class HostEntry:
     def computes(self) -> bool:
         """Whether the host has any speed; one without computes nothing."""
         return any(self.speeds)
-
-
-@dataclass(frozen=True)
-class Station:
-    """A host of a Wi-Fi zone: its link, and the one of the link's rates that it has, from 0 on."""
-
-    host: str
-    link: str
-    rate: int
 
 
 @dataclass
@@ -197,33 +185,9 @@ class _Reader:
         if name is None:
             name = element.attributes.get("id", "")
         self.entries.zones.setdefault(name, element.properties())
-        first = len(self.entries.hosts)
         for child in element.children:
             self.visit(child, name)
-        if element.attributes.get("routing", "").upper() == "WIFI":
-            self.stations(element, name, self.entries.hosts[first:])
-
-    def stations(self, zone: Element, name: str, hosts: list[HostEntry]) -> None:
-        """Give each host of a Wi-Fi zone the rate of its link that it names, or the first one."""
-        link = next((child for child in zone.children if child.tag == "link"), None)
-        if link is None:
-            return
-        n_rates = len(_BETWEEN_RATES.split(link.attributes.get("bandwidth", "")))
-        for host in hosts:
-            if host.zone != name:
-                continue
-            text = host.properties.get(WIFI_RATE, "0").strip()
-            if not (text.isdecimal() and int(text) < n_rates):
-                self.findings.problem(
-                    f"host {host.name!r}: {WIFI_RATE} is {text!r}; the Wi-Fi link "
-                    f"{link.attributes.get('id')!r} has rates 0 to {n_rates - 1}, in the order of "
-                    "its bandwidths.",
-                    host.line,
-                )
-                continue
-            self.entries.stations.append(
-                Station(host.name, link.attributes.get("id", ""), int(text))
-            )
+        self.entries.stations += read_stations(element, self.findings)
 
     def host(self, element: Element, zone: str) -> None:
         name = self.name(element)
@@ -267,9 +231,7 @@ class _Reader:
         if name in self.entries.links:
             self.findings.problem(f"two links have the id {name!r}.", element.line)
         what = f"bandwidth of link {name!r}"  # Wi-Fi links have a list: the first one counts
-        values = [
-            self.quantity(element, part, "bandwidth", what) for part in _BETWEEN_RATES.split(text)
-        ]
+        values = [self.quantity(element, part, "bandwidth", what) for part in split_rates(text)]
         latency = self.quantity(
             element, element.attributes.get("latency", "0"), "time", f"latency of link {name!r}"
         )

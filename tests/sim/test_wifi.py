@@ -76,7 +76,7 @@ def test_stations_share_the_medium(tmp_path):
     assert [row[2] for row in executions(result)] == pytest.approx([15.0, 15.0], rel=1e-9)
 
 
-@pytest.mark.parametrize("rate", ["3", "-1", "fast"])
+@pytest.mark.parametrize("rate", ["3", "-1", "fast", "9" * 5000])
 def test_a_rate_that_the_link_has_not(tmp_path, rate):
     """One line with host, link and what is legal; the check finds it, too."""
     path = write_zone(tmp_path / "p.xml", [None, rate])
