@@ -32,11 +32,11 @@ from gridsched.engine import reference
 from gridsched.model.system import System
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.schedulers.kernels import warm_up
+from gridsched.schedulers.kernels.counted_energy import inside_j
 from gridsched.schedulers.kernels.parallel_greedy import map_parallel, worth
 from gridsched.schedulers.kernels.parallel_options import (
     divisor_of,
     first_of,
-    inside_j,
     no_placements,
     place,
 )
@@ -64,7 +64,7 @@ def value_of(objective, rows, functions, n, c, k, start):
     number, time_s = functions.utility_class[n], rows.time_s[n, c, k]
     cores = float(rows.nodes[n, c] * rows.cores_per_node[c])
     return worth(
-        divisor_of(objective, time_s, rows.energy_j[n, c, k], cores), start + time_s,
+        divisor_of(objective, time_s, rows.cost_j[n, c, k], cores), start + time_s,
         rows.arrival_s[n], functions.shapes, functions.first[number],
         functions.first[number + 1] - 1, functions.linear[number], functions.priority[n],
         functions.urgency[n], functions.unit_s,
@@ -97,8 +97,9 @@ def map_plainly(objective, nodes, profile, rows, functions, limits):
         count += 1
         left[row] = False
         remaining_j -= inside_j(
-            first, rows.time_s[row, c, k], rows.energy_j[row, c, k], limits.day_end
-        )
+            first, rows.time_s[row, c, k], rows.energy_j[row, c, k], limits.day_end,
+            limits.weights,
+        )  # fmt: skip
 
 
 class Watch:

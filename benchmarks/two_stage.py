@@ -21,6 +21,7 @@ import numpy as np
 from numba import njit
 
 from gridsched import __version__
+from gridsched.model.energy_weights import EVEN
 from gridsched.schedulers.kernels.two_stage import map_two_stage
 from gridsched.schedulers.kernels.two_stage_options import COMP, UPE, UPT, UTIL, type_tables
 from gridsched.schedulers.kernels.utility_value import utility_tables, utility_value
@@ -121,7 +122,8 @@ def measure(name: str, n_tasks: int, repeats: int) -> dict:
         objective, tables, utility_tables(tasks.utility), np.array(tasks.task_type),
         np.array(tasks.submit_time_s), waiting, ready,
     )  # fmt: skip
-    lazy_s, lazy = seconds(lambda: map_two_stage(*about, np.inf, np.inf, DAY_END_S), 20 * repeats)
+    limits = np.inf, np.inf, DAY_END_S, EVEN.table
+    lazy_s, lazy = seconds(lambda: map_two_stage(*about, *limits), 20 * repeats)
     plain_s, plain = seconds(lambda: map_plainly(*about, DAY_END_S), repeats)
     if not np.array_equal(np.column_stack(lazy[:3]), plain):
         raise SystemExit(f"{name} with {n_tasks} tasks: the two loops decide differently.")

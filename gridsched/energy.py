@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gridsched.model.energy_weights import EnergyWeights
 from gridsched.model.timeline import HostTimeline, host_timeline, spread_evenly
 from gridsched.model.trace import ExecutionEnd, Trace
 
@@ -115,6 +116,24 @@ def energy_inside(start: float, run_time: float, energy: float, end: float) -> f
     if start + run_time <= end:
         return energy
     return energy * ((end - start) / run_time)
+
+
+def counted_inside(
+    start: float, run_time: float, energy: float, end: float, weights: EnergyWeights
+) -> float:
+    """Return what a task's energy before a period's end counts in the budget [J].
+
+    Parameters
+    ----------
+    start, run_time, energy, end : float
+        As for `energy_inside`.
+    weights : EnergyWeights
+        What a joule counts, by the time at which it is drawn.
+    """
+    if start >= end:
+        return 0.0
+    inside_j = energy_inside(start, run_time, energy, end)
+    return inside_j * float(weights.mean(start, min(run_time, end - start)))
 
 
 def relative_difference(first_j: ArrayLike, second_j: ArrayLike) -> Floats:

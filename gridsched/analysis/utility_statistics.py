@@ -67,6 +67,7 @@ def workload_statistics(whole: SystemWorkload) -> dict[str, Any]:
         "mean_urgency": float(functions.urgency.mean()) if len(tasks) else None,
         "urgency_unit_s": functions.urgency_unit_s,
         "energy_budget_j": None if whole.rules.budget is None else whole.rules.budget.energy_j,
+        "money_budget": None if whole.rules.budget is None else whole.rules.budget.money,
         "arrivals": arrival_rows(tasks, types, horizon_s),
         "matrices": matrix_rows(types),
         **({} if parallel is None else _parallel_statistics(whole, parallel)),

@@ -31,13 +31,13 @@ BAG_COLUMNS = (
         "makespan_s", "makespan_above_best", "makespan_above_bound", "busy_time_s",
         "energy_j", "energy_model_j", "energy_above_best", "energy_above_bound",
         "energy_idle_j", "energy_wasted_j", "energy_links_j", "hosts_used", "tasks_late",
-        "tasks_missed", "profit", "profit_rate",
+        "tasks_missed", "money_spent", "profit", "profit_rate",
     ),
 )  # fmt: skip
 UTILITY_COLUMNS = (
     _SCHEDULER,
     *metric_columns(
-        "window_utility", "utility", "utility_share_of_best", "window_energy_j",
+        "window_utility", "utility", "utility_share_of_best", "money_spent", "window_energy_j",
         "energy_j", "energy_model_j", "tasks_finished", "tasks_dropped", "tasks_postponed",
         "tasks_late", "tasks_missed",
         "mean_waiting_time_s",
@@ -49,13 +49,13 @@ PARALLEL_COLUMNS = (
     *metric_columns(
         "mean_waiting_time_s", "mean_bounded_slowdown", "utilisation", "makespan_s",
         "energy_j", "energy_model_j", "energy_above_best", "energy_idle_j", "tasks_finished",
-        "tasks_late", "tasks_missed",
+        "tasks_late", "tasks_missed", "money_spent",
     ),
 )  # fmt: skip
 #: Keys that a table leaves out where no run has them.
 _OPTIONAL = (
     "energy_links_j", "window_utility", "window_energy_j", "tasks_late", "tasks_missed", "profit",
-    "profit_rate",
+    "profit_rate", "money_spent",
 )  # fmt: skip
 #: Columns without a value where the hosts have no power.
 _OF_ENERGY = {
@@ -179,6 +179,23 @@ def _joules(value: float) -> str:
     return f"{value / factor:,.6g} {letter}J"
 
 
+def _money(value: float) -> str:
+    return f"{value:,.6g} of money"
+
+
+def excess(budget: EnergyBudget, row: Mapping[str, Any]) -> float:
+    """Return what a run exceeded its budget by, in the budget's unit; 0 where that is rounding.
+
+    Parameters
+    ----------
+    budget : EnergyBudget
+    row : mapping
+        Metrics of the run.
+    """
+    by: float = row.get("budget_excess_j" if budget.money is None else "money_excess", 0.0)
+    return by if by > ROUNDING * budget.amount else 0.0
+
+
 def _in_periods(budget: EnergyBudget, words: str) -> str:
     """Return for how long the budget is, in words."""
     if budget.period_s == float("inf"):
@@ -188,14 +205,12 @@ def _in_periods(budget: EnergyBudget, words: str) -> str:
 
 def _budget_line(budget: EnergyBudget, rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the budget in words, and which runs exceeded it."""
-    if budget.energy_j == float("inf"):
+    if budget.amount == float("inf"):
         return f"Energy budget: none, {_in_periods(budget, 'in periods of')}."
-    over = {
-        row["scheduler"]: row["budget_excess_j"] for row in rows
-        if row.get("budget_excess_j", 0.0) > ROUNDING * budget.energy_j
-    }  # fmt: skip
-    kept = "; exceeded by " + ", ".join(f"{id} ({_joules(j)})" for id, j in over.items())
+    over = {row["scheduler"]: by for row in rows if (by := excess(budget, row))}
+    words = _joules if budget.money is None else _money
+    kept = "; exceeded by " + ", ".join(f"{id} ({words(by)})" for id, by in over.items())
     return (
-        f"Energy budget: {_joules(budget.energy_j)} {_in_periods(budget, 'in each')} "
+        f"Energy budget: {words(budget.amount)} {_in_periods(budget, 'in each')} "
         f"({budget.on_exhaustion}){kept if over else '; no run exceeded it'}."
     )

@@ -94,7 +94,10 @@ def prices(
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Draw what a kWh costs, power, and cost and income so far, of a run with `--prices`."""
+    """Draw what a kWh costs, power, and cost and income so far, of a run with `--prices`.
+
+    Or cost so far alone, of a run with `--money-budget`.
+    """
     _draw("prices", export, output, force=force, quiet=quiet)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from gridsched.cli.compare_tables import NO_ENERGY, ROUNDING, mapping_event_s
+from gridsched.cli.compare_tables import NO_ENERGY, excess, mapping_event_s
 from gridsched.cli.output import (
     OUTPUT_PANEL,
     ForceOption,
@@ -32,7 +32,8 @@ from gridsched.spec.run import RunResult, check_energy_agreement, run
 #: What the table of a run shows, in order; what is part of the line above is indented.
 SHOWN = (
     "utility", "  utility_possible", "window_utility", "  window_utility_possible",
-    "window_energy_j", "budget_excess_j", "carried_over_j", "makespan_s", "busy_time_s",
+    "window_energy_j", "money_spent", "  budget_used_share", "money_excess", "budget_excess_j",
+    "carried_over_j", "makespan_s", "busy_time_s",
     "utilisation", "energy_j",
     "energy_model_j", "  energy_busy_j", "  energy_idle_j", "  energy_boot_j",
     "  energy_shutdown_j", "  energy_off_j", "  energy_wasted_j", "  energy_lost_j",
@@ -116,8 +117,8 @@ def _show(result: RunResult, scheduler: str, export: Path | None) -> None:
     if result.plugin_j is None:
         hidden.add("energy_j")
     budget = result.scenario.budget
-    if budget is None or summary["budget_excess_j"] <= ROUNDING * budget.energy_j:
-        hidden.add("budget_excess_j")
+    if budget is None or not excess(budget, summary):
+        hidden |= {"budget_excess_j", "money_excess"}
     rows = [
         (line.removesuffix(key) + METRICS[key].row_name, summary[key], METRICS[key].unit)
         for line in SHOWN

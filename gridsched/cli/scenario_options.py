@@ -59,7 +59,7 @@ class ScenarioOptions:
     @property
     def inputs(self) -> tuple[Path | None, ...]:
         """The files that are read."""
-        files = (self.settings.get(key) for key in ("deployment", "prices"))
+        files = (self.settings.get(key) for key in ("deployment", "prices", "budget_prices"))
         return self.platform, self.workload, self.files, *files
 
     def base_scenario(self) -> LoadedScenario:

@@ -24,6 +24,7 @@ SYSTEM_SHOWN = {
     "mean_urgency": ("mean urgency", "1/unit"),
     "urgency_unit_s": ("urgency unit", "s"),
     "energy_budget_j": ("energy budget of a period", "J"),
+    "money_budget": ("energy budget of a period, in money", ""),
 }
 #: What there is of parallel tasks besides.
 PARALLEL_SHOWN = {

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import energy_inside
+from gridsched.energy import counted_inside
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.ledger import VIRTUAL, Ledger
@@ -43,7 +43,8 @@ class BudgetGuard:
         self._account = account
         self._commitments = commitments
         self._estimates = system.estimates
-        self._limits = budget.on_exhaustion == "refuse" and budget.energy_j < math.inf
+        self._weights = budget.weights
+        self._limits = budget.on_exhaustion == "refuse" and budget.limit_j < math.inf
 
     @property
     def refuses(self) -> bool:
@@ -88,8 +89,8 @@ class BudgetGuard:
         energy = account.state(now)
         remaining_j = energy.remaining_j - self._planned_j()
         energies = self._estimates.energies(tasks, hosts, pstates)
-        if account.allows(float(energies.sum()), remaining_j):
-            return None  # even if all of it fell into the period
+        if account.allows(float(energies.sum()) * self._weights.most, remaining_j):
+            return None  # even if all of it fell into the period, at the highest price
         if starts is None:
             run_time = self._estimates.run_times(tasks, hosts, pstates)
             starts = self._starts(hosts, run_time, now)
@@ -97,19 +98,26 @@ class BudgetGuard:
         if account.allows(inside, remaining_j):
             return None
         why = (
-            f"{what} would draw {inside:.6g} J until the period's end at {energy.period_end:g} s, "
-            f"and {remaining_j:.6g} J remain"
+            f"{what} would draw {self._amount(inside)} until the period's end at "
+            f"{energy.period_end:g} s, and {self._amount(remaining_j)} remain"
         )
         return why, int(tasks[0]), int(hosts[0])
 
     def inside_j(
         self, tasks: Ids, hosts: Ids, pstates: Ids, starts: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return what tasks that start at some times [s] draw inside the period [J]."""
+        """Return what tasks that start at some times [s] count inside the period [J]."""
         left = self._account.period_end - starts
         run_time = self._estimates.run_times(tasks, hosts, pstates)
         energies = self._estimates.energies(tasks, hosts, pstates)
-        return energies * np.clip(left / run_time, 0.0, 1.0)
+        inside = np.clip(left / run_time, 0.0, 1.0)
+        return np.asarray(energies * inside * self._weights.mean(starts, run_time * inside))
+
+    def _amount(self, counted_j: float) -> str:
+        """Return an amount of the budget with its unit, in words."""
+        if self._weights.money_per_j is None:
+            return f"{counted_j:.6g} J"
+        return f"{counted_j * self._weights.money_per_j:.6g} of money"
 
     def _planned_j(self) -> float:
         """Return what place-holders of the same answer will draw inside the period [J]."""
@@ -152,7 +160,7 @@ class BudgetGuard:
         verdicts = []
         for host, run_time, whole_j in zip(hosts.tolist(), run_times, energies, strict=True):
             ready = float(cores[host, 0])
-            needed = energy_inside(ready, run_time, whole_j, end)
+            needed = counted_inside(ready, run_time, whole_j, end, self._weights)
             if ready >= end:
                 verdicts.append(BEGINS_LATER)
             elif account.allows(needed, remaining):

@@ -13,8 +13,9 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import energy_inside
+from gridsched.energy import counted_inside
 from gridsched.engine.ledger import Ledger
+from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.estimates import Estimates
 
 
@@ -25,14 +26,17 @@ class Commitments:
     ----------
     ledger : Ledger
     estimates : Estimates
-    with_energy : bool
-        Whether a budget wants to know the energy.
+    weights : EnergyWeights or None
+        What a joule counts, where a budget wants to know the energy.
     """
 
-    def __init__(self, ledger: Ledger, estimates: Estimates, *, with_energy: bool) -> None:
+    def __init__(
+        self, ledger: Ledger, estimates: Estimates, weights: EnergyWeights | None
+    ) -> None:  # fmt: skip
         self._ledger = ledger
         self._run_time = estimates.run_time
-        self._energy = estimates.energy if with_energy else None
+        self._energy = None if weights is None else estimates.energy
+        self._weights = weights or EVEN
         n = len(ledger.cores)
         self._ready = np.full((n, max(ledger.cores, default=1)), np.inf)
         #: the earliest end that a queue is built on; in the past it has to be built again
@@ -100,7 +104,9 @@ class Commitments:
             run_time = self._run_time(task, host, pstate)
             if energy_of is not None:
                 whole_j = energy_of(task, host, pstate)
-                self._inside_j[host] += energy_inside(ends[0], run_time, whole_j, self._period_end)
+                self._inside_j[host] += counted_inside(
+                    ends[0], run_time, whole_j, self._period_end, self._weights
+                )
             ends[0] += run_time
             if len(ends) > 1:
                 ends.sort()

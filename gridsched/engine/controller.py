@@ -33,6 +33,7 @@ from gridsched.engine.staging import Staging
 from gridsched.engine.submissions import Submissions
 from gridsched.engine.timers import Timers
 from gridsched.errors import IncompleteRun
+from gridsched.model.energy_weights import EVEN
 from gridsched.model.instants import instant_width
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -101,7 +102,8 @@ class Controller:
         self._timers = Timers()
         self._progress = Progress()
         self._ledger = ledger = Ledger(system, tasks, hosts_off, scheduler.traits)
-        commitments = Commitments(ledger, system.estimates, with_energy=budget is not None)
+        weights = None if budget is None else budget.weights
+        commitments = Commitments(ledger, system.estimates, weights)
         files = tasks.files
         staging = None if files is None else Staging(system.platform, tasks, files)
         energy = energy_parts(system, ledger, commitments)
@@ -369,6 +371,7 @@ class Controller:
         offsets = ids = np.zeros(0, dtype=np.int64)
         if ledger.nodes is not None:
             offsets, ids = node_records(ledger.executions)
+        budget = self.system.rules.budget
         return Trace(
             platform=self.system.platform,
             tasks=self.tasks,
@@ -380,6 +383,7 @@ class Controller:
             timing={"policy_s": self._inquiry.policy_time_s},
             delegated_to=self._inquiry.delegated_to,
             periods=self._period_records(),
+            energy_weights=EVEN if budget is None else budget.weights,
             times_postponed=self._requests.times_postponed,
             as_estimated=as_estimated,
             host_offsets=offsets,

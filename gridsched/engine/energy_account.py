@@ -1,7 +1,8 @@
 """What a run has drawn and is bound to draw, by the model, period after period.
 
 Everything comes from the power model and observed times, never from SimGrid's meter, so that both
-drivers decide alike (paper 000, eq. 1; algorithms B5 and B7).
+drivers decide alike (paper 000, eq. 1; algorithms B5 and B7). A joule counts what
+`EnergyBudget.weights` says of the time at which it is drawn.
 """
 
 from __future__ import annotations
@@ -57,14 +58,19 @@ class EnergyAccount:
         self._commitments = commitments
         self._estimates = system.estimates
         self._powers = powers
+<<<<<<< HEAD
         self._speeds = speeds
+=======
+        self._weights = budget.weights
+>>>>>>> c0a1652 (Energy budgets can be in money: joules are counted by time-of-use prices)
         self._time = 0.0
         self._drawn_j = 0.0
         self.assigned_j = 0.0
         self._state: EnergyState | None = None
         self._carried: list[Execution] = []
         self._closed: list[tuple[float, float, float, float, float]] = []
-        self._left_j = self._budget.energy_j * (self._budget.periods or 1)
+        self._limit_j = budget.limit_j
+        self._left_j = self._limit_j * (budget.periods or 1)
         self._period = -1
         self._budget_j = math.inf
         self.period_start, self.period_end = 0.0, self._budget.first_period_start_s
@@ -96,13 +102,19 @@ class EnergyAccount:
 
     def _draw_until(self, time: float) -> None:
         if time > self._time:
-            self._drawn_j += self._powers.total_w * (time - self._time)
+            self._drawn_j += self._powers.total_w * self._counted_s(self._time, time)
             self._time = time
+
+    def _counted_s(self, begin: float, end: float) -> float:
+        """Return what 1 W counts between two times [J]; 0 if the second is not later."""
+        length = max(0.0, end - begin)
+        return length * float(self._weights.mean(begin, length))
 
     def _row(self) -> tuple[float, float, float, float, float]:
         """The present period as a row of `PERIOD`."""
         carried_j = math.fsum(
-            e.watts * max(0.0, min(e.end, self._time) - self.period_start) for e in self._carried
+            e.watts * self._counted_s(self.period_start, min(e.end, self._time))
+            for e in self._carried
         )
         return self.period_start, self._time, self._budget_j, self._drawn_j, carried_j
 
@@ -117,7 +129,7 @@ class EnergyAccount:
         self.period_start = budget.start_of(self._period)
         self.period_end = budget.start_of(self._period + 1)
         self._commitments.begin_period(self.period_end)
-        self._budget_j = budget.energy_j
+        self._budget_j = self._limit_j
         if budget.carry_over:
             to_share = max((budget.periods or 1) - self._period, 1)
             self._budget_j = max(self._left_j, 0.0) / to_share
@@ -146,8 +158,8 @@ class EnergyAccount:
         """
         ledger, period_end = self._ledger, self.period_end
         if ledger.nodes is not None:
-            running_j = ledger.nodes.committed_j(now, period_end)
-            return running_j + ledger.reservations.committed_j(now, period_end)
+            running_j = ledger.nodes.committed_j(now, period_end, self._weights)
+            return running_j + ledger.reservations.committed_j(now, period_end, self._weights)
         total = 0.0
         for host in sorted(ledger.queued_hosts.union(ledger.running)):
             for execution in ledger.running.get(host, ()):
@@ -155,7 +167,7 @@ class EnergyAccount:
                 until = end if end < period_end else period_end
                 begin = execution.start if execution.start > now else now
                 if until > begin:
-                    total += execution.watts * (until - begin)
+                    total += execution.watts * self._counted_s(begin, until)
             if ledger.fixed[host]:
                 total += self._commitments.inside_j(host, now)
         return total
@@ -176,7 +188,7 @@ class EnergyAccount:
             consumed, committed = self._drawn_j, self.committed_j(now)
         return EnergyState(
             self._budget_j, consumed, committed, self._budget_j - consumed - committed,
-            self.assigned_j, self.period_start, self.period_end,
+            self.assigned_j, self.period_start, self.period_end, self._weights,
         )  # fmt: skip
 
     # ------------------------------------------------------------------ limits
@@ -206,7 +218,7 @@ class EnergyAccount:
         power_w = self._powers.total_w
         if power_w <= 0 or rest == math.inf:
             return math.inf
-        return self._time + rest / power_w
+        return self._weights.after(self._time, rest / power_w)
 
     @property
     def next_time(self) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.execution import Execution
 from gridsched.engine.reservations import Reservations
+from gridsched.model.energy_weights import EnergyWeights
 from gridsched.policy.state import NodesState
 
 Hosts = NDArray[np.int64]
@@ -111,11 +112,11 @@ class NodeSets:
         """Take over the average power of a running execution [W]."""
         self._watts[self._place[execution]] = execution.watts
 
-    def committed_j(self, now: float, period_end: float) -> float:
-        """Return what executions will draw from `now` to a period's end, as estimated [J]."""
+    def committed_j(self, now: float, period_end: float, weights: EnergyWeights) -> float:
+        """Return what executions will count from `now` to a period's end, as estimated [J]."""
         n = len(self._at)
-        left = np.minimum(self._end[:n], period_end) - now
-        return float((self._watts[:n] * np.maximum(left, 0.0)).sum())
+        left = np.maximum(np.minimum(self._end[:n], period_end) - now, 0.0)
+        return float((self._watts[:n] * left * weights.mean(now, left)).sum())
 
     def set_ready(self, host: int, *, ready: bool) -> None:
         """Note that a node on which nothing runs has booted, or was switched off."""

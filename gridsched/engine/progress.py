@@ -70,8 +70,8 @@ def unfinished(
     why = ""
     if rules.budget is not None and postponed:
         why = (
-            f" Postponed among them: {postponed}; no period's budget of "
-            f"{rules.budget.energy_j:g} J admits these."
+            f" Postponed among them: {postponed}; no period's budget of {rules.budget.words} "
+            "admits these."
         )
     if rules.power_cap_w is not None:
         why += f" The hosts may draw at most {rules.power_cap_w:g} W (power_cap_w)."

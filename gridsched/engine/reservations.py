@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.model.energy_weights import EnergyWeights
 from gridsched.policy.state import ReservedNodes
 
 Ids = NDArray[np.int64]
@@ -138,11 +139,12 @@ class Reservations:
         """Whether a node is reserved at any time."""
         return any((each.hosts == host).any() for each in self._at)
 
-    def committed_j(self, now: float, period_end: float) -> float:
-        """Return what they will draw from `now` to the period's end [J]."""
+    def committed_j(self, now: float, period_end: float, weights: EnergyWeights) -> float:
+        """Return what they will count from `now` to the period's end [J]."""
         start, end, watts = self._columns[:, : len(self._at)]
-        left = np.minimum(end, period_end) - np.maximum(start, now)
-        return float((watts * np.maximum(left, 0.0)).sum())
+        begin = np.maximum(start, now)
+        left = np.maximum(np.minimum(end, period_end) - begin, 0.0)
+        return float((watts * left * weights.mean(begin, left)).sum())
 
     def view(self) -> ReservedNodes:
         """Return them as a policy sees them, in order of start, then of task."""

@@ -10,9 +10,9 @@ import io
 import json
 import zipfile
 import zlib
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import as_bytes
+from gridsched.model.budget import EnergyBudget
+from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.limits import LARGEST_RESULT
 from gridsched.model.platform import Platform
 from gridsched.model.tariff import Tariff
@@ -38,6 +40,7 @@ from gridsched.model.trace import (
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
 
+T = TypeVar("T")
 FORMAT_VERSION = 2
 #: Larger archives are refused.
 MAX_BYTES = 4 << 30
@@ -80,19 +83,27 @@ class Export:
 
     @property
     def tariff(self) -> Tariff | None:
-        """What bags pay and joules cost, None where the run had no price.
+        """What bags pay and joules cost, None where the run had no price and no budget in money.
 
         Raises
         ------
         InputError
             If the provenance holds no legal one.
         """
+        tariff = self._recorded("tariff", Tariff)
+        return tariff or Tariff.of_budget(self._recorded("budget", EnergyBudget))
+
+    def _recorded(self, name: str, kind: type[T]) -> T | None:
+        """Return what the provenance says of a record, if it is there."""
+        told = self.provenance.get(name)
+        if told is None:
+            return None
         try:
-            return TypeAdapter(Tariff | None).validate_python(self.provenance.get("tariff"))
+            return TypeAdapter(kind).validate_python(told)
         except ValidationError as error:
             first = error.errors()[0]
             raise InputError(
-                f"provenance: tariff: {first['loc'][-1]} is {first['input']!r}: {first['msg']}."
+                f"provenance: {name}: {first['loc'][-1]} is {first['input']!r}: {first['msg']}."
             ) from None
 
 
@@ -130,6 +141,7 @@ def archive_bytes(export: Export) -> bytes:
         "nominal_heterogeneity": tasks.nominal_heterogeneity,
         "input_files": tasks.input_files,
         "files": tasks.files and vars(tasks.files),
+        "energy_weights": asdict(trace.energy_weights),
         "urgency_unit_s": tasks.utility and tasks.utility.urgency_unit_s,
     }
     stream = io.BytesIO()
@@ -185,7 +197,7 @@ def _export(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Exp
         records.pop("final_state"), float(description["horizon_s"]),
         int(description["mapping_events"]), description["timing"], description["delegated_to"],
         as_estimated=bool(description.get("as_estimated", True)), **records,
-        notes=_notes(arrays),
+        notes=_notes(arrays), energy_weights=_weights(description.get("energy_weights")),
     )  # fmt: skip
     _check_trace(trace)
     plugin_j = description["plugin_j"]
@@ -194,6 +206,11 @@ def _export(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Exp
     if plugin_j is not None and not set(plugin_j) <= known:
         raise InputError(f"plugin_j names hosts that the platform has not: {set(plugin_j) - known}")
     return Export(trace, plugin_j, description["provenance"], description["workload_name"])
+
+
+def _weights(found: object) -> EnergyWeights:
+    """Return what a joule counts; archives of earlier versions do not say it."""
+    return EVEN if found is None else TypeAdapter(EnergyWeights).validate_python(found)
 
 
 def _notes(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

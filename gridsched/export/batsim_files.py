@@ -240,16 +240,19 @@ def consumed_energy_table(trace: Trace, timeline: HostTimeline) -> Columns:
 
 
 def periods_table(trace: Trace) -> Columns:
-    """Rows of ``periods.csv``: one for each period of the energy budget [s, J].
+    """Rows of ``periods.csv``: one for each period of the energy budget [s, J or money].
 
     `budget_j` is empty where there is no limit. `consumed_j` is the controller's account, and
-    `carried_over_j` the part of it that executions from before the period drew.
+    `carried_over_j` the part of it that executions from before the period drew. Of a budget in
+    money all three are in money, and end with `_money`.
     """
-    periods = trace.periods
+    periods, money_per_j = trace.periods, trace.energy_weights.money_per_j
+    factor, unit = (1.0, "j") if money_per_j is None else (money_per_j, "money")
     budget = np.where(np.isfinite(periods["budget_j"]), periods["budget_j"], np.nan)
     return {
-        "start_s": periods["start"], "end_s": periods["end"], "budget_j": budget,
-        "consumed_j": periods["consumed_j"], "carried_over_j": periods["carried_over_j"],
+        "start_s": periods["start"], "end_s": periods["end"], f"budget_{unit}": budget * factor,
+        f"consumed_{unit}": periods["consumed_j"] * factor,
+        f"carried_over_{unit}": periods["carried_over_j"] * factor,
     }  # fmt: skip
 
 

@@ -97,7 +97,7 @@ def plot_prices(
     ax : Axes, SubFigure or Figure, optional
         Where it is drawn; by default in a figure of its own.
     tariff : Tariff, optional
-        The prices; by default those of the run.
+        The prices; by default those of the run, of its tariff or of its budget in money.
     title : str
         A line above.
 
@@ -107,7 +107,8 @@ def plot_prices(
         If there are no prices that vary.
     """
     if tariff is None and not isinstance(result, Trace):
-        tariff = result.scenario.tariff
+        scenario = result.scenario
+        tariff = scenario.tariff or Tariff.of_budget(scenario.budget)
     return _drawn("prices", "run", _trace(result), ax, tariff=tariff, title=title)
 
 

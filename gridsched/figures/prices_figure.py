@@ -26,6 +26,8 @@ _PAID = "#a5371b"
 def prices(trace: Trace, *, tariff: Tariff | None, title: str = "") -> Drawn:
     """Draw what a kWh costs, the power of all computing hosts, and cost and income so far.
 
+    Under a budget in money no bag pays, and there is no income.
+
     What a bag pays that waits alone is drawn, too, where it varies.
 
     Parameters
@@ -41,7 +43,9 @@ def prices(trace: Trace, *, tariff: Tariff | None, title: str = "") -> Drawn:
         If there is no such tariff.
     """
     if tariff is None or tariff.prices is None:
-        raise InputError("This run has no prices that vary; run it with --prices FILE.")
+        raise InputError(
+            "This run has no prices that vary; run it with --prices FILE, or --money-budget."
+        )
     steps = money_steps(trace, tariff)
     pays = [name for name in ("bag_price",) if steps[name].nunique() > 1]
     figure = new_figure(9.0, 5.2 + 1.2 * len(pays))
@@ -115,10 +119,11 @@ def _draw_money(axes: Axes, steps: pd.DataFrame) -> None:
         steps["time_s"], steps["energy_cost"], color=_PAID, linewidth=1.4, linestyle="--",
         label="cost of the energy",
     )  # fmt: skip
-    axes.step(
-        steps["time_s"], steps["income"], where="post", color=BUSY.face, linewidth=1.4,
-        label="income of bags",
-    )  # fmt: skip
+    if steps["income"].any() or steps["bag_price"].any():
+        axes.step(
+            steps["time_s"], steps["income"], where="post", color=BUSY.face, linewidth=1.4,
+            label="income of bags",
+        )  # fmt: skip
     most = float(steps[["energy_cost", "income"]].to_numpy().max(initial=0.0))
     axes.set_ylim(0.0, 1.12 * most or 1.0)
     axes.set_ylabel("So far\n[money]")

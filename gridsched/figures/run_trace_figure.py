@@ -93,6 +93,8 @@ def trace_steps(trace: Trace, step_s: float | None = None) -> pd.DataFrame:
     if trace.tasks.utility is not None:
         steps["utility"] = _so_far(utility_between(trace, edges), segment)
     budget = np.append(trace.periods["budget_j"], np.nan)[period[segment]]
+    if not trace.energy_weights.is_even:  # so much money buys no certain energy
+        budget = np.full_like(budget, np.nan)
     runs = trace.executions
     finished = runs["end"][runs["outcome"] == ExecutionEnd.FINISHED]
     steps |= {

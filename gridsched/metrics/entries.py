@@ -31,13 +31,22 @@ POSSIBLE_UTILITY = Condition(
     lambda run: run.window_s is not None and run.has_utility and run.shortest_s is not None,
     "system",
 )
-PERIODS = Condition("an energy budget", lambda run: len(run.trace.periods) > 0)
+PERIODS = Condition(
+    "an energy budget", lambda run: len(run.trace.periods) > 0 and run.money_per_j is None
+)
+MONEY = Condition(
+    "an energy budget in money (`money_budget`)",
+    lambda run: len(run.trace.periods) > 0 and run.money_per_j is not None,
+    usual=False,
+)
 POSTPONING = Condition(
     "utility functions or an energy budget",
     lambda run: run.has_utility or len(run.trace.periods) > 0,
 )
 DEADLINES = Condition("deadlines", lambda run: run.trace.tasks.deadline_s is not None, usual=False)
-BUDGET = Condition("an energy budget", lambda run: run.budget_j is not None)
+BUDGET = Condition(
+    "an energy budget", lambda run: run.budget is not None and run.budget.energy_j is not None
+)
 TARIFF = Condition("a tariff (`price`)", lambda run: run.tariff is not None, usual=False)
 PARALLEL = Condition("parallel tasks", lambda run: run.is_parallel, "parallel")
 PLANNED = Condition("the driver `optimize`", usual=False)
@@ -266,8 +275,20 @@ _UTILITY = (
     Metric("carried_over_j", "J", "the most that executions from before a period drew in it",
            lambda run: float(run.carried_over_j.max()), condition=PERIODS,
            words="largest energy carried over", is_detail=True),
-    Metric("energy_budget_j", "J", "energy budget of a period", lambda run: run.budget_j,
+    Metric("energy_budget_j", "J", "energy budget of a period", lambda run: run.budget.energy_j,
            condition=BUDGET, is_detail=True),
+    Metric("money_spent", "", "money: what the energy of all periods of the budget cost, by the "
+           "model", lambda run: run.money_spent, condition=MONEY, better="less",
+           words="money spent on energy", header="money\nspent"),
+    Metric("budget_used_share", "", "the most that a period spent over its budget",
+           lambda run: run.budget_used_share, condition=MONEY, words="share of the budget used",
+           header="budget\nused", form="share"),
+    Metric("money_excess", "", "money: the most that a period spent beyond its budget and beyond "
+           "what was carried over", lambda run: run.money_excess, condition=MONEY, better="less",
+           words="money beyond the budget"),
+    Metric("money_budget", "", "money: energy budget of a period",
+           lambda run: None if run.budget is None else run.budget.money, condition=MONEY,
+           is_detail=True),
 )  # fmt: skip
 _MONEY = (
     Metric("profit", "", "money: price of the bag, if all its tasks finished, less the costs of "

@@ -21,6 +21,7 @@ from gridsched.metrics.of_windows import (
     utility_earned,
     utility_possible_between,
 )
+from gridsched.model.budget import EnergyBudget
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
@@ -44,8 +45,8 @@ class RunFacts:
         Energy of each host by SimGrid's plugin [J].
     links_j : mapping of str to float, or None
         Energy of each link by SimGrid's plugin [J].
-    budget_j : float or None
-        Energy budget of a period [J]; None without one.
+    budget : EnergyBudget or None
+        None without one, and where only the records are known.
     tariff : Tariff or None
         What the bag pays and what operating the hosts costs; numbers by machine type for each
         host.
@@ -60,7 +61,7 @@ class RunFacts:
     driver: Literal["simgrid", "reference"] | None = None
     plugin_j: Mapping[str, float] | None = None
     links_j: Mapping[str, float] | None = None
-    budget_j: float | None = None
+    budget: EnergyBudget | None = None
     tariff: Tariff | None = None
     shortest_s: Floats | None = None
 
@@ -193,13 +194,42 @@ class RunFacts:
         return energy_in(self.trace, intervals)
 
     @cached_property
+    def counted_j(self) -> Floats:
+        """What each period drew as its budget counts it [J]; from the records alone."""
+        trace = self.trace
+        if trace.energy_weights.is_even:
+            return self.drawn_j[: len(trace.periods)]
+        return energy_in(trace, period_intervals(trace.periods), trace.energy_weights)
+
+    @property
+    def money_per_j(self) -> float | None:
+        """What a counted joule costs [money/J]; None unless the budget is in money."""
+        return self.trace.energy_weights.money_per_j
+
+    @property
+    def money_spent(self) -> float:
+        """What the energy of all periods cost [money]."""
+        assert self.money_per_j is not None
+        return float(self.counted_j.sum()) * self.money_per_j
+
+    @property
+    def budget_used_share(self) -> float:
+        """The most that a period drew over its budget, as it is counted."""
+        return float((self.counted_j / self.trace.periods["budget_j"]).max())
+
+    @property
+    def money_excess(self) -> float:
+        """The most that a period spent beyond its budget and what was carried over [money]."""
+        assert self.money_per_j is not None
+        return self.budget_excess_j * self.money_per_j
+
+    @cached_property
     def carried_over_j(self) -> Floats:
-        """What executions from before each period drew in it [J]."""
+        """What executions from before each period drew in it, as it is counted [J]."""
         return carried_over_energy(self.trace, self.energy)
 
     @property
     def budget_excess_j(self) -> float:
-        """The most that a period drew beyond its budget and beyond what was carried over [J]."""
-        periods = self.trace.periods
-        excess = self.drawn_j[: len(periods)] - periods["budget_j"] - self.carried_over_j
+        """The most that a period drew beyond its budget and what was carried over, counted [J]."""
+        excess = self.counted_j - self.trace.periods["budget_j"] - self.carried_over_j
         return float(excess.max(initial=0.0))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gridsched.energy import HostEnergy, grid_energy_between
 from gridsched.errors import InputError
 from gridsched.metrics.of_runs import flow_time_s
+from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.timeline import spread_evenly
 from gridsched.model.trace import ExecutionEnd, Trace
 from gridsched.model.utility import UtilityFunctions
@@ -104,10 +105,17 @@ def energy_between(trace: Trace, begin_s: float, end_s: float) -> float:
     return float(energy_in(trace, [(begin_s, end_s)])[0])
 
 
-def energy_in(trace: Trace, intervals: Sequence[tuple[float, float]]) -> Floats:
-    """Energy of all computing hosts in each of the intervals [J], which may overlap."""
+def energy_in(
+    trace: Trace, intervals: Sequence[tuple[float, float]], weights: EnergyWeights = EVEN
+) -> Floats:
+    """Energy of all computing hosts in each of the intervals [J], which may overlap.
+
+    A joule counts what `weights` say.
+    """
     edges = np.unique(np.array(intervals, dtype=np.float64))
-    parts = np.append(grid_energy_between(trace, edges), 0.0)
+    if len(edges) and not weights.is_even:
+        edges = np.union1d(edges, weights.stretches(edges.item(0), edges.item(-1))[0])
+    parts = np.append(grid_energy_between(trace, edges) * weights.at(edges[:-1]), 0.0)
     return np.array([parts[(edges >= begin) & (edges < end)].sum() for begin, end in intervals])
 
 
@@ -158,15 +166,16 @@ def _so_far(parts: Floats) -> Floats:
 def carried_over_energy(trace: Trace, energy: HostEnergy) -> Floats:
     """Energy that executions from before each period drew in it, shape (periods,) [J].
 
-    Each execution's energy is prorated over its time (algorithms B7).
+    Each execution's energy is prorated over its time (algorithms B7), and counts as the trace's
+    `energy_weights` say.
     """
     runs = trace.executions
     carried = np.zeros(len(trace.periods))
     for k, (begin, end) in enumerate(period_intervals(trace.periods)):
         over = (runs["start"] < begin) & (runs["end"] > begin)
         started, ended = runs["start"][over], runs["end"][over]
-        edges = np.array([begin, end])
-        carried[k] = spread_evenly(started, ended, energy.execution_j[over], edges)[0]
+        edges, weights = trace.energy_weights.stretches(begin, end)
+        carried[k] = spread_evenly(started, ended, energy.execution_j[over], edges) @ weights
     return carried
 
 

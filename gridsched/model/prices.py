@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,12 +60,29 @@ class PriceSeries:
                 f"Prices: the times are {list(self.time_s)[:8]}; they must ascend from 0 s."
             )
 
-    def check_period(self, period_s: float) -> None:
-        """Raise `InputError` unless the last line begins before a period [s] is over."""
+    @classmethod
+    def of_energy(cls, time_s: Sequence[float], energy_cost_per_j: Sequence[float]) -> PriceSeries:
+        """Return a series of what joules cost alone, for a budget in money.
+
+        Parameters
+        ----------
+        time_s : sequence of float
+            When each line begins [s].
+        energy_cost_per_j : sequence of float
+            [money/J].
+        """
+        nothing = (0.0,) * len(time_s)
+        return cls(tuple(time_s), nothing, tuple(energy_cost_per_j), nothing)
+
+    def check_period(self, period_s: float, key: str = "prices_period_s") -> None:
+        """Raise `InputError` unless the last line begins before a period [s] is over.
+
+        `key` is the period's name, for the message.
+        """
         if not self.time_s[-1] < period_s:
             raise InputError(
                 f"Prices: the last line begins at {self.time_s[-1]:g} s, and the series begins "
-                f"again after {period_s:g} s (prices_period_s); make the period longer."
+                f"again after {period_s:g} s ({key}); make the period longer."
             )
 
     def begins(self, period_s: float, until_s: float) -> Floats:

@@ -136,6 +136,9 @@ def with_keys(
             _check_needed(type(record), outer, parts, spelled)
             made = typing.cast(type, _inner_record(_hint(type(record), outer)))(**parts)
         else:
+            one_of = _one_of(type(told))
+            if any(name in parts for name in one_of):
+                parts = {**dict.fromkeys(one_of), **parts}
             made = replace(told, **parts)
         changes[outer] = made
     return replace(record, **changes)  # type: ignore[type-var]
@@ -228,9 +231,14 @@ def _check_needed(
     """Refuse keys of an inner record that cannot be made of them."""
     keys = {key.path[1]: key.name for key in keys_of(record).values() if key.path[0] == outer}
     inner = typing.cast(type, _inner_record(_hint(record, outer)))
+    one_of, first = _one_of(inner), next(iter(parts))
+    if one_of and not any(name in parts for name in one_of):
+        needed = " or ".join(spelled(keys[name]) for name in one_of)
+        raise InputError(
+            f"{spelled(keys[first])} has no effect without {needed}; give one of them, too."
+        )
     for field in fields(inner):
         if field.default is MISSING and field.name not in parts:
-            first = next(iter(parts))
             raise InputError(
                 f"{spelled(keys[first])} has no effect without {spelled(keys[field.name])}; "
                 "give it, too."
@@ -255,6 +263,11 @@ def with_fields(fields: Mapping[str, Any]) -> Callable[[type[Model]], type[Model
         return whole
 
     return made
+
+
+def _one_of(record: type) -> tuple[str, ...]:
+    """Return the fields of a record of which exactly one is given, if there are such."""
+    return getattr(record, "ONE_OF", ())
 
 
 @cache

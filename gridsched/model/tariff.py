@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from gridsched.errors import InputError
-from gridsched.model.budget import DAY_S
+from gridsched.model.budget import DAY_S, EnergyBudget
 from gridsched.model.limits import LARGEST
 from gridsched.model.prices import PriceSeries
 from gridsched.model.records import KeyName, check_record
@@ -119,6 +119,13 @@ class Tariff:
                     f"Tariff: {name} is {getattr(self, name)!r}; it must be at least 0 and at most "
                     f"{LARGEST:g}."
                 )
+
+    @classmethod
+    def of_budget(cls, budget: EnergyBudget | None) -> Tariff | None:
+        """Return the prices of a budget in money, to which no bag pays anything; None without."""
+        if budget is None or budget.money is None:
+            return None
+        return cls(price=0.0, prices=budget.prices, prices_period_s=budget.prices_period_s)
 
     def priced(self, gamma: float, least_energy_j: float) -> Tariff:
         """Return the same costs with a price of `gamma` times what some energy costs.

@@ -8,6 +8,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.host_profiles import SpeedOverTime
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import Tasks
@@ -51,7 +52,8 @@ HOST_CHANGE = np.dtype([
 ])  # fmt: skip
 
 #: A period of the energy budget within the run: its bounds [s], its budget, what was drawn in it,
-#: and the part of that which went to executions started before the period (algorithms B7) [J].
+#: and the part of that which went to executions started before the period (algorithms B7) [J],
+#: counted as the trace's `energy_weights` say.
 PERIOD = np.dtype([
     ("start", np.float64), ("end", np.float64), ("budget_j", np.float64),
     ("consumed_j", np.float64), ("carried_over_j", np.float64),
@@ -82,6 +84,8 @@ class Trace:
         The scheduler that another one chose to decide in its place; empty if none did.
     periods : ndarray of `PERIOD`
         The periods of the energy budget in order of time; empty without a budget.
+    energy_weights : EnergyWeights
+        What a joule counts in `periods`, by the time at which it is drawn.
     times_postponed : ndarray of int64, shape (tasks,)
         How often each task was postponed to the next period; by default never.
     host_offsets, host_ids : ndarray of int64
@@ -105,6 +109,7 @@ class Trace:
     timing: dict[str, float] = field(default_factory=dict, compare=False)
     delegated_to: str = ""
     periods: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, dtype=PERIOD))
+    energy_weights: EnergyWeights = EVEN
     times_postponed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     as_estimated: bool = True
     host_offsets: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))

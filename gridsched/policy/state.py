@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.estimates import Estimates
 from gridsched.model.pmf import Pmf
 from gridsched.model.tasks import Tasks
@@ -130,6 +131,9 @@ class EnergyState:
         what a `Cancel` withdrew, only the part that had been computed.
     period_start, period_end : float
         The present period [s].
+    weights : EnergyWeights
+        What a joule counts, by the time at which it is drawn: 1, or under a budget in money its
+        price over the mean price. All of the above but `assigned_j` is counted so.
     """
 
     budget_j: float
@@ -139,6 +143,7 @@ class EnergyState:
     assigned_j: float
     period_start: float
     period_end: float
+    weights: EnergyWeights = EVEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,10 +89,9 @@ class RunResult:
     @cached_property
     def facts(self) -> RunFacts:
         """What the metrics are computed from."""
-        budget = self.scenario.budget
         return RunFacts(
             self.trace, self.energy, self.scenario.window_s, self.scenario.driver,
-            self.plugin_j, self.links_j, None if budget is None else budget.energy_j,
+            self.plugin_j, self.links_j, self.scenario.budget,
             self._tariff_of_hosts(), self._shortest_times(),
         )  # fmt: skip
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes
@@ -27,7 +27,7 @@ from gridsched.spec.canonical import file_digest
 from gridsched.spec.settings import RunSettings
 from gridsched.workloads import read_workload
 from gridsched.workloads.load import input_files, read_system_workload
-from gridsched.workloads.price_csv import with_prices_read
+from gridsched.workloads.price_csv import with_budget_prices_read, with_prices_read
 from gridsched.workloads.traces.formats import is_trace
 from gridsched.workloads.traces.job_table import Dropped
 from gridsched.workloads.traces.options import TraceOptions
@@ -100,6 +100,10 @@ class Scenario(RunSettings):
         InputError
             If a file cannot be read, or the scenario has no platform or two of them.
         """
+        return self._with_work()._with_prices()
+
+    def _with_work(self) -> LoadedScenario:
+        """Return the scenario with its platform and its tasks read."""
         tasks = self.tasks
         if not isinstance(tasks, Tasks):
             if is_trace(tasks):
@@ -107,8 +111,7 @@ class Scenario(RunSettings):
             self.trace.refuse(set(self.trace.given), tasks, "this workload is no trace")
             whole = read_system_workload(tasks)
             if whole is not None:
-                tariff = with_prices_read(self.tariff)
-                return replace(self.with_system(whole), tariff=tariff, inputs=self._digests())
+                return replace(self.with_system(whole), inputs=self._digests())
         if self.platform is None:
             raise InputError(
                 "Missing option '--platform FILE': the workload makes no platform of its own."
@@ -124,10 +127,9 @@ class Scenario(RunSettings):
             platform = platform.with_master(self.master)
         if not isinstance(tasks, Tasks):
             tasks = read_workload(tasks, files=self.files)
-        tariff = with_prices_read(self.tariff)
-        if platform is not self.platform or tasks is not self.tasks or tariff is not self.tariff:
+        if platform is not self.platform or tasks is not self.tasks:
             changes["inputs"] = self._digests(platform)
-        return self._loaded(platform, tasks, tariff=tariff, **changes)
+        return self._loaded(platform, tasks, **changes)
 
     def _loaded(self, platform: Platform, tasks: Tasks, **changes: Any) -> LoadedScenario:
         """Return the scenario with what was read, and other changes."""
@@ -136,7 +138,7 @@ class Scenario(RunSettings):
 
     def _with_trace(self, file: str | Path) -> LoadedScenario:
         """Return the scenario with its log read, on its platform or on one of the log's size."""
-        changes: dict[str, Any] = {"tariff": with_prices_read(self.tariff)}
+        changes: dict[str, Any] = {}
         platform = self.platform
         if not isinstance(platform, Platform) and platform is not None:
             changes["platform_file"] = platform
@@ -168,9 +170,8 @@ class Scenario(RunSettings):
 
     def _digests(self, platform: Platform | None = None) -> dict[str, str]:
         """Return the SHA-256 of every file that the scenario names, and of those they name."""
-        prices = None if self.tariff is None else self.tariff.prices
-        named = [self.platform, self.files, self.deployment, prices]
-        paths = [each for each in named if isinstance(each, str | Path)]
+        named = [self.platform, self.files, self.deployment]
+        paths = [each for each in named if _is_path(each)]
         if not isinstance(self.tasks, Tasks):
             paths += input_files(self.tasks)
         paths += () if platform is None else platform.profiles.files
@@ -229,6 +230,15 @@ class LoadedScenario(Scenario):
     platform: Platform
     tasks: Tasks
 
+    def _with_prices(self) -> LoadedScenario:
+        """Return the scenario with the prices read that tariff and budget name."""
+        named = [each.prices for each in (self.tariff, self.budget) if each is not None]
+        inputs = {str(each): file_digest(Path(each)) for each in named if _is_path(each)}
+        return replace(
+            self, tariff=with_prices_read(self.tariff),
+            budget=with_budget_prices_read(self.budget), inputs={**self.inputs, **inputs},
+        )  # fmt: skip
+
     def deployed(self) -> LoadedScenario:
         """Return the scenario with only the hosts computing that a deployment gives work.
 
@@ -254,6 +264,10 @@ class LoadedScenario(Scenario):
             return self
         drawn = Failures.read(self.failures)
         return replace(self, platform=drawn.on(self.platform, self.seed, self.replicate))
+
+
+def _is_path(value: object) -> TypeGuard[str | Path]:
+    return isinstance(value, str | Path)
 
 
 def check_scenario(scenario: Scenario) -> None:

@@ -93,7 +93,7 @@ class DayKeys(SystemKeys):
             Values of keys that are not set; of an energy budget, if there is one.
         """
         given = {name: getattr(self, name) for name in _RULE_KEYS}
-        if given["energy_budget_j"] is not None:
+        if given["energy_budget_j"] is not None or given["money_budget"] is not None:
             given |= {name: each for name, each in usual.items() if given[name] is None}
         return with_keys(Rules(horizon_s=horizon_s), given)
 

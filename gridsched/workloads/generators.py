@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -62,7 +62,11 @@ class Generator:
     @property
     def file_keys(self) -> tuple[str, ...]:
         """The keys that name files."""
-        return tuple(name for name in self.model.model_fields if name.endswith(("_csv", "_swf")))
+        return tuple(
+            name
+            for name, field in self.model.model_fields.items()
+            if name.endswith(("_csv", "_swf")) or Path in get_args(field.annotation)
+        )
 
     def input_files(self, parameters: GeneratorKeys) -> list[Path]:
         """Return the files that checked keys name."""

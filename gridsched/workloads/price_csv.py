@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gridsched.errors import InputError
 from gridsched.files.csv_files import Number, read_csv
+from gridsched.model.budget import EnergyBudget
 from gridsched.model.limits import LARGEST
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
@@ -22,22 +23,27 @@ COLUMNS = {
 }
 
 
-def read_prices(path: str | Path, tariff: Tariff) -> PriceSeries:
+def read_prices(path: str | Path, tariff: Tariff | None = None) -> PriceSeries:
     """Read prices by time of day, one line for each change.
 
     Parameters
     ----------
     path : path
         CSV ``time_s[,price][,energy_cost_per_kwh][,price_per_waiting_bag]``.
-    tariff : Tariff
-        Says the price and the energy cost where the table does not.
+    tariff : Tariff, optional
+        Says the price and the energy cost where the table does not. Without it the table must say
+        what energy costs, which is positive, and nothing pays.
 
     Raises
     ------
     InputError
         Naming file, line and column of the first bad value.
     """
-    table = read_csv(path, COLUMNS)
+    if tariff is None:
+        table = read_csv(path, {**COLUMNS, "energy_cost_per_kwh": Number(above=True)})
+        tariff = Tariff(price=0.0)
+    else:
+        table = read_csv(path, COLUMNS)
     if not len(table):
         raise InputError(f"{path}: no prices; at least one line is needed.")
     times = table["time_s"]
@@ -62,3 +68,10 @@ def with_prices_read(tariff: Tariff | None) -> Tariff | None:
     if tariff is None or not isinstance(tariff.prices, str | Path):
         return tariff
     return replace(tariff, prices=read_prices(tariff.prices, tariff))
+
+
+def with_budget_prices_read(budget: EnergyBudget | None) -> EnergyBudget | None:
+    """Return a budget with the prices that it names read; any other as it is."""
+    if budget is None or not isinstance(budget.prices, str | Path):
+        return budget
+    return replace(budget, prices=read_prices(budget.prices))

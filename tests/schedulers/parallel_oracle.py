@@ -29,6 +29,8 @@ class Event:
     remaining_j: float
     task_budget_j: float = INF
     resource_budget_w: float = INF
+    weights: list = field(default_factory=list)
+    cycle: float = 50.0
     seen: set = field(default_factory=set)
 
 
@@ -60,12 +62,38 @@ def choose(event: Event, c: int, n: int, s: float, time: float) -> list:
 
 
 def inside_j(event: Event, start: float, time: float, energy: float) -> float:
-    """Energy before the day's end."""
+    """What the energy before the day's end counts."""
     if start >= event.day_end:
         return 0.0
-    if start + time <= event.day_end:
-        return energy
-    return energy * ((event.day_end - start) / time)
+    until = min(start + time, event.day_end)
+    if until < start + time:
+        energy *= (event.day_end - start) / time
+    return energy * mean_weight(event, start, until)
+
+
+def mean_weight(event: Event, start: float, end: float) -> float:
+    """Mean of what a joule counts between two times."""
+    if len(event.weights) < 2 or not end > start:
+        return 1.0
+    return (counted(event, end) - counted(event, start)) / (end - start)
+
+
+def counted(event: Event, time: float) -> float:
+    """What 1 W counts from 0 on, through the weights (begin, weight), again and again."""
+    of_cycle, begin = [0.0], 0.0
+    ends = [*(begin for begin, _ in event.weights[1:]), event.cycle]
+    for (begin, weight), end in zip(event.weights, ends, strict=True):
+        of_cycle.append(of_cycle[-1] + weight * (end - begin))
+    cycles = math.floor(time / event.cycle)
+    within = time - cycles * event.cycle
+    line = max(k for k, (begin, _) in enumerate(event.weights) if begin <= within)
+    begin, weight = event.weights[line]
+    return cycles * of_cycle[-1] + (of_cycle[line] + weight * (within - begin))
+
+
+def cost(event: Event, time: float, energy: float) -> float:
+    """What a whole option counts if it runs from now on."""
+    return energy * mean_weight(event, event.now, event.now + time)
 
 
 def utility(event: Event, task: tuple, end: float) -> float:
@@ -95,8 +123,9 @@ def admissible(event: Event, task: tuple) -> list:
             if start >= event.day_end:
                 event.seen.add("too late")
                 continue
-            if energy > event.task_budget_j or (
-                energy / (time * float(n * event.cores[c])) > event.resource_budget_w
+            whole = cost(event, time, energy)
+            if whole > event.task_budget_j or (
+                whole / (time * float(n * event.cores[c])) > event.resource_budget_w
             ):
                 event.seen.add("filtered")
                 continue
@@ -106,6 +135,8 @@ def admissible(event: Event, task: tuple) -> list:
                 continue
             if (task[0], c, k) in event.seen:
                 event.seen.add("admissible again")
+                if start + time <= event.day_end:
+                    event.seen.add("admissible at a lower price")
             if start + time > event.day_end:
                 event.seen.add("crossing")
             found.append((c, k, start))
@@ -132,7 +163,8 @@ def objective_of(event: Event, objective: str, task: tuple, option: tuple) -> fl
     time, energy = pstates[k]
     value = utility(event, task, start + time)
     divisor = {
-        "util": 1.0, "upt": time, "upr": time * float(n * event.cores[c]), "upe": energy,
+        "util": 1.0, "upt": time, "upr": time * float(n * event.cores[c]),
+        "upe": cost(event, time, energy),
     }[objective]  # fmt: skip
     return value / divisor if divisor > 0 else (INF if value > 0 else 0.0)
 

@@ -11,6 +11,7 @@ import pytest
 
 import gridsched
 from gridsched import Scenario, run
+from gridsched.model.energy_weights import EVEN
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.tasks import make_tasks
@@ -107,7 +108,7 @@ def example_filter_inputs():
     nodes = cluster_nodes([np.arange(4)], 4)
     profile = node_profile(nodes, np.array([40.0, 30.0, 35.0, 15.0]), reserved)
     energy = EnergyState(1200.0, 150.0, 50.0, 1000.0, 0.0, 0.0, 100.0)
-    return profile, energy, ParallelLimits(15.0, 100.0, 1000.0, INF, INF)
+    return profile, energy, ParallelLimits(15.0, 100.0, 1000.0, INF, INF, EVEN.table)
 
 
 def test_energy_per_resource():

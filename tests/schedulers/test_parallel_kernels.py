@@ -11,6 +11,7 @@ from collections import Counter
 import numpy as np
 import parallel_oracle as plain
 import pytest
+from event_weights import random_weights, weights_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parallel_oracle import INF, Event
@@ -81,7 +82,9 @@ def rows_of(event: Event) -> ParallelRows:
             for k, (t, e) in enumerate(pstates):
                 time[row, c, k], energy[row, c, k] = t, e
     arrival = np.array([task[2] for task in event.tasks], dtype=float)
-    return ParallelRows(time, energy, nodes, arrival, np.array(event.cores, dtype=np.int64))
+    cost = weights_of(event).cost_j(energy, event.now, time)
+    cores = np.array(event.cores, dtype=np.int64)
+    return ParallelRows(time, energy, cost, nodes, arrival, cores)
 
 
 def functions_of(event: Event):
@@ -103,7 +106,7 @@ def limits_of(event: Event) -> ParallelLimits:
     """Return the day's limits."""
     return ParallelLimits(
         event.now, float(event.day_end), float(event.remaining_j), float(event.task_budget_j),
-        float(event.resource_budget_w),
+        float(event.resource_budget_w), weights_of(event).table,
     )  # fmt: skip
 
 
@@ -192,10 +195,13 @@ def random_event(draw: random.Random) -> Event:
     day_end = draw.choice((INF, 60.0, NOW + draw.randint(0, 12), NOW + draw.uniform(0, 10)))
     if evening:
         remaining_j, day_end = draw.uniform(4, 40), NOW + draw.uniform(4, 14)
+    weights = random_weights(draw)
+    if weights and not evening and draw.random() < 0.5:
+        remaining_j, day_end = draw.uniform(4, 40), 60.0
     return Event(
         NOW, day_end, clusters, cores, busy, tasks, CLASSES, draw.choice((1.0, 2.0)), remaining_j,
         task_budget_j=draw.choice((INF, INF, INF, draw.uniform(0, 30))),
-        resource_budget_w=draw.choice((INF, INF, 1.0, draw.uniform(0, 3))),
+        resource_budget_w=draw.choice((INF, INF, 1.0, draw.uniform(0, 3))), **weights,
     )  # fmt: skip
 
 
@@ -418,3 +424,4 @@ def test_random_events_draw_what_matters():
               "switched"}  # fmt: skip
     assert {name for name in wanted if seen[name] < 40} == set(), seen
     assert seen["admissible again"] >= 5, seen
+    assert seen["admissible at a lower price"] >= 5, seen

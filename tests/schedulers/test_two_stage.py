@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from event_weights import random_weights, weights_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from two_stage_oracle import INF, Event, falls_short, randomly, two_stage
@@ -53,13 +54,17 @@ def arguments(event: Event, objective: int) -> tuple:
     task_type, arrival = np.zeros(n, dtype=np.int64), np.zeros(n)
     for task in event.tasks:
         task_type[task[0]], arrival[task[0]] = task[1], task[2]
-    tables = type_tables(event.etc, event.eec, event.host_type, objective)
+    cost = weights_of(event).cost_j(np.array(event.eec), event.now, np.array(event.etc))
+    tables = type_tables(event.etc, event.eec, event.host_type, objective, cost)
     return tables, utility_tables(functions_of(event, n)), task_type, arrival, ids
 
 
-def limits(event: Event) -> tuple[float, float, float]:
-    """Return energy remaining, task budget and day's end."""
-    return float(event.remaining_j), float(event.task_budget), float(event.day_end)
+def limits(event: Event) -> tuple[float, float, float, np.ndarray]:
+    """Return energy remaining, task budget, day's end and what a joule counts."""
+    return (
+        float(event.remaining_j), float(event.task_budget), float(event.day_end),
+        weights_of(event).table,
+    )  # fmt: skip
 
 
 def outcome(mapped, hosts, pstates, reasons, ids) -> tuple[list, dict]:
@@ -111,12 +116,15 @@ def random_event(draw: random.Random) -> Event:
     day_end = draw.choice((INF, 60.0, now + draw.randint(0, 12), now + draw.uniform(0, 10)))
     if evening:  # what does not fit now may fit later, once it crosses the day's end
         remaining_j, day_end = draw.uniform(4, 16), now + draw.uniform(4, 12)
+    weights = random_weights(draw)
+    if weights and not evening and draw.random() < 0.5:  # or once the price is lower
+        remaining_j, day_end = draw.uniform(2, 12), 60.0
     return Event(
         etc, eec, [draw.randrange(n_host_types) for _ in ready], ready, tasks, CLASSES,
         unit_s=draw.choice((1.0, 2.0)),
         remaining_j=remaining_j,
         task_budget=draw.choice((INF, INF, 4.0, draw.uniform(0, 12))),
-        day_end=day_end,
+        day_end=day_end, now=now, **weights,
     )  # fmt: skip
 
 
@@ -167,3 +175,4 @@ def test_random_events_draw_what_matters():
               "stays", "impossible"}  # fmt: skip
     assert {name for name in wanted if seen[name] < 150} == set(), seen
     assert seen["admissible again"] >= 10, seen
+    assert seen["admissible at a lower price"] >= 5, seen

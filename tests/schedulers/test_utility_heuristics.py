@@ -11,6 +11,7 @@ from utility_cases import MINUTE, b6_scenario, b6_types, day, exponential_tasks
 
 from gridsched import Scenario, make_scheduler, make_tasks, run
 from gridsched.errors import InputError
+from gridsched.model.energy_weights import EVEN
 from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.model.trace import TaskState
 from gridsched.schedulers.kernels.random_mapping import map_randomly
@@ -95,7 +96,7 @@ def test_an_option_that_crosses_the_days_end_becomes_admissible():
     functions = utility_tables(exponential_tasks(0.0, [0, 1], [(8, 0), (1, 0)]).utility)
     types, arrivals, tasks = np.array([0, 1]), np.zeros(2), np.array([0, 1])
     answer = map_two_stage(
-        UTIL, tables, functions, types, arrivals, tasks, np.zeros(1), 10.0, INF, 10.0
+        UTIL, tables, functions, types, arrivals, tasks, np.zeros(1), 10.0, INF, 10.0, EVEN.table
     )
     assert [each.tolist() for each in answer] == [[1, 0], [0, 0], [0, 0], [0, 0]]
 
@@ -200,7 +201,7 @@ def test_random_mapping_is_uniform_over_admissible_pairs():
     counts = {}
     for uniform in uniforms:  # a filter of 5 J removes host 2 in P-state 0
         _, host, pstate, _ = map_randomly(
-            tables, types, task, np.array([uniform]), ready, INF, 5.0, INF
+            tables, types, task, np.array([uniform]), ready, INF, 5.0, INF, EVEN.table
         )
         pair = (int(host[0]), int(pstate[0]))
         counts[pair] = counts.get(pair, 0) + 1

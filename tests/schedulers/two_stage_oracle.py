@@ -27,6 +27,9 @@ class Event:
     remaining_j: float
     task_budget: float
     day_end: float
+    now: float = 0.0
+    weights: list = field(default_factory=list)
+    cycle: float = 50.0
     seen: set = field(default_factory=set)
 
 
@@ -47,12 +50,38 @@ def utility(event: Event, task: tuple, end: float) -> float:
 
 
 def inside_j(event: Event, start: float, time: float, energy: float) -> float:
-    """Energy before the day's end."""
+    """What the energy before the day's end counts."""
     if start >= event.day_end:
         return 0.0
-    if start + time <= event.day_end:
-        return energy
-    return energy * ((event.day_end - start) / time)
+    until = min(start + time, event.day_end)
+    if until < start + time:
+        energy *= (event.day_end - start) / time
+    return energy * mean_weight(event, start, until)
+
+
+def mean_weight(event: Event, start: float, end: float) -> float:
+    """Mean of what a joule counts between two times."""
+    if len(event.weights) < 2 or not end > start:
+        return 1.0
+    return (counted(event, end) - counted(event, start)) / (end - start)
+
+
+def counted(event: Event, time: float) -> float:
+    """What 1 W counts from 0 on, through the weights (begin, weight), again and again."""
+    of_cycle, begin = [0.0], 0.0
+    ends = [*(begin for begin, _ in event.weights[1:]), event.cycle]
+    for (begin, weight), end in zip(event.weights, ends, strict=True):
+        of_cycle.append(of_cycle[-1] + weight * (end - begin))
+    cycles = math.floor(time / event.cycle)
+    within = time - cycles * event.cycle
+    line = max(k for k, (begin, _) in enumerate(event.weights) if begin <= within)
+    begin, weight = event.weights[line]
+    return cycles * of_cycle[-1] + (of_cycle[line] + weight * (within - begin))
+
+
+def cost(event: Event, time: float, energy: float) -> float:
+    """What a whole option counts if it runs from now on."""
+    return energy * mean_weight(event, event.now, event.now + time)
 
 
 def pairs(event: Event, task: tuple, hosts: list) -> list:
@@ -72,6 +101,16 @@ def possible(event: Event, pair: tuple) -> bool:
     return ready < event.day_end and inside_j(event, ready, time, energy) <= event.remaining_j
 
 
+def ever_possible(event: Event, pair: tuple) -> bool:
+    """B4 (i) and (ii), at the lowest price that there is."""
+    least = min((weight for _, weight in event.weights), default=1.0)
+    _, _, ready, time, energy = pair
+    if ready >= event.day_end:
+        return False
+    share = 1.0 if ready + time <= event.day_end else (event.day_end - ready) / time
+    return least * (energy * share) <= event.remaining_j
+
+
 def earliest_hosts(event: Event) -> list:
     """The earliest-ready host of each type, the lowest id of equals."""
     best = {}
@@ -88,14 +127,14 @@ def objective_of(event: Event, objective: str, task: tuple, pair: tuple) -> floa
     if objective == "comp":
         return -end
     value = utility(event, task, end)
-    divisor = {"util": 1.0, "upt": time, "upe": energy}[objective]
+    divisor = {"util": 1.0, "upt": time, "upe": cost(event, time, energy)}[objective]
     return value / divisor if divisor > 0 else (INF if value > 0 else 0.0)
 
 
 def reason(event: Event, task: tuple, hosts: list) -> str:
     """Why a task is left: "stays" or "impossible"."""
     feasible = pairs(event, task, range(len(event.ready)))
-    if not feasible or any(possible(event, pair) for pair in pairs(event, task, hosts)):
+    if not feasible or any(ever_possible(event, pair) for pair in pairs(event, task, hosts)):
         return "stays"  # without feasible pairs: all hosts that could run it are off
     return "impossible"
 
@@ -125,11 +164,13 @@ def two_stage(event: Event, objective: str) -> tuple[list, dict]:
                 if not possible(event, pair):
                     blocked[key] = True
                     event.seen.add("blocked")
-                elif pair[4] > event.task_budget:
+                elif cost(event, pair[3], pair[4]) > event.task_budget:
                     event.seen.add("filtered")
                 else:
                     if blocked.pop(key, False):
                         event.seen.add("admissible again")
+                        if pair[2] + pair[3] <= event.day_end:
+                            event.seen.add("admissible at a lower price")
                     if pair[2] + pair[3] > event.day_end:
                         event.seen.add("crossing")
                     scored.append((objective_of(event, objective, task, pair), task, pair))
@@ -150,7 +191,7 @@ def randomly(event: Event, uniforms: list) -> tuple[list, dict]:
     for task, uniform in zip(event.tasks, uniforms, strict=True):
         admissible = [
             pair for pair in pairs(event, task, everywhere)
-            if possible(event, pair) and pair[4] <= event.task_budget
+            if possible(event, pair) and cost(event, pair[3], pair[4]) <= event.task_budget
         ]  # fmt: skip
         if not admissible:
             reasons[task[0]] = reason(event, task, everywhere)

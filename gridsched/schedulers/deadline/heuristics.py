@@ -91,6 +91,13 @@ class DeadlineScheduler(Scheduler):
             raise InputError(f"Scheduler {self._id} needs hosts with one core each.")
         check_choice(self._id, "energy_fair_share", self.energy_fair_share, (True, False))
         check_choice(self._id, "remap", self.remap, (True, False))
+        budget = system.rules.budget
+        if self.energy_fair_share and budget is not None and not budget.weights.is_even:
+            raise InputError(
+                f"Parameter 'energy_fair_share' of {self._id} counts joules when a task is mapped, "
+                "and what they cost is not known before it starts: leave it out under a budget in "
+                "money (money_budget) whose prices vary."
+            )
         check_number(
             self._id, "robustness", self.robustness, lambda x: 0 <= x <= 1, "a chance from 0 to 1"
         )

@@ -86,7 +86,8 @@ def _warm_up_utility() -> None:
     tasks, ready, arrival = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1)
     tables = type_tables(matrix, matrix, [0], UPE)
     functions = utility_tables(UtilityFunctions.exponential([1.0], 0.1))
-    about, limits = (tables, functions, task_type, arrival), (1.0, 1.0, 1.0)
+    about = tables, functions, task_type, arrival
+    limits = 1.0, 1.0, 1.0, np.empty((3, 0))
     dropping.falls_short(*about, tasks, ready, 0.5)
     dropping.worth_postponing(*about, tasks, 1.0, 0.5)
     two_stage.map_two_stage(UPE, *about, tasks, ready, *limits)
@@ -106,9 +107,11 @@ def _warm_up_clusters() -> None:
     one, whole = np.ones(1), np.ones(1, dtype=np.int64)
     matrix, row = np.ones((1, 1, 1)), np.zeros(1, dtype=np.int64)
     functions = utility_tables(UtilityFunctions.exponential([1.0], 0.1))
-    nodes, rows = cluster_nodes([row], 1), ParallelRows(matrix, matrix, whole[None], one, whole)
+    nodes, rows = cluster_nodes([row], 1), ParallelRows(
+        matrix, matrix, matrix, whole[None], one, whole
+    )  # fmt: skip
     reserved = Reserved(one + 1, one + 2, np.arange(2), row)
-    limits = ParallelLimits(*one.tolist() * 5)
+    limits = ParallelLimits(1.0, 1.0, 1.0, 1.0, 1.0, np.empty((3, 0)))
     profile = node_profile(nodes, one, reserved)
     utility_values(functions, row, one)
     about = nodes, profile, rows

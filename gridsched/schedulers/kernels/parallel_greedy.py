@@ -6,9 +6,9 @@ its objective only falls: what was found before is a bound. A heap holds each ta
 and only the option at its top is searched anew, if it may have changed. It cannot have changed
 while fewer nodes of its cluster were taken than were free beyond the task's own.
 
-One exception: an option that crosses the day's end counts only its energy before it, and can
-become admissible later. Options that need too much energy are put aside, and looked at again
-when their start may have moved.
+One exception: an option that crosses the day's end counts only its energy before it, and one that
+starts later may meet a lower price: both can become admissible later. Options that need too much
+energy are put aside, and looked at again when their start may have moved.
 
 Times [s], energies [J]. Ties: lowest row (task id), then lowest cluster, then lowest P-state.
 """
@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels.counted_energy import inside_j, least_inside_j
 from gridsched.schedulers.kernels.node_gaps import earliest
 from gridsched.schedulers.kernels.node_profile import first_starts
 from gridsched.schedulers.kernels.parallel_options import (
     divisor_of,
     first_of,
-    inside_j,
     no_placements,
     occupy,
     passes_filter,
@@ -85,7 +85,7 @@ def list_options(profile, nodes, rows, limits):
         np.full(clusters, _NEVER, np.int64),
     )  # fmt: skip
     task_budget_j, resource_budget_w = limits.task_budget_j, limits.resource_budget_w
-    time_s, energy_j, widths = rows.time_s, rows.energy_j, rows.nodes
+    time_s, cost_j, widths = rows.time_s, rows.cost_j, rows.nodes
     start, exact_until = options.start, options.exact_until
     for c in range(clusters):
         n_nodes, per_node = nodes.first[c + 1] - nodes.first[c], rows.cores_per_node[c]
@@ -96,9 +96,9 @@ def list_options(profile, nodes, rows, limits):
                 continue
             cores = float(width * per_node)
             for k in range(pstates):
-                time, energy = time_s[n, c, k], energy_j[n, c, k]
+                time = time_s[n, c, k]
                 if time < _INF and passes_filter(
-                    time, energy, cores, task_budget_j, resource_budget_w
+                    time, cost_j[n, c, k], cores, task_budget_j, resource_budget_w
                 ):
                     start[n, c * pstates + k] = starts[width - 1]
                     exact_until[n, c * pstates + k] = spare[width - 1]
@@ -124,7 +124,7 @@ def put_aside(exact_until, value, aside, n_aside, aside_until, n, c, k, pstates)
 
 
 @kernel
-def judge_all(objective, rows, functions, options, is_left, day_end, remaining_j):
+def judge_all(objective, rows, functions, options, is_left, day_end, weights, remaining_j):
     """Give every option of the rows that are left its objective, or put it aside."""
     m, clusters, pstates = rows.time_s.shape
     time_s, energy_j, widths, arrival = rows.time_s, rows.energy_j, rows.nodes, rows.arrival_s
@@ -146,10 +146,10 @@ def judge_all(objective, rows, functions, options, is_left, day_end, remaining_j
                     continue
                 time, energy = time_s[n, c, k], energy_j[n, c, k]
                 divisor[n, o] = divisor_of(
-                    objective, time, energy, float(widths[n, c] * per_node[c])
+                    objective, time, rows.cost_j[n, c, k], float(widths[n, c] * per_node[c])
                 )
                 if exact_until[n, o] >= taken[c] and (
-                    inside_j(start[n, o], time, energy, day_end) > remaining_j
+                    inside_j(start[n, o], time, energy, day_end, weights) > remaining_j
                 ):
                     put_aside(exact_until, value, aside, n_aside, aside_until, n, c, k, pstates)
                     continue
@@ -188,7 +188,7 @@ def renewed_heap(value, is_left, keys, ids):
 
 
 @inner
-def look_again(profile, rows, functions, options, is_left, c, day_end, remaining_j):
+def look_again(profile, rows, functions, options, is_left, c, day_end, weights, remaining_j):
     """Look again at the options of a cluster that were put aside; whether one is admissible now.
 
     Those give their objective back.
@@ -212,7 +212,7 @@ def look_again(profile, rows, functions, options, is_left, c, day_end, remaining
             exact_until[n, o] = taken[c] + spare
             if not start[n, o] < day_end:
                 continue
-            if inside_j(start[n, o], time, energy, day_end) <= remaining_j:
+            if inside_j(start[n, o], time, energy, day_end, weights) <= remaining_j:
                 number = functions.utility_class[n]
                 value[n, o] = worth(
                     divisor[n, o], start[n, o] + time, rows.arrival_s[n], functions.shapes,
@@ -230,7 +230,9 @@ def look_again(profile, rows, functions, options, is_left, c, day_end, remaining
 
 
 @inner
-def next_placement(profile, rows, functions, options, day_end, remaining_j, keys, ids, heap_size):
+def next_placement(
+    profile, rows, functions, options, day_end, weights, remaining_j, keys, ids, heap_size
+):  # fmt: skip
     """Mend what is known of the options at the top of the heap until one is what it is taken for.
 
     Returns its option; -1 if nothing is left that can be placed.
@@ -255,7 +257,7 @@ def next_placement(profile, rows, functions, options, day_end, remaining_j, keys
             exact_until[n, o] = taken[c] + spare
         if not start[n, o] < day_end:
             value[n, o] = -_INF
-        elif inside_j(start[n, o], time, energy_j[n, c, k], day_end) > remaining_j:
+        elif inside_j(start[n, o], time, energy_j[n, c, k], day_end, weights) > remaining_j:
             put_aside(exact_until, value, aside, n_aside, aside_until, n, c, k, pstates)
         elif start[n, o] > before:
             number = functions.utility_class[n]
@@ -282,7 +284,9 @@ def still_may(witness, is_left, taken):
 
 
 @inner
-def may_start_by(soon, profile, rows, options, is_left, day_end, remaining_j, witness):
+def may_start_by(
+    soon, profile, rows, options, is_left, day_end, weights, remaining_j, witness
+):  # fmt: skip
     """Whether anything that is left might start by `soon` [s].
 
     `witness` is a row and a cluster before which nothing can any more, and the nodes that were
@@ -300,7 +304,8 @@ def may_start_by(soon, profile, rows, options, is_left, day_end, remaining_j, wi
             for k in range(pstates):
                 time, bound = time_s[n, c, k], start[n, c * pstates + k]
                 if bound <= soon and time < shortest and (
-                    inside_j(soon, time, energy_j[n, c, k], day_end) <= remaining_j
+                    least_inside_j(bound, soon, time, energy_j[n, c, k], day_end, weights)
+                    <= remaining_j
                 ):  # fmt: skip
                     shortest, since = time, bound
             if (
@@ -328,7 +333,8 @@ def map_parallel(
     ----------
     objective : Objective
     later_objective : Objective
-        In its place as soon as the day's energy, `spent_j` and what is placed, reaches `goal_j`.
+        In its place as soon as what the day's energy counts, `spent_j` and what is placed, reaches
+        `goal_j`.
     spent_j, goal_j : float
         [J].
     soon : float
@@ -346,20 +352,22 @@ def map_parallel(
     Placed
     """
     pstates, day_end, remaining_j = rows.time_s.shape[2], limits.day_end, limits.remaining_j
-    options = list_options(profile, nodes, rows, limits)
+    weights, options = limits.weights, list_options(profile, nodes, rows, limits)
     is_left = np.ones(len(rows.time_s), np.bool_)
     placed, count = no_placements(rows), 0
     witness = np.array([0, 0, -1])
     if soon < _INF and not may_start_by(
-        soon, profile, rows, options, is_left, day_end, remaining_j, witness
+        soon, profile, rows, options, is_left, day_end, weights, remaining_j, witness
     ):
         return first_of(placed, count)
     bits = np.empty((2, profile.bits.shape[2]), np.uint64)
-    judge_all(objective, rows, functions, options, is_left, day_end, remaining_j)
+    judge_all(objective, rows, functions, options, is_left, day_end, weights, remaining_j)
     keys, ids = np.empty(len(is_left)), np.empty(len(is_left), np.int64)
     size = renewed_heap(options.value, is_left, keys, ids)
     while True:
-        o = next_placement(profile, rows, functions, options, day_end, remaining_j, keys, ids, size)
+        o = next_placement(
+            profile, rows, functions, options, day_end, weights, remaining_j, keys, ids, size
+        )
         if o < 0:
             return first_of(placed, count)
         n, c, k = ids[0], o // pstates, o % pstates
@@ -371,7 +379,7 @@ def map_parallel(
             profile = occupy(profile, rows, n, c, k, start, bits)
         is_left[n] = False
         options.taken[c] += rows.nodes[n, c]
-        inside = inside_j(start, time, rows.energy_j[n, c, k], day_end)
+        inside = inside_j(start, time, rows.energy_j[n, c, k], day_end, weights)
         remaining_j -= inside
         spent_j += inside
         size -= 1
@@ -379,14 +387,16 @@ def map_parallel(
         sift_best(keys, ids, size, 0)
         if soon < _INF and not (
             still_may(witness, is_left, options.taken)
-            or may_start_by(soon, profile, rows, options, is_left, day_end, remaining_j, witness)
+            or may_start_by(
+                soon, profile, rows, options, is_left, day_end, weights, remaining_j, witness
+            )
         ):
             return first_of(placed, count)
         if objective != later_objective and spent_j >= goal_j:
             objective = later_objective
-            judge_all(objective, rows, functions, options, is_left, day_end, remaining_j)
+            judge_all(objective, rows, functions, options, is_left, day_end, weights, remaining_j)
             size = renewed_heap(options.value, is_left, keys, ids)
         elif options.taken[c] > options.aside_until[c] and look_again(
-            profile, rows, functions, options, is_left, c, day_end, remaining_j
+            profile, rows, functions, options, is_left, c, day_end, weights, remaining_j
         ):
             size = renewed_heap(options.value, is_left, keys, ids)

@@ -11,14 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import energy_inside
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import take, write_hosts
 from gridsched.schedulers.kernels.node_profile import with_room
 
 _INF = np.inf
-
-inside_j = inner(energy_inside)
 
 
 class Objective(NamedTuple):
@@ -28,7 +25,7 @@ class Objective(NamedTuple):
     ----------
     option, time, resource, energy : float
         Weight of the option itself, of its run time [1/s], of its resources, which are its nodes'
-        cores times the time [1/(core-s)], and of its energy [1/J].
+        cores times the time [1/(core-s)], and of its cost, which is its energy [1/J].
     """
 
     option: float = 0.0
@@ -51,6 +48,8 @@ class ParallelRows(NamedTuple):
         Infinite where a task cannot run.
     energy_j : ndarray, same shape
         Of the whole allocation.
+    cost_j : ndarray, same shape
+        What it counts in the budget if it runs from now on; in a budget in joules `energy_j`.
     nodes : ndarray of int64, shape (rows, clusters)
     arrival_s : ndarray, shape (rows,)
     cores_per_node : ndarray of int64, shape (clusters,)
@@ -58,6 +57,7 @@ class ParallelRows(NamedTuple):
 
     time_s: NDArray[np.float64]
     energy_j: NDArray[np.float64]
+    cost_j: NDArray[np.float64]
     nodes: NDArray[np.int64]
     arrival_s: NDArray[np.float64]
     cores_per_node: NDArray[np.int64]
@@ -71,11 +71,13 @@ class ParallelLimits(NamedTuple):
     now, day_end : float
         Nothing may start at or after the day's end [s].
     remaining_j : float
-        Energy that is left of the day's [J].
+        Energy that is left of the day's, as the budget counts it [J].
     task_budget_j : float
-        Largest energy of an option that passes the filter [J].
+        Largest cost of an option that passes the filter [J].
     resource_budget_w : float
-        Largest energy per resource that passes the filter [W per core].
+        Largest cost per resource that passes the filter [W per core].
+    weights : ndarray
+        What a joule counts, a table of `gridsched.model.energy_weights`.
     """
 
     now: float
@@ -83,6 +85,7 @@ class ParallelLimits(NamedTuple):
     remaining_j: float
     task_budget_j: float
     resource_budget_w: float
+    weights: NDArray[np.float64]
 
 
 class Placed(NamedTuple):
@@ -105,18 +108,18 @@ class Placed(NamedTuple):
 
 
 @inner
-def passes_filter(time, energy, cores, task_budget_j, resource_budget_w):
-    """Whether an option may have so much energy (algorithms C5)."""
-    if not energy <= task_budget_j:
+def passes_filter(time, cost, cores, task_budget_j, resource_budget_w):
+    """Whether an option may cost so much (algorithms C5)."""
+    if not cost <= task_budget_j:
         return False
-    return resource_budget_w == _INF or energy / (time * cores) <= resource_budget_w
+    return resource_budget_w == _INF or cost / (time * cores) <= resource_budget_w
 
 
 @inner
-def divisor_of(objective, time, energy, cores):
+def divisor_of(objective, time, cost, cores):
     """What an objective divides the utility by."""
     one, per_s, per_core_s, per_j = objective
-    return one + per_s * time + per_core_s * (time * cores) + per_j * energy
+    return one + per_s * time + per_core_s * (time * cores) + per_j * cost
 
 
 @kernel

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels.counted_energy import inside_j
 from gridsched.schedulers.kernels.node_gaps import earliest
 from gridsched.schedulers.kernels.parallel_options import (
     first_of,
-    inside_j,
     no_placements,
     passes_filter,
     place,
@@ -25,17 +25,18 @@ _INF = np.inf
 @kernel
 def start_of(profile, rows, limits, n, c, k, remaining_j):
     """Earliest start of an option [s]; infinite if it is not admissible."""
-    time, energy, width = rows.time_s[n, c, k], rows.energy_j[n, c, k], rows.nodes[n, c]
+    time, width, day_end = rows.time_s[n, c, k], rows.nodes[n, c], limits.day_end
     cores = float(width * rows.cores_per_node[c])
     if time == _INF or not passes_filter(
-        time, energy, cores, limits.task_budget_j, limits.resource_budget_w
+        time, rows.cost_j[n, c, k], cores, limits.task_budget_j, limits.resource_budget_w
     ):
         return _INF
     start, _ = earliest(
         profile.begin, profile.end, profile.n_nodes, profile.size, c, width, time, -_INF,
-        limits.day_end,
+        day_end,
     )  # fmt: skip
-    if start < limits.day_end and inside_j(start, time, energy, limits.day_end) <= remaining_j:
+    energy = rows.energy_j[n, c, k]
+    if start < day_end and inside_j(start, time, energy, day_end, limits.weights) <= remaining_j:
         return start
     return _INF
 
@@ -100,8 +101,9 @@ def place_in_cycles(nodes, profile, rows, queue_of, quotas, limits):
                     profile = place(profile, nodes, rows, placed, count, n, c, 0, start, bits)
                     count += 1
                     remaining_j -= inside_j(
-                        start, rows.time_s[n, c, 0], rows.energy_j[n, c, 0], limits.day_end
-                    )
+                        start, rows.time_s[n, c, 0], rows.energy_j[n, c, 0], limits.day_end,
+                        limits.weights,
+                    )  # fmt: skip
     return first_of(placed, count)
 
 
@@ -131,7 +133,9 @@ def place_easily(nodes, profile, rows, reservation_exists, limits):
         reservation_exists |= start > limits.now
         profile = place(profile, nodes, rows, placed, count, n, c, 0, start, bits)
         count += 1
-        remaining_j -= inside_j(start, rows.time_s[n, c, 0], rows.energy_j[n, c, 0], limits.day_end)
+        remaining_j -= inside_j(
+            start, rows.time_s[n, c, 0], rows.energy_j[n, c, 0], limits.day_end, limits.weights
+        )
     return first_of(placed, count)
 
 
@@ -173,8 +177,9 @@ def place_randomly(nodes, profile, rows, uniforms, limits):
                 profile = place(profile, nodes, rows, placed, count, n, c, k, start, bits)
                 count += 1
                 remaining_j -= inside_j(
-                    start, rows.time_s[n, c, k], rows.energy_j[n, c, k], limits.day_end
-                )
+                    start, rows.time_s[n, c, k], rows.energy_j[n, c, k], limits.day_end,
+                    limits.weights,
+                )  # fmt: skip
                 break
             left -= 1
             pairs[position:left] = pairs[position + 1 : left + 1]

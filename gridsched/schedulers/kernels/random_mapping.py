@@ -5,38 +5,42 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels.counted_energy import cheapest_inside_j, inside_j
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS
-from gridsched.schedulers.kernels.two_stage_options import inside_j
 
 _INF = np.inf
 
 
 @inner
-def is_admissible(time, energy, ready, task_budget, remaining_j, day_end):
+def is_admissible(time, energy, cost, ready, task_budget, remaining_j, day_end, weights):
     """Whether a task may start on a host that is ready then: (i), (ii) of B4, and the filter."""
     return (
-        ready < day_end and time < _INF and energy <= task_budget
-        and inside_j(ready, time, energy, day_end) <= remaining_j
+        ready < day_end and time < _INF and cost <= task_budget
+        and inside_j(ready, time, energy, day_end, weights) <= remaining_j
     )  # fmt: skip
 
 
 @inner
-def drawn_pair(etc, eec, host_type, i, ready, uniform, task_budget, remaining_j, day_end):
+def drawn_pair(
+    etc, eec, cost, host_type, i, ready, uniform, task_budget, remaining_j, day_end, weights
+):  # fmt: skip
     """Return a host and a P-state for a task of type `i`, -1 and -1 if there is no pair."""
     count = 0
     for host in range(len(ready)):
         j = host_type[host]
         for k in range(etc.shape[2]):
             count += is_admissible(
-                etc[i, j, k], eec[i, j, k], ready[host], task_budget, remaining_j, day_end
+                etc[i, j, k], eec[i, j, k], cost[i, j, k], ready[host], task_budget, remaining_j,
+                day_end, weights,
             )  # fmt: skip
     wanted = min(int(uniform * count), count - 1)
     for host in range(len(ready)):
         j = host_type[host]
         for k in range(etc.shape[2]):
             if is_admissible(
-                etc[i, j, k], eec[i, j, k], ready[host], task_budget, remaining_j, day_end
-            ):
+                etc[i, j, k], eec[i, j, k], cost[i, j, k], ready[host], task_budget, remaining_j,
+                day_end, weights,
+            ):  # fmt: skip
                 if wanted == 0:
                     return host, k
                 wanted -= 1
@@ -44,14 +48,19 @@ def drawn_pair(etc, eec, host_type, i, ready, uniform, task_budget, remaining_j,
 
 
 @inner
-def unmapped_reason(etc, eec, host_type, i, ready, ready_time, remaining_j, day_end):
-    """Return `STAYS` or `IMPOSSIBLE` for a task of type `i` without an admissible pair (B4)."""
+def unmapped_reason(etc, eec, host_type, i, ready, ready_time, remaining_j, day_end, weights):
+    """Return `STAYS` or `IMPOSSIBLE` for a task of type `i` without an admissible pair (B4).
+
+    Impossible is what would be too much even at the lowest price.
+    """
     some_on = False
     for host in range(len(ready)):
         j = host_type[host]
         for k in range(etc.shape[2]):
             time, energy = etc[i, j, k], eec[i, j, k]
-            if is_admissible(time, energy, ready[host], _INF, remaining_j, day_end):
+            if ready[host] < day_end and time < _INF and (
+                cheapest_inside_j(ready[host], time, energy, day_end, weights) <= remaining_j
+            ):  # fmt: skip
                 return STAYS
             some_on |= time < _INF and ready_time[host] < _INF
     return IMPOSSIBLE if some_on else STAYS
@@ -59,7 +68,7 @@ def unmapped_reason(etc, eec, host_type, i, ready, ready_time, remaining_j, day_
 
 @kernel
 def map_randomly(
-    tables, task_type, tasks, uniforms, ready_time, remaining_j, task_budget, day_end
+    tables, task_type, tasks, uniforms, ready_time, remaining_j, task_budget, day_end, weights
 ):  # fmt: skip
     """Map all tasks of an event in their order, each to one of its admissible pairs.
 
@@ -75,6 +84,7 @@ def map_randomly(
         Uniform random numbers in [0, 1).
     ready_time : ndarray, shape (hosts,)
     remaining_j, task_budget, day_end : float
+    weights : ndarray
         As in `map_two_stage`.
 
     Returns
@@ -82,22 +92,23 @@ def map_randomly(
     mapped, hosts, pstates, reasons : ndarray of int64
         As in `map_two_stage`.
     """
-    etc, eec, host_type = tables.etc, tables.eec, tables.host_type
+    etc, eec, cost, host_type = tables.etc, tables.eec, tables.cost, tables.host_type
     ready, m, count = ready_time.copy(), len(tasks), 0
     mapped, hosts, pstates = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
     reasons = np.full(m, MAPPED, np.int64)
     for n in range(m):
         i = task_type[tasks[n]]
         host, k = drawn_pair(
-            etc, eec, host_type, i, ready, uniforms[n], task_budget, remaining_j, day_end
-        )
+            etc, eec, cost, host_type, i, ready, uniforms[n], task_budget, remaining_j, day_end,
+            weights,
+        )  # fmt: skip
         if host < 0:
             reasons[n] = unmapped_reason(
-                etc, eec, host_type, i, ready, ready_time, remaining_j, day_end
+                etc, eec, host_type, i, ready, ready_time, remaining_j, day_end, weights
             )
             continue
         time, energy = etc[i, host_type[host], k], eec[i, host_type[host], k]
-        remaining_j -= inside_j(ready[host], time, energy, day_end)
+        remaining_j -= inside_j(ready[host], time, energy, day_end, weights)
         ready[host] += time
         mapped[count], hosts[count], pstates[count] = tasks[n], host, k
         count += 1

@@ -4,8 +4,9 @@ The greedy kernel makes exactly the choices of the plain loop ("each task's best
 best task, again and again"), but lazily: an option's objective can only fall while machines fill
 up, so it keeps a heap of stale bests, and evaluates only the task at its top anew.
 
-One exception: an option that crosses the day's end counts only its energy before it, and can
-become admissible later. When one does, the stale bests of its task types are made anew.
+One exception: an option that crosses the day's end counts only its energy before it, and one that
+starts later may meet a lower price: both can become admissible later. When one does, the stale
+bests of its task types are made anew.
 
 Times [s], energies [J]. Of equal bests the task with the lowest id is mapped.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels.counted_energy import cheapest_inside_j, inside_j, most_weight
 from gridsched.schedulers.kernels.earliest_hosts import gather_hosts, occupy_first
 from gridsched.schedulers.kernels.two_stage_options import (
     COMP,
@@ -26,7 +28,6 @@ from gridsched.schedulers.kernels.two_stage_options import (
     UTIL,
     best_option,
     empty_options,
-    inside_j,
     list_options,
     quotient,
     value_of,
@@ -143,33 +144,34 @@ def upper_bounds(objective, numbers, ends, rows, tasks, arrivals, functions):
     return bounds, caps
 
 
-# ---------------------------------------------------------------------- the day's end
+# ---------------------------------------------------------------------- admissible later
 
 
 @inner
-def newly_admissible(numbers, places, row, count, j, before, after, day_end):
-    """Whether an option on type `j` becomes admissible by crossing the day's end.
+def newly_admissible(numbers, places, row, count, j, before, after, day_end, weights):
+    """Whether an option on type `j` becomes admissible by starting later.
 
     `before` and `after` are (ready time, energy remaining) around an assignment there.
     """
     for n in range(count):
         if places[row, n, HOST_TYPE] == j and after[0] < day_end:
             time, energy = numbers[row, n, ETC], numbers[row, n, EEC]
-            was = inside_j(before[0], time, energy, day_end) <= before[1]
-            if not was and inside_j(after[0], time, energy, day_end) <= after[1]:
+            was = inside_j(before[0], time, energy, day_end, weights) <= before[1]
+            if not was and inside_j(after[0], time, energy, day_end, weights) <= after[1]:
                 return True
     return False
 
 
 @kernel
 def renew_keys(
-    numbers, places, counts, rows, j, before, after, day_end, keys, ids, size, bounds, rivals
+    numbers, places, counts, rows, j, before, after, day_end, weights, keys, ids, size, bounds,
+    rivals,
 ):  # fmt: skip
     """Give tasks with a newly admissible option their first bounds again."""
     renew, found = np.zeros(len(counts), np.bool_), False
     for row in range(len(counts)):
         renew[row] = newly_admissible(
-            numbers, places, row, counts[row], j, before, after, day_end
+            numbers, places, row, counts[row], j, before, after, day_end, weights
         )  # fmt: skip
         found |= renew[row]
     if found:
@@ -182,15 +184,19 @@ def renew_keys(
 @inner
 def unmapped_reason(
     etc, eec, order, n_feasible, host_start, hosts, i, ready_time, first_ready, remaining_j,
-    day_end,
+    day_end, weights,
 ):  # fmt: skip
-    """Return `STAYS` or `IMPOSSIBLE` for tasks of type `i` that were not mapped (B4)."""
+    """Return `STAYS` or `IMPOSSIBLE` for tasks of type `i` that were not mapped (B4).
+
+    Impossible is what would be too much even at the lowest price.
+    """
     n_pstates = etc.shape[2]
     some_on = False
     for n in range(n_feasible[i]):
         j, k = order[i, n] // n_pstates, order[i, n] % n_pstates
         ready = first_ready[j]
-        if ready < day_end and inside_j(ready, etc[i, j, k], eec[i, j, k], day_end) <= remaining_j:
+        inside = cheapest_inside_j(ready, etc[i, j, k], eec[i, j, k], day_end, weights)
+        if ready < day_end and inside <= remaining_j:
             return STAYS
         for h in range(host_start[j], host_start[j + 1]):
             some_on |= ready_time[hosts[h]] < _INF
@@ -198,7 +204,9 @@ def unmapped_reason(
 
 
 @kernel
-def mark_unmapped(tables, types, rows, ready_time, first_ready, remaining_j, day_end, reasons):
+def mark_unmapped(
+    tables, types, rows, ready_time, first_ready, remaining_j, day_end, weights, reasons
+):  # fmt: skip
     """Write into `reasons` why each task that is not mapped was not."""
     of_row = np.full(len(types), -1, np.int64)
     for n in range(len(rows)):
@@ -208,6 +216,7 @@ def mark_unmapped(tables, types, rows, ready_time, first_ready, remaining_j, day
             of_row[rows[n]] = unmapped_reason(
                 tables.etc, tables.eec, tables.order, tables.n_feasible, tables.host_start,
                 tables.hosts, types[rows[n]], ready_time, first_ready, remaining_j, day_end,
+                weights,
             )  # fmt: skip
         reasons[n] = of_row[rows[n]]
 
@@ -218,8 +227,8 @@ def mark_unmapped(tables, types, rows, ready_time, first_ready, remaining_j, day
 @inner
 def best_again(
     objective, numbers, places, row, count, first_ready, first_host, strained, remaining_j,
-    day_end, arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, n, hints,
-    rivals,
+    day_end, weights, arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, n,
+    hints, rivals,
 ):  # fmt: skip
     """Best objective of task `n` and its option, now; -inf and -1 if it has none.
 
@@ -230,14 +239,14 @@ def best_again(
     if chosen >= 0:
         value = value_of(
             objective, numbers, places, row, chosen, first_ready, strained, remaining_j, day_end,
-            arrival, priority, urgency, shapes, first, last, linear, unit_s,
+            weights, arrival, priority, urgency, shapes, first, last, linear, unit_s,
         )  # fmt: skip
         chosen = chosen if value > -_INF else -1
     if not value > rivals[n]:
         value, chosen, rivals[n] = best_option(
             objective, numbers, places, row, count, first_ready, first_host, strained,
-            remaining_j, day_end, arrival, priority, urgency, cap, shapes, first, last, linear,
-            unit_s, value, chosen,
+            remaining_j, day_end, weights, arrival, priority, urgency, cap, shapes, first, last,
+            linear, unit_s, value, chosen,
         )  # fmt: skip
         hints[n] = chosen if objective != UTIL else -1
     return value, chosen
@@ -246,7 +255,7 @@ def best_again(
 @kernel
 def map_two_stage(
     objective, tables, functions, task_type, arrival_s, tasks, ready_time,
-    remaining_j, task_budget, day_end,
+    remaining_j, task_budget, day_end, weights,
 ):  # fmt: skip
     """Map all tasks of an event, the one with the best objective first.
 
@@ -262,9 +271,12 @@ def map_two_stage(
     ready_time : ndarray, shape (hosts,)
         Executing and pending tasks count [s]; infinite for a host that is off.
     remaining_j, task_budget : float
-        Energy that remains today, and the largest EEC that passes the filter [J].
+        Energy that remains today, as the budget counts it, and the largest cost that passes the
+        filter [J].
     day_end : float
         No option may start at or after it [s].
+    weights : ndarray
+        What a joule counts, a table of `gridsched.model.energy_weights`.
 
     Returns
     -------
@@ -278,7 +290,7 @@ def map_two_stage(
     counts, numbers, places = empty_options(tables, types)
     largest = list_options(
         tables, types, objective, task_budget, False, counts, numbers, places
-    )  # fmt: skip
+    ) * most_weight(weights)
     ends = earliest_ends(numbers, places, counts, machines[3])
     arrivals = arrival_s[tasks]
     bounds, caps = upper_bounds(objective, numbers, ends, rows, tasks, arrivals, functions)
@@ -290,16 +302,18 @@ def map_two_stage(
     assigned, reasons, remaining_j = map_lazily(
         objective, tables, functions, tasks, types, rows, arrivals, bounds, caps, machines,
         (counts, numbers, places), largest, keys, ids, successor, remaining_j, task_budget,
-        day_end,
+        day_end, weights,
     )  # fmt: skip
-    mark_unmapped(tables, types, rows, ready_time, machines[3], remaining_j, day_end, reasons)
+    mark_unmapped(
+        tables, types, rows, ready_time, machines[3], remaining_j, day_end, weights, reasons
+    )
     return tasks[assigned[0]], assigned[1], assigned[2], reasons
 
 
 @kernel
 def map_lazily(
     objective, tables, functions, tasks, types, rows, arrivals, bounds, caps, machines, options,
-    largest, keys, ids, successor, remaining_j, task_budget, day_end,
+    largest, keys, ids, successor, remaining_j, task_budget, day_end, weights,
 ):  # fmt: skip
     """The loop of `map_two_stage`; returns assignments, reasons and the energy that remains."""
     host_start = tables.host_start
@@ -322,8 +336,8 @@ def map_lazily(
         c = utility_class[task]
         keys[0], chosen = best_again(
             objective, numbers, places, row, counts[row], first_ready, first_host, strained,
-            remaining_j, day_end, arrivals[n], priority[task], urgency[task], caps[n], shapes,
-            first[c], first[c + 1] - 1, linear[c], unit_s, n, hints, rivals,
+            remaining_j, day_end, weights, arrivals[n], priority[task], urgency[task], caps[n],
+            shapes, first[c], first[c + 1] - 1, linear[c], unit_s, n, hints, rivals,
         )  # fmt: skip
         if chosen < 0 or not leads(keys, ids, size, keys[0], n):
             sift_best(keys, ids, size, 0)
@@ -333,7 +347,7 @@ def map_lazily(
         reasons[n] = MAPPED
         count += 1
         before = (first_ready[j], remaining_j)
-        remaining_j -= inside_j(before[0], time, numbers[row, chosen, EEC], day_end)
+        remaining_j -= inside_j(before[0], time, numbers[row, chosen, EEC], day_end, weights)
         occupy_first(host_start, ready, heap, sizes, first_ready, first_host, j, time, day_end)
         after = successor[n]
         if after >= 0:  # of the same type: all that is known of the one holds for the other
@@ -345,6 +359,6 @@ def map_lazily(
         if strained:
             renew_keys(
                 numbers, places, counts, rows, j, before, (first_ready[j], remaining_j), day_end,
-                keys, ids, size, bounds, rivals,
+                weights, keys, ids, size, bounds, rivals,
             )  # fmt: skip
     return (mapped[:count], hosts[:count], pstates[:count]), reasons, remaining_j

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import energy_inside
 from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels.counted_energy import inside_j
 from gridsched.schedulers.kernels.utility_value import utility_value
 
 #: Objectives: utility, utility per time, utility per energy, earliest completion.
@@ -43,6 +43,8 @@ class TypeTables(NamedTuple):
     ----------
     etc, eec : ndarray, shape (task types, host types, P-states)
         Times [s] and energies [J]; infinite where a type cannot run.
+    cost : ndarray, same shape
+        What the energies count in the budget at the event [J]; in a budget in joules `eec`.
     order : ndarray of int64, shape (task types, host types * P-states)
         Options ``host type * P-states + P-state`` by ascending divisor, feasible ones first.
     n_feasible : ndarray of int64, shape (task types,)
@@ -53,6 +55,7 @@ class TypeTables(NamedTuple):
 
     etc: NDArray[np.float64]
     eec: NDArray[np.float64]
+    cost: NDArray[np.float64]
     order: NDArray[np.int64]
     n_feasible: NDArray[np.int64]
     host_start: NDArray[np.int64]
@@ -60,35 +63,37 @@ class TypeTables(NamedTuple):
     host_type: NDArray[np.int64]
 
 
-def type_tables(etc, eec, host_type, objective: int) -> TypeTables:
-    """Return the tables of the matrices `etc` [s] and `eec` [J] for one objective."""
+def type_tables(etc, eec, host_type, objective: int, cost=None) -> TypeTables:
+    """Return the tables of the matrices `etc` [s] and `eec` [J] for one objective.
+
+    `cost` is what the energies count [J]; default as many joules as they are.
+    """
     etc = np.array(etc, dtype=np.float64, order="C")
     eec = np.array(eec, dtype=np.float64, order="C")
+    cost = eec if cost is None else np.array(cost, dtype=np.float64, order="C")
     host_type = np.array(host_type, dtype=np.int64)
     host_start = np.searchsorted(np.sort(host_type), np.arange(etc.shape[1] + 1))
     present = np.diff(host_start) > 0
     feasible = (np.isfinite(etc) & present[None, :, None]).reshape(len(etc), -1)
-    divisor = (eec if objective == UPE else etc).reshape(len(etc), -1)
+    divisor = (cost if objective == UPE else etc).reshape(len(etc), -1)
     order = np.argsort(np.where(feasible, divisor, np.inf), axis=1, kind="stable")
     return TypeTables(
-        etc, eec, order.astype(np.int64), feasible.sum(axis=1).astype(np.int64),
+        etc, eec, cost, order.astype(np.int64), feasible.sum(axis=1).astype(np.int64),
         host_start.astype(np.int64), np.argsort(host_type, kind="stable").astype(np.int64),
         host_type,
     )  # fmt: skip
-
-
-inside_j = inner(energy_inside)
 
 
 # ---------------------------------------------------------------------- options
 
 
 @inner
-def is_beaten(etc, eec, i, j, k, by_energy, task_budget):
+def is_beaten(etc, cost, i, j, k, by_cost, task_budget):
     """Whether a lower P-state of the same host is at least as good in time and divisor."""
     for lower in range(k):
-        energy = eec[i, j, lower]
-        passes = energy <= task_budget and (not by_energy or energy <= eec[i, j, k])
+        passes = cost[i, j, lower] <= task_budget and (
+            not by_cost or cost[i, j, lower] <= cost[i, j, k]
+        )
         if passes and etc[i, j, lower] <= etc[i, j, k]:
             return True
     return False
@@ -110,21 +115,22 @@ def list_options(tables, types, objective, task_budget, every, counts, numbers, 
     the columns `ETC`, `DIVISOR`, `EEC`, and `places` (types, options, 2) with the columns
     `HOST_TYPE`, `PSTATE`. Returns the largest EEC that passes [J].
     """
-    etc, eec, order, n_feasible = tables.etc, tables.eec, tables.order, tables.n_feasible
+    etc, eec, cost = tables.etc, tables.eec, tables.cost
+    order, n_feasible = tables.order, tables.n_feasible
     n_pstates, largest = etc.shape[2], 0.0
     for row in range(len(types)):
         i, count = types[row], 0
         for n in range(n_feasible[i]):
             j, k = order[i, n] // n_pstates, order[i, n] % n_pstates
             time, energy = etc[i, j, k], eec[i, j, k]
-            if not energy <= task_budget:
+            if not cost[i, j, k] <= task_budget:
                 continue
             largest = max(largest, energy)
-            if not every and is_beaten(etc, eec, i, j, k, objective == UPE, task_budget):
+            if not every and is_beaten(etc, cost, i, j, k, objective == UPE, task_budget):
                 continue
             divisor = 1.0
             if objective == UPE:
-                divisor = energy
+                divisor = cost[i, j, k]
             elif objective == UPT:
                 divisor = time
             numbers[row, count, ETC], numbers[row, count, EEC] = time, energy
@@ -136,12 +142,14 @@ def list_options(tables, types, objective, task_budget, every, counts, numbers, 
 
 
 @inner
-def end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end):
+def end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights):
     """Completion time of an option [s]; infinite if it is not admissible now."""
     ready = first_ready[places[row, n, HOST_TYPE]]
     time, energy = numbers[row, n, ETC], numbers[row, n, EEC]
     end = ready + time
-    if strained and end < _INF and inside_j(ready, time, energy, day_end) > remaining_j:
+    if strained and end < _INF and (
+        inside_j(ready, time, energy, day_end, weights) > remaining_j
+    ):  # fmt: skip
         end = _INF
     return end
 
@@ -168,7 +176,8 @@ def quotient(utility, divisor):
 
 @inner
 def earliest_option(
-    numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end
+    numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
+    weights,
 ):  # fmt: skip
     """Earliest completion [s], its option, and the earliest of all others.
 
@@ -176,7 +185,7 @@ def earliest_option(
     """
     best, chosen, rival = _INF, -1, _INF
     for n in range(count):
-        end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end)
+        end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights)
         if end < best:
             best, chosen, rival = end, n, best
         elif end < _INF:
@@ -188,11 +197,11 @@ def earliest_option(
 
 @inner
 def value_of(
-    objective, numbers, places, row, n, first_ready, strained, remaining_j, day_end, arrival,
-    priority, urgency, shapes, first, last, linear, unit_s,
+    objective, numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights,
+    arrival, priority, urgency, shapes, first, last, linear, unit_s,
 ):  # fmt: skip
     """Objective of one option; -inf if it is not admissible now."""
-    end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end)
+    end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights)
     if objective == COMP:
         return -end
     divisor = numbers[row, n, DIVISOR]
@@ -204,7 +213,7 @@ def value_of(
 @inner
 def best_quotient(
     numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-    arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, value, known,
+    weights, arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, value, known,
 ):  # fmt: skip
     """Largest utility over divisor, its option, and what no other option exceeds.
 
@@ -219,7 +228,7 @@ def best_quotient(
         if cap < best * divisor:
             rival = max(rival, cap / divisor)
             break
-        end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end)
+        end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights)
         if end == _INF:
             continue
         if end >= earliest and divisor > its_divisor * _CLEARLY:
@@ -246,14 +255,14 @@ def best_quotient(
 @inner
 def best_of_all(
     numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-    arrival, priority, urgency, shapes, first, last, linear, unit_s,
+    weights, arrival, priority, urgency, shapes, first, last, linear, unit_s,
 ):  # fmt: skip
     """As `best_quotient`, by looking at every option."""
     best, chosen = -_INF, -1
     for n in range(count):
         value = value_of(
-            UTIL, numbers, places, row, n, first_ready, strained, remaining_j, day_end, arrival,
-            priority, urgency, shapes, first, last, linear, unit_s,
+            UTIL, numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights,
+            arrival, priority, urgency, shapes, first, last, linear, unit_s,
         )  # fmt: skip
         if value > best:
             best, chosen = value, n
@@ -265,18 +274,21 @@ def best_of_all(
 @inner
 def best_utility(
     numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-    arrival, priority, urgency, shapes, first, last, linear, unit_s,
+    weights, arrival, priority, urgency, shapes, first, last, linear, unit_s,
 ):  # fmt: skip
     """Largest utility, its option, and whether another option might win a tie on a plateau."""
     end, chosen, _ = earliest_option(
-        numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end
-    )
+        numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
+        weights,
+    )  # fmt: skip
     tau = (end - arrival) / unit_s
     best = utility_value(shapes, first, last, linear, priority, urgency, tau)
     earliest = _INF  # of those who would win
     for n in range(count):
         wins = chosen >= 0 and precedes(places, row, n, chosen, first_host)
-        other = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end)
+        other = end_of(
+            numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights
+        )
         if wins:
             earliest = min(earliest, other)
     tau = (earliest - arrival) / unit_s
@@ -287,7 +299,8 @@ def best_utility(
 @inner
 def best_option(
     objective, numbers, places, row, count, first_ready, first_host, strained, remaining_j,
-    day_end, arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, value, known,
+    day_end, weights, arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, value,
+    known,
 ):  # fmt: skip
     """Stage 1: best objective of a task, its option, and what no other option exceeds.
 
@@ -299,23 +312,25 @@ def best_option(
     best, chosen, rival, in_doubt = -_INF, -1, _INF, False
     if objective == COMP:
         best, chosen, rival = earliest_option(
-            numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end
-        )
+            numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
+            weights,
+        )  # fmt: skip
         best, rival = -best, -rival
     elif objective == UTIL:
         best, chosen, in_doubt = best_utility(
             numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-            arrival, priority, urgency, shapes, first, last, linear, unit_s,
+            weights, arrival, priority, urgency, shapes, first, last, linear, unit_s,
         )  # fmt: skip
     else:
         best, chosen, rival = best_quotient(
             numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-            arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, value, known,
+            weights, arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, value,
+            known,
         )  # fmt: skip
         in_doubt = chosen >= 0 and best < _TINY
     if in_doubt:
         best, chosen = best_of_all(
             numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-            arrival, priority, urgency, shapes, first, last, linear, unit_s,
+            weights, arrival, priority, urgency, shapes, first, last, linear, unit_s,
         )  # fmt: skip
     return best, chosen, rival

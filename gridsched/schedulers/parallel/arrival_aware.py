@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.system import System
 from gridsched.policy.decisions import Decision
@@ -111,7 +112,7 @@ class ArrivalAware(EventBased):
         if budget is None or energy.period_end > budget.first_period_start_s:
             return energy
         return replace(
-            energy, budget_j=budget.energy_j, remaining_j=budget.energy_j, consumed_j=0.0,
+            energy, budget_j=budget.limit_j, remaining_j=budget.limit_j, consumed_j=0.0,
             committed_j=0.0, period_start=budget.start_of(0), period_end=budget.start_of(1),
         )  # fmt: skip
 
@@ -128,8 +129,10 @@ class ArrivalAware(EventBased):
         """
         if math.inf in (energy.budget_j, energy.period_end) or not self.demand_.is_known(now):
             return max(goal_energy_j(energy, now), 0.0)  # before the first period, too
-        expected = self.demand_.expected_j(now, energy.period_start, energy.period_end)
-        return energy.budget_j - HEADROOM * (expected + self.waiting_j_)
+        weights = energy.weights
+        expected = self.demand_.expected_j(now, energy.period_start, energy.period_end, weights)
+        waiting = self.waiting_j_ * float(weights.mean(now, 0.0))
+        return energy.budget_j - HEADROOM * (expected + waiting)
 
 
 def energy_weight(energy: EnergyState, goal_j: float) -> float:
@@ -220,8 +223,10 @@ class DemandPattern:
         """Whether there was any time, and any demand in it."""
         return now > 0.0 and self._total_j > 0.0
 
-    def expected_j(self, now: float, start: float, end: float) -> float:
-        """Return the demand that is expected until a period's end [J].
+    def expected_j(
+        self, now: float, start: float, end: float, weights: EnergyWeights = EVEN
+    ) -> float:  # fmt: skip
+        """Return what the demand that is expected until a period's end counts [J].
 
         Parameters
         ----------
@@ -229,17 +234,20 @@ class DemandPattern:
             Above 0 [s]. Before the period all of it is expected at the mean rate.
         start, end : float
             The period [s].
+        weights : EnergyWeights
+            What a joule counts when it is expected.
         """
         mean_w = self._total_j / now
         if now < start:
-            return mean_w * (end - start)
+            return mean_w * (end - start) * float(weights.mean(start, end - start))
         if self._period != (start, end):
             self._period, self._before = (start, end), self._earlier(start, end)
         length = (end - start) / PARTS
         demand_j, seconds = self._before
         rates = (demand_j + mean_w * length) / (seconds + length)
         ends = start + length * np.arange(1, PARTS + 1)
-        return float((rates * np.clip(ends - now, 0.0, length)).sum())
+        left = np.clip(ends - now, 0.0, length)
+        return float((rates * left * weights.mean(ends - left, left)).sum())
 
     def _earlier(self, start: float, end: float) -> NDArray[np.float64]:
         """Return demand and seconds of each part in the time before a period, shape (2, parts)."""

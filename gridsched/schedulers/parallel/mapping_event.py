@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.estimates import Estimates
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.system import System
@@ -83,15 +84,20 @@ class EventMaker:
         self._classes: tuple[UtilityClasses, UtilityTables] | None = None
         self._shortest_s = np.empty(0)
 
-    def rows(self, estimates: Estimates, tasks: Tasks, waiting: Ids) -> ParallelRows:
-        """Return times, energies and nodes of the tasks `waiting`.
+    def rows(
+        self, estimates: Estimates, tasks: Tasks, waiting: Ids, now: float = 0.0,
+        weights: EnergyWeights = EVEN,
+    ) -> ParallelRows:  # fmt: skip
+        """Return times, energies and nodes of the tasks `waiting`, and what their energies cost.
 
         Rigid jobs, which are as wide on every cluster, have the scenario's P-state only.
         """
         arrival = np.array(tasks.submit_time_s[waiting], dtype=np.float64)
         if isinstance(estimates, ParallelEstimates):
+            time_s = estimates.time_s.take(waiting, axis=0)
+            energy_j = estimates.energy_j.take(waiting, axis=0)
             return ParallelRows(
-                estimates.time_s.take(waiting, axis=0), estimates.energy_j.take(waiting, axis=0),
+                time_s, energy_j, weights.cost_j(energy_j, now, time_s),
                 estimates.nodes.take(waiting, axis=0), arrival, self.cores_per_node,
             )  # fmt: skip
         hosts, k = self._first_hosts, self._pstate
@@ -99,7 +105,8 @@ class EventMaker:
         nodes = np.repeat(np.array(tasks.width[waiting])[:, None], len(hosts), axis=1)
         time_s = np.array(estimates.etc(waiting, hosts, k))[:, :, None]
         energy_j = np.array(estimates.eec(waiting, hosts, k))[:, :, None]  # of all nodes
-        return ParallelRows(time_s, energy_j, nodes, arrival, self.cores_per_node)
+        cost_j = weights.cost_j(energy_j, now, time_s)
+        return ParallelRows(time_s, energy_j, cost_j, nodes, arrival, self.cores_per_node)
 
     def functions(self, tasks: Tasks, waiting: Ids) -> UtilityTables | None:
         """Return the utility functions of the tasks `waiting`, if they have any."""
@@ -132,10 +139,12 @@ class EventMaker:
                 dropped, waiting = waiting[short], waiting[~short]
                 functions = self.functions(state.tasks, waiting)
         limits = ParallelLimits(
-            float(now), float(energy.period_end), float(energy.remaining_j), _INF, _INF
-        )
+            float(now), float(energy.period_end), float(energy.remaining_j), _INF, _INF,
+            energy.weights.table,
+        )  # fmt: skip
         event = MappingEvent(
-            now, waiting, self.rows(state.estimates, state.tasks, waiting), functions,
+            now, waiting,
+            self.rows(state.estimates, state.tasks, waiting, now, energy.weights), functions,
             self._profile(state.nodes, now), limits,
         )  # fmt: skip
         return event, [Drop(task) for task in dropped.tolist()]

@@ -11,7 +11,7 @@ from gridsched.policy.base import Traits
 from gridsched.schedulers.kernels.random_mapping import map_randomly
 from gridsched.schedulers.kernels.two_stage import map_two_stage
 from gridsched.schedulers.kernels.two_stage_options import COMP, UPE, UPT, UTIL
-from gridsched.schedulers.utility.mapping_event import Mapping, UtilityScheduler
+from gridsched.schedulers.utility.mapping_event import Limits, Mapping, UtilityScheduler
 
 _INF = float("inf")
 
@@ -29,7 +29,7 @@ class _TwoStage(UtilityScheduler):
         self,
         waiting: NDArray[np.int64],
         ready_time: NDArray[np.float64],
-        limits: tuple[float, float, float],
+        limits: Limits,
     ) -> Mapping:
         return map_two_stage(
             self._objective, self.tables_, self.functions_, self.task_type_, self.arrival_s_,
@@ -166,7 +166,7 @@ class RandomMapping(UtilityScheduler):
         self,
         waiting: NDArray[np.int64],
         ready_time: NDArray[np.float64],
-        limits: tuple[float, float, float],
+        limits: Limits,
     ) -> Mapping:
         return map_randomly(
             self.tables_, self.task_type_, waiting, self.rng_.random(len(waiting)), ready_time,

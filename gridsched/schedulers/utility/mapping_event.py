@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
+from gridsched.model.energy_weights import EnergyWeights
 from gridsched.model.estimates import TypedPowerEstimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -25,6 +26,8 @@ from gridsched.schedulers.kernels.utility_value import UtilityTables, utility_ta
 
 #: Tasks, hosts and P-states in the order of assignment, and what becomes of each mappable task.
 Mapping = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+#: Energy that remains and task budget [J], the day's end [s], and what a joule counts (a table).
+Limits = tuple[float, float, float, NDArray[np.float64]]
 
 
 class UtilityScheduler(Scheduler):
@@ -92,12 +95,25 @@ class UtilityScheduler(Scheduler):
         waiting = waiting[~short]
         task_budget = float(self.filter_.task_budget(state, ready_time))
         energy = state.energy
-        limits = (float(energy.remaining_j), task_budget, float(energy.period_end))
+        self._read_prices(energy.weights, state.now)
+        limits = (
+            float(energy.remaining_j), task_budget, float(energy.period_end), energy.weights.table
+        )  # fmt: skip
         tasks, hosts, pstates, reasons = self._map(waiting, ready_time, limits)
         decisions += self._given_up(waiting[reasons == IMPOSSIBLE], limits[2])
         # an empty plan, too: what was planned before is planned no more
         decisions.append(Plan(tasks, hosts, pstates))
         return decisions
+
+    def _read_prices(self, weights: EnergyWeights, now: float) -> None:
+        """Let energies cost what they would from now on, where prices vary."""
+        if weights.is_even:
+            return
+        tables = self.tables_
+        cost_j = weights.cost_j(tables.eec, now, tables.etc)
+        self.tables_ = type_tables(
+            tables.etc, tables.eec, tables.host_type, self._objective, cost_j
+        )  # fmt: skip
 
     def _given_up(self, tasks: NDArray[np.int64], day_end: float) -> list[Decision]:
         """Postpone tasks that cannot start today, or drop those not worth it tomorrow (B4)."""
@@ -115,6 +131,6 @@ class UtilityScheduler(Scheduler):
         self,
         waiting: NDArray[np.int64],
         ready_time: NDArray[np.float64],
-        limits: tuple[float, float, float],
+        limits: Limits,
     ) -> Mapping:
-        """Map `waiting`; `limits` are energy remaining, task budget [J] and the day's end [s]."""
+        """Map `waiting` within `limits`."""
