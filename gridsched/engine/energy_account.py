@@ -58,11 +58,8 @@ class EnergyAccount:
         self._commitments = commitments
         self._estimates = system.estimates
         self._powers = powers
-<<<<<<< HEAD
         self._speeds = speeds
-=======
         self._weights = budget.weights
->>>>>>> c0a1652 (Energy budgets can be in money: joules are counted by time-of-use prices)
         self._time = 0.0
         self._drawn_j = 0.0
         self.assigned_j = 0.0
