@@ -9,6 +9,7 @@ import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote
 
 import pandas as pd
 import pytest
@@ -27,7 +28,12 @@ from gridsched.page.answer_tables import answer_table, answer_words
 from gridsched.page.html_pages import MAX_ROWS, TEMPLATES
 from gridsched.page.latex import latex_text
 from gridsched.page.report_files import Link
-from gridsched.page.study_report import check_report_target, files_folder, write_report
+from gridsched.page.study_report import (
+    REPORT_FILES,
+    check_report_target,
+    files_folder,
+    write_report,
+)
 from gridsched.page.study_tables import (
     constants_text,
     difference_frame,
@@ -208,6 +214,19 @@ def test_files_beside_the_page(report: Path):
         boxes = list(csv.DictReader(stream))
     low = [r for r in boxes if r["environment"] == "low" and r["scheduler"] == "wq"]
     assert [float(r["median"]) for r in low] == pytest.approx([100.0] * 3)
+
+
+def test_every_table_has_its_files_and_every_file_its_link(report: Path):
+    """CSV and LaTeX of each table, and of each figure its data; links lead to all that is there."""
+    folder = files_folder(report)
+    there = {path.name for path in folder.iterdir()} - {REPORT_FILES.marker}
+    data = {name.removesuffix(".csv") for name in there if name.endswith(".csv")} - {"runs"}
+    assert all({f"{name}.tex", f"{name}.png"} & there for name in data)
+    text = report.read_text(encoding="utf-8")
+    linked = re.findall(rf'href="{folder.name}/([^"]+)"', text)
+    assert {unquote(name) for name in linked} == there
+    n_tables = sum(name.endswith(".tex") for name in there)
+    assert text.count("<table") == n_tables >= 10
 
 
 def test_a_study_of_the_reference_driver_that_names_no_metrics(tmp_path: Path):
