@@ -12,6 +12,8 @@ from gridsched.spec.scenario import LoadedScenario
 #: Every core is an actor or an object of the run; more would not fit into memory.
 MAX_CORES = 1_000_000
 MAX_MAPPING_EVENTS = 1e8
+#: Of an energy budget; of each a record is kept.
+MAX_PERIODS = 1e6
 
 
 def check_loaded(scenario: LoadedScenario) -> None:
@@ -162,18 +164,28 @@ def _check_cores(platform: Platform) -> None:
 
 
 def _check_mapping_events(scenario: LoadedScenario) -> None:
-    """Refuse a mapping interval that would be met too often to get through."""
-    interval, tasks, platform = scenario.mapping_interval_s, scenario.tasks, scenario.platform
-    if interval is None or not len(tasks):
-        return
+    """Refuse a mapping interval that would be met too often to get through, and such periods."""
+    budget = scenario.budget
+    for key, length, most, what in (
+        ("mapping_interval_s", scenario.mapping_interval_s, MAX_MAPPING_EVENTS, "mapping events"),
+        ("budget_period_s", budget.period_s if budget else None, MAX_PERIODS, "periods"),
+    ):
+        if length is None or not len(scenario.tasks):
+            continue
+        shortest = _shortest_s(scenario)
+        if shortest / length > most:
+            raise InputError(
+                f"{key} is {length:g}: the run lasts at least {shortest:g} s, which is more than "
+                f"{most:g} {what}. Choose a longer one."
+            )
+
+
+def _shortest_s(scenario: LoadedScenario) -> float:
+    """Return a time that no run of the scenario is shorter than [s]."""
+    tasks, platform = scenario.tasks, scenario.platform
     fastest = np.nanmax(platform.speed, axis=1)
-    shortest = float(max(
+    return float(max(
         tasks.flops.max() / fastest.max(),
         tasks.flops.sum() / (fastest * platform.cores).sum(),
         tasks.submit_time_s.max(),
     ))  # fmt: skip
-    if shortest / interval > MAX_MAPPING_EVENTS:
-        raise InputError(
-            f"mapping_interval_s is {interval:g}: the run lasts at least {shortest:g} s, which is "
-            f"more than {MAX_MAPPING_EVENTS:g} mapping events. Choose a longer interval."
-        )

@@ -26,6 +26,9 @@ RUN_OPTIONS = {
     "interval nan": (["--mapping-interval-s", "nan"], ["nan", "greater than 0"]),
     "interval inf": (["--mapping-interval-s", "inf"], ["inf", "greater than 0"]),
     "interval tiny": (["--mapping-interval-s", "1e-9"], ["1e-09", "30 s", "1e+08"]),
+    "periods tiny": (
+        ["--energy-budget-j", "1", "--budget-period-s", "1e-9"], ["1e-09", "30 s", "1e+06 periods"]
+    ),
     "interval no number": (["--mapping-interval-s", "soon"], ["--mapping-interval-s", "'soon'"]),
     "timeout 0": (["--timeout-s", "0"], ["timeout_s is 0", "greater than 0"]),
     "timeout nan": (["--timeout-s", "nan"], ["nan", "greater than 0"]),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched.errors import InputError
+from gridsched.workloads.traces import log_files
 from gridsched.workloads.traces.formats import is_trace
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.swf import read_swf, write_swf
@@ -78,6 +79,18 @@ def test_compressed_logs_and_other_encodings(tmp_path: Path):
     assert is_trace(path)
     assert is_trace("A.SWF")
     assert not is_trace("a.csv")
+
+
+def test_archives_that_unpack_to_more_than_any_log(tmp_path, monkeypatch):
+    """A line of 4 MB, and more than all of a log may hold: one line each."""
+    path = tmp_path / "log.swf.gz"
+    path.write_bytes(gzip.compress(b"; x\n;" + b"x" * (4 << 20)))
+    with pytest.raises(InputError, match=r"log\.swf\.gz, line 2: more than 1,048,576 characters"):
+        read_swf(path)
+    monkeypatch.setattr(log_files, "MAX_BYTES", 1000)
+    path.write_bytes(gzip.compress(b"; x\n" * 400))
+    with pytest.raises(InputError, match="holds more than 1,000 characters"):
+        read_swf(path)
 
 
 def test_nodes_can_stand_in_another_field(tmp_path: Path):

@@ -12,8 +12,9 @@ from typing import TextIO
 from gridsched.errors import InputError
 from gridsched.files.input_files import MAX_TEXT_BYTES, check_size
 
-#: Larger logs are refused [byte].
-MAX_BYTES = 16 << 30
+#: Larger logs are refused, as they are and unpacked [byte].
+MAX_BYTES = 4 << 30
+LONGEST_LINE = 1 << 20
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -22,10 +23,17 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     Raises
     ------
     InputError
-        If the file cannot be read, or is no archive where it begins as one.
+        If the file cannot be read, is no archive where it begins as one, or a line or all of it is
+        longer than any log's; an archive of a few MB may hold as many GB.
     """
+    total = number = 0
     with _opened(path) as stream:
-        for number, text in enumerate(stream, start=1):
+        while text := stream.readline(LONGEST_LINE + 1):
+            total, number = total + len(text), number + 1
+            if len(text) > LONGEST_LINE:
+                raise InputError(f"{path}, line {number}: more than {LONGEST_LINE:,} characters.")
+            if total > MAX_BYTES:
+                raise InputError(f"{path}: holds more than {MAX_BYTES:,} characters.")
             yield number, text.strip()
 
 
