@@ -37,7 +37,7 @@ from gridsched.model.energy_weights import EVEN
 from gridsched.model.instants import instant_width
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.model.trace import HOST_CHANGE, PERIOD, ExecutionEnd, TaskState, Trace
+from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace
 from gridsched.policy.base import Scheduler
 
 _KILLED = int(TaskState.KILLED)
@@ -376,7 +376,7 @@ class Controller:
             platform=self.system.platform,
             tasks=self.tasks,
             executions=execution_records(ledger.executions),
-            host_changes=np.array(ledger.host_changes, dtype=HOST_CHANGE),
+            host_changes=ledger.host_changes.records(),
             final_state=ledger.states.astype(np.int64),
             horizon_s=self.now if horizon_s is None else horizon_s,
             mapping_events=self._inquiry.mapping_events,

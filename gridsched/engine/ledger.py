@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.execution import Execution
+from gridsched.engine.host_changes import HostChanges
 from gridsched.engine.node_sets import NodeSets
 from gridsched.engine.place_holders import PlaceHolders
 from gridsched.engine.reservations import Reservations
@@ -117,7 +118,7 @@ class Ledger:
         self.places: dict[int, list[int]] = {}
         self.replicates = traits.replicates
         self._keeps_places = traits.replicates or traits.may_cancel
-        self.host_changes = [(0.0, h, self.pstate[h], self.is_on[h]) for h in range(n)]
+        self.host_changes = HostChanges(self.pstates, self.is_on)
         self.open_tasks = len(tasks)
         self.version = [0] * n
         self.journal: list[int] = list(range(n))
@@ -265,7 +266,7 @@ class Ledger:
 
     def host_changed(self, time: float, host: int) -> None:
         """Note the host's present P-state and power switch."""
-        self.host_changes.append((time, host, self.pstate[host], self.is_on[host]))
+        self.host_changes.add(time, host, self.pstate[host], self.is_on[host])
         self.touch(host)
 
     def set_pstates(self, time: float, hosts: NDArray[np.int64], pstate: int) -> None:
@@ -274,7 +275,7 @@ class Ledger:
         if not self.nodes.all_are(hosts, self.pstates, pstate):
             changed = hosts[self.pstates[hosts] != pstate]
             self.pstates[changed] = pstate
-            self.host_changes += [(time, host, pstate, True) for host in changed.tolist()]
+            self.host_changes.add_block(time, changed, pstate)
 
     def waiting_again(self, task: int) -> None:
         """Put a submitted, queued or planned task back among the waiting ones."""
