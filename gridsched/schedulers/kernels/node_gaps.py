@@ -201,10 +201,11 @@ def choose_nodes(begin, end, count, bits, bits_of, size, c, start, until, n, cho
     Writes their bits to `chosen`, which is zero, and the places of all gaps that suffice to
     ``work[0]``, ascending; returns how many these are.
     """
-    every = 0
-    for k in range(place_behind(begin, c, size[c], start)):
-        work[0, every] = k
-        every += 1 if until <= end[c, k] else 0
+    candidates, behind = np.uint64(0), np.uint64(place_behind(begin, c, size[c], start))
+    for k in range(behind):  # unsigned as in `open_place`, and without branches
+        work[0, candidates] = k
+        candidates += np.uint64(1) if until <= end[c, k] else np.uint64(0)
+    every = np.int64(candidates)
     for position in range(every):
         work[1, position] = work[0, position]
     left, m = n, every

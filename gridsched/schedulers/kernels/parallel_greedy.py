@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.counted_energy import inside_j, least_inside_j
 from gridsched.schedulers.kernels.node_gaps import earliest
-from gridsched.schedulers.kernels.node_profile import first_starts
+from gridsched.schedulers.kernels.node_profile import first_starts, with_room
 from gridsched.schedulers.kernels.parallel_options import (
     divisor_of,
     first_of,
@@ -31,6 +31,7 @@ from gridsched.schedulers.kernels.parallel_options import (
     occupy,
     passes_filter,
     place,
+    room_for,
 )
 from gridsched.schedulers.kernels.two_stage import heapify, leads, sift_best
 from gridsched.schedulers.kernels.two_stage_options import quotient
@@ -376,7 +377,9 @@ def map_parallel(
             profile = place(profile, nodes, rows, placed, count, n, c, k, start, bits)
             count += 1
         else:
-            profile = occupy(profile, rows, n, c, k, start, bits)
+            if room_for(profile, c) > profile.begin.shape[1]:  # a call costs as much as the rest
+                profile = with_room(profile, room_for(profile, c))
+            occupy(profile, rows, n, c, k, start, bits)
         is_left[n] = False
         options.taken[c] += rows.nodes[n, c]
         inside = inside_j(start, time, rows.energy_j[n, c, k], day_end, weights)

@@ -140,26 +140,33 @@ def no_placements(rows):
     )  # fmt: skip
 
 
-@kernel
+@inner
+def room_for(profile, c):
+    """Rows that a cluster's gaps may need once a further task has its nodes there."""
+    return 3 * profile.size[c] + 2
+
+
+@inner
 def occupy(profile, rows, n, c, k, start, work):
     """Take the nodes of row `n` on cluster `c` in P-state `k` from `start` on.
 
-    `work` are bits for two rows; the first are those of the nodes then. Returns the profile.
+    The profile has `room_for` it; `work` are bits for two rows; the first are those of the nodes
+    then.
     """
-    needed = 3 * profile.size[c] + 2
-    if needed > profile.begin.shape[1]:
-        profile = with_room(profile, needed)
     take(
         profile.begin, profile.end, profile.n_nodes, profile.bits, profile.bits_of, profile.size,
         c, start, rows.time_s[n, c, k], rows.nodes[n, c], work[0], work[1], profile.places,
     )  # fmt: skip
-    return profile
 
 
 @kernel
 def place(profile, nodes, rows, placed, count, n, c, k, start, work):
-    """Write row `n` as the `count`-th placement; the rest is as in `occupy`."""
-    profile = occupy(profile, rows, n, c, k, start, work)
+    """Write row `n` as the `count`-th placement; the rest is as in `occupy`.
+
+    Returns the profile, which is a larger one if it had no room.
+    """
+    profile = with_room(profile, room_for(profile, c))
+    occupy(profile, rows, n, c, k, start, work)
     placed.rows[count], placed.pstates[count], placed.starts[count] = n, k, start
     placed.offsets[count + 1] = write_hosts(
         work[0], nodes.first[c], nodes.hosts, placed.hosts, placed.offsets[count]
