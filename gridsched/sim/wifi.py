@@ -27,5 +27,6 @@ def give_rates(simgrid: Any, engine: Any, platform_file: Path) -> None:
         return
     entries = read_entries(read_document(platform_file), Findings(platform_file, strict=True))
     for station in entries.stations:
-        host = engine.host_by_name(station.host)
-        links[station.link].set_host_wifi_rate(host, station.rate)
+        if station.link in links:
+            host = engine.host_by_name(station.host)
+            links[station.link].set_host_wifi_rate(host, station.rate)
