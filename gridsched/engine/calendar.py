@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import heapq
 
+import numpy as np
+
 from gridsched.engine.execution import UNENDED, Execution
-from gridsched.model.host_profiles import SpeedOverTime
+from gridsched.model.host_profiles import Speeds
 from gridsched.model.platform import Platform
 from gridsched.model.run_times import RunTimes
 
@@ -27,7 +29,9 @@ class Calendar:
 
     def __init__(self, run_times: RunTimes | None = None, platform: Platform | None = None) -> None:
         self._run_times = run_times
-        self._speeds = {} if platform is None else _speeds(platform)
+        self._speeds: Speeds | None = None
+        if platform is not None and platform.profiles.speeds:
+            self._speeds = Speeds(platform.profiles, [host.name for host in platform.hosts])
         self._heap: list[tuple[float, int, Execution]] = []
         self._started = 0
 
@@ -36,9 +40,12 @@ class Calendar:
         if self._run_times is not None:
             duration = self._run_times.run_time(execution.task, execution.host, execution.pstate)
             execution.end = execution.start + duration
-        if execution.host in self._speeds:
-            duration = execution.end - execution.start
-            execution.end = self._speeds[execution.host].end_of(execution.start, duration)
+        if self._speeds is not None:
+            hosts = execution.hosts
+            speed = self._speeds.of(np.array([execution.host]) if hosts is None else hosts)
+            if speed is not None:
+                duration = execution.end - execution.start
+                execution.end = speed.end_of(execution.start, duration)
         self._started += 1
         heapq.heappush(self._heap, (execution.end, self._started, execution))
 
@@ -75,12 +82,3 @@ class Calendar:
         if time < timer <= limit:
             time = timer
         return time, finished
-
-
-def _speeds(platform: Platform) -> dict[int, SpeedOverTime]:
-    profiles = platform.profiles.speed_of
-    return {
-        h: SpeedOverTime(profiles[host.name])
-        for h, host in enumerate(platform.hosts if profiles else ())
-        if host.name in profiles
-    }

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
+from heapq import merge
+from itertools import chain, starmap
 from typing import Literal
 
 import numpy as np
@@ -140,15 +141,42 @@ class HostProfiles:
         return has_any or any(isinstance(each, Profile) for _, each in self.states)
 
 
+@dataclass(frozen=True)
+class SlowestOf:
+    """The least share of speed among hosts that compute one execution together.
+
+    Attributes
+    ----------
+    profiles : tuple of Profile
+        Of those hosts whose speed changes.
+    all_change : bool
+        Whether these are all of them; the others have the whole speed.
+    """
+
+    profiles: tuple[Profile, ...]
+    all_change: bool
+
+    def events(self) -> Iterator[tuple[float, float]]:
+        """Yield date [s] and least share of each change; without end where one repeats."""
+        shares = [1.0] * (len(self.profiles) + (not self.all_change))
+        for date, k, share in merge(*starmap(_numbered, enumerate(self.profiles))):
+            shares[k] = share
+            yield date, min(shares)
+
+
+def _numbered(k: int, profile: Profile) -> Iterator[tuple[float, int, float]]:
+    return ((date, k, share) for date, share in profile.events())
+
+
 class SpeedOverTime:
     """The share of its speed that a host has at each time, and what can be computed in it.
 
     Parameters
     ----------
-    profile : Profile
+    profile : Profile or SlowestOf
     """
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile | SlowestOf) -> None:
         self._events = chain(profile.events(), [(math.inf, 1.0)])
         self._dates = [-math.inf]
         #: share from each date on, to the next
@@ -187,9 +215,44 @@ class SpeedOverTime:
             (b - a) * share for a, b, share in zip(edges[:-1], edges[1:], shares, strict=True)
         )
 
-    def changes(self, horizon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return dates [s] and shares of all changes up to a time, the first at 0."""
-        self._known_until(horizon)
-        first, last = bisect_right(self._dates, 0.0) - 1, bisect_right(self._dates, horizon)
+    def changes(
+        self, end: float, start: float = 0.0
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return dates [s] and shares of all changes up to a time, the first at `start`."""
+        self._known_until(end)
+        first, last = bisect_right(self._dates, start) - 1, bisect_right(self._dates, end)
         dates, shares = self._dates[first:last], self._shares[first:last]
-        return np.array([0.0, *dates[1:]]), np.array(shares)
+        return np.array([start, *dates[1:]]), np.array(shares)
+
+
+class Speeds:
+    """How fast the hosts of a platform compute over time, alone or together.
+
+    Parameters
+    ----------
+    profiles : HostProfiles
+    names : sequence of str
+        Of the hosts, by their ids.
+
+    Attributes
+    ----------
+    changing : ndarray of int64
+        Hosts whose speed changes, ascending.
+    """
+
+    def __init__(self, profiles: HostProfiles, names: Sequence[str]) -> None:
+        of = profiles.speed_of
+        self._profile = {h: of[name] for h, name in enumerate(names) if name in of}
+        self.changing = np.array(list(self._profile), dtype=np.int64)
+        self._known: dict[tuple[bool, tuple[int, ...]], SpeedOverTime] = {}
+
+    def of(self, hosts: NDArray[np.int64]) -> SpeedOverTime | None:
+        """Return the speed of hosts that compute together; None where none of them changes."""
+        found = tuple(hosts[np.isin(hosts, self.changing)].tolist())
+        if not found:
+            return None
+        key = len(found) == len(hosts), found
+        if key not in self._known:
+            profiles = tuple(self._profile[h] for h in found)
+            self._known[key] = SpeedOverTime(SlowestOf(profiles, all_change=key[0]))
+        return self._known[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.host_profiles import SpeedOverTime
 from gridsched.model.platform import Platform
 from gridsched.model.trace import Trace
 
@@ -32,7 +32,7 @@ class HostTimeline:
     is_on, is_booting, is_shutting_down : ndarray of bool
         A host that shuts down is on no more.
     speed_share : ndarray of float64, or None
-        Share of its P-state's speed that the host has; None where all always have it whole.
+        Share of its P-state's speed at which the host computes; None where it always is the whole.
     first, last : ndarray of int64, shape (placements,)
         Placement k (`Trace.placed`: an execution on one of its hosts) covers the rows ``first[k]``
         to ``last[k] - 1``.
@@ -166,16 +166,33 @@ def host_timeline(trace: Trace) -> HostTimeline:
 
 
 def _speed_changes(trace: Trace) -> tuple[Ids, Floats, Floats]:
-    """Return host, date [s] and share of each change of a host's speed, by host."""
-    hosts, dates, shares = [np.zeros(0, dtype=np.int64)], [np.zeros(0)], [np.zeros(0)]
-    profiles = trace.platform.profiles.speed_of
-    for h, host in enumerate(trace.platform.hosts if profiles else ()):
-        if host.name in profiles:
-            when, share = SpeedOverTime(profiles[host.name]).changes(trace.horizon_s)
-            hosts.append(np.full(len(when), h))
-            dates.append(when)
-            shares.append(share)
-    return np.concatenate(hosts), np.concatenate(dates), np.concatenate(shares)
+    """Return host, date [s] and share of each change of the speed at which a host computes.
+
+    A node computes at the speed of the slowest one that its execution has.
+    """
+    found = [(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))]
+    if trace.platform.profiles.speeds and trace.is_parallel:
+        found += _changes_of_nodes(trace)
+    elif trace.platform.profiles.speeds:
+        speeds = trace.speeds()
+        for h in speeds.changing.tolist():
+            speed = speeds.of(np.array([h]))
+            assert speed is not None
+            dates, shares = speed.changes(trace.horizon_s)
+            found.append((np.full(len(dates), h), dates, shares))
+    hosts, times, values = zip(*found, strict=True)
+    return np.concatenate(hosts), np.concatenate(times), np.concatenate(values)
+
+
+def _changes_of_nodes(trace: Trace) -> Iterator[tuple[Ids, Floats, Floats]]:
+    """Yield nodes, dates [s] and shares of each execution, from its start on."""
+    speeds, runs = trace.speeds(), trace.executions
+    for k, (start, end) in enumerate(runs[["start", "end"]].tolist()):
+        nodes = trace.hosts_of(k)
+        speed, dates, shares = speeds.of(nodes), np.array([start]), np.ones(1)
+        if speed is not None:
+            dates, shares = speed.changes(end, start)
+        yield np.repeat(nodes, len(dates)), np.tile(dates, len(nodes)), np.tile(shares, len(nodes))
 
 
 def _check_first_rows(trace: Trace, changes: NDArray[np.void]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.model.energy_weights import EVEN, EnergyWeights
-from gridsched.model.host_profiles import SpeedOverTime
+from gridsched.model.host_profiles import Speeds
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import Tasks
 
@@ -186,10 +186,15 @@ class Trace:
         """How long each execution would have taken at its P-state's full speed [s]."""
         runs = self.executions
         length = runs["end"] - runs["start"]
-        profiles = self.platform.profiles.speed_of
-        for h, host in enumerate(self.platform.hosts if profiles else ()):
-            if host.name in profiles:
-                speed = SpeedOverTime(profiles[host.name])
-                for k in np.flatnonzero(runs["host"] == h).tolist():
-                    length[k] = speed.work_s(float(runs["start"][k]), float(runs["end"][k]))
+        if not self.platform.profiles.speeds:
+            return length
+        speeds = self.speeds()
+        for k, (start, end) in enumerate(zip(runs["start"], runs["end"], strict=True)):
+            speed = speeds.of(self.hosts_of(k))
+            if speed is not None:
+                length[k] = speed.work_s(float(start), float(end))
         return length
+
+    def speeds(self) -> Speeds:
+        """Return how fast its hosts computed over time."""
+        return Speeds(self.platform.profiles, [host.name for host in self.platform.hosts])

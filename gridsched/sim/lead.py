@@ -8,12 +8,14 @@ all others.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from gridsched.engine import Calendar, Controller, Execution, SetPState, Stop
 from gridsched.errors import IncompleteRun, SimulationError
+from gridsched.model.host_profiles import SlowestOf
 from gridsched.model.instants import instant_width
 from gridsched.sim.session import ActorSession
 from gridsched.sim.work import Work
@@ -40,6 +42,18 @@ class LeadSession(ActorSession):
         self._activities: dict[Execution, Any] = {}
         #: when the energy plugin looked last [s] at nodes of an execution on several, at its end
         self._metered = [-1.0] * len(self._hosts)
+        #: dates [s] at which the speed of nodes changes; the next one
+        self._changes = self._dates_of_changes()
+        self._next_change = next(self._changes, inf)
+
+    def _dates_of_changes(self) -> Iterator[float]:
+        """Yield when the energy plugin has to look at the nodes of executions on several.
+
+        When the speed of one changes, it does not notice that the others have another load.
+        """
+        profiles = tuple(self.world.platform.profiles.speed_of.values())
+        if self.controller.tasks.width is not None and profiles:
+            yield from (date for date, _ in SlowestOf(profiles, all_change=True).events())
 
     def deploy(self, deployment_file: Path | None) -> None:
         """Make the leading actor; where no message is sent, a deployment's actors have no part."""
@@ -74,6 +88,9 @@ class LeadSession(ActorSession):
 
     def _wait(self, time: float, finished: list[Execution]) -> None:
         """Wait until SimGrid has reached an instant [s] and ended what ends in it."""
+        while self._next_change < time:
+            self._look_at_nodes(self._next_change)
+            self._next_change = next(self._changes, inf)
         for execution in finished:
             try:
                 self._activities.pop(execution).wait()
@@ -92,6 +109,14 @@ class LeadSession(ActorSession):
             if clock < time - instant_width(time):
                 self._simgrid.this_actor.sleep_until(time)
             check_clocks(self._engine.clock, time)
+
+    def _look_at_nodes(self, date: float) -> None:
+        """Let the energy plugin look at all nodes that compute, at a date [s]."""
+        if date > self._engine.clock:
+            self._simgrid.this_actor.sleep_until(date)
+        for execution in self._activities:
+            for h in execution.all_hosts:
+                self._hosts[h].pstate = self._pstate[h]
 
     def _start(self, execution: Execution) -> None:
         """Start an execution on its host."""

@@ -253,6 +253,40 @@ def test_parallel_jobs_on_nodes_that_fail():
     assert (result.trace.final_state == 6).all()
 
 
+def test_a_job_is_as_fast_as_its_slowest_node():
+    """Two nodes at half the speed of one of them from 5 s on: both draw 30 W from then on."""
+    cluster = slowed(HALF_AT_5, 3)
+    cluster = Platform(cluster.hosts, (Cluster("c", (0, 1, 2)),), profiles=cluster.profiles)
+    jobs = make_tasks([1000.0, 1000.0], width=[2, 1], requested_time_s=[10.0, 10.0])
+    result = on_both(cluster, jobs, "fcfs")
+    assert result.trace.finish_time_s.tolist() == [15.0, 10.0]
+    assert result.energy.busy_j.tolist() == [5 * 40 + 10 * 30, 5 * 40 + 10 * 30, 400]
+    assert result.energy.idle_j.tolist() == [0, 0, 50]
+    assert result.trace.executed_flops().tolist() == [2000.0, 1000.0]
+
+
+@given(
+    st.lists(st.none() | profiles(st.sampled_from([0.05, 0.5, 1.0, 3.0])), min_size=4, max_size=4),
+    st.lists(
+        st.tuples(st.integers(1, 4), st.integers(1, 15), st.integers(0, 20)), min_size=1, max_size=7
+    ),
+    st.sampled_from(["fcfs", "easy_backfilling", "conservative_backfilling"]),
+    st.none() | st.floats(2.0, 20.0),
+)
+@settings(max_examples=10, deadline=None)
+def test_any_speeds_of_nodes(speeds, work, scheduler, down):
+    """Ends and joules of parallel jobs, one of whose nodes may fail."""
+    speeds = tuple((f"h{k}", each) for k, each in enumerate(speeds) if each is not None)
+    states = () if down is None else (("h1", Profile((down, down + 3.0), (0.0, 1.0))),)
+    widths, sizes, arrivals = zip(*sorted(work, key=lambda each: each[2]), strict=True)
+    jobs = make_tasks(
+        [100.0 * n for n in sizes], arrivals, width=widths,
+        requested_time_s=[float(n) for n in sizes],
+    )  # fmt: skip
+    result = on_both(platform(HostProfiles(speeds, states), 4, (1,) * 4), jobs, scheduler)
+    assert result.summary()["tasks_finished"] == len(jobs)
+
+
 def test_failures_repeat(file):
     """The same seed has the same failures, another has others; profiles of speed stay."""
     plain = Scenario(
