@@ -101,19 +101,23 @@ def _run_child(function: bytes, timeout_s: float | None, requests: int) -> dict[
 
 def _end_orphans() -> None:
     """End what a run has started outside of its group: with its end they are this process's."""
-    while children := _children():
+    spared: set[int] = set()
+    while children := _children() - spared:
         for child in children:
-            os.kill(child, signal.SIGKILL)
-        for child in children:
+            try:
+                os.kill(child, signal.SIGKILL)
+            except PermissionError:  # another user's by now
+                spared.add(child)
+        for child in children - spared:
             os.waitpid(child, 0)
 
 
-def _children() -> list[int]:
+def _children() -> set[int]:
     try:
         with open("/proc/thread-self/children") as stream:
-            return [int(each) for each in stream.read().split()]
+            return {int(each) for each in stream.read().split()}
     except FileNotFoundError:  # a kernel without this list
-        return []
+        return set()
 
 
 def _answer(
