@@ -46,6 +46,7 @@ def test_comparison_heuristics_reserve_and_have_no_filter(parallel: Study):
         ("parallel_10000", 14, 0),
         ("parallel_testbed", 24, 0),
         ("parallel", 246, 4),
+        ("parallel_prices", 16, 0),
         ("parallel_arrival", 18, 0),  # 27 where the log of Curie is
     ],
 )
