@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -107,9 +108,15 @@ class DayKeys(SystemKeys):
         return sorted(key for key in keys if getattr(self, key) != fields[key].default)
 
     def changed_but(self, gone: set[str]) -> dict[str, object]:
-        """Return the keys with another value than the default, without some and without files."""
+        """Return the keys with another value than the default, without some and without tables.
+
+        The prices of a budget are no table of the workload: their file is named by its whole path.
+        """
         names = {n for n in type(self).model_fields if n not in gone and not n.endswith("_csv")}
-        return {name: getattr(self, name) for name in self.changed(names)}
+        values = {name: getattr(self, name) for name in self.changed(names)}
+        if "budget_prices" in values:
+            values["budget_prices"] = str(Path(values["budget_prices"]).resolve())
+        return values
 
     def check_replaced(self, replaced: dict[str, set[str]]) -> None:
         """Refuse keys beside a file that takes their place.

@@ -124,6 +124,19 @@ def test_generators_and_studies_have_the_keys(prices: Path, tmp_path: Path):
     assert budgets[0].prices == wanted.prices
 
 
+def test_a_workload_that_was_written_finds_its_prices(prices: Path, tmp_path: Path, monkeypatch):
+    """The tables lie in another folder than the file that named them."""
+    (tmp_path / "day.toml").write_text(DAY)
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert main(["workload", "generate", "day.toml", "-o", "there/tasks.csv", "--quiet"]) == 0
+    first, again = (
+        Scenario(None, file, "max_max_upe", driver="reference").loaded()
+        for file in ("day.toml", "there/tasks.toml")
+    )
+    assert again.budget == first.budget
+
+
 def test_exports_and_figures_tell_the_money(prices: Path, tmp_path: Path):
     """Periods are in money; the archive gives weights and prices back."""
     budget = EnergyBudget(
