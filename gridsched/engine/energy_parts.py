@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gridsched.engine.budget_guard import BudgetGuard
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.host_powers import HostPowers, PowersOfHosts, host_powers
+from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.power_cap import PowerCap
 from gridsched.engine.speed_changes import SpeedChanges
@@ -53,7 +53,7 @@ def energy_parts(system: System, ledger: Ledger, commitments: Commitments) -> En
     if budget is None:
         return EnergyParts(powers, shown_powers, cap)
     speeds = None
-    if platform.profiles.speeds and isinstance(powers, PowersOfHosts):
+    if platform.profiles.speeds:
         speeds = SpeedChanges(platform, powers)
     account = EnergyAccount(system, budget, ledger, commitments, powers, speeds)
     guard = BudgetGuard(system, budget, ledger, account, commitments)

@@ -34,6 +34,9 @@ class HostPowers(Protocol):
     def ended(self, execution: Execution) -> None:
         """Follow an execution that ended, perhaps while it waited for its input files."""
 
+    def set_speed(self, host: int, share: float) -> None:
+        """Follow a host that has another share of its P-state's speed from now on."""
+
     def sum_anew(self) -> None:
         """Forget what rounding has added up."""
 
@@ -127,6 +130,9 @@ class PowersOfNodes:
     def __init__(self, platform: Platform, ledger: Ledger) -> None:
         self._ledger = ledger
         self._off_w = np.array([host.off_w for host in platform.hosts], dtype=np.float64)
+        self._platform = platform
+        #: share of its P-state's speed that each node has
+        self._share = np.ones(len(platform))
         self._idle_w = platform.idle_w
         self._busy_w = host_power(
             1, 1, platform.idle_w, platform.epsilon_w, platform.busy_w
@@ -156,12 +162,29 @@ class PowersOfNodes:
     def began(self, execution: Execution) -> None:
         """Follow an execution that computes from now on."""
         assert execution.hosts is not None
-        self._draw(execution.hosts, self._busy_w[execution.hosts, execution.pstate])
+        self._draw(execution.hosts, self._loaded(execution.hosts, execution.pstate))
 
     def ended(self, execution: Execution) -> None:
         """Follow an execution that ended."""
         assert execution.hosts is not None
         self._draw(execution.hosts, self._idle_w[execution.hosts, execution.pstate])
+
+    def set_speed(self, host: int, share: float) -> None:
+        """Follow a node that has another share of its P-state's speed from now on."""
+        self._share[host] = share
+        for execution in self._ledger.executing():
+            if execution.hosts is not None and host in execution.hosts:
+                self.began(execution)
+
+    def _loaded(self, hosts: NDArray[np.int64], pstate: int) -> NDArray[np.float64]:
+        """Return what nodes draw that compute together, at the speed of the slowest [W]."""
+        share, platform = self._share[hosts].min(), self._platform
+        if share == 1.0:
+            return self._busy_w[hosts, pstate]
+        return host_power(
+            share, 1, platform.idle_w[hosts, pstate], platform.epsilon_w[hosts, pstate],
+            platform.busy_w[hosts, pstate],
+        )  # fmt: skip
 
     def _draw(self, hosts: NDArray[np.int64], watts: NDArray[np.float64]) -> None:
         self.total_w += float(watts.sum() - self._watts[hosts].sum())

@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Iterator
 
-from gridsched.engine.host_powers import PowersOfHosts
+from gridsched.engine.host_powers import HostPowers
 from gridsched.model.platform import Platform
 
 
@@ -16,7 +16,7 @@ class SpeedChanges:
     Parameters
     ----------
     platform : Platform
-    powers : PowersOfHosts
+    powers : HostPowers
         Told of each change.
 
     Attributes
@@ -25,7 +25,7 @@ class SpeedChanges:
         When the speed of a host changes next [s]; infinite where none ever does.
     """
 
-    def __init__(self, platform: Platform, powers: PowersOfHosts) -> None:
+    def __init__(self, platform: Platform, powers: HostPowers) -> None:
         self._powers = powers
         self._heap: list[tuple[float, int, float, Iterator[tuple[float, float]]]] = []
         profiles = platform.profiles.speed_of

@@ -95,11 +95,6 @@ def _check_profiles(scenario: LoadedScenario) -> None:
                 f"{platform.name}: host {host.name!r} computes nothing ({role}) and goes down with "
                 "time; only computing hosts may. Take its state profile out of the file."
             )
-    if profiles.speeds and scenario.tasks.width is not None and scenario.budget is not None:
-        raise InputError(
-            f"{platform.name}: host {profiles.speeds[0][0]!r} has a speed profile, and the energy "
-            "budget of parallel jobs (--energy-budget-j) does not follow it. Leave one of them out."
-        )
     if scenario.power_cap_w is not None:
         _check_cap_on_profiles(scenario)
 

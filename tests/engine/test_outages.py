@@ -17,7 +17,6 @@ from gridsched.engine import reference
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.metrics import metrics_of
 from gridsched.metrics.facts import RunFacts
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.failures import Failures
 from gridsched.model.host_profiles import DrawnFailures, HostProfiles, Profile, SpeedOverTime
 from gridsched.model.platform import Host, Platform, PState
@@ -221,10 +220,6 @@ def test_reservations_of_a_node_are_withdrawn():
 
 def test_refused_together():
     """What does not go with hosts that change is told in one line."""
-    slow = platform(speeds={"h0": Profile((10.0,), (0.5,))})
-    jobs = make_tasks([10.0], width=[1], requested_time_s=[1.0])
-    with pytest.raises(InputError, match="has a speed profile, and the energy budget of para"):
-        run(Scenario(slow, jobs, "fcfs", driver="reference", budget=EnergyBudget(1e9)))
     with pytest.raises(InputError, match="'h0' has a state profile, and --failures"):
         play(platform(states={"h0": DOWN_AT_20}), [1.0], failures="mtbf=9,mttr=1")
     two = platform(2, states={"h0": DOWN_AT_20}).with_master("h0")

@@ -191,6 +191,14 @@ def test_a_budget_counts_what_changing_hosts_draw():
     assert result.trace.periods["consumed_j"].tolist() == [350.0, 210.0]
 
 
+def check_periods(result) -> np.ndarray:
+    """Compare the account of each period with the model's energy in it [J], and return that."""
+    periods = result.trace.periods
+    drawn = grid_energy_between(result.trace, np.append(periods["start"], periods["end"][-1:]))
+    assert periods["consumed_j"] == pytest.approx(drawn, rel=1e-9, abs=1e-9)
+    return drawn
+
+
 @given(
     profiles(st.sampled_from([0.05, 0.5, 1.0, 3.0])),
     st.integers(1, 3),
@@ -209,11 +217,7 @@ def test_any_budget_of_changing_hosts(profile, cores, flops, scheduler, joules, 
     limit_j = joules if end == "stop" else float("inf")
     budget = EnergyBudget(limit_j, period_s=period_s, on_exhaustion=end)
     result = on_both(slowed(profile, 2, cores), make_tasks(flops), scheduler, budget=budget)
-    periods = result.trace.periods
-    edges = np.append(periods["start"], periods["end"][-1:])
-    drawn = grid_energy_between(result.trace, edges)
-    assert periods["consumed_j"] == pytest.approx(drawn, rel=1e-9, abs=1e-9)
-    assert (drawn <= limit_j * (1 + 1e-9)).all()
+    assert (check_periods(result) <= limit_j * (1 + 1e-9)).all()
 
 
 def test_a_cap_goes_by_full_speeds():
@@ -263,6 +267,11 @@ def test_a_job_is_as_fast_as_its_slowest_node():
     assert result.energy.busy_j.tolist() == [5 * 40 + 10 * 30, 5 * 40 + 10 * 30, 400]
     assert result.energy.idle_j.tolist() == [0, 0, 50]
     assert result.trace.executed_flops().tolist() == [2000.0, 1000.0]
+    # three nodes draw 120 W until 5 s and 100 W from then on: 1050 J after 4.5 s of that
+    budget = EnergyBudget(1050.0, on_exhaustion="stop")
+    result = on_both(cluster, jobs, "fcfs", budget=budget)
+    assert result.trace.horizon_s == pytest.approx(9.5, rel=1e-12)
+    assert result.summary()["energy_j"] == pytest.approx(1050.0, rel=1e-12)
 
 
 @given(
@@ -272,10 +281,11 @@ def test_a_job_is_as_fast_as_its_slowest_node():
     ),
     st.sampled_from(["fcfs", "easy_backfilling", "conservative_backfilling"]),
     st.none() | st.floats(2.0, 20.0),
+    st.none() | st.floats(2.0, 50.0),
 )
 @settings(max_examples=10, deadline=None)
-def test_any_speeds_of_nodes(speeds, work, scheduler, down):
-    """Ends and joules of parallel jobs, one of whose nodes may fail."""
+def test_any_speeds_of_nodes(speeds, work, scheduler, down, period_s):
+    """Ends and joules of parallel jobs, one of whose nodes may fail, and each period's account."""
     speeds = tuple((f"h{k}", each) for k, each in enumerate(speeds) if each is not None)
     states = () if down is None else (("h1", Profile((down, down + 3.0), (0.0, 1.0))),)
     widths, sizes, arrivals = zip(*sorted(work, key=lambda each: each[2]), strict=True)
@@ -283,8 +293,12 @@ def test_any_speeds_of_nodes(speeds, work, scheduler, down):
         [100.0 * n for n in sizes], arrivals, width=widths,
         requested_time_s=[float(n) for n in sizes],
     )  # fmt: skip
-    result = on_both(platform(HostProfiles(speeds, states), 4, (1,) * 4), jobs, scheduler)
+    cluster = platform(HostProfiles(speeds, states), 4, (1,) * 4)
+    budget = None if period_s is None else EnergyBudget(float("inf"), period_s=period_s)
+    result = on_both(cluster, jobs, scheduler, budget=budget)
     assert result.summary()["tasks_finished"] == len(jobs)
+    if budget is not None:
+        check_periods(result)
 
 
 def test_failures_repeat(file):
