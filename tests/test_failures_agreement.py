@@ -5,10 +5,14 @@ Utility functions, uncertain run times and parallel tasks: what is lost is plann
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from gridsched.errors import InputError
 from gridsched.metrics import metrics_of
+from gridsched.model.host_profiles import HostProfiles, Profile
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.policy.registry import entries, scheduler_class
 from gridsched.sim.library import is_installed
@@ -113,3 +117,12 @@ def test_hosts_fail(id: str):
 def test_what_fails_stays_failed(id: str):
     """With `on_failure` = "failed" a lost task is not planned again."""
     check_accounts(played(id, "reference", "failed"), "failed")
+
+
+@pytest.mark.parametrize("id", ["max_upe", "fcfs_multiple_queues"])
+def test_planners_of_parallel_tasks_refuse_changing_speeds(id: str):
+    """Jobs that last longer than estimated would be in the way of what they plan."""
+    slow = HostProfiles(speeds=((PARALLEL.platform.hosts[0].name, Profile((5.0,), (0.5,))),))
+    case = replace(PARALLEL, platform=replace(PARALLEL.platform, profiles=slow))
+    with pytest.raises(InputError, match=r"plans later starts by estimates, and host '.*' has"):
+        run(case.scenario(scheduler_class(id)(), driver="reference"))
