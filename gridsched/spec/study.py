@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,6 +33,9 @@ from gridsched.spec.study_checks import check_planners, check_results
 from gridsched.spec.study_document import StudyDocument, parse_document, read_document
 from gridsched.spec.study_inputs import InputFile, StudyInputs
 from gridsched.spec.study_schedulers import StudyScheduler, read_schedulers
+
+#: All combinations are gone through, to leave out those that are not wanted.
+MAX_RUNS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,11 @@ class Study:
         self.claims, self.figures = results.claims, results.figures
         self.formulas = results.formulas
         self.report_where = results.where
+        if (combined := self._n_combined()) > MAX_RUNS:
+            raise InputError(
+                f"{document.path}: the axes and replicates have {combined:,} combinations; at most "
+                f"{MAX_RUNS:,} are legal. Part it into several studies."
+            )
         for section in self._sections:
             section.check()
         if self.files.absent:
@@ -228,9 +237,13 @@ class Study:
         if self._is_wanted is not None or self.files.absent:
             return sum(1 for _ in self._chosen(None))
         if not self._excluded:
-            return _product(len(axis.values) for axis in self.axes) * self.replicates
+            return self._n_combined()
         kept = sum(not self._is_excluded(levels) for levels in combinations(self.axes))
         return kept * self.replicates
+
+    def _n_combined(self) -> int:
+        """Return the number of runs if none were excluded."""
+        return math.prod(len(axis.values) for axis in self.axes) * self.replicates
 
     @property
     def axis_names(self) -> tuple[str, ...]:
@@ -324,10 +337,3 @@ def studies_folder() -> Path:
 def _scheduler_axis(schedulers: tuple[StudyScheduler, ...]) -> Axis:
     labels = tuple(each.label for each in schedulers)
     return Axis("scheduler", labels, ({},) * len(labels), tuple(each.path for each in schedulers))
-
-
-def _product(numbers: Iterator[int]) -> int:
-    result = 1
-    for number in numbers:
-        result *= number
-    return result

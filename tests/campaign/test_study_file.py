@@ -166,6 +166,11 @@ WRONG = [
     ("seed = 3", "pstate = -1", "pstate is wrong: --pstate '-1'"),
     ("seed = 3", "seeds = 3", "seeds is no known key. Did you mean 'seed'?"),
     ("replicates = 2", "replicates = 0", "replicates is 0"),
+    (
+        "seed = 3",
+        f"seed = 3\nhorizon_s = {list(range(1, 3000))}\npower_cap_w = {list(range(1, 3000))}",
+        "have 71,952,008 combinations; at most 10,000,000",
+    ),
     ('"lecsa"]', '"lesca"]', "schedulers[1].id is wrong: No scheduler 'lesca'. Did you"),
     ('["wq", "lecsa"]', "[]", "schedulers is an axis without values"),
     ('"lecsa"]', '{id = "wqr",  replicas = 2}]', "schedulers[1].replicas is no parameter"),
