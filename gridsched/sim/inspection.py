@@ -1,6 +1,7 @@
 """Let SimGrid itself load a platform file, in a process of its own that may abort.
 
-``python -m gridsched.sim.inspection FILE FOLDER`` prints what SimGrid sees as JSON.
+``python -m gridsched.sim.inspection FILE FOLDER`` prints what SimGrid sees as JSON: hosts and
+links in the first line, then a way in each, since SimGrid may abort where there is none.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from gridsched.sim.world import first_line, refusals
 
 _LOG_LINE = re.compile(r"\[(?P<category>[\w.]+)/(?P<level>WARNING|ERROR|CRITICAL)\] (?P<text>.*)")
 _MISSING = 3
+#: How the first line begins where SimGrid has loaded the file.
+_LOADED = '{"hosts"'
 #: The link from each host to itself, which SimGrid adds.
 _LOOPBACK = "__loopback__"
 
@@ -90,27 +93,37 @@ def _interpret(status: int, output: str, errors: str) -> Inspection:
     logged = [match for line in errors.splitlines() if (match := _LOG_LINE.search(line))]
     if status == _MISSING:
         return Inspection("skipped", output.strip())
-    if status == 0:
-        answer = json.loads(output)
-        if "refused" in answer:
-            return Inspection("refused", answer["refused"])
-        hosts = tuple(
-            SimGridHost(host["name"], host["cores"], tuple(host["speeds"]), host["properties"])
-            for host in answer["hosts"]
-        )
-        warned = dict.fromkeys(m["text"] for m in logged if m["category"] != "host_energy")
-        links = tuple(SimGridLink(**link) for link in answer["links"])
-        routes = tuple(
-            Route(**{**route, "links": route["links"] and tuple(route["links"])})
-            for route in answer["routes"]
-        )
-        return Inspection("loaded", "", hosts, tuple(warned), links, routes)
-    fatal = [match["text"] for match in logged if match["level"] != "WARNING"]
+    if not output.startswith(_LOADED):
+        why = json.loads(output)["refused"] if status == 0 else _why_it_died(status, logged, errors)
+        return Inspection("refused", why)
+    answer, *found = map(json.loads, output[: output.rindex("\n")].splitlines())
+    hosts = tuple(
+        SimGridHost(host["name"], host["cores"], tuple(host["speeds"]), host["properties"])
+        for host in answer["hosts"]
+    )
+    warned = [m["text"] for m in logged if m["category"] != "host_energy" and _is_warning(m)]
+    links = tuple(SimGridLink(**link) for link in answer["links"])
+    routes = tuple(
+        Route(**{**route, "links": route["links"] and tuple(route["links"])}) for route in found
+    )
+    if status != 0:
+        source, target = answer["pairs"][len(routes)]
+        why = _why_it_died(status, logged, errors)
+        warned.append(f"it ends where it looks for a way from {source!r} to {target!r}: {why}")
+    return Inspection("loaded", "", hosts, tuple(dict.fromkeys(warned)), links, routes)
+
+
+def _is_warning(logged: re.Match[str]) -> bool:
+    return logged["level"] == "WARNING"
+
+
+def _why_it_died(status: int, logged: Sequence[re.Match[str]], errors: str) -> str:
+    fatal = [match["text"] for match in logged if not _is_warning(match)]
     if fatal:
-        return Inspection("refused", first_line(fatal[0]))
+        return first_line(fatal[0])
     last = errors.strip().splitlines()[-1:] or ["without a message"]
     how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-    return Inspection("refused", f"{how}, {last[0]}")
+    return f"{how}, {last[0]}"
 
 
 def _main(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> int:
@@ -152,8 +165,10 @@ def _main(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> int:
         if link.name != _LOOPBACK
     ]
     named = {host.name: host for host in engine.all_hosts}
-    routes = [_route(named[a], named[b]) for a, b in pairs if a in named and b in named]
-    sys.stdout.write(json.dumps({"hosts": hosts, "links": links, "routes": routes}))
+    known = [(a, b) for a, b in pairs if a in named and b in named]
+    print(json.dumps({"hosts": hosts, "links": links, "pairs": known}), flush=True)  # noqa: T201
+    for source, target in known:
+        print(json.dumps(_route(named[source], named[target])), flush=True)  # noqa: T201
     return 0
 
 

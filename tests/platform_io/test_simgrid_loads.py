@@ -239,3 +239,17 @@ def test_everything_simgrid_reads_is_read_alike(written):
     gaps = [text for text in report.problems if "no wattage_per_state" in text]
     assert list(report.problems) == gaps
     assert report.simgrid.startswith("loads it")
+
+
+def test_a_zone_without_routes_is_loaded(tmp_path):
+    """SimGrid aborts where it looks for a way there: the file is no worse for it."""
+    path = tmp_path / "none.xml"
+    path.write_text(
+        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
+        '<zone id="z" routing="None"><host id="a" speed="1f"/><host id="b" speed="1f"/></zone>'
+        "</platform>"
+    )
+    answer = inspect_platform(path, [("a", "b")])
+    assert (answer.status, [host.name for host in answer.hosts]) == ("loaded", ["a", "b"])
+    assert answer.routes == ()
+    assert "looks for a way from 'a' to 'b': There can't be route" in answer.warnings[0]
