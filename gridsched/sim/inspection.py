@@ -166,10 +166,15 @@ def _main(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> int:
     ]
     named = {host.name: host for host in engine.all_hosts}
     known = [(a, b) for a, b in pairs if a in named and b in named]
-    print(json.dumps({"hosts": hosts, "links": links, "pairs": known}), flush=True)  # noqa: T201
+    _write_line({"hosts": hosts, "links": links, "pairs": known})
     for source, target in known:
-        print(json.dumps(_route(named[source], named[target])), flush=True)  # noqa: T201
+        _write_line(_route(named[source], named[target]))
     return 0
+
+
+def _write_line(answer: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()  # SimGrid may abort next
 
 
 def _route(source: Any, target: Any) -> dict[str, Any]:
