@@ -19,7 +19,8 @@ from gridsched.sim.library import is_installed
 from gridsched.spec.run import RunResult, run
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
-from gridsched.testing.cases import Case, make_stochastic_case, make_utility_case
+from gridsched.testing.case import Case
+from gridsched.testing.cases import make_stochastic_case, make_utility_case
 from gridsched.testing.contract import illegal_places
 from gridsched.testing.parallel_cases import make_parallel_utility_case
 

@@ -11,7 +11,8 @@ from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
-from gridsched.testing.cases import Case, cases_for
+from gridsched.testing.case import Case
+from gridsched.testing.cases import cases_for
 from gridsched.testing.playing import CheckFailed, play
 
 

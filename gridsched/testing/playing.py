@@ -15,7 +15,7 @@ from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
-from gridsched.testing.cases import Case
+from gridsched.testing.case import Case
 
 #: No tiny case needs more mapping events.
 MAX_MAPPING_EVENTS = 10_000

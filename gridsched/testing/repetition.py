@@ -12,9 +12,9 @@ from gridsched.model.platform import Platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler
+from gridsched.testing.case import Case
 from gridsched.testing.cases import (
     WORTH_WITHOUT_TIES,
-    Case,
     cases_for,
     make_host,
     make_stochastic_case,

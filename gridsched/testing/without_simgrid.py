@@ -18,7 +18,7 @@ import cloudpickle
 from gridsched.errors import GridschedError
 from gridsched.policy.base import Scheduler
 from gridsched.sim import wire
-from gridsched.testing.cases import Case
+from gridsched.testing.case import Case
 from gridsched.testing.playing import CheckFailed, play
 
 _START = (

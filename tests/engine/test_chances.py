@@ -13,7 +13,8 @@ from gridsched.model.pmf import Pmf, from_impulses, from_samples, point_mass
 from gridsched.model.stochastic import ListedTimes, StochasticTypes
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn, WakeAt
-from gridsched.testing.cases import Case, make_stochastic_case
+from gridsched.testing.case import Case
+from gridsched.testing.cases import make_stochastic_case
 from gridsched.testing.playing import play
 
 
