@@ -6,7 +6,8 @@ from gridsched.workloads.files import read_data_files
 from gridsched.workloads.load import read_generator, read_system_workload, read_workload
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_tasks import generate_parallel_day
-from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
+from gridsched.workloads.utility_day import UtilityDay
+from gridsched.workloads.utility_workload import generate_utility_day
 
 __all__ = [
     "BagOfTasks",

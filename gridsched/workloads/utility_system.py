@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +10,7 @@ from numpy.typing import NDArray
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TaskTypes
 from gridsched.workloads.etc_matrices import cvb, gamma, pstate_factors
-
-if TYPE_CHECKING:
-    from gridsched.workloads.utility_day import UtilityDay
+from gridsched.workloads.utility_day import UtilityDay
 
 
 def draw_task_types(spec: UtilityDay) -> TaskTypes:
