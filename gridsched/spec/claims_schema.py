@@ -9,6 +9,9 @@ from pydantic import BeforeValidator, Field
 from gridsched.spec.run_spec import NAME, Section
 
 
+Kind = Literal["number", "order", "shape", "theorem", "driver"]
+
+
 class Claim(Section):
     """What a paper says, and how our number is made to set beside it.
 
@@ -16,6 +19,10 @@ class Claim(Section):
     ----------
     id : str
         Name of the claim; unique in the study.
+    kind : {"number", "order", "shape", "theorem", "driver"}
+        What is claimed: a number that the paper prints; who has more; how a curve runs, or that it
+        does not; what holds by construction, whatever is drawn; or something of our own (how a
+        driver or scheduler of ours does), which no paper says. They are counted apart.
     text : str
         The claim in words.
     source : str
@@ -52,6 +59,8 @@ class Claim(Section):
         Largest distance, legal range, or only the ranking (which a tie may leave open).
     tolerance_set : {"before", "after"}
         Whether the tolerance was fixed before our own runs had been seen.
+    tolerance_ground : str
+        What shows that, or what the tolerance was taken from.
     explanation : str
         Why the claim is missed, if it is.
     run_ids : tuple of str
@@ -62,6 +71,7 @@ class Claim(Section):
     """
 
     id: str = Field(pattern=r"^\S+$")
+    kind: Kind
     text: str = ""
     source: str
     metric: str
@@ -82,6 +92,7 @@ class Claim(Section):
     unit: str = ""
     tolerance: float | tuple[float, float] | Literal["order", "order_or_tie"] | None = None
     tolerance_set: Literal["before", "after"]
+    tolerance_ground: str = Field(pattern=r"\S")
     explanation: str = ""
     run_ids: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()

@@ -10,8 +10,8 @@ from gridsched.spec.study_document import KeyPath, StudyDocument, shown_value
 
 #: Fields of a claim that a column of its rows can hold; every other column is an axis.
 _FIELDS = (
-    "paper", "tolerance", "tolerance_set", "text", "scheduler", "against", "levels", "hours",
-    "against_hours", "metric", "against_where",
+    "kind", "paper", "tolerance", "tolerance_set", "tolerance_ground", "text", "scheduler",
+    "against", "levels", "hours", "against_hours", "metric", "against_where",
 )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ def claim(**changes: Any) -> Claim:
     values: dict[str, Any] = {
         "id": "c", "source": "table", "metric": "energy_j", "statistic": "percent_more",
         "scheduler": "lecsa", "against": "best_other", "tolerance_set": "after",
+        "tolerance_ground": "made up", "kind": "number",
     }  # fmt: skip
     return Claim(**{**values, **changes})
 
@@ -85,6 +86,8 @@ scheduler = "lecsa"
 against = "wq"
 unit = "%"
 tolerance_set = "before"
+kind = "number"
+tolerance_ground = "made up"
 columns = ["environment", "heterogeneity", "paper", "tolerance"]
 rows = [["low", 0.0, 100.0, 1.0], ["low", 1.0, 150.0, 1.0]]
 
@@ -99,6 +102,8 @@ where = { environment = "low", heterogeneity = [0.0, 1.0] }
 paper = 50.0
 tolerance = 0.1
 tolerance_set = "after"
+kind = "number"
+tolerance_ground = "made up"
 
 [[claims]]
 id = "most"
@@ -111,6 +116,8 @@ where = { heterogeneity = [0.0, 0.5] }
 paper = 120.0
 tolerance = 0.1
 tolerance_set = "after"
+kind = "number"
+tolerance_ground = "made up"
 
 [[claims]]
 id = "rank"
@@ -121,6 +128,8 @@ scheduler = "lecsa"
 paper = 1.0
 tolerance = 0.0
 tolerance_set = "before"
+kind = "number"
+tolerance_ground = "made up"
 
 [[claims]]
 id = "rises"
@@ -133,6 +142,8 @@ against = "wq"
 paper = 3.0
 tolerance = 0.0
 tolerance_set = "before"
+kind = "number"
+tolerance_ground = "made up"
 
 [[claims]]
 id = "mean"
@@ -143,6 +154,8 @@ where = { environment = "low" }
 paper = 17.0
 tolerance = 1.0
 tolerance_set = "before"
+kind = "number"
+tolerance_ground = "made up"
 
 [[explanations]]
 claims = ["wq-2"]
@@ -222,6 +235,8 @@ where = {{ environment = "low" }}
 paper = 10.0
 tolerance = 1.0
 tolerance_set = "after"
+kind = "number"
+tolerance_ground = "made up"
 {explanation}
 """
     found = findings(tmp_path, small_store, text)["x"]
@@ -257,7 +272,7 @@ def test_what_a_claim_cannot_ask(tmp_path: Path, small_store: Path, change: str,
     }  # fmt: skip
     text = (
         '[[claims]]\nid = "x"\nsource = "s"\nmetric = "energy_j"\nscheduler = "lecsa"\n'
-        'tolerance_set = "after"\n' + "\n".join(lines.values())
+        'tolerance_set = "after"\nkind = "number"\ntolerance_ground = "s"\n' + "\n".join(lines.values())
     )
     with pytest.raises(InputError, match="Claim 'x'") as caught:
         findings(tmp_path, small_store, text)

@@ -25,6 +25,8 @@ from gridsched.spec.study_document import Claim
 
 #: 97.5 % quantile of Student's t with 2 degrees of freedom.
 T2 = 4.302652729911275
+#: What every claim says of itself.
+SET: dict[str, Any] = {"tolerance_set": "before", "tolerance_ground": "made up", "kind": "number"}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
 
 def measured(results: StudyResults, **keys: Any) -> Measured:
     """Return our number for a claim."""
-    given = {"id": "c", "source": "s", "metric": "window_utility", "tolerance_set": "before"}
+    given = {"id": "c", "source": "s", "metric": "window_utility", **SET}
     return measure_claim(results, Claim(**{**given, **keys}))
 
 
@@ -193,7 +195,7 @@ def test_what_is_missing_gives_no_number(results: StudyResults):
         results, statistic="ratio", scheduler="wq", metric="window_energy_j",
         against_metric="window_utility", against_where={"budget": "none"},
     )  # fmt: skip
-    claim = Claim(id="c", source="s", metric="window_energy_j", tolerance_set="before")
+    claim = Claim(id="c", source="s", metric="window_energy_j", **SET)
     assert verdict_of(claim, found.interval) == NO_DATA
     assert "no replicate has all runs" in found.detail
 
@@ -238,7 +240,7 @@ def test_claims_that_lack_something_are_refused(
 def test_ties(tolerance: str, mean: float, half: float, expected: str):
     """Where a tie is allowed, only a certain sign to the other side misses the claim."""
     claim = Claim(
-        id="c", source="s", metric="m", statistic="hours_later", tolerance_set="before",
+        id="c", source="s", metric="m", statistic="hours_later", **SET,
         tolerance=tolerance,
     )  # fmt: skip
     assert verdict_of(claim, Interval(mean, mean - half, mean + half, 3)) == expected
@@ -247,7 +249,7 @@ def test_ties(tolerance: str, mean: float, half: float, expected: str):
 def test_a_new_difference_may_have_the_direction_only():
     """Outside the tolerance, but with the paper's sign."""
     claim = Claim(
-        id="c", source="s", metric="m", statistic="hours_later", tolerance_set="before",
+        id="c", source="s", metric="m", statistic="hours_later", **SET,
         paper=3.0, tolerance=(1.5, 5.0),
     )  # fmt: skip
     assert verdict_of(claim, Interval(6.0, 5.9, 6.1, 3)) == DIRECTION

@@ -144,6 +144,8 @@ scale = 0.5
 paper = 13.0
 tolerance = 2.0
 tolerance_set = "before"
+kind = "number"
+tolerance_ground = "made up"
 """
     results = read_results(str(store), study_in(tmp_path / "b", extra))
     drawn = last_figure(results)

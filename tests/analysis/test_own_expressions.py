@@ -32,6 +32,8 @@ scheduler = "wq"
 paper = 0
 tolerance = [0, 1e9]
 tolerance_set = "before"
+kind = "number"
+tolerance_ground = "made up"
 
 [[figures]]
 name = "own"

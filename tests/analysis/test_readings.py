@@ -27,6 +27,8 @@ statistic = "percent_more"
 scheduler = "lecsa(share_rule=value)"
 against = "best_other"
 tolerance_set = "after"
+kind = "number"
+tolerance_ground = "made up"
 columns = ["environment", "heterogeneity", "paper"]
 rows = [
     ["low", 0.0, 10.0], ["low", 0.5, 20.0], ["low", 1.0, 60.0],

@@ -34,6 +34,8 @@ scheduler = "lecsa"
 paper = 1.0
 tolerance = 0.0
 tolerance_set = "before"
+kind = "number"
+tolerance_ground = "made up"
 
 [[claims]]
 id = "number"
@@ -45,6 +47,8 @@ against = "wq"
 paper = 1000.0
 tolerance = 1.0
 tolerance_set = "before"
+kind = "number"
+tolerance_ground = "made up"
 """
 
 

@@ -395,6 +395,8 @@ against = "wq"
 paper = 100.0
 tolerance = 20.0
 tolerance_set = "before"
+kind = "number"
+tolerance_ground = "made up"
 unit = "%"
 where = { environment = "low" }
 [[claims]]
@@ -405,6 +407,8 @@ scheduler = "wq"
 paper = 50.0
 tolerance = 1.0
 tolerance_set = "after"
+kind = "number"
+tolerance_ground = "made up"
 explanation = "Because of 'h' & more."
 run_ids = ["scheduler == 'wq' and replicate == 0"]
 [[claims]]
@@ -415,6 +419,8 @@ scheduler = "mct"
 paper = 50.0
 tolerance = 1.0
 tolerance_set = "after"
+kind = "number"
+tolerance_ground = "made up"
 """
 
 

@@ -188,10 +188,17 @@ WRONG = [
     ("[workload]", "[[exclude]]\nhosts = 6\n[workload]", "exclude[0].hosts is wrong"),
     ("[workload]", "[[exclude]]\nscheduler = 'x'\n[workload]", "exclude[0].scheduler is"),
     ("[workload]", "[[exclude]]\nscheduler = ['wq', 'lecsa']\n[workload]", "leaves no run"),
-    ("[workload]", "[[claims]]\nid = 'a'\n[workload]", "claims[0].source is missing"),
+    ("[workload]", "[[claims]]\nid = 'a'\n[workload]", "claims[0].kind is missing"),
     (
         "[workload]",
-        "[[claims]]\nid='a'\nsource='b'\nmetric='c'\ntolerance_set='after'\n[workload]",
+        "[[claims]]\nid='a'\nsource='b'\nmetric='c'\ntolerance_set='after'\n"
+        "kind='number'\n[workload]",
+        "claims[0].tolerance_ground is missing",
+    ),
+    (
+        "[workload]",
+        "[[claims]]\nid='a'\nsource='b'\nmetric='c'\ntolerance_set='after'\n"
+        "kind='number'\ntolerance_ground='d'\n[workload]",
         "claims[0].metric is 'c'",
     ),
     ("[workload]", "[[claims]]\nidd = 'a'\n[workload]", "claims[0].idd is no known key"),

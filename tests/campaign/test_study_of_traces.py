@@ -40,6 +40,8 @@ scheduler = "easy_backfilling"
 against = "fcfs"
 tolerance = "order"
 tolerance_set = "before"
+kind = "number"
+tolerance_ground = "made up"
 columns = ["trace"]
 rows = [["drawn"], ["log"]]
 [[figures]]

@@ -71,6 +71,8 @@ scheduler = "Patient(max_replicas=2)"
 paper = 0
 tolerance = [0, 1e9]
 tolerance_set = "before"
+kind = "number"
+tolerance_ground = "made up"
 """
 
 
