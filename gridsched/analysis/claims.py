@@ -6,8 +6,9 @@ The statistics stand in `gridsched.analysis.claim_statistics`.
 for a difference, not certainly on the other side of 0 (our interval excludes 0 and the paper's sign
 is the other). It has the *direction only* if the sign agrees. A claim with a number of which only
 the order is asked can at best have the direction. A claim without number of which the order is
-asked is reproduced if the order holds, or, where it says so, may hold (a tie: our interval does not
-exclude it). Everything else is *not reproduced*.
+asked is reproduced if the order holds, or, where it says so, if both are equal. Where our interval
+holds values that would be reproduced and others that would not, the two are *not distinguishable*,
+whichever side our mean is on. Everything else is *not reproduced*.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from gridsched.analysis.study_results import StudyResults
 from gridsched.spec.claims_schema import Claim
 
 REPRODUCED, DIRECTION, MISSED = "reproduced", "direction only", "not reproduced"
-NO_DATA = "no data"
+NOT_DISTINGUISHABLE, NO_DATA = "not distinguishable", "no data"
+#: In the order in which they are counted.
+VERDICTS = (REPRODUCED, DIRECTION, MISSED, NOT_DISTINGUISHABLE, NO_DATA)
 _RUN_ID = re.compile(r"[0-9a-f]{8,32}")
 
 
@@ -39,9 +42,9 @@ class Finding:
     detail : str
         Which scheduler or cell our number is of, or why there is none.
     verdict : str
-        `REPRODUCED`, `DIRECTION`, `MISSED` or `NO_DATA`.
+        One of `VERDICTS`.
     explanation : str
-        Why it is missed.
+        Why it is missed, or what decides it.
     run_ids : tuple of str
         Stored runs that support the explanation.
     complaint : str
@@ -74,7 +77,8 @@ def _finding(results: StudyResults, claim: Claim) -> Finding:
     if verdict == NO_DATA:
         complaint = f"no verdict: {measured.detail}"
         return Finding(claim, measured.interval, measured.detail, verdict, complaint=complaint)
-    if verdict == REPRODUCED:
+    needs_none = verdict == REPRODUCED or verdict == NOT_DISTINGUISHABLE and not claim.explanation
+    if needs_none:
         return Finding(claim, measured.interval, measured.detail, verdict)
     ids, complaint = supporting_runs(results, claim)
     return Finding(
@@ -132,27 +136,32 @@ def verdict_of(claim: Claim, ours: Interval) -> str:
     """Return the verdict for our number; see the module's text for the rules."""
     if math.isnan(ours.mean):
         return NO_DATA
+    low, high = _reproduced_range(claim)
+    is_whole = low <= ours.low and ours.high <= high
+    if not is_whole and ours.low < high and low < ours.high:
+        return NOT_DISTINGUISHABLE
     is_difference = STATISTICS[claim.statistic].is_difference
     has_direction = _has_direction(claim, ours)
     if claim.tolerance == "order_or_tie":
-        may_tie = ours.low <= 0 <= ours.high or ours.mean == 0
-        return REPRODUCED if has_direction or may_tie else MISSED
+        return REPRODUCED if has_direction or ours.mean == 0 else MISSED
     if claim.tolerance == "order":
         if not has_direction:
             return MISSED
         return REPRODUCED if claim.paper is None else DIRECTION
-    if _is_within(claim, ours.mean) and not (is_difference and _is_opposite(claim, ours)):
+    if low <= ours.mean <= high and not (is_difference and _is_opposite(claim, ours)):
         return REPRODUCED
     return DIRECTION if is_difference and has_direction else MISSED
 
 
-def _is_within(claim: Claim, value: float) -> bool:
+def _reproduced_range(claim: Claim) -> tuple[float, float]:
+    """Return from where to where our number reproduces a claim; nan if nowhere."""
     if isinstance(claim.tolerance, tuple):
-        low, high = claim.tolerance
-        return low <= value <= high
-    if claim.tolerance is None or isinstance(claim.tolerance, str) or claim.paper is None:
-        return False
-    return abs(value - claim.paper) <= claim.tolerance
+        return claim.tolerance
+    if isinstance(claim.tolerance, str):
+        return (0.0, math.inf) if claim.paper is None else (math.nan, math.nan)
+    if claim.tolerance is None or claim.paper is None:
+        return math.nan, math.nan
+    return claim.paper - claim.tolerance, claim.paper + claim.tolerance
 
 
 def _has_direction(claim: Claim, ours: Interval) -> bool:

@@ -10,16 +10,13 @@ import pandas as pd
 
 from gridsched.analysis.claim_statistics import STATISTICS
 from gridsched.analysis.claim_values import flat
-from gridsched.analysis.claims import (
-    DIRECTION,
-    MISSED,
-    NO_DATA,
-    REPRODUCED,
-    Finding,
-)
+from gridsched.analysis.claims import REPRODUCED, VERDICTS, Finding
 from gridsched.analysis.texts import TextTable, axis_text, markdown_row, markdown_text
 
-HEADER = ["claim", "what", "paper", "ours", "tolerance", "set", "verdict"]
+HEADER = ["claim", "what", "kind", "paper", "ours", "tolerance", "set", "verdict"]
+#: What the paper says, kind by kind, and what is counted apart: kind -> what several are called.
+OF_THE_PAPER = {"number": "numbers", "order": "orders", "shape": "shapes"}
+APART = {"theorem": "theorems", "driver": "our own"}
 
 
 def finding_cells(finding: Finding) -> list[str]:
@@ -30,7 +27,7 @@ def finding_cells(finding: Finding) -> list[str]:
     if finding.detail:
         what += f" ({finding.detail})"
     return [
-        claim.id, what, _paper(finding), ours_text(finding), _tolerance(claim.tolerance),
+        claim.id, what, claim.kind, _paper(finding), ours_text(finding), _tolerance(claim.tolerance),
         claim.tolerance_set, finding.verdict,
     ]  # fmt: skip
 
@@ -68,13 +65,29 @@ def _tolerance(tolerance: Any) -> str:
 
 
 def counts_text(findings: Sequence[Finding]) -> str:
-    """Return how many claims got which verdict, in words."""
-    parts = []
-    for verdict in (REPRODUCED, DIRECTION, MISSED, NO_DATA):
-        number = sum(finding.verdict == verdict for finding in findings)
-        if number or verdict == REPRODUCED:
-            parts.append(f"{number} {verdict}")
-    return f"{len(findings)} claims: {', '.join(parts)}"
+    """Return how many claims of each kind got which verdict, in words."""
+    return verdict_counts([(finding.claim.kind, finding.verdict) for finding in findings])
+
+
+def verdict_counts(verdicts: Sequence[tuple[str, str]]) -> str:
+    """Return in words how many of each kind got which verdict; theorems and our own apart."""
+    of_paper, apart = (
+        "; ".join(f"{several} {text}" for kind, several in kinds.items()
+                  if (text := _counts_of([v for k, v in verdicts if k == kind])))
+        for kinds in (OF_THE_PAPER, APART)
+    )  # fmt: skip
+    parts = [of_paper, f"counted apart: {apart}" if apart else ""]
+    return f"{len(verdicts)} claims: {'; '.join(filter(None, parts))}"
+
+
+def _counts_of(verdicts: Sequence[str]) -> str:
+    if not verdicts:
+        return ""
+    others = [
+        f"{n} {verdict}" for verdict in VERDICTS[1:] if (n := sum(v == verdict for v in verdicts))
+    ]
+    text = f"{sum(v == REPRODUCED for v in verdicts)} of {len(verdicts)} reproduced"
+    return text + (f" ({', '.join(others)})" if others else "")
 
 
 def explained(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
@@ -96,13 +109,14 @@ def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "claim": f.claim.id, "text": f.claim.text, "source": f.claim.source,
+                "claim": f.claim.id, "kind": f.claim.kind, "text": f.claim.text, "source": f.claim.source,
                 "where": axis_text(flat(f.claim.where)), "metric": f.claim.metric,
                 "statistic": f.claim.statistic, "paper": f.claim.paper, "unit": f.claim.unit,
                 "ours": f.ours.mean, "low": f.ours.low, "high": f.ours.high,
                 "count": f.ours.count, "detail": f.detail,
                 "tolerance": _tolerance(f.claim.tolerance),
-                "tolerance_set": f.claim.tolerance_set, "verdict": f.verdict,
+                "tolerance_set": f.claim.tolerance_set,
+                "tolerance_ground": f.claim.tolerance_ground, "verdict": f.verdict,
                 "explanation": f.explanation, "run_ids": " ".join(f.run_ids),
                 "complaint": f.complaint,
             }
@@ -120,9 +134,15 @@ def claims_markdown(findings: Sequence[Finding], title: str) -> str:
         if finding.verdict != REPRODUCED:
             cells[-1] = f"**{cells[-1]}**"
         lines.append(markdown_row(cells))
+    lines += ["", "## On what the tolerances stand", ""]
+    grounds: dict[str, list[str]] = {}
+    for finding in findings:
+        claim = finding.claim
+        grounds.setdefault(f"*{claim.tolerance_set}*: {claim.tolerance_ground}", []).append(claim.id)
+    lines += [f"- {text} ({', '.join(ids)})" for text, ids in grounds.items()]
     groups = explained(findings)
     if groups:
-        lines += ["", "## Why the others are missed", ""]
+        lines += ["", f"## {WHY}", ""]
     for text, group in groups.items():
         ids = run_ids_of(group)
         lines += [
@@ -134,12 +154,16 @@ def claims_markdown(findings: Sequence[Finding], title: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+#: Heading of the explanations.
+WHY = "Why the others are missed, or undecided"
 #: What the columns mean.
 HOW = (
-    "*Ours*: mean (or what the claim is of: a median, a level) and 95 % interval over the "
+    "*Kind*: a number that the paper prints, an order, a shape; a theorem holds whatever is drawn, "
+    "and what is called driver is ours, not the paper's. *Ours*: mean (or what the claim is of: a median, a level) and 95 % interval over the "
     "replicates. *Set*: whether the tolerance was fixed before or after own runs had been seen; "
     "where it was after, *reproduced* shows that the code does what was decided, and is no "
-    "independent confirmation."
+    "independent confirmation. *Not distinguishable*: the interval holds values that would be "
+    "reproduced, and others that would not."
 )
 
 

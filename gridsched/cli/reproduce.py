@@ -37,7 +37,8 @@ def reproduce(
     """Run a study, write its report, and set its paper's claims beside our runs.
 
     Interrupted, the same command continues. Exit status: 0 fine; 1 runs failed, a claim has no
-    verdict, or a missed one no explanation; 2 bad input.
+    verdict, or a missed one no explanation (no failure with fewer replicates than the study's);
+    2 bad input.
     """
     from gridsched.analysis.study_results import read_results
     from gridsched.campaign.campaign import Options, run_campaign
@@ -66,5 +67,5 @@ def reproduce(
         print(f"\nReport: {page}; figures and data: {folder}/")
     if len(results.failed):
         say(f"{len(results.failed)} runs failed; {page} lists their errors.")
-    if not is_settled(findings) or len(results.failed):
+    if not is_settled(results, findings) or len(results.failed):
         raise typer.Exit(1)

@@ -13,10 +13,18 @@ from PIL import Image  # matplotlib needs it, too
 
 from gridsched.analysis.agreement import agreement_frame, agreement_table
 from gridsched.analysis.answers import answers
-from gridsched.analysis.claims import DIRECTION, MISSED, NO_DATA, REPRODUCED, Finding
+from gridsched.analysis.claims import (
+    DIRECTION,
+    MISSED,
+    NO_DATA,
+    NOT_DISTINGUISHABLE,
+    REPRODUCED,
+    Finding,
+)
 from gridsched.analysis.claims_tables import (
     HEADER,
     HOW,
+    WHY,
     claims_markdown,
     claims_table,
     counts_text,
@@ -58,7 +66,10 @@ HEADINGS = {
     "provenance": "Provenance",
 }  # fmt: skip
 #: How each verdict is shown.
-_VERDICTS = {REPRODUCED: "reproduced", DIRECTION: "direction", MISSED: "missed", NO_DATA: "missed"}
+_VERDICTS = {
+    REPRODUCED: "reproduced", DIRECTION: "direction", MISSED: "missed", NO_DATA: "missed",
+    NOT_DISTINGUISHABLE: "undecided",
+}  # fmt: skip
 #: Endings of a figure's files, in the order in which the page names them.
 _ENDINGS = (*FORMATS, ".csv")
 #: The folder beside the page; it lists its files, so that nothing else is ever removed.
@@ -211,6 +222,7 @@ def _claims(name: str, files: ReportFiles, findings: Sequence[Finding]) -> dict[
         "complaints": complaints,
         "header": HEADER,
         "rows": [(_VERDICTS[each.verdict], finding_cells(each)) for each in findings],
+        "why": WHY,
         "reasons": [
             ([each.claim.id for each in group], text, [each[:12] for each in run_ids_of(group)])
             for text, group in explained(findings).items()

@@ -81,6 +81,8 @@ class Study:
     ----------
     name, title, source : str
     seed, replicates : int
+    planned_replicates : int
+        As many as the file asks for, however many are run.
     axes : tuple of Axis
         Everything that varies, except the replicates, in running order.
     schedulers : tuple of StudyScheduler
@@ -113,6 +115,7 @@ class Study:
         content = document.content
         self.name, self.title, self.source = content.name, content.title, content.source
         self.seed, self.replicates = content.seed, content.replicates
+        self.planned_replicates = content.replicates
         self.timeout_s = content.timeout_s
         self.files = StudyInputs(document, inputs)
         self.own, self.is_imported = own, own is None
@@ -227,7 +230,9 @@ class Study:
             raise InputError(f"{replicates} replicates; at least 1 is legal.")
         content = self.document.content.model_copy(update={"replicates": replicates})
         own = None if self.is_imported else self.own
-        return Study(replace(self.document, content=content), dict(self.inputs), own)
+        study = Study(replace(self.document, content=content), dict(self.inputs), own)
+        study.planned_replicates = self.planned_replicates
+        return study
 
     # ------------------------------------------------------------------ its runs
 

@@ -14,12 +14,13 @@ from gridsched.analysis.claims import (
     DIRECTION,
     MISSED,
     NO_DATA,
+    NOT_DISTINGUISHABLE,
     REPRODUCED,
     Finding,
     judge,
     verdict_of,
 )
-from gridsched.analysis.claims_tables import claims_markdown
+from gridsched.analysis.claims_tables import claims_markdown, verdict_counts
 from gridsched.analysis.statistics import Interval
 from gridsched.analysis.study_results import read_results
 from gridsched.cli.app import main
@@ -52,7 +53,11 @@ def verdict(paper: float | None, tolerance: Any, mean: float, half: float, **mor
         (100.0, (70.0, 200.0), 199.0, 1.0, REPRODUCED),
         (100.0, (70.0, 200.0), 201.0, 1.0, DIRECTION),
         (0.5, 10.0, -5.0, 1.0, MISSED),  # near, but certainly on the other side
-        (0.5, 10.0, -5.0, 6.0, REPRODUCED),  # near, and the interval holds 0
+        (0.5, 10.0, -2.0, 3.0, REPRODUCED),  # near, and the interval holds 0
+        (0.5, 10.0, -5.0, 6.0, NOT_DISTINGUISHABLE),  # the interval leaves the tolerance
+        (100.0, 20.0, 110.0, 15.0, NOT_DISTINGUISHABLE),
+        (100.0, 20.0, 130.0, 15.0, NOT_DISTINGUISHABLE),
+        (100.0, 20.0, 130.0, 60.0, NOT_DISTINGUISHABLE),  # holds the whole tolerance
         (0.5, 10.0, -5.0, math.nan, MISSED),  # one replicate: nothing excuses the sign
         (-40.0, 10.0, -35.0, 1.0, REPRODUCED),
         (-40.0, 10.0, -5.0, 1.0, DIRECTION),
@@ -60,6 +65,10 @@ def verdict(paper: float | None, tolerance: Any, mean: float, half: float, **mor
         (100.0, "order", -5.0, 1.0, MISSED),
         (None, "order", 5.0, 1.0, REPRODUCED),
         (None, "order", -5.0, 1.0, MISSED),
+        (None, "order", 5.0, 6.0, NOT_DISTINGUISHABLE),
+        (None, "order", -5.0, 6.0, NOT_DISTINGUISHABLE),
+        (None, "order", 5.0, math.nan, REPRODUCED),
+        (100.0, "order", 5.0, 6.0, DIRECTION),
         (100.0, 20.0, math.nan, math.nan, NO_DATA),
     ],
 )
@@ -73,7 +82,20 @@ def test_verdict_of_a_difference(
 def test_verdict_of_a_mean():
     """A mean outside its tolerance has no direction that would count."""
     assert verdict(10.0, 1.0, 10.9, 0.1, statistic="mean") == REPRODUCED
-    assert verdict(10.0, 1.0, 11.1, 0.1, statistic="mean") == MISSED
+    assert verdict(10.0, 1.0, 11.2, 0.1, statistic="mean") == MISSED
+
+
+def test_kinds_are_counted_apart():
+    """Numbers, orders and shapes are the paper's; theorems and our own stand behind them."""
+    verdicts = [
+        ("order", REPRODUCED), ("number", MISSED), ("number", REPRODUCED), ("driver", REPRODUCED),
+        ("theorem", NO_DATA), ("order", NOT_DISTINGUISHABLE),
+    ]  # fmt: skip
+    assert verdict_counts(verdicts) == (
+        "6 claims: numbers 1 of 2 reproduced (1 not reproduced); "
+        "orders 1 of 2 reproduced (1 not distinguishable); "
+        "counted apart: theorems 0 of 1 reproduced (1 no data); our own 1 of 1 reproduced"
+    )
 
 
 CLAIMS = """
@@ -191,6 +213,7 @@ def test_verdicts_and_explanations(tmp_path: Path, small_store: Path):
     found = findings(tmp_path, small_store, CLAIMS)
     verdicts = {id: finding.verdict for id, finding in found.items()}
     assert verdicts.pop("wq-2") == DIRECTION
+    assert verdicts.pop("mean") == NOT_DISTINGUISHABLE  # 17.5, but the interval leaves 16 to 18
     assert set(verdicts.values()) == {REPRODUCED}
     assert not any(finding.complaint for finding in found.values())
     assert len(found["wq-2"].run_ids) == 3
@@ -305,7 +328,7 @@ def test_command_exits_by_what_is_settled(
     assert len(json.loads(capsys.readouterr().out)["claims"]) == 7
     assert main(["study", "claims", str(small_store), *study]) == 0
     shown = capsys.readouterr().out
-    assert "7 claims: 6 reproduced, 1 direction only" in shown
+    assert "7 claims: numbers 5 of 7 reproduced (1 direction only, 1 not distinguishable)" in shown
     assert "By hand the difference is 100 % everywhere." in shown
     study_in(tmp_path, CLAIMS.partition("[[explanations]]")[0])
     assert main(["study", "claims", str(small_store), *study, "--quiet"]) == 1

@@ -13,6 +13,7 @@ from gridsched.analysis.claims import (
     DIRECTION,
     MISSED,
     NO_DATA,
+    NOT_DISTINGUISHABLE,
     REPRODUCED,
     Measured,
     measure_claim,
@@ -229,16 +230,18 @@ def test_claims_that_lack_something_are_refused(
 @pytest.mark.parametrize(
     ("tolerance", "mean", "half", "expected"),
     [
-        ("order", 1.0, 2.0, REPRODUCED),
-        ("order", -1.0, 2.0, MISSED),
-        ("order_or_tie", -1.0, 2.0, REPRODUCED),
+        ("order", 1.0, 2.0, NOT_DISTINGUISHABLE),
+        ("order", -1.0, 2.0, NOT_DISTINGUISHABLE),
+        ("order_or_tie", -1.0, 2.0, NOT_DISTINGUISHABLE),
         ("order_or_tie", -1.0, 0.5, MISSED),
+        ("order_or_tie", 0.0, 0.0, REPRODUCED),
+        ("order", 0.0, 0.0, MISSED),
         ("order_or_tie", 0.0, float("nan"), REPRODUCED),
         ("order_or_tie", -1.0, float("nan"), MISSED),
     ],
 )
 def test_ties(tolerance: str, mean: float, half: float, expected: str):
-    """Where a tie is allowed, only a certain sign to the other side misses the claim."""
+    """A tie reproduces a claim that allows one; an interval that holds 0 decides nothing."""
     claim = Claim(
         id="c", source="s", metric="m", statistic="hours_later", **SET,
         tolerance=tolerance,

@@ -60,11 +60,16 @@ def test_reproduce_runs_reports_and_judges(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ex_a.xml").write_bytes((platforms / "ex_a.xml").read_bytes())
     (tmp_path / "s.toml").write_text(STUDY)
-    command = ["reproduce", "s.toml", "--workers", "1", "--replicates", "2"]
+    command = ["reproduce", "s.toml", "--workers", "1"]
+    assert main([*command, "--replicates", "2", "--quiet"]) == 0
+    few = capsys.readouterr().err
+    assert "claim number: missed without an explanation" in few
+    assert "2 of the study's 3 replicates" in few
+    assert main(["study", "claims", "end_to_end-results", "--quiet"]) == 0
     assert main(command) == 1
     first = capsys.readouterr()
     assert "claim number: missed without an explanation" in first.err
-    assert "2 claims: 1 reproduced, 1 direction only" in first.out
+    assert "2 claims: numbers 1 of 2 reproduced (1 direction only)" in first.out
     assert (tmp_path / "end_to_end-report.html").exists()
     written = (tmp_path / "end_to_end-report_files" / "claims.md").read_text(encoding="utf-8")
     assert written.startswith("# end_to_end: the paper's claims beside our runs\n")

@@ -433,10 +433,10 @@ def test_claims_on_the_page(small_store: Path, tmp_path: Path):
     page = Page(html)
     words = " ".join(" ".join(page.words).split())
     assert "claims" in page.ids
-    assert "3 claims: 1 reproduced, 2 not reproduced." in words
-    assert "a1 saves <much> & more; low (against wq) +100.00 % +100.00 [+100.00" in words
+    assert "3 claims: numbers 1 of 3 reproduced (2 not reproduced)." in words
+    assert "a1 saves <much> & more; low (against wq) number +100.00 % +100.00 [+100.00" in words
     assert '<td class="label verdict reproduced">reproduced</td>' in html
     assert html.count('<td class="label verdict missed">not reproduced</td>') == 2
-    assert "Why the others are missed a2. Because of 'h' & more. Runs: " in words
+    assert "Why the others are missed, or undecided a2. Because of 'h' & more. Runs: " in words
     assert re.search(r'<p class="warn">[A-Z][^<]*: a3\.</p>', html)
     assert '<td class="label" data-label="tolerance">±20</td>' in html
