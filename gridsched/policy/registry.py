@@ -189,6 +189,7 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
         ),
         ("lightest_load", "LightestLoad", "paper 002, section V"),
         ("random_immediate", "RandomImmediate", "paper 002, section V"),
+        ("cheapest_in_time", "CheapestInTime", "beyond paper 002: our own"),
     )),
     ("parallel.backfilling", ("parallel",), (
         ("fcfs", "FCFS", "textbook; algorithms I"),

@@ -67,6 +67,7 @@ class RobustTrial(SystemKeys):
     # a trial: phases of (tasks, mean time between arrivals)
     phases: tuple[tuple[Count, Positive], ...] = ((200, 8.0), (600, 48.0), (200, 8.0))
     scaled_to_system: bool = False
+    deadline_factor: Positive = 1.0
     budget_tasks: Positive = 1000.0
 
     @property
@@ -218,7 +219,7 @@ def draw_robust_tasks(spec: RobustTrial, system: RobustSystem) -> RobustTasks:
     """Draw arrivals, types, deadlines and luck of a trial (algorithms D1).
 
     A deadline is the arrival, plus the type's mean run time over nodes and P-states, plus
-    `RobustSystem.t_avg_s`.
+    `RobustSystem.t_avg_s`, both times `deadline_factor`, which is 1 in the paper.
     """
     arrivals = random_stream(spec.seed, "arrivals", spec.replicate)
     gaps = np.concatenate([
@@ -231,7 +232,7 @@ def draw_robust_tasks(spec: RobustTrial, system: RobustSystem) -> RobustTasks:
         0, len(system.mean_time_s), spec.n_tasks
     )
     by_type = system.mean_by_type(system.mean_time_s)
-    deadline = submit + by_type[types] + system.t_avg_s
+    deadline = submit + spec.deadline_factor * (by_type[types] + system.t_avg_s)
     luck = random_stream(spec.seed, "runtime", spec.replicate).random(spec.n_tasks)
     # 0 can be drawn, and would be a run time of 0
     return RobustTasks(submit, types, deadline, np.maximum(luck, np.finfo(np.float64).tiny))

@@ -30,10 +30,13 @@ from gridsched.testing.playing import play
 
 HEURISTICS = (
     "shortest_queue", "minimum_expected_completion_time", "lightest_load", "random_immediate",
+    "cheapest_in_time",
 )  # fmt: skip
 
 
-def worked_example(budget_j: float = math.inf) -> tuple[System, object]:
+def worked_example(
+    budget_j: float = math.inf, deadline_s: float = 45.0
+) -> tuple[System, object]:
     """D5: task a runs on core 1 since 5; z arrives at 18; five more arrive much later."""
     listed = ListedTimes({
         (0, 0, 0): from_impulses([10.0, 20.0, 30.0], [0.25, 0.5, 0.25]),
@@ -45,7 +48,7 @@ def worked_example(budget_j: float = math.inf) -> tuple[System, object]:
     apc[0] = 1.0  # so that the energy filter lets a pass, whatever it says of z
     tasks = make_tasks(
         [1.0] * 7, [5.0, 18.0] + [1000.0] * 5, task_type=[0] + [1] * 6,
-        deadline_s=[100.0, 45.0] + [2000.0] * 5,
+        deadline_s=[100.0, deadline_s] + [2000.0] * 5,
     )  # fmt: skip
     estimates = StochasticEstimates(etc, apc, tasks.task_type, [0, 1], listed)
     hosts = tuple(Host(name, (PState(1.0, 0.0, 1.0, 1.0),)) for name in ("core1", "core2"))
@@ -54,9 +57,11 @@ def worked_example(budget_j: float = math.inf) -> tuple[System, object]:
     return System(Platform(hosts), estimates, rules=rules), tasks
 
 
-def place_of_z(scheduler: Scheduler, budget_j: float = math.inf) -> int | None:
+def place_of_z(
+    scheduler: Scheduler, budget_j: float = math.inf, deadline_s: float = 45.0
+) -> int | None:
     """Where D5's task z runs: 0 is core 1, 1 is core 2, None if it is dropped."""
-    system, tasks = worked_example(budget_j)
+    system, tasks = worked_example(budget_j, deadline_s)
     controller = Controller(system, tasks, scheduler, rng=np.random.default_rng(1))
     trace = reference.simulate(controller)
     hosts = trace.executions["host"][trace.executions["task"] == 1].tolist()
@@ -101,6 +106,25 @@ def test_worked_example_decides(id, place):
     assert place_of_z(make_scheduler(id)) == place
     assert place_of_z(make_scheduler(id, {"robustness": 0.7})) == 0
     assert place_of_z(make_scheduler(id, {"robustness": 0.9})) is None
+
+
+@pytest.mark.parametrize(("ties", "place"), [("energy", 1), ("first", 0)])
+def test_ties_of_lightest_load(ties, place):
+    """With a deadline at 200 s both loads are 0: core 2 takes less energy, core 1 is the first."""
+    assert place_of_z(make_scheduler("lightest_load", {"ties": ties}), deadline_s=200.0) == place
+    with pytest.raises(InputError, match="'ties' of lightest_load"):
+        place_of_z(make_scheduler("lightest_load", {"ties": "last"}))
+
+
+def test_cheapest_in_time():
+    """D5: chances 0.8667 and 0.6, energies 1555.56 and 1400 J; what is enough decides."""
+    for least_chance, place in ((0.99, 0), (0.8667, 0), (0.8666, 0), (0.61, 0), (0.6, 1), (0.0, 1)):
+        given = {"least_chance": least_chance}
+        assert place_of_z(make_scheduler("cheapest_in_time", given)) == place
+    assert place_of_z(make_scheduler("cheapest_in_time"), deadline_s=200.0) == 1
+    assert place_of_z(make_scheduler("cheapest_in_time", {"robustness": 0.9})) is None
+    with pytest.raises(InputError, match="'least_chance' of cheapest_in_time"):
+        place_of_z(make_scheduler("cheapest_in_time", {"least_chance": 1.5}))
 
 
 def test_energy_filter():
@@ -185,6 +209,9 @@ def with_oracle(id: str):
                 "shortest_queue": (pair["assigned"], pair["eet"]),
                 "minimum_expected_completion_time": (pair["ect"],),
                 "lightest_load": (pair["eec"] * pair["late"],),
+                "cheapest_in_time": (
+                    (0, pair["eec"]) if 1.0 - pair["late"] >= 0.98 else (1, pair["late"])
+                ),
             }[id]
 
         def in_system(self, state):

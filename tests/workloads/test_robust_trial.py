@@ -61,6 +61,15 @@ def test_trials_share_their_system_and_a_task_its_luck():
     assert math.sqrt(pmf.variance) / pmf.mean == pytest.approx(0.25, rel=1e-2)
 
 
+def test_deadlines_are_stretched_by_their_factor():
+    """Twice the factor is twice the time to the deadline; arrivals and budget stay."""
+    one, other = generate_robust_trial(small()), generate_robust_trial(small(deadline_factor=2.0))
+    assert np.array_equal(one.tasks.submit_time_s, other.tasks.submit_time_s)
+    assert one.rules.budget == other.rules.budget
+    slack_s = one.tasks.deadline_s - one.tasks.submit_time_s
+    assert other.tasks.deadline_s - other.tasks.submit_time_s == pytest.approx(2 * slack_s)
+
+
 BOTH_FILTERS = {"energy_fair_share": True, "robustness": 0.5}
 
 

@@ -260,11 +260,14 @@ class LightestLoad(DeadlineScheduler):
     robustness : float
     remap : bool
         As in `ShortestQueue`.
+    ties : {"energy", "first"}
+        Which of the pairs with the least load is taken: the one with the smaller energy, or the
+        first one, host by host, the fastest P-state first.
 
     Notes
     -----
-    ``load = EEC * (1 - rho)``, with the chance rho to end until the deadline. Ties, as between
-    all pairs that are never late, go to the smaller energy, then the lowest host id.
+    ``load = EEC * (1 - rho)``, with the chance rho to end until the deadline. All pairs that are
+    never late have the load 0, so that ties decide often; the paper names no second criterion.
 
     References
     ----------
@@ -273,9 +276,65 @@ class LightestLoad(DeadlineScheduler):
 
     _id: ClassVar[str] = "lightest_load"
 
+    def __init__(
+        self, energy_fair_share: bool = False, robustness: float = 0.0, remap: bool = False,
+        ties: str = "energy",
+    ) -> None:  # fmt: skip
+        super().__init__(energy_fair_share, robustness, remap)
+        self.ties = ties
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Check the parameters; read the energies."""
+        super().prepare(system, rng)
+        check_choice(self._id, "ties", self.ties, ("energy", "first"))
+
     def _choose(self, found: Candidates) -> int:
         load = np.where(found.allowed, found.eec_j, 0.0) * found.late
-        return _least(found.allowed, load, found.eec_j)
+        seconds = [found.eec_j] if self.ties == "energy" else []
+        return _least(found.allowed, load, *seconds)
+
+
+class CheapestInTime(DeadlineScheduler):
+    """The pair with the least energy of those that are in time with at least a given chance.
+
+    Parameters
+    ----------
+    energy_fair_share : bool
+    robustness : float
+    remap : bool
+        As in `ShortestQueue`.
+    least_chance : float
+        Chance that is enough. Where no pair has it, the most likely one is taken.
+
+    Notes
+    -----
+    Not in the paper. Lightest load weighs energy and lateness by their product, and saves energy
+    only between pairs that are never late at all; here a small risk buys less energy. Ties, as
+    between the cores of a node, go to the greater chance, then the lowest host id.
+    """
+
+    _id: ClassVar[str] = "cheapest_in_time"
+
+    def __init__(
+        self, energy_fair_share: bool = False, robustness: float = 0.0, remap: bool = False,
+        least_chance: float = 0.98,
+    ) -> None:  # fmt: skip
+        super().__init__(energy_fair_share, robustness, remap)
+        self.least_chance = least_chance
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Check the parameters; read the energies."""
+        super().prepare(system, rng)
+        check_number(
+            self._id, "least_chance", self.least_chance, lambda x: 0 <= x <= 1,
+            "a chance from 0 to 1",
+        )  # fmt: skip
+
+    def _choose(self, found: Candidates) -> int:
+        likely = found.allowed & (1.0 - found.late >= self.least_chance)
+        if not likely.any():
+            return _least(found.allowed, found.late, found.eec_j)
+        return _least(likely, found.eec_j, found.late)
 
 
 class RandomImmediate(DeadlineScheduler):

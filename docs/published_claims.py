@@ -1,0 +1,249 @@
+"""The claims of the shipped studies beside what was published of them: counts, and one figure.
+
+``python docs/generated_tables.py`` writes both into the documents. Our numbers come from the files
+``studies/**/*claims.md``, the claims from the studies, the verdicts from both.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from gridsched.analysis.claims import (
+    DIRECTION,
+    MISSED,
+    NO_DATA,
+    NOT_DISTINGUISHABLE,
+    REPRODUCED,
+    VERDICTS,
+    verdict_of,
+)
+from gridsched.analysis.claims_tables import APART, OF_THE_PAPER, verdict_counts
+from gridsched.analysis.statistics import Interval
+from gridsched.figures.figure_file import style
+from gridsched.spec.claims_schema import Claim
+from gridsched.spec.study_claims import study_claims
+from gridsched.spec.study_document import StudyDocument, read_document
+
+DOCS = Path(__file__).resolve().parent
+_TITLE = re.compile(r"# (\S+): the paper's claims beside our runs")
+_OURS = re.compile(r"(\S+)(?: \[(\S+), (\S+)\])?")
+_PAPER = re.compile(r"[Pp]aper (\d{3})")
+
+
+@dataclass(frozen=True)
+class Published:
+    """A claim of a study, and our number as it was published; nan where there is none yet."""
+
+    study: str
+    paper: str
+    claim: Claim
+    ours: Interval
+
+    @property
+    def verdict(self) -> str:
+        """By the rule of today."""
+        return verdict_of(self.claim, self.ours)
+
+
+def published_claims() -> dict[str, list[Published]]:
+    """Return the claims of each shipped study of which anything was published."""
+    found = {}
+    for path in sorted(DOCS.glob("studies/**/*claims.md")):
+        text = path.read_text(encoding="utf-8")
+        title = _TITLE.match(text)
+        if title is None:
+            raise ValueError(f"{path}: its first line names no study.")
+        document = _document(title[1])
+        if document.content.readings is not None:
+            continue
+        numbers = _published_numbers(text)
+        origin = _PAPER.search(document.content.source)
+        found[title[1]] = [
+            Published(title[1], origin[1] if origin else "", claim, numbers.get(claim.id, _NONE))
+            for _, claim in study_claims(document)
+        ]
+    return found
+
+
+def _document(study: str) -> StudyDocument:
+    with resources.as_file(resources.files("gridsched") / "studies" / f"{study}.toml") as path:
+        return read_document(path)
+
+
+_NONE = Interval(math.nan, math.nan, math.nan, 0)
+
+
+def _published_numbers(text: str) -> dict[str, Interval]:
+    """Return our numbers by claim, of a file of claims."""
+    rows = [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in text.splitlines()
+        if line.startswith("| ")
+    ]
+    ours = rows[0].index("ours")
+    found = {}
+    for row in rows[1:]:
+        number = _OURS.fullmatch(row[ours])
+        if number is not None and number[1] != "-":
+            mean, low, high = (math.nan if part is None else float(part) for part in number.groups())
+            found[row[0]] = Interval(mean, low, high, 0)
+    return found
+
+
+# ---------------------------------------------------------------------- counts
+
+
+def counts_text(study: str) -> str:
+    """Return the counts of one study in words."""
+    claims = published_claims()[study]
+    return verdict_counts([(each.claim.kind, each.verdict) for each in claims]) + ".\n"
+
+
+def counts_rows() -> list[list[str]]:
+    """Return for each study how many of each kind are reproduced, and how the others ended."""
+    rows = []
+    for study, claims in sorted(published_claims().items(), key=lambda item: _order(item[1])):
+        row = [claims[0].paper or "-", f"`{study}`"]
+        for kind in (*OF_THE_PAPER, *APART):
+            verdicts = [each.verdict for each in claims if each.claim.kind == kind]
+            row.append(f"{verdicts.count(REPRODUCED)} of {len(verdicts)}" if verdicts else "")
+        of_paper = [each.verdict for each in claims if each.claim.kind in OF_THE_PAPER]
+        row += [str(of_paper.count(verdict) or "") for verdict in VERDICTS[1:]]
+        rows.append(row)
+    return rows
+
+
+#: Header of `counts_rows`.
+COUNTS_HEADER = (
+    "paper", "study", *OF_THE_PAPER.values(), *APART.values(), *VERDICTS[1:]
+)  # fmt: skip
+
+
+def _order(claims: Sequence[Published]) -> tuple[bool, str, str]:
+    return not claims[0].paper, claims[0].paper, claims[0].study
+
+
+# ---------------------------------------------------------------------- the figure
+
+_LOOKS = {
+    REPRODUCED: ("o", "#1b6e3c", "#1b6e3c"), DIRECTION: ("^", "#b8860b", "#b8860b"),
+    MISSED: ("X", "#a3291b", "#a3291b"), NOT_DISTINGUISHABLE: ("D", "#4a6785", "white"),
+}  # fmt: skip
+#: With fewer claims of one unit than these a panel of its own would be empty.
+_MIN_CLAIMS = 4
+
+
+def numbers() -> list[Published]:
+    """Return the claims whose number a paper prints, and of which we have one."""
+    return [
+        each
+        for claims in published_claims().values()
+        for each in claims
+        if each.claim.kind == "number" and each.verdict != NO_DATA
+    ]
+
+
+def data_frame() -> pd.DataFrame:
+    """Return what the figure shows."""
+    return pd.DataFrame([
+        {"paper": each.paper, "study": each.study, "claim": each.claim.id,
+         "unit": each.claim.unit, "printed": each.claim.paper, "ours": each.ours.mean,
+         "low": each.ours.low, "high": each.ours.high, "verdict": each.verdict}
+        for each in numbers()
+    ])  # fmt: skip
+
+
+def draw(path: Path) -> None:
+    """Draw each number of a paper against ours, and write the data beside it.
+
+    Parameters
+    ----------
+    path : Path
+        Of the PNG.
+    """
+    groups: dict[str, list[Published]] = {}
+    for each in numbers():
+        groups.setdefault(_panel(each), []).append(each)
+    few = [each for group in groups.values() if len(group) < _MIN_CLAIMS for each in group]
+    panels = {name: group for name, group in sorted(groups.items()) if len(group) >= _MIN_CLAIMS}
+    columns = 3
+    lines = math.ceil(len(panels) / columns)
+    height = 0.32 * len(few) + 1.2
+    with style():
+        figure = plt.figure(figsize=(11, 3.7 * lines + height), layout="constrained")
+        above, below = figure.subfigures(2, 1, height_ratios=[3.7 * lines, height])
+        places = above.subplots(lines, columns, squeeze=False).ravel()
+        for axes, (name, group) in zip(places, panels.items(), strict=False):
+            _draw_panel(axes, name, group)
+        for axes in places[len(panels) :]:
+            axes.set_axis_off()
+        _draw_ratios(below.subplots(), few)
+        figure.legend(
+            handles=[
+                Line2D([], [], marker=marker, color=edge, markerfacecolor=fill, ls="", label=verdict)
+                for verdict, (marker, edge, fill) in _LOOKS.items()
+            ],
+            loc="outside upper center", ncols=len(_LOOKS), frameon=False,
+        )  # fmt: skip
+        figure.savefig(path, dpi=110, metadata={"Software": None})
+        plt.close(figure)
+    data_frame().to_csv(path.with_suffix(".csv"), index=False, float_format="%.6g")
+
+
+def _panel(each: Published) -> str:
+    unit = each.claim.unit or "pure number"
+    metric = each.claim.metric.replace("_", " ")
+    return f"paper {each.paper}, {metric} [{unit}]"
+
+
+def _points(axes: Axes, x: float, y: float, ours: Interval, verdict: str, *, along_x: bool) -> None:
+    marker, edge, fill = _LOOKS[verdict]
+    if not math.isnan(ours.low):
+        half = [[ours.mean - ours.low], [ours.high - ours.mean]]
+        bars = {"xerr": half} if along_x else {"yerr": half}
+        axes.errorbar(x, y, **bars, color=edge, lw=1.1, zorder=2)
+    axes.plot(x, y, marker, color=edge, markerfacecolor=fill, ms=5.5, alpha=0.9, zorder=3)
+
+
+def _draw_panel(axes: Axes, name: str, group: Sequence[Published]) -> None:
+    """Ours over the paper's; on the line they are equal."""
+    for each in group:
+        assert each.claim.paper is not None
+        _points(axes, each.claim.paper, each.ours.mean, each.ours, each.verdict, along_x=False)
+    values = [v for each in group for v in (each.claim.paper, each.ours.mean, each.ours.low,
+                                            each.ours.high) if v is not None and v == v]  # fmt: skip
+    low, high = min(values), max(values)
+    margin = 0.06 * (high - low)
+    ends = (low - margin, high + margin)
+    axes.plot(ends, ends, color="#888888", lw=0.9, zorder=1)
+    axes.set(xlim=ends, ylim=ends, aspect="equal", xlabel="paper", ylabel="ours")
+    axes.set_title(name, fontsize=9)
+
+
+def _draw_ratios(axes: Axes, few: Sequence[Published]) -> None:
+    """What is left, ours over the paper's, one row a claim."""
+    few = sorted(few, key=lambda each: (each.paper, each.study, each.claim.id), reverse=True)
+    labels = []
+    for row, each in enumerate(few):
+        scale = each.claim.paper
+        assert scale
+        low, high = sorted((each.ours.low / scale, each.ours.high / scale))
+        ours = Interval(each.ours.mean / scale, low, high, 0)
+        _points(axes, ours.mean, row, ours, each.verdict, along_x=True)
+        labels.append(
+            f"{each.paper} {each.study} {each.claim.id}: paper {scale:g} {each.claim.unit}".rstrip()
+        )
+    axes.axvline(1.0, color="#888888", lw=0.9)
+    axes.set_yticks(range(len(few)), labels, fontsize=8)
+    axes.set(xlabel="ours over the paper's number", ylim=(-0.7, len(few) - 0.3))
+    axes.grid(axis="y", lw=0.3)
