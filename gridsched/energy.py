@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -204,24 +205,40 @@ class HostEnergy:
         return total_energy(getattr(self, part)[: self.n_computing])
 
 
-def timeline_watts(trace: Trace, timeline: HostTimeline) -> tuple[Floats, Floats]:
-    """Return power and idle power [W] of each row of a trace's timeline.
+@dataclass(frozen=True)
+class TracePower:
+    """Power of each computing host of a trace over time; who integrates it twice keeps it.
 
-    Parameters
+    Attributes
     ----------
-    trace : Trace
     timeline : HostTimeline
-        Of this trace.
-
-    Returns
-    -------
     watts, idle_w : ndarray of float64, shape (rows of the timeline,)
-        nan where no power is known (`Platform.has_energy`).
+        Power and idle power [W]; nan where no power is known (`Platform.has_energy`).
     """
-    platform, host, pstate = trace.platform, timeline.host, timeline.pstate
+
+    timeline: HostTimeline
+    watts: Floats
+    idle_w: Floats
+
+    @cached_property
+    def joules(self) -> Floats:
+        """Energy of each row of the timeline [J]."""
+        return self.watts * self.timeline.duration_s
+
+
+def trace_power(trace: Trace) -> TracePower:
+    """Return the power of each computing host of a trace.
+
+    Raises
+    ------
+    InputError
+        If a host has no row at time 0 in `Trace.host_changes`.
+    """
+    platform, timeline = trace.platform, host_timeline(trace)
+    host, pstate = timeline.host, timeline.pstate
     if not platform.has_energy:
         unknown = np.full(len(host), np.nan)
-        return unknown, unknown
+        return TracePower(timeline, unknown, unknown)
     idle_w = platform.idle_w[host, pstate]
     off_w = np.array([h.off_w for h in platform.hosts], dtype=np.float64)[host]
     load: NDArray[np.float64] | NDArray[np.int64] = timeline.busy_cores
@@ -238,16 +255,15 @@ def timeline_watts(trace: Trace, timeline: HostTimeline) -> tuple[Floats, Floats
         if rows.any():
             own_w = np.array(own, dtype=np.float64)[host]  # nan where there is none
             watts = np.where(rows, np.where(np.isnan(own_w), idle_w, own_w), watts)
-    return watts, idle_w
+    return TracePower(timeline, watts, idle_w)
 
 
 def _sum_by_host(values: Floats, host: NDArray[np.int64], n_hosts: int) -> Floats:
-    """Sum `values` by `host`; pairwise, because plain running sums lose digits over long runs."""
+    """Sum `values` by ascending `host`; pairwise: plain running sums lose digits over long runs."""
     sums = np.zeros(n_hosts)
     if len(values):
-        order = np.argsort(host, kind="stable")
-        present, first = np.unique(host[order], return_index=True)
-        sums[present] = np.add.reduceat(values[order], first)
+        present, first = np.unique(host, return_index=True)
+        sums[present] = np.add.reduceat(values, first)
     return sums
 
 
@@ -259,12 +275,15 @@ def _share_by_placement(timeline: HostTimeline, joules: Floats) -> Floats:
     ndarray of float64, shape (placements,)
         Of each execution on each of its hosts; see `Trace.placed`.
     """
-    if not len(timeline.first):
+    count = len(timeline.first)
+    if not count:
         return np.zeros(0)
     each = joules / np.maximum(timeline.busy_cores, 1)
-    order = np.argsort(timeline.first)  # keeps the sums between two executions short
+    beginning = np.full(len(each), -1)
+    beginning[timeline.first] = np.arange(count)
+    order = beginning[beginning >= 0]  # by their first rows: keeps the sums between them short
     pairs = np.stack([timeline.first[order], timeline.last[order]], axis=1).ravel()
-    shares = np.empty(len(order))
+    shares = np.empty(count)
     shares[order] = np.add.reduceat(each, pairs)[::2]
     return shares
 
@@ -283,10 +302,9 @@ def task_energy_j(trace: Trace) -> Floats:
     On each host these shares, its idle power while it is on, and its power while it is off sum
     to its total.
     """
-    timeline = host_timeline(trace)
-    watts, idle_w = timeline_watts(trace, timeline)
-    shares = _share_by_placement(timeline, (watts - idle_w) * timeline.duration_s)
-    return _share_by_execution(trace, shares)
+    power = trace_power(trace)
+    above_j = (power.watts - power.idle_w) * power.timeline.duration_s
+    return _share_by_execution(trace, _share_by_placement(power.timeline, above_j))
 
 
 def busy_energy_j(trace: Trace) -> Floats:
@@ -295,17 +313,18 @@ def busy_energy_j(trace: Trace) -> Floats:
     All a host with b busy cores draws is shared evenly by the b executions. On one-core hosts
     this is `task_energy` (paper 004 eq. 1). The shares sum to `HostEnergy.busy_j`.
     """
-    timeline = host_timeline(trace)
-    joules = timeline_watts(trace, timeline)[0] * timeline.duration_s
-    return _share_by_execution(trace, _share_by_placement(timeline, joules))
+    power = trace_power(trace)
+    return _share_by_execution(trace, _share_by_placement(power.timeline, power.joules))
 
 
-def trace_energy(trace: Trace) -> HostEnergy:
+def trace_energy(trace: Trace, power: TracePower | None = None) -> HostEnergy:
     """Integrate the power of every host over [0, `Trace.horizon_s`], exactly.
 
     Parameters
     ----------
     trace : Trace
+    power : TracePower, optional
+        `trace_power` of the trace, where the caller has it already.
 
     Returns
     -------
@@ -320,24 +339,24 @@ def trace_energy(trace: Trace) -> HostEnergy:
     -----
     Of the trace only times, hosts, P-states and outcomes are used; nothing of SimGrid's meter.
     """
-    platform, timeline = trace.platform, host_timeline(trace)
-    watts, idle_w = timeline_watts(trace, timeline)
-    joules = watts * timeline.duration_s
-    above = np.where(timeline.is_busy, (watts - idle_w) * timeline.duration_s, 0.0)
-    shares = _share_by_placement(timeline, joules)
-    execution, placed = trace.placed()
-    finished = trace.executions["outcome"] == ExecutionEnd.FINISHED
-    wasted = np.where(finished[execution], 0.0, shares)
-    n = len(platform)
+    platform, power = trace.platform, trace_power(trace) if power is None else power
+    timeline, n = power.timeline, len(platform)
+    shares = _share_by_placement(timeline, power.joules)
+
+    def sums(rows: NDArray[np.bool_], joules: Floats) -> Floats:
+        if not rows.any():
+            return np.zeros(n)
+        return _sum_by_host(np.where(rows, joules, 0.0), timeline.host, n)
+
     parts = [
-        _sum_by_host(np.where(rows, joules, 0.0), timeline.host, n)
+        sums(rows, power.joules)
         for rows in (
             timeline.is_busy, timeline.is_idle, timeline.is_booting, timeline.is_shutting_down,
             timeline.is_off,
         )
     ]  # fmt: skip
-    parts.append(_sum_by_host(above, timeline.host, n))
-    parts.append(_sum_by_host(wasted, placed, n))
+    parts.append(sums(timeline.is_busy, (power.watts - power.idle_w) * timeline.duration_s))
+    parts.append(_wasted(trace, shares))
     total = parts[0] + parts[1] + parts[2] + parts[3] + parts[4]
     others = platform.idle_hosts_named
     rest = np.array([host.pstates[host.pstate].unused_w * trace.horizon_s for _, host in others])
@@ -355,7 +374,18 @@ def trace_energy(trace: Trace) -> HostEnergy:
     )  # fmt: skip
 
 
-def grid_energy_between(trace: Trace, edges: Floats) -> Floats:
+def _wasted(trace: Trace, shares: Floats) -> Floats:
+    """Sum by host what went into executions that did not finish their task [J], shape (hosts,)."""
+    finished = trace.executions["outcome"] == ExecutionEnd.FINISHED
+    if finished.all():
+        return np.zeros(len(trace.platform))
+    execution, placed = trace.placed()
+    order = np.argsort(placed, kind="stable")
+    wasted = np.where(finished[execution], 0.0, shares)
+    return _sum_by_host(wasted[order], placed[order], len(trace.platform))
+
+
+def grid_energy_between(trace: Trace, edges: Floats, power: TracePower | None = None) -> Floats:
     """Energy of all computing hosts between one time and the next [J], exact.
 
     Parameters
@@ -363,14 +393,16 @@ def grid_energy_between(trace: Trace, edges: Floats) -> Floats:
     trace : Trace
     edges : ndarray of float64, shape (intervals + 1,)
         Ascending times [s]; nothing is drawn before 0 and after `Trace.horizon_s`.
+    power : TracePower, optional
+        As for `trace_energy`.
 
     Returns
     -------
     ndarray of float64, shape (intervals,)
     """
-    timeline = host_timeline(trace)
-    joules = timeline_watts(trace, timeline)[0] * timeline.duration_s
-    return spread_evenly(timeline.time, timeline.end, joules, edges)
+    power = trace_power(trace) if power is None else power
+    timeline, some = power.timeline, power.joules != 0.0
+    return spread_evenly(timeline.time[some], timeline.end[some], power.joules[some], edges)
 
 
 def compare_energy(

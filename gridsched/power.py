@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import timeline_watts
+from gridsched.energy import TracePower, trace_power
 from gridsched.model.instants import instant_width
-from gridsched.model.timeline import HostTimeline, host_timeline
+from gridsched.model.timeline import HostTimeline
 from gridsched.model.trace import Trace
 
 Floats = NDArray[np.float64]
@@ -26,8 +28,8 @@ def power_series(trace: Trace) -> NDArray[np.void]:
     ndarray of `POWER_CHANGE`
         Each host has a row at time 0; between two rows of a host its power is constant.
     """
-    timeline = host_timeline(trace)
-    watts, _ = timeline_watts(trace, timeline)
+    power = trace_power(trace)
+    timeline, watts = power.timeline, power.watts
     rows = np.flatnonzero(timeline.changes_of(watts))
     rows = rows[np.lexsort((timeline.host[rows], timeline.time[rows]))]
     series = np.empty(len(rows), dtype=POWER_CHANGE)
@@ -77,22 +79,23 @@ class GridPower:
 
 
 def running_total(
-    timeline: HostTimeline, values: Floats, *, rows: NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
-    """Sum over all hosts of a per-host quantity that changes with time, without drift.
+    timeline: HostTimeline, quantities: Sequence[NDArray[Any]], *, rows: NDArray[np.bool_]
+) -> tuple[Floats, list[Floats]]:
+    """Sum over all hosts of per-host quantities that change with time, without drift.
 
     Parameters
     ----------
     timeline : HostTimeline
-    values : ndarray, shape (rows of the timeline, quantities)
-        The quantities from the begin of each row on; at least 0.
+    quantities : sequence of ndarray, shape (rows of the timeline,)
+        Each from the begin of each row on; at least 0.
     rows : ndarray of bool, shape (rows of the timeline,)
         The rows that count, each host's first settled one among them.
 
     Returns
     -------
     time : ndarray of float64, shape (instants,)
-    total : ndarray of float64, shape (instants, quantities)
+    totals : list of ndarray of float64, shape (instants,)
+        Of each quantity.
 
     Notes
     -----
@@ -100,46 +103,70 @@ def running_total(
     that whatever was added is taken away again exactly.
     """
     counting = np.flatnonzero(rows)
-    host, time, values = timeline.host[counting], timeline.time[counting], values[counting]
+    host, time = timeline.host[counting], timeline.time[counting]
     new_host = np.ones(len(host), dtype=bool)
     new_host[1:] = host[1:] != host[:-1]
-    peaks = np.maximum.reduceat(values, np.flatnonzero(new_host)) if len(host) else values
-    exponent = 62 - int(np.frexp(max(peaks.sum(), 1e-300))[1])
-    scaled = np.rint(np.ldexp(values, exponent)).astype(np.int64)
-    steps = scaled.copy()
-    steps[1:][~new_host[1:]] -= scaled[:-1][~new_host[1:]]
+    begins = np.flatnonzero(new_host)
     order = np.argsort(time, kind="stable")
-    times, first = np.unique(time[order], return_index=True)
-    sums = np.add.reduceat(steps[order], first) if len(host) else steps
-    return times, np.ldexp(np.cumsum(sums, axis=0).astype(np.float64), -exponent)
+    time = time[order]
+    first = np.flatnonzero(np.append(True, time[1:] != time[:-1])[: len(time)])
+    values = [each[counting] if each.any() else None for each in quantities]
+    peaks = np.zeros((len(begins), len(values)))
+    for k, each in enumerate(values):
+        if each is not None:
+            peaks[:, k] = np.maximum.reduceat(each, begins)
+    exponent = 62 - int(np.frexp(max(peaks.sum(), 1e-300))[1])
+
+    def total(each: NDArray[Any] | None) -> Floats:
+        if each is None:
+            return np.zeros(len(first))
+        steps = np.rint(np.ldexp(each, exponent)).astype(np.int64)
+        steps[1:] -= np.where(new_host[1:], 0, steps[:-1])
+        sums = np.cumsum(np.add.reduceat(steps[order], first))
+        return np.asarray(np.ldexp(sums.astype(np.float64), -exponent))
+
+    return time[first], [total(each) for each in values]
 
 
-def grid_power(trace: Trace) -> GridPower:
+def grid_power(trace: Trace, power: TracePower | None = None) -> GridPower:
     """Power of all computing hosts together over time, by what they are doing.
 
     Integrated over the run it gives the parts of `HostEnergy` summed over the computing hosts.
+
+    Parameters
+    ----------
+    trace : Trace
+    power : TracePower, optional
+        `trace_power` of the trace, where the caller has it already.
     """
-    timeline = host_timeline(trace)
-    watts, _ = timeline_watts(trace, timeline)
+    power = trace_power(trace) if power is None else power
+    timeline = power.timeline
     states = (
         timeline.is_busy, timeline.is_idle, timeline.is_booting, timeline.is_shutting_down,
         timeline.is_off,
     )  # fmt: skip
-    parts = np.stack([np.where(rows, np.nan_to_num(watts), 0.0) for rows in states], axis=1)
-    time, total = running_total(timeline, parts, rows=timeline.settled)
+    watts = np.nan_to_num(power.watts)
+    parts = [np.where(rows, watts, 0.0) for rows in states]
+    time, totals = running_total(timeline, parts, rows=timeline.settled)
     if not trace.platform.has_energy:
-        total = np.full_like(total, np.nan)
-    busy, idle, boot, shutdown, off = total.T
+        totals = [np.full_like(time, np.nan)] * len(totals)
+    busy, idle, boot, shutdown, off = totals
     return GridPower(time, busy, idle, boot, shutdown, off, trace.horizon_s)
 
 
-def peak_power_w(trace: Trace) -> float:
+def peak_power_w(trace: Trace, power: TracePower | None = None) -> float:
     """Largest power of all computing hosts together over the run [W]; nan where none is known.
 
     What lasts no longer than an instant is no power: ends and starts of one instant may lie a
     rounding apart.
+
+    Parameters
+    ----------
+    trace : Trace
+    power : TracePower, optional
+        As for `grid_power`.
     """
-    power = grid_power(trace)
-    lasts = np.diff(np.append(power.time, trace.horizon_s))
-    widths = np.array([instant_width(time) for time in power.time.tolist()])
-    return float(power.total_w[lasts > widths].max(initial=0.0))
+    grid = grid_power(trace, power)
+    lasts = np.diff(np.append(grid.time, trace.horizon_s))
+    widths = np.array([instant_width(time) for time in grid.time.tolist()])
+    return float(grid.total_w[lasts > widths].max(initial=0.0))

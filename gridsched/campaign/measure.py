@@ -34,7 +34,7 @@ def measure_series(result: RunResult, step_s: float) -> dict[str, list[float]]:
             f"{result.scenario.tasks.name!r} has none. Leave series_step_s out, or use a "
             "generator that sets one ('utility')."
         )
-    found = window_series(result.trace, window_s, step_s)
+    found = window_series(result.trace, window_s, step_s, result.facts.power)
     return {name: found[name].tolist() for name in SERIES if name in found}
 
 

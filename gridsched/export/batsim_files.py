@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched import metrics
-from gridsched.energy import HostEnergy, busy_energy_j, task_energy_j, timeline_watts
+from gridsched.energy import HostEnergy, TracePower, busy_energy_j, task_energy_j
 from gridsched.files.interval_sets import interval_set
 from gridsched.model.tasks import deadline_column
 from gridsched.model.timeline import HostTimeline, host_timeline
@@ -174,9 +174,9 @@ def machine_states_table(timeline: HostTimeline) -> Columns:
         timeline.is_off, timeline.is_booting, timeline.is_shutting_down, timeline.is_idle,
         timeline.is_busy,
     )  # fmt: skip
-    flags = np.stack(states, axis=1).astype(np.float64)
-    time, counts = running_total(timeline, flags, rows=timeline.settled)
-    counts = counts.astype(np.int64)
+    flags = [each.astype(np.float64) for each in states]
+    time, totals = running_total(timeline, flags, rows=timeline.settled)
+    counts = np.stack(totals, axis=1).astype(np.int64)
     changed = np.ones(len(time), dtype=bool)
     changed[1:] = (counts[1:] != counts[:-1]).any(axis=1)
     sleeping, booting, shutting_down, idle, computing = counts[changed].T
@@ -208,34 +208,34 @@ def pstate_changes_table(trace: Trace, timeline: HostTimeline) -> Columns:
     }
 
 
-def consumed_energy_table(trace: Trace, timeline: HostTimeline) -> Columns:
+def consumed_energy_table(trace: Trace, power: TracePower) -> Columns:
     """Rows of ``consumed_energy.csv``: one for each start (s), end (e) and host change (p).
 
     `energy` is what the computing hosts consumed up to `time` [J]; the last row is at the end of
     the run. `epower` is their power until `time`, as in Batsim (at time 0: from then on) [W],
     `wattmin` the power from `time` on if nothing were running [W].
     """
-    runs, changes, power = trace.executions, trace.host_changes, grid_power(trace)
+    runs, changes, grid = trace.executions, trace.host_changes, grid_power(trace, power)
     later = changes["time"][changes["time"] > 0]
-    parts = (runs["end"], np.concatenate([power.time[:1], later]), runs["start"])
+    parts = (runs["end"], np.concatenate([grid.time[:1], later]), runs["start"])
     time = np.minimum(np.concatenate(parts), trace.horizon_s)
     kind = np.repeat(np.array(["e", "p", "s"]), [len(part) for part in parts])
     order = np.lexsort((kind, time))
     time, kind = time[order], kind[order]
     if len(time) and time[-1] < trace.horizon_s:
         time, kind = np.append(time, trace.horizon_s), np.append(kind, "p")
-    stretch = np.searchsorted(power.time, time, side="right") - 1
-    energy = power.energy_j[stretch] + power.total_w[stretch] * (time - power.time[stretch])
-    before = np.where(time == power.time[stretch], np.maximum(stretch - 1, 0), stretch)
-    watts, idle_w = timeline_watts(trace, timeline)
-    least = np.nan_to_num(np.where(timeline.is_busy, idle_w, watts))
-    _, wattmin = running_total(timeline, least[:, None], rows=timeline.settled)
+    stretch = np.searchsorted(grid.time, time, side="right") - 1
+    energy = grid.energy_j[stretch] + grid.total_w[stretch] * (time - grid.time[stretch])
+    before = np.where(time == grid.time[stretch], np.maximum(stretch - 1, 0), stretch)
+    timeline = power.timeline
+    least = np.nan_to_num(np.where(timeline.is_busy, power.idle_w, power.watts))
+    _, (wattmin,) = running_total(timeline, [least], rows=timeline.settled)
     return {
         "time": time,
         "energy": energy,
         "event_type": kind,
-        "wattmin": wattmin[stretch, 0],
-        "epower": power.total_w[before],
+        "wattmin": wattmin[stretch],
+        "epower": grid.total_w[before],
     }
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gridsched.energy import trace_energy
+from gridsched.energy import trace_energy, trace_power
 from gridsched.errors import InputError
 from gridsched.export import batsim_files, our_files
 from gridsched.export.archive import Export, archive_bytes, as_json, read_archive
 from gridsched.files.csv_files import csv_text
 from gridsched.files.json_files import json_text
 from gridsched.files.output_folder import FolderKind
-from gridsched.model.timeline import host_timeline
 from gridsched.model.trace import Trace
 
 #: The archive; the file that makes a folder an export.
@@ -67,13 +66,14 @@ def write_export(
     """
     directory = Path(directory)
     check_export_folder(directory, force=force)
-    energy, timeline = trace_energy(trace), host_timeline(trace)
+    power = trace_power(trace)
+    energy, timeline = trace_energy(trace, power), power.timeline
     tables = {
         "jobs.csv": batsim_files.jobs_table(trace, workload_name, scheduler_pstates),
         "hosts.csv": batsim_files.hosts_table(trace),
         "machine_states.csv": batsim_files.machine_states_table(timeline),
         "pstate_changes.csv": batsim_files.pstate_changes_table(trace, timeline),
-        "consumed_energy.csv": batsim_files.consumed_energy_table(trace, timeline),
+        "consumed_energy.csv": batsim_files.consumed_energy_table(trace, power),
         "host_energy.csv": our_files.host_energy_table(energy, plugin_j),
         "tasks.csv": our_files.tasks_table(trace),
         "executions.csv": our_files.executions_table(trace),

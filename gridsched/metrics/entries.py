@@ -153,7 +153,7 @@ _RUN = (
     Metric("energy_off_j", "J", "part of it drawn by hosts that are off, and have shut down",
            _energy("off_j"), better="less", words="while off", is_detail=True),
     Metric("peak_power_w", "W", "largest power of the computing hosts together, by the model",
-           lambda run: peak_power_w(run.trace), better="less", words="largest power",
+           lambda run: peak_power_w(run.trace, run.power), better="less", words="largest power",
            is_detail=True),
     Metric("energy_wasted_j", "J", "share of `energy_busy_j` that went into copies which did not "
            "finish their task", _energy("wasted_j"), better="less",

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import HostEnergy, compare_energy
+from gridsched.energy import HostEnergy, TracePower, compare_energy
 from gridsched.metrics.of_prices import Bags, bags_of, energy_cost, income
 from gridsched.metrics.of_runs import SLOWDOWN_BOUND_S, flow_time_s, slowdown, waiting_time_s
 from gridsched.metrics.of_windows import (
@@ -53,6 +53,8 @@ class RunFacts:
     shortest_s : ndarray of float64, shape (tasks,), or None
         Estimated run time of each task where it is shortest [s], infinite where it can run
         nowhere; None where it is not known.
+    power : TracePower or None
+        `trace_power` of the trace; where it is None it is made anew for each that needs it.
     """
 
     trace: Trace
@@ -64,6 +66,7 @@ class RunFacts:
     budget: EnergyBudget | None = None
     tariff: Tariff | None = None
     shortest_s: Floats | None = None
+    power: TracePower | None = None
 
     @property
     def has_utility(self) -> bool:
@@ -147,7 +150,7 @@ class RunFacts:
     def energy_cost(self) -> float:
         """What the energy of a run costs by prices that vary [money]."""
         assert self.tariff is not None
-        return energy_cost(self.trace, self.tariff)
+        return energy_cost(self.trace, self.tariff, self.power)
 
     @cached_property
     def profit(self) -> float:
@@ -191,7 +194,7 @@ class RunFacts:
         """What each period drew [J], and the window as the last; from the records alone."""
         intervals = period_intervals(self.trace.periods)
         intervals += [] if self.window_s is None else [self.window_s]
-        return energy_in(self.trace, intervals)
+        return energy_in(self.trace, intervals, power=self.power)
 
     @cached_property
     def counted_j(self) -> Floats:
@@ -199,7 +202,8 @@ class RunFacts:
         trace = self.trace
         if trace.energy_weights.is_even:
             return self.drawn_j[: len(trace.periods)]
-        return energy_in(trace, period_intervals(trace.periods), trace.energy_weights)
+        intervals = period_intervals(trace.periods)
+        return energy_in(trace, intervals, trace.energy_weights, self.power)
 
     @property
     def money_per_j(self) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import grid_energy_between
+from gridsched.energy import TracePower, grid_energy_between
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import TaskState, Trace
@@ -80,7 +80,7 @@ def income(trace: Trace, bags: Bags, tariff: Tariff) -> float:
     return float(payments(trace, bags, tariff)[1].sum())
 
 
-def energy_cost(trace: Trace, tariff: Tariff) -> float:
+def energy_cost(trace: Trace, tariff: Tariff, power: TracePower | None = None) -> float:
     """Return what the energy of a run costs, PUE included [money].
 
     The energy of all computing hosts, by the model, is integrated over each interval of one price.
@@ -90,10 +90,12 @@ def energy_cost(trace: Trace, tariff: Tariff) -> float:
     trace : Trace
     tariff : Tariff
         With a series of prices.
+    power : TracePower, optional
+        `trace_power` of the trace, where the caller has it already.
     """
     series = prices_of(tariff)
     begins = series.begins(tariff.prices_period_s, trace.horizon_s)
-    joules = grid_energy_between(trace, np.append(begins, trace.horizon_s))
+    joules = grid_energy_between(trace, np.append(begins, trace.horizon_s), power)
     costs = np.array(series.energy_cost_per_j)[np.arange(len(begins)) % len(series.time_s)]
     return tariff.pue * float(joules @ costs)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import HostEnergy, grid_energy_between
+from gridsched.energy import HostEnergy, TracePower, grid_energy_between
 from gridsched.errors import InputError
 from gridsched.metrics.of_runs import flow_time_s
 from gridsched.model.energy_weights import EVEN, EnergyWeights
@@ -106,22 +106,24 @@ def energy_between(trace: Trace, begin_s: float, end_s: float) -> float:
 
 
 def energy_in(
-    trace: Trace, intervals: Sequence[tuple[float, float]], weights: EnergyWeights = EVEN
-) -> Floats:
+    trace: Trace, intervals: Sequence[tuple[float, float]], weights: EnergyWeights = EVEN,
+    power: TracePower | None = None,
+) -> Floats:  # fmt: skip
     """Energy of all computing hosts in each of the intervals [J], which may overlap.
 
-    A joule counts what `weights` say.
+    A joule counts what `weights` say; `power` is `trace_power` of the trace, where it is known.
     """
     edges = np.unique(np.array(intervals, dtype=np.float64))
     if len(edges) and not weights.is_even:
         edges = np.union1d(edges, weights.stretches(edges.item(0), edges.item(-1))[0])
-    parts = np.append(grid_energy_between(trace, edges) * weights.at(edges[:-1]), 0.0)
+    parts = np.append(grid_energy_between(trace, edges, power) * weights.at(edges[:-1]), 0.0)
     return np.array([parts[(edges >= begin) & (edges < end)].sum() for begin, end in intervals])
 
 
 def window_series(
-    trace: Trace, window_s: tuple[float, float], step_s: float = 1200.0
-) -> dict[str, Floats]:
+    trace: Trace, window_s: tuple[float, float], step_s: float = 1200.0,
+    power: TracePower | None = None,
+) -> dict[str, Floats]:  # fmt: skip
     """Energy and prorated utility from the begin of a window on, step by step.
 
     Parameters
@@ -131,6 +133,8 @@ def window_series(
         Begin and end [s].
     step_s : float
         Length of a step [s]; the last one ends with the window. Paper 000, fig. 7: 20 min.
+    power : TracePower, optional
+        `trace_power` of the trace, where the caller has it already.
 
     Returns
     -------
@@ -154,7 +158,7 @@ def window_series(
     earned = np.zeros(steps) if trace.tasks.utility is None else utility_between(trace, time)
     return {
         "time_s": time,
-        "energy_j": _so_far(grid_energy_between(trace, time)),
+        "energy_j": _so_far(grid_energy_between(trace, time, power)),
         "utility": _so_far(earned),
     }
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gridsched.energy import HostEnergy, trace_energy
+from gridsched.energy import HostEnergy, trace_energy, trace_power
 from gridsched.errors import InputError
 from gridsched.metrics.facts import RunFacts
 from gridsched.metrics.plan_facts import PlanFacts
@@ -274,8 +274,9 @@ def summary(
     Energies are the model's and count the computing hosts over [0, horizon]; waiting time, flow
     time and slowdown count finished tasks. Wall times are not in it: it repeats exactly.
     """
-    energy = trace_energy(trace) if energy is None else energy
-    return metrics_of(RunFacts(trace, energy, window_s))
+    power = trace_power(trace)
+    energy = trace_energy(trace, power) if energy is None else energy
+    return metrics_of(RunFacts(trace, energy, window_s, power=power))
 
 
 def described(id: str) -> Mapping[str, str]:

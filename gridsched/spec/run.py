@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched import __version__
-from gridsched.energy import HostEnergy, compare_energy, trace_energy
+from gridsched.energy import HostEnergy, compare_energy, trace_energy, trace_power
 from gridsched.engine.admission import check_policy
 from gridsched.errors import InputError, SimulationError
 from gridsched.files.output_files import write_whole
@@ -84,15 +84,16 @@ class RunResult:
     @cached_property
     def energy(self) -> HostEnergy:
         """Energy of each host by the model, integrated once for all who ask."""
-        return trace_energy(self.trace)
+        return self.facts.energy
 
     @cached_property
     def facts(self) -> RunFacts:
         """What the metrics are computed from."""
+        power = trace_power(self.trace)
         return RunFacts(
-            self.trace, self.energy, self.scenario.window_s, self.scenario.driver,
-            self.plugin_j, self.links_j, self.scenario.budget,
-            self._tariff_of_hosts(), self._shortest_times(),
+            self.trace, trace_energy(self.trace, power), self.scenario.window_s,
+            self.scenario.driver, self.plugin_j, self.links_j, self.scenario.budget,
+            self._tariff_of_hosts(), self._shortest_times(), power,
         )  # fmt: skip
 
     def _shortest_times(self) -> NDArray[np.float64] | None:

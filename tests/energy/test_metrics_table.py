@@ -7,10 +7,13 @@ from collections.abc import Iterator
 import pytest
 import traces_by_hand as by_hand
 
+from gridsched import energy
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.metrics import METRICS, Metric, RunFacts, described, metrics_of, register_metric
 from gridsched.metrics.entries import share_above
+from gridsched.metrics.table import summary
+from gridsched.model.timeline import host_timeline
 
 UNITS = {"_s": "s", "_j": "J", "_w": "W", "_js": "J s", "_flops": "flop"}
 
@@ -89,3 +92,20 @@ def test_share_above():
     """Relative to the bound; nan where that is 0."""
     assert share_above(3.0, 2.0) == 0.5
     assert share_above(1.0, 0.0) != share_above(1.0, 0.0)
+
+
+def test_all_metrics_of_a_run_cut_it_into_stretches_once(monkeypatch):
+    """Energy, windows and the largest power are integrals of one timeline."""
+    trace, cuts = by_hand.everything_at_once(), []
+
+    def counted(trace):
+        cuts.append(trace)
+        return host_timeline(trace)
+
+    apart = summary(trace, trace_energy(trace), (0.0, 20.0))
+    monkeypatch.setattr(energy, "host_timeline", counted)
+    assert summary(trace, None, (0.0, 20.0)) == apart
+    assert len(cuts) == 1
+    found = facts(trace, window_s=(0.0, 20.0))
+    assert found.power is None
+    assert found.drawn_j.tolist() == [apart["window_energy_j"]]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import traces_by_hand as by_hand
 
-from gridsched.energy import trace_energy
+from gridsched.energy import trace_energy, trace_power
 from gridsched.export import batsim_files
 from gridsched.export.export import write_export
 from gridsched.model.timeline import host_timeline
@@ -136,7 +136,7 @@ def test_pstate_changes_by_hand():
 def test_consumed_energy_by_hand():
     """Energy is cumulative and exact; power is that of the time before, never NA."""
     trace = by_hand.lecsa(switch_off=True)
-    table = batsim_files.consumed_energy_table(trace, host_timeline(trace))
+    table = batsim_files.consumed_energy_table(trace, trace_power(trace))
     rows = list(zip(*(column.tolist() for column in table.values()), strict=True))
     assert rows == [
         (0, 0, "p", 12, 75), (0, 0, "s", 12, 75), (0, 0, "s", 12, 75), (0, 0, "s", 12, 75),
@@ -151,7 +151,7 @@ def test_consumed_energy_ends_with_the_run():
     """A run that goes on after its last event: the last row holds the whole energy."""
     whole = by_hand.work_queue()
     trace = by_hand.make_trace(whole.platform, whole.tasks, whole.executions.tolist(), (), 90.0)
-    table = batsim_files.consumed_energy_table(trace, host_timeline(trace))
+    table = batsim_files.consumed_energy_table(trace, trace_power(trace))
     assert (table["time"][-1], table["event_type"][-1]) == (90.0, "p")
     assert table["energy"][-1] == trace_energy(trace).grid_total() == 2430 + 10 * 12
 
