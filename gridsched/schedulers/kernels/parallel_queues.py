@@ -22,7 +22,7 @@ from gridsched.schedulers.kernels.parallel_options import (
 _INF = np.inf
 
 
-@kernel
+@inner
 def start_of(profile, rows, limits, n, c, k, remaining_j):
     """Earliest start of an option [s]; infinite if it is not admissible."""
     time, width, day_end = rows.time_s[n, c, k], rows.nodes[n, c], limits.day_end
@@ -41,7 +41,7 @@ def start_of(profile, rows, limits, n, c, k, remaining_j):
     return _INF
 
 
-@kernel
+@inner
 def soonest(profile, rows, limits, n, remaining_j):
     """Earliest start in P-state 0 and its cluster: of several the earliest finish, then the id.
 
