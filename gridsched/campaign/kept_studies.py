@@ -20,6 +20,7 @@ from gridsched.files.input_files import check_size
 from gridsched.files.output_files import as_text, write_whole
 from gridsched.spec.canonical import RESULTS_VERSION, file_digest
 from gridsched.spec.own_parts import OwnParts
+from gridsched.spec.run_spec import FileReference
 from gridsched.spec.study import Study
 from gridsched.spec.study_document import StudyDocument, parse_document
 from gridsched.spec.study_inputs import InputFile
@@ -28,20 +29,13 @@ from gridsched.spec.study_inputs import InputFile
 _MOST_BYTES = 1 << 26
 
 
-class _Reference(BaseModel):
-    """How a kept study names a file that it reads."""
-
-    name: str
-    sha256: str
-
-
 class _Content(BaseModel):
     """The content of a file; an earlier gridsched wrote no `own`."""
 
     text: str
     path: str
     replicates: int
-    inputs: dict[str, _Reference]
+    inputs: dict[str, FileReference]
     results_version: int | str
     started_at: str
     own: OwnParts | None = None
@@ -143,7 +137,7 @@ class KeptStudies:
             text=study.document.text,
             path=as_text(study.document.path),
             replicates=study.replicates,
-            inputs={name: _Reference(**file.reference) for name, file in study.inputs.items()},
+            inputs={name: FileReference(**file.reference) for name, file in study.inputs.items()},
             results_version=RESULTS_VERSION,
             started_at=datetime.now(UTC).isoformat(),
             own=study.own,
@@ -190,7 +184,7 @@ class KeptStudies:
         inputs = {
             name: InputFile(
                 each.name,
-                copies.get(each.sha256, self._inputs / each.sha256 / Path(each.name).name),
+                copies.get(each.sha256, self._place(each.name, each.sha256)),
                 each.sha256,
             )
             for name, each in content.inputs.items()

@@ -12,8 +12,11 @@ from gridsched.campaign.messages import Job, Orders
 from gridsched.campaign.segments import encoded, with_infinities
 from gridsched.campaign.store import Store
 from gridsched.files.scratch import temporary_folder
+from gridsched.errors import InputError
 from gridsched.metrics import METRICS
 from gridsched.spec.canonical import checked_file
+from gridsched.spec.run_spec import RunSpec
+from gridsched.spec.study_inputs import InputFile
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
     Parameters
     ----------
     store : Store
-        Nothing is written to it. Where its studies have policies, it must be trusted.
+        Nothing is written to it. Where the run or its studies have policies, it must be trusted.
     run_id : str
         Or its beginning.
     timeout_s : float, optional
@@ -59,20 +62,26 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
     NotTrusted
         If Python files of the store would have to be run.
     InputError
-        If the run is not stored, or a file that it reads is damaged.
+        If the run is not stored or describes none, or a file that it reads is damaged.
     """
     stored = store.row(run_id)
     inputs = {digest: path.resolve() for digest, path in store.inputs().items()}
     policies = {each.sha256: each for study in store.kept_studies() for each in study.policies}
+    described = with_infinities(stored["scenario"])
+    try:
+        spec = RunSpec.read(described)
+        spec.located(inputs)
+    except InputError as error:
+        raise InputError(f"{store.root}: run {stored['run_id']}: {error}") from None
+    if (own := spec.scheduler.policy) is not None:
+        policies.setdefault(own.sha256, InputFile(own.name, inputs[own.sha256], own.sha256))
     if policies and not store.trust:
         raise not_trusted("To repeat a run", policies.values())
     text = json.dumps(stored["scenario"])
     for digest, path in inputs.items():
         if digest in policies or digest in text:
             checked_file(path, digest)
-    job = Job(
-        stored["run_id"], with_infinities(stored["scenario"]), tuple(sorted(policies))
-    )  # fmt: skip
+    job = Job(stored["run_id"], described, tuple(policies))
     with temporary_folder() as folder:
         performer = Performer(Orders(None, inputs, folder, timeout_s))
         row = performer.row(job)

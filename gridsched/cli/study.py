@@ -245,7 +245,7 @@ def rerun(
 
     def act(kept: Store) -> Repetition:
         found = repeat(kept, run_id, timeout_s)
-        warn(kept.damage)
+        warn([*kept.damaged_studies, *kept.damage])
         return found
 
     _check_timeout(timeout_s)

@@ -25,7 +25,7 @@ from gridsched.figures.table import Drawn, register_figure
 from gridsched.optimize.answers import Landscape, front_answer, landscape, profit_answer
 from gridsched.spec.claims_schema import DeclaredFigure
 from gridsched.spec.optimization import optimize
-from gridsched.spec.run_spec import OPTIMIZE
+from gridsched.spec.run_spec import OPTIMIZE, RunSpec
 from gridsched.spec.scenario_maker import ScenarioMaker
 
 
@@ -62,9 +62,12 @@ def _landscape(results: StudyResults, declared: DeclaredFigure, level: Level) ->
     runs = restricted(results.shown, where).sort_values("replicate")
     for text in runs["scenario"].head(1):
         described = with_infinities(json.loads(text))
-        if described["settings"]["driver"] == OPTIMIZE:
-            files = {each.sha256: each.path for each in results.study.inputs.values()}
-            wanted = ScenarioMaker(files, Path()).optimization(described)
+        if RunSpec.read(described).settings.driver == OPTIMIZE:
+            study = results.study
+            maker = ScenarioMaker({f.sha256: f.path for f in study.inputs.values()}, Path())
+            if study.is_imported:
+                maker.load_policies(study.policies)
+            wanted = maker.optimization(described)
             plan = optimize(wanted).plan
             if plan.tariff is None:
                 break

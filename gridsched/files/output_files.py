@@ -59,6 +59,11 @@ def _kind(mode: int) -> str:
     return "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"
 
 
+def is_file_name(name: str) -> bool:
+    """Whether a text names a file in any folder it is put into, and none elsewhere."""
+    return name not in ("", ".", "..") and not {"/", "\0"}.intersection(name)
+
+
 def as_bytes(content: str | bytes) -> bytes:
     """Return a text as UTF-8; what has no place in it (a file name of other bytes) is escaped."""
     return content.encode(errors="backslashreplace") if isinstance(content, str) else content

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_text
-from gridsched.files.output_files import as_bytes
+from gridsched.files.output_files import as_bytes, is_file_name
 
 #: First line of a marker that lists the files of its folder, one a line.
 LISTED = "# Files that gridsched wrote; a folder that holds others is not replaced."
@@ -103,8 +103,12 @@ class FolderKind:
         Raises
         ------
         InputError
-            If the folder exists and may not be replaced, or cannot be written.
+            If the folder exists and may not be replaced, or cannot be written, or a file would
+            lie elsewhere.
         """
+        for name in contents:
+            if not is_file_name(name):
+                raise InputError(f"{folder}: {name!r} is not the name of a file in it.")
         target = Path(os.path.realpath(folder))
         self.check(target, force=force)
         if not self.names:

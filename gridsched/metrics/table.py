@@ -161,11 +161,7 @@ def register_metric(metric: Metric) -> None:
     ...     lambda row: row["energy_j"] / row["tasks_finished"], of="row", better="less",
     ... ))
     """
-    if not metric.id.isidentifier():
-        raise InputError(
-            f"Metric {metric.id!r}: the id must be a name of letters, digits and underscores, as "
-            "'energy_per_task_j' is."
-        )
+    _check_id(metric)
     known = METRICS.get(metric.id)
     if known is not None and metric.id not in _DECLARED and _origin(known) != _origin(metric):
         raise InputError(
@@ -179,10 +175,24 @@ def declare_metric(metric: Metric) -> None:
     """Add what is known of a metric whose own function is not here, unless the id is taken.
 
     Whoever registers or declares a metric of this id later replaces it.
+
+    Raises
+    ------
+    InputError
+        If the id is no name of a column.
     """
+    _check_id(metric)
     if metric.id not in METRICS or metric.id in _DECLARED:
         METRICS[metric.id] = metric
         _DECLARED.add(metric.id)
+
+
+def _check_id(metric: Metric) -> None:
+    if not metric.id.isidentifier():
+        raise InputError(
+            f"Metric {metric.id!r}: the id must be a name of letters, digits and underscores, as "
+            "'energy_per_task_j' is."
+        )
 
 
 def is_own(metric: Metric) -> bool:

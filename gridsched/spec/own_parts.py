@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from gridsched.metrics.table import METRICS, Condition, Metric, declare_metric, is_own
 from gridsched.policy.base import Traits
@@ -23,17 +22,27 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _object_text(text: str) -> str:
+    if not isinstance(json.loads(text), dict):
+        raise ValueError("it should be a JSON object")
+    return text
+
+
+#: A JSON object as text, whose infinities Python alone reads.
+_ObjectText = Annotated[str, AfterValidator(_object_text)]
+
+
 class _OwnScheduler(_Part):
-    """A `StudyScheduler`; parameters as JSON, whose infinities Python alone reads."""
+    """A `StudyScheduler`."""
 
     label: str
     id: str
-    parameters: str
+    parameters: _ObjectText
     policy: str | None
     path: tuple[str | int, ...]
     family: str
-    varied: str
-    traits: dict[str, Any]
+    varied: _ObjectText
+    traits: Traits
 
     @classmethod
     def of(cls, scheduler: StudyScheduler) -> Self:
@@ -46,14 +55,14 @@ class _OwnScheduler(_Part):
             path=scheduler.path,
             family=scheduler.family,
             varied=json.dumps(dict(scheduler.varied)),
-            traits=asdict(scheduler.traits),
+            traits=scheduler.traits,
         )
 
     def scheduler(self) -> StudyScheduler:
         """Return it as the study has it."""
         return StudyScheduler(
             self.label, self.id, _mapping(self.parameters), self.policy, self.path, self.family,
-            _mapping(self.varied), Traits(**with_tuples(self.traits)),
+            _mapping(self.varied), self.traits,
         )  # fmt: skip
 
 

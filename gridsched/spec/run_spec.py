@@ -14,15 +14,18 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, Union
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
     GetPydanticSchema,
+    ValidationError,
     WithJsonSchema,
     create_model,
 )
 
 from gridsched.errors import InputError
+from gridsched.files.output_files import is_file_name
 from gridsched.model.records import keys_of, with_fields
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
@@ -41,11 +44,17 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class FileReference(Section):
-    """How a stored run names a file: by its content."""
+def _file_name(name: str) -> str:
+    if not is_file_name(name):
+        raise ValueError("it should be the name of a file, without a folder")
+    return name
 
-    name: str
-    sha256: str
+
+class FileReference(Section):
+    """How a stored run names a file: by its content; an absent one has no digest."""
+
+    name: Annotated[str, AfterValidator(_file_name)]
+    sha256: str = Field(pattern="^([0-9a-f]{64})?$")
 
 
 #: A file: by its path, or in a stored run by its content.
@@ -203,11 +212,18 @@ Workload = Annotated[
 
 
 class SchedulerSection(Section):
-    """A scheduler by its id, its parameters, and the file of its policy if it is a user's own."""
+    """A scheduler by its id, its parameters, and the file of its policy if it is a user's own.
+
+    That file is named by its content alone: a path would be imported, whoever wrote it.
+    """
 
     id: str
     parameters: dict[str, Any] = Field(default_factory=dict)
-    policy: InputPath | None = None
+    policy: FileReference | None = None
+
+
+#: The keys of `RunSpec.sections`.
+_PARTS = ("platform", "workload", "scheduler", "settings")
 
 
 class RunSpec(Section):
@@ -232,13 +248,42 @@ class RunSpec(Section):
 
     @classmethod
     def read(cls, scenario: Mapping[str, Any]) -> Self:
-        """Return the description of a run that `canonical` gave, or a stored row holds."""
+        """Return the description of a run that `canonical` gave, or a stored row holds.
+
+        Raises
+        ------
+        InputError
+            If it describes none, or names a file by its path.
+        """
         values = with_tuples(scenario)
-        usual = _usual_values()
-        values["settings"] = {
-            name: each for name, each in values["settings"].items() if each != usual[name]
-        }
-        return cls.model_validate(values)
+        settings, usual = values.get("settings"), _usual_values()
+        if isinstance(settings, dict):
+            settings = {
+                name: each
+                for name, each in settings.items() if name not in usual or each != usual[name]
+            }  # fmt: skip
+        values["settings"] = settings
+        try:
+            spec = cls.model_validate(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise InputError(
+                f"The description of a run: {where} is {repr(first['input'])[:80]}: "
+                f"{without_prefix(first['msg'])}."
+            ) from None
+        spec._refuse_paths()
+        return spec
+
+    def _refuse_paths(self) -> None:
+        """Refuse files that are named by their paths: a row reads what its store holds."""
+        for part, section in zip(_PARTS, self.sections, strict=True):
+            for key in file_keys(section):
+                if isinstance(path := getattr(section, key), str):
+                    raise InputError(
+                        f"The description of a run: {part}.{key} is the path {path!r}; a stored "
+                        "run names files by name and SHA-256."
+                    )
 
     def canonical(self) -> dict[str, Any]:
         """Return what is stored of it: equal runs have equal descriptions."""
@@ -270,12 +315,11 @@ class RunSpec(Section):
         InputError
             If a file is missing.
         """
-        names = ("platform", "workload", "scheduler", "settings")
         parts = {
             name: section.model_copy(
                 update={key: _place_of(reference, places) for key, reference in references(section)}
             )
-            for name, section in zip(names, self.sections, strict=True)
+            for name, section in zip(_PARTS, self.sections, strict=True)
         }
         return self.model_copy(update=parts)
 
@@ -325,6 +369,11 @@ def with_tuples(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(with_tuples(item) for item in value)
     return value
+
+
+def without_prefix(complaint: str) -> str:
+    """Return what pydantic says of a value without the kind of exception it was."""
+    return complaint.removeprefix("Value error, ")
 
 
 def members_of(annotation: Any) -> set[Any]:

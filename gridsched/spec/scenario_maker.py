@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, NotTrusted
 from gridsched.files.json_files import canonical_text
 from gridsched.model.platform import Platform
 from gridsched.model.records import keys_of, with_keys
@@ -59,6 +59,9 @@ _TABLE_KEYS = ("generator", "table", "join", "year", "trust", "seed")
 class ScenarioMaker:
     """Makes scenarios; all runs of a replicate share its platform and its tasks.
 
+    The only Python that it imports is what `load_policies` is told: a description that names
+    another policy is refused.
+
     Parameters
     ----------
     inputs : mapping
@@ -82,7 +85,7 @@ class ScenarioMaker:
         self._written = 0
 
     def load_policies(self, digests: Iterable[str]) -> None:
-        """Import files of a study's policies, given by SHA-256.
+        """Import files of a study's policies, given by SHA-256, for runs that need them.
 
         Raises
         ------
@@ -114,6 +117,8 @@ class ScenarioMaker:
 
         Raises
         ------
+        NotTrusted
+            If it has a policy that `load_policies` was not told.
         InputError
             If an input file is missing or contradicts the parameters.
         """
@@ -141,6 +146,8 @@ class ScenarioMaker:
 
         Raises
         ------
+        NotTrusted
+            If it has a policy that `load_policies` was not told.
         InputError
             If an input file is missing, or the run has no bag by types.
         """
@@ -157,13 +164,15 @@ class ScenarioMaker:
     def _located(self, described: RunSpec | Mapping[str, Any]) -> tuple[RunSpec, RunSpec]:
         """Return a description as it is stored, and with files as they lie."""
         stored = described if isinstance(described, RunSpec) else RunSpec.read(described)
+        policy = stored.scheduler.policy
+        if policy is not None and policy.sha256 not in self._imported:
+            raise NotTrusted(
+                f"Scheduler {stored.scheduler.id!r} is of the policy {policy.name!r} (SHA-256 "
+                f"{policy.sha256[:16]}...), which is not run unasked; --trust runs the policies of "
+                "the studies that a store keeps."
+            )
         spec = stored.located(self._inputs)
         self._remember_names(stored, spec)
-        policy = stored.scheduler.policy
-        if isinstance(policy, FileReference):
-            self.load_policies([policy.sha256])
-        elif policy is not None:
-            load_policies([Path(policy)])
         return stored, spec
 
     def _bag(self, spec: RunSpec) -> NamedBag:

@@ -331,7 +331,12 @@ class Study:
         return section
 
     def _policy_key(self, name: str) -> str:
-        return next(key for key in self.document.content.policies if Path(key).name == name)
+        for key in self.document.content.policies:
+            if Path(key).name == name:
+                return key
+        raise InputError(
+            f"{self.document.path}: a scheduler is of {name!r}, which is none of its policies."
+        )
 
 
 def studies_folder() -> Path:

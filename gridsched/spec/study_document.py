@@ -21,7 +21,14 @@ from gridsched.spec.claims_schema import (
     Readings,
     Report,
 )
-from gridsched.spec.run_spec import NAME, Section, Settings, members_of, with_tuples
+from gridsched.spec.run_spec import (
+    NAME,
+    Section,
+    Settings,
+    members_of,
+    with_tuples,
+    without_prefix,
+)
 from gridsched.spec.settings import MAX_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -242,7 +249,7 @@ def _complaint(error: ErrorDetails, model: type[BaseModel], extra: tuple[str, ..
         legal = (*fields, *(extra if fields is model.model_fields else ()))
         hint = did_you_mean(str(error["loc"][-1]), legal)
         return f"is no known key. {hint}Legal: {', '.join(legal)}."
-    said = error["msg"].replace("Input should", "it should")
+    said = without_prefix(error["msg"]).replace("Input should", "it should")
     return f"is {shown_value(error['input'])}; {said}."
 
 

@@ -79,6 +79,8 @@ class StudyInputs:
             self.files[name] = self._given[name]
         if name in self.files:
             return self.files[name]
+        if self._given is not None and name not in self._document.content.optional:
+            self._document.refuse(path, f"is {name!r}, of which the store holds no copy.")
         where = self._place(name)
         if where is None:
             self.absent[name] = (

@@ -59,13 +59,18 @@ def test_stored_descriptions_are_read_and_written_alike(name: str):
 
 def test_a_spec_goes_through_json_and_gives_the_same_run(tmp_path: Path):
     """Serialised, read back and run: the same records."""
+    paths = {part: Path(section["file"]) for part, section in EX_A.items()}
+    places = {sha256(path): path for path in paths.values()}
+    named = {
+        part: {"file": {"name": path.name, "sha256": sha256(path)}} for part, path in paths.items()
+    }
     spec = RunSpec(
-        **EX_A, scheduler={"id": "wqr", "parameters": {"max_replicas": 3}},
+        **named, scheduler={"id": "wqr", "parameters": {"max_replicas": 3}},
         settings=Settings(driver="reference", energy_budget_j=1e9, pending_slots=1), seed=3,
     )  # fmt: skip
     again = RunSpec.read(json.loads(canonical_text(spec.canonical())))
     assert again == spec
-    first, second = (ScenarioMaker({}, tmp_path).make(each) for each in (spec, again))
+    first, second = (ScenarioMaker(places, tmp_path).make(each) for each in (spec, again))
     assert first.rules == Rules(pending_slots=1, budget=EnergyBudget(1e9))
     assert run(first).summary() == run(second).summary()
 
