@@ -103,7 +103,11 @@ def read_document(path: Path | str) -> Element:
         If the file is missing, empty, too large, not XML, truncated, declares entities, or is no
         SimGrid platform of version 4 or 4.1.
     """
-    data = read_bytes(path, MAX_BYTES, "a SimGrid platform file")
+    return parse_document(path, read_bytes(path, MAX_BYTES, "a SimGrid platform file"))
+
+
+def parse_document(path: Path | str, data: bytes) -> Element:
+    """Return the ``<platform>`` element of the content of a file; see `read_document`."""
     _refuse_foreign_entities(path, data)
     # SimGrid accepts blank lines before the XML declaration, expat does not.
     content = with_plain_comments(data.lstrip())

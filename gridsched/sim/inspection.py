@@ -21,7 +21,7 @@ from gridsched.errors import InputError, MissingDependency
 from gridsched.files.output_files import write_whole
 from gridsched.files.scratch import temporary_folder
 from gridsched.platform_io.check import Inspection, Route, SimGridHost, SimGridLink
-from gridsched.platform_io.old_options import current_platform_xml
+from gridsched.platform_io.simgrid_options import current_platform_xml
 from gridsched.sim import host_energy, link_energy
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed, load_simgrid
 from gridsched.sim.world import first_line, refusals
@@ -58,8 +58,8 @@ def inspect_platform(
     with temporary_folder() as folder:
         try:
             current = current_platform_xml(path)
-        except InputError:  # what SimGrid says of it counts
-            current = None
+        except InputError as error:  # SimGrid would obey what is in it
+            return Inspection("refused", f"it is not handed to SimGrid: {error}".rstrip("."))
         given = Path(path).absolute()
         if current is None:
             return _inspected(given, Path(), pairs, timeout_s)

@@ -22,6 +22,7 @@ from pydantic import (
     ValidationError,
     WithJsonSchema,
     create_model,
+    field_validator,
 )
 
 from gridsched.errors import InputError
@@ -29,6 +30,7 @@ from gridsched.files.output_files import is_file_name
 from gridsched.model.records import keys_of, with_fields
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
+from gridsched.platform_io.simgrid_options import check_option
 from gridsched.platform_io.xml_writer import NetworkLinks
 from gridsched.spec.settings import RunSettings
 from gridsched.workloads.generators import GENERATORS, Generator, SystemGenerator
@@ -126,6 +128,15 @@ class Settings(Section):
         description="Keep cumulative energy and utility in the window of the results at steps "
         "of this length.",
     )
+
+    @field_validator("cfg", check_fields=False)
+    @classmethod
+    def _check_options(cls, cfg: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse what a study or a stored run, whoever wrote it, is not to tell SimGrid."""
+        for item in cfg:
+            option, _, value = item.partition(":")
+            check_option(option, value)
+        return cfg
 
 
 def _written(name: str, value: Any) -> Any:

@@ -394,6 +394,33 @@ def test_a_row_names_no_file_by_its_path(made: Path, store: Path, capsys: Any):
     assert str(bag) in line
 
 
+@pytest.mark.parametrize(
+    ("key", "items", "named"),
+    [("cfg", ["tracing:yes", "tracing/filename:{victim}"], "'tracing'"),
+     ("cfg", ["network/crosstraffic:1 tracing:yes tracing/filename:{victim}"], "crosstraffic"),
+     ("cfg", ["model-check/dot-output:{victim}"], "'model-check/dot-output'"),
+     ("log", ["root.app:file:{victim}"], "settings.log")],
+)  # fmt: skip
+def test_a_row_has_simgrid_write_no_file(
+    store: Path, tmp_path: Path, capsys: Any, key: str, items: list[str], named: str
+):
+    """What SimGrid is told comes from a stranger, too; such options are the command line's."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+
+    def change(row: Row) -> None:
+        told = [item.format(victim=victim) for item in items]
+        row["scenario"]["settings"] |= {"driver": "simgrid", key: told}
+        row["scenario"]["scheduler"] = {"id": "wq", "parameters": {}}
+
+    run_id = next(iter(Store.open(store).stored()))
+    forge_rows(store, change)
+    line = rejected(capsys, "study", "rerun", store, run_id, "--trust")
+    assert run_id in line
+    assert named in line
+    assert victim.read_text() == "precious"
+
+
 def test_a_report_writes_no_file_elsewhere(tmp_path: Path):
     """Whatever a name is made of that a study or a store brings."""
     from gridsched.page.study_report import REPORT_FILES

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from campaign_cases import POLICY, write_study, write_troubled
 
+from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.spec.run_filter import run_filter
 from gridsched.spec.scenario_maker import ScenarioMaker
@@ -213,6 +214,42 @@ def test_errors_name_file_and_key(small: str, tmp_path: Path, old: str, new: str
         study_of(small.replace(old, new), tmp_path)
     assert complaint in str(raised.value)
     assert "s.toml" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        ('cfg = ["tracing:yes", "tracing/filename:{victim}"]', "cfg"),
+        ('cfg = [["network/crosstraffic:1"], ["tracing:yes", "tracing/filename:{victim}"]]', "cfg[1]"),
+        ('cfg = ["precision/timing:1e-9 tracing:yes tracing/filename:{victim}"]', "cfg"),
+        ('cfg = ["model-check/dot-output:{victim}"]', "cfg"),
+        ('[group.how.traced]\ncfg = ["tracing/filename:{victim}"]', "group.how.traced.cfg"),
+        ('log = ["root.app:file:{victim}"]', "log"),
+    ],
+)
+def test_a_study_has_simgrid_write_no_file(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], keys: str, place: str
+):
+    """It may be a stranger's, and holds no Python; SimGrid's options for files are the user's."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    keys = keys.format(victim=victim)
+    study = tmp_path / "s.toml"
+    study.write_text(f"{small}\n{keys}\n" if keys.startswith("[") else f"{keys}\n{small}")
+    assert main(["study", "run", str(study), "--store", str(tmp_path / "store")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{study}: {place} is " in line
+    assert "network/model" in line or place == "log" or "blanks" in line
+    assert victim.read_text() == "precious"
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_study_sets_options_of_models(small: str, tmp_path: Path):
+    """The network's model, say, is an axis."""
+    values = '[["network/model:CM02", "network/crosstraffic:0"], ["network/model:LV08"]]'
+    study = study_of(f"cfg = {values}\n{small}", tmp_path)
+    told = {tuple(each["settings"]["cfg"]) for each in scenarios_of(study)}
+    assert told == {("network/model:CM02", "network/crosstraffic:0"), ("network/model:LV08",)}
 
 
 def test_a_policy_that_cannot_be_imported_is_told(tmp_path: Path):

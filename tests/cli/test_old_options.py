@@ -7,7 +7,7 @@ import json
 import pytest
 from cli_cases import host_xml, platform_xml
 
-from gridsched.platform_io.old_options import current_platform_xml
+from gridsched.platform_io.simgrid_options import current_platform_xml
 
 CONFIG = """<config id="General">
   <prop id="network/coordinates" value="yes"></prop>
@@ -58,9 +58,42 @@ def test_such_a_file_runs_and_is_checked(gridsched, files):
 
 @pytest.mark.usefixtures("simgrid")
 def test_what_nobody_knows_is_refused(refused, files):
-    """It may mean something: SimGrid's own words."""
+    """It may mean something."""
     files[1].write_text(platform_xml(CONFIG.replace("network/coordinates", "network/x") + ZONE))
-    assert "Bad config key: network/x" in refused("run", *files)
+    line = refused("run", *files)
+    assert "old.xml, line 5: the option 'network/x'" in line
+    assert "network/model" in line
+
+
+TRACING = '<prop id="tracing" value="yes"/><prop id="tracing/filename" value="{victim}"/>'
+
+
+@pytest.mark.usefixtures("simgrid")
+@pytest.mark.parametrize(
+    "config",
+    [
+        TRACING,
+        '<prop id="network/crosstraffic" value="1 tracing:yes tracing/filename:{victim}"/>',
+        '<prop id="network/crosstraffic" value="1,tracing:yes,tracing/filename:{victim}"/>',
+        f"<!-- </config> -->{TRACING}",
+        TRACING.replace("tracing", "trac&#105;ng"),
+        TRACING.replace("tracing", "trac&#x69;ng"),
+        '<prop id="model-check/dot-output" value="{victim}"/>',
+        '<prop id="network/crosstraffic:1 tracing/filename" value="{victim}"/>',
+        '<prop id="cpu/optim" value="TI"/><prop id="cpu/optim" value="Lazy tracing:yes"/>',
+    ],
+)
+def test_no_platform_file_has_simgrid_write_another(gridsched, files, tmp_path, config: str):
+    """Whoever gave it: neither a run nor a check touches the file that its <config> names."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    files[1].write_text(platform_xml(f"<config>{config.format(victim=victim)}</config>{ZONE}"))
+    before = sorted(tmp_path.iterdir())
+    status = gridsched("run", *files, "--power", "none").status
+    assert gridsched("platform", "check", files[1]).status in (0, 1, 2)
+    assert victim.read_text() == "precious"
+    assert sorted(tmp_path.iterdir()) == before
+    assert status == (0 if config == TRACING else 2)
 
 
 @pytest.mark.usefixtures("simgrid")

@@ -1,4 +1,7 @@
-"""Options in a platform file's ``<config>`` that SimGrid 4.1 lacks, or crashes by.
+"""SimGrid's options: those that others may set, and those that SimGrid 4.1 lacks, or crashes by.
+
+Some options write files, whichever they are told: traces, graphs. A platform file, a study and a
+stored run may come from anybody, so they set `MODEL_OPTIONS` alone; the command line sets any.
 
 SimGrid refuses a whole file for one option it does not know, and most files in the world are older
 than 4.1. An option whose name has changed gets its new one; one on which nothing that gridsched
@@ -13,13 +16,24 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
-from gridsched.platform_io.xml_document import MAX_BYTES
+from gridsched.platform_io.xml_document import MAX_BYTES, parse_document
 from gridsched.platform_io.xml_places import edited
 
+#: Options of models and of the numbers that they compute with; none names a file.
+MODEL_OPTIONS = (
+    "bmf/max-iterations", "bmf/precision", "cpu/maxmin-selective-update", "cpu/model", "cpu/optim",
+    "cpu/solver", "disk/model", "disk/solver", "host/model", "host/solver",
+    "maxmin/concurrency-limit", "maxmin/precision", "network/TCP-gamma",
+    "network/bandwidth-factor", "network/crosstraffic", "network/latency-factor",
+    "network/loopback-bw", "network/loopback-lat", "network/maxmin-selective-update",
+    "network/model", "network/optim", "network/solver", "network/weight-S", "precision/bmf",
+    "precision/timing", "precision/work-amount", "smpi/IB-penalty-factors", "smpi/buffering",
+    "smpi/bw-factor", "smpi/lat-factor", "surf/precision",
+)  # fmt: skip
 #: Options by their names in SimGrid 3, and in 4.1.
 _RENAMED = {
-    "contexts/stack_size": "contexts/stack-size",
     "network/TCP_gamma": "network/TCP-gamma",
     "network/bandwidth_factor": "network/bandwidth-factor",
     "network/latency_factor": "network/latency-factor",
@@ -30,10 +44,11 @@ _RENAMED = {
 }
 #: What the network's models take of the options for MPI programs; the others concern those alone.
 _OF_THE_NETWORK = ("IB-penalty-factors", "buffering", "bw-factor", "lat-factor")
-#: Names without effect here: coordinates are always read, the rest are for MPI programs, for
-#: traces and visualisation, and for a simulator of networks that has gone.
+#: Names without effect here: coordinates are always read, the rest are for the stacks of actors in
+#: C++, for MPI programs, for traces and visualisation, and for a simulator of networks that has
+#: gone.
 _WITHOUT_EFFECT = re.compile(
-    r"network/(coordinates|sender_gap)|tracing(/.*)?|(tri)?viva/.*|gtnets/.*"
+    r"network/(coordinates|sender_gap)|contexts/.*|tracing(/.*)?|(tri)?viva/.*|gtnets/.*"
     rf"|smpi/(?!({'|'.join(_OF_THE_NETWORK)})$).*"
 )
 #: Values without effect: the model of hosts that is now the default one, and a way of counting
@@ -43,6 +58,24 @@ _VALUES_WITHOUT_EFFECT = {("host/model", "compound"), ("cpu/optim", "TI")}
 _CONFIG = re.compile(r"<config\b.*?</config\s*>", re.DOTALL)
 _PROP = re.compile(r"""<prop\b((?:[^"'>/]|"[^"]*"|'[^']*')*)(?:/>|>\s*</prop\s*>)""")
 _ATTRIBUTE = re.compile(r"""\b(id|value)\s*=\s*("[^"]*"|'[^']*')""")
+
+
+def check_option(option: str, value: str) -> None:
+    """Raise `ValueError` unless anybody may set an option to a value.
+
+    Parameters
+    ----------
+    option : str
+    value : str
+        SimGrid takes what follows a blank or comma for another option.
+    """
+    if option not in MODEL_OPTIONS:
+        raise ValueError(
+            f"{option!r} is set by --cfg on the command line alone, as some of SimGrid's options "
+            f"write files; legal are {', '.join(MODEL_OPTIONS)}; take it out"
+        )
+    if not re.fullmatch(r"[^\s,]+", value):
+        raise ValueError(f"{option!r} is {value!r}; one value without blanks and commas is legal")
 
 
 def new_name(option: str, value: str) -> str | None:
@@ -70,7 +103,7 @@ def current_platform_xml(path: str | Path, data: bytes | None = None) -> bytes |
     Raises
     ------
     InputError
-        If the file cannot be read.
+        If the file cannot be read, or sets an option that is no one's but the user's to set.
     """
     if data is None:
         data = read_bytes(path, MAX_BYTES)
@@ -78,7 +111,14 @@ def current_platform_xml(path: str | Path, data: bytes | None = None) -> bytes |
         return None
     text = data.decode("latin-1")  # whatever the encoding is, each byte stays what it was
     edits = [(begin, end, new.encode("latin-1")) for begin, end, new in _edits(text)]
-    return edited(data, edits) if edits else None
+    current = edited(data, edits)
+    for element in parse_document(path, current).walk():
+        for prop in element.children if element.tag == "config" else ():
+            try:
+                check_option(prop.attributes.get("id", ""), prop.attributes.get("value", ""))
+            except ValueError as error:
+                raise InputError(f"{path}, line {prop.line}: the option {error}.") from None
+    return current if edits else None
 
 
 def _edits(text: str) -> Iterator[tuple[int, int, str]]:
