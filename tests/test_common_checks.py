@@ -22,6 +22,8 @@ VARIANTS = (
     ("lightest_load", {"energy_fair_share": True, "remap": True}),
     ("easy_backfilling", {"reservations": "permanent"}),
     ("conservative_backfilling", {"reservations": "permanent"}),
+    ("fcfs_multiple_queues", {"cluster_choice": "first"}),
+    ("task_based", {"counts_place_holders": True}),
     ("max_upr", {"mode": "reservation", "energy_filter": "energy_per_task"}),
 )
 ALL = [entry.id for entry in entries()] + [make_scheduler(id, given) for id, given in VARIANTS]

@@ -162,7 +162,7 @@ def greedy(event: Event, objective: str, later: str | None = None, spent_j=0.0, 
             event.seen.add("switched")
 
 
-def by_queues(event: Event, queue_of: list, quotas: list) -> list:
+def by_queues(event: Event, queue_of: list, quotas: list, *, first: bool = False) -> list:
     """C4: conservative (one queue), or several queues with so many tasks of each in a cycle."""
     queues = [
         [task for task, q in zip(event.tasks, queue_of, strict=True) if q == number]
@@ -174,26 +174,27 @@ def by_queues(event: Event, queue_of: list, quotas: list) -> list:
             count = 0
             while queue and count < quota:
                 task = queue.pop(0)
-                option = soonest(event, task)
+                option = soonest(event, task, first=first)
                 if option is not None:
                     decided.append(assign(event, task, option))
                     count += 1
     return decided
 
 
-def soonest(event: Event, task: tuple) -> tuple | None:
-    """Admissible option in P-state 0: earliest start, then earliest finish, then id."""
+def soonest(event: Event, task: tuple, *, first: bool) -> tuple | None:
+    """Admissible option in P-state 0: earliest start, then earliest finish unless `first`, id."""
     options = [each for each in admissible(event, task) if each[1] == 0]
     if not options:
         return None
-    return min(options, key=lambda o: (o[2], o[2] + task[1][o[0]][1][0][0], o[0]))
+    ends = {o[0]: 0.0 if first else o[2] + task[1][o[0]][1][0][0] for o in options}
+    return min(options, key=lambda o: (o[2], ends[o[0]], o[0]))
 
 
-def easy(event: Event, *, reservation_exists: bool) -> list:
+def easy(event: Event, *, reservation_exists: bool, first: bool = False) -> list:
     """C4: EASY with one permanent reservation in the system."""
     decided = []
     for task in event.tasks:
-        option = soonest(event, task)
+        option = soonest(event, task, first=first)
         if option is None:
             continue
         if option[2] > event.now:

@@ -11,6 +11,7 @@ import pytest
 
 import gridsched
 from gridsched import Scenario, run
+from gridsched.model.budget import EnergyBudget
 from gridsched.model.energy_weights import EVEN
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.task_types import TYPED_TASK_FLOPS
@@ -157,6 +158,75 @@ def test_metaheuristics_compare_with_the_goal_energy():
     assert event._objectives(over, 40.0)[:2] == task._objectives(over, 40.0)[:2] == (UPE, UPE)
     free = replace(energy, budget_j=INF, period_end=INF)
     assert event._objectives(free, 40.0)[:2] == (UPR, UPR)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("counts, starts", [(False, [0, 10, 20, 30]), (True, [0, 10, 20, 40])])
+def test_event_based_counts_place_holders(counts: bool, starts: list[float], driver: str):
+    """One node, 24 W on average; in P-state 0 a task takes 10 s and 120 J, in P-state 1 20 s, 80 J.
+
+    T0 and T1 start at 0 and 10 s in P-state 0. At 12 s both count 240 J of a goal of 288 J; the
+    place-holders of T2 and T3 from the event at 0 s are another 240 J. With them T2 is slowed.
+    """
+    times = np.tile(np.array([[[10.0, 20.0]]]), (4, 1, 1))
+    watts = np.tile(np.array([[[12.0, 4.0]]]), (4, 1, 1))
+    platform, types = node_platform(times, watts, [1]), [0, 1, 2, 3]
+    tasks = make_tasks(
+        [TYPED_TASK_FLOPS] * 4, [0.0] * 4, task_type=types, width=[10] * 4,
+        utility=UtilityFunctions.exponential([1.0] * 4, 0.0),
+    )  # fmt: skip
+    estimates = ParallelEstimates(
+        platform, times, np.ones((4, 1), dtype=np.int64), watts, types, typical_time_s=times,
+        typical_nodes=np.ones((4, 1), dtype=np.int64), cores_per_node=10,
+    )  # fmt: skip
+    trace = run(Scenario(
+        platform, tasks, "event_based", parameters={"counts_place_holders": counts},
+        estimates=estimates, mapping_interval_s=12.0, budget=EnergyBudget(2400.0, 100.0),
+        driver=driver,
+    )).trace  # fmt: skip
+    rows = np.sort(trace.executions, order="task")
+    assert rows["start"].tolist() == starts
+    of_type = rows["pstate"] - 2 * rows["task"]  # a host has two P-states for each task type
+    assert of_type.tolist() == [0, 0, int(counts), 0]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize(
+    "scheduler", ["conservative_backfilling", "easy_backfilling", "fcfs_multiple_queues"]
+)
+@pytest.mark.parametrize(
+    "choice, hosts, starts",
+    [("first", [0, 1, 0], [0, 0, 10]), ("earliest_finish", [1, 0, 1], [0, 0, 5])],
+)
+def test_comparison_heuristics_choose_a_cluster(
+    choice: str, hosts: list[int], starts: list[float], scheduler: str, driver: str
+):
+    """Two clusters of one node; T0 to T2 take 10 s on the first, 5 s on the second; T1 takes 11 s.
+
+    T0 can start on both. The first is taken, or the second, which ends it first; T1 takes the
+    other. T2 waits for the first that is free: at 10 s of the first, or at 5 s of the second.
+    """
+    times = np.array([[10.0, 5.0], [11.0, 11.0], [10.0, 5.0]])[:, :, None]
+    watts, types, one = np.full((3, 2, 1), 12.0), [0, 1, 2], np.ones((3, 2), dtype=np.int64)
+    platform = node_platform(times, watts, [1, 1])
+    tasks = make_tasks(
+        [TYPED_TASK_FLOPS] * 3, [0.0] * 3, task_type=types, width=[10] * 3,
+        utility=UtilityFunctions.exponential([1.0] * 3, 0.0),
+    )  # fmt: skip
+    estimates = ParallelEstimates(
+        platform, times, one, watts, types, typical_time_s=times, typical_nodes=one,
+        cores_per_node=10,
+    )  # fmt: skip
+    parameters: dict[str, object] = {"cluster_choice": choice}
+    if scheduler != "fcfs_multiple_queues":
+        parameters["reservations"] = "permanent"
+    trace = run(Scenario(
+        platform, tasks, scheduler, parameters=parameters, estimates=estimates,
+        mapping_interval_s=10.0, driver=driver,
+    )).trace  # fmt: skip
+    rows = np.sort(trace.executions, order="task")
+    assert rows["host"].tolist() == hosts
+    assert rows["start"].tolist() == starts
 
 
 #: Cluster that each type chooses on the empty testbed, in the order of `TESTBED_TASKS`.

@@ -279,7 +279,7 @@ def played(event: Event, kernel, *more) -> list:
     nothing = np.empty(0)
     reserved = Reserved(nothing, nothing, np.zeros(1, np.int64), np.empty(0, np.int64))
     profile = node_profile(nodes, np.array([0.0, 10.0, 10.0, 0.0, 0.0]), reserved)
-    placed = kernel(nodes, profile, rows_of(event), *more, limits_of(event))
+    placed = kernel(nodes, profile, rows_of(event), *more, limits_of(event), False)
     return [(task, start, hosts) for task, _, _, start, hosts in decisions(event, placed)]
 
 
@@ -360,16 +360,17 @@ def test_queues_decide_as_the_plain_loop(seed: int):
     event = random_event(draw)
     m, exists = len(event.tasks), draw.random() < 0.3
     queues, quotas = [draw.randrange(3) for _ in range(m)], [1, 2, 3]
+    first = draw.random() < 0.5
     for queue_of, each in ((queues, quotas), ([0] * m, [m])):
         nodes, profile, rows = profile_and_rows(event)
         placed = parallel_queues.place_in_cycles(
-            nodes, profile, rows, np.array(queue_of), np.array(each), limits_of(event)
+            nodes, profile, rows, np.array(queue_of), np.array(each), limits_of(event), first
         )
-        wanted = plain.by_queues(copy.deepcopy(event), queue_of, each)
+        wanted = plain.by_queues(copy.deepcopy(event), queue_of, each, first=first)
         assert decisions(event, placed) == wanted
     nodes, profile, rows = profile_and_rows(event)
-    placed = parallel_queues.place_easily(nodes, profile, rows, exists, limits_of(event))
-    wanted = plain.easy(copy.deepcopy(event), reservation_exists=exists)
+    placed = parallel_queues.place_easily(nodes, profile, rows, exists, limits_of(event), first)
+    wanted = plain.easy(copy.deepcopy(event), reservation_exists=exists, first=first)
     assert decisions(event, placed) == wanted
 
 

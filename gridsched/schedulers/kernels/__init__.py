@@ -115,9 +115,10 @@ def _warm_up_clusters() -> None:
     profile = node_profile(nodes, one, reserved)
     utility_values(functions, row, one)
     about = nodes, profile, rows
-    parallel_greedy.map_parallel(UPE, UPE, 0.0, 1.0, 1.0, *about, functions, limits)
-    parallel_queues.place_in_cycles(*about, row, whole, limits)
-    parallel_queues.place_easily(*about, False, limits)
+    placed = parallel_greedy.map_parallel(UPE, UPE, 0.0, 1.0, 1.0, *about, functions, limits)
+    parallel_greedy.placed_energy_j(nodes, rows, placed, limits)
+    parallel_queues.place_in_cycles(*about, row, whole, limits, False)
+    parallel_queues.place_easily(*about, False, limits, False)
     parallel_queues.place_randomly(*about, np.zeros((1, 1)), limits)
 
 

@@ -403,3 +403,29 @@ def map_parallel(
             profile, rows, functions, options, is_left, c, day_end, weights, remaining_j
         ):
             size = renewed_heap(options.value, is_left, keys, ids)
+
+
+@kernel
+def placed_energy_j(nodes, rows, placed, limits):
+    """Return what each placement counts before the day's end [J].
+
+    Parameters
+    ----------
+    nodes : ClusterNodes
+    rows : ParallelRows
+    placed : Placed
+    limits : ParallelLimits
+
+    Returns
+    -------
+    ndarray of float64, shape (placed,)
+    """
+    energy_j = np.empty(len(placed.rows))
+    for i in range(len(energy_j)):
+        n, k = placed.rows[i], placed.pstates[i]
+        c = nodes.cluster_of[placed.hosts[placed.offsets[i]]]
+        energy_j[i] = inside_j(
+            placed.starts[i], rows.time_s[n, c, k], rows.energy_j[n, c, k], limits.day_end,
+            limits.weights,
+        )  # fmt: skip
+    return energy_j

@@ -181,3 +181,18 @@ def first_of(placed, count):
         placed.rows[:count], placed.pstates[:count], placed.starts[:count],
         placed.offsets[: count + 1], placed.hosts[: placed.offsets[count]],
     )  # fmt: skip
+
+
+def chosen_of(placed: Placed, chosen: NDArray[np.bool_]) -> Placed:
+    """Return some of the placements.
+
+    Parameters
+    ----------
+    placed : Placed
+    chosen : ndarray of bool, shape (placed,)
+    """
+    widths = np.diff(placed.offsets)
+    return Placed(
+        placed.rows[chosen], placed.pstates[chosen], placed.starts[chosen],
+        np.concatenate([[0], np.cumsum(widths[chosen])]), placed.hosts[np.repeat(chosen, widths)],
+    )  # fmt: skip

@@ -42,17 +42,20 @@ def start_of(profile, rows, limits, n, c, k, remaining_j):
 
 
 @inner
-def soonest(profile, rows, limits, n, remaining_j):
-    """Earliest start in P-state 0 and its cluster: of several the earliest finish, then the id.
+def soonest(profile, rows, limits, n, remaining_j, first_cluster):
+    """Earliest start in P-state 0 and its cluster; infinite and -1 if there is none.
 
-    Infinite and -1 if there is none.
+    Of several clusters the one of the lowest id, unless `first_cluster` is false: then the one of
+    the earliest finish comes before it.
     """
     best, finish, chosen = _INF, _INF, -1
     for c in range(rows.time_s.shape[1]):
         start = start_of(profile, rows, limits, n, c, 0, remaining_j)
         end = start + rows.time_s[n, c, 0]
-        if start < best or (start == best and end < finish):
+        if start < best or (start == best and end < finish and not first_cluster):
             best, finish, chosen = start, end, c
+            if first_cluster and start <= limits.now:
+                break
     return best, chosen
 
 
@@ -65,7 +68,7 @@ def next_of(queue_of, queue, n):
 
 
 @kernel
-def place_in_cycles(nodes, profile, rows, queue_of, quotas, limits):
+def place_in_cycles(nodes, profile, rows, queue_of, quotas, limits, first_cluster):
     """Give each task the earliest start; the queues take turns with so many tasks each.
 
     Parameters
@@ -79,6 +82,8 @@ def place_in_cycles(nodes, profile, rows, queue_of, quotas, limits):
     quotas : ndarray of int64, shape (queues,)
         Tasks that each queue may place in a cycle.
     limits : ParallelLimits
+    first_cluster : bool
+        As in `soonest`.
 
     Returns
     -------
@@ -96,7 +101,7 @@ def place_in_cycles(nodes, profile, rows, queue_of, quotas, limits):
             while heads[queue] < m and count - before < quotas[queue]:
                 n = heads[queue]
                 heads[queue] = next_of(queue_of, queue, n + 1)
-                start, c = soonest(profile, rows, limits, n, remaining_j)
+                start, c = soonest(profile, rows, limits, n, remaining_j, first_cluster)
                 if c >= 0:
                     profile = place(profile, nodes, rows, placed, count, n, c, 0, start, bits)
                     count += 1
@@ -108,7 +113,7 @@ def place_in_cycles(nodes, profile, rows, queue_of, quotas, limits):
 
 
 @kernel
-def place_easily(nodes, profile, rows, reservation_exists, limits):
+def place_easily(nodes, profile, rows, reservation_exists, limits, first_cluster):
     """EASY: each task starts now if it can; one that cannot is reserved, if none is so far.
 
     Parameters
@@ -116,7 +121,7 @@ def place_easily(nodes, profile, rows, reservation_exists, limits):
     nodes, profile, rows
         As in `place_in_cycles`.
     reservation_exists : bool
-    limits
+    limits, first_cluster
         As in `place_in_cycles`.
 
     Returns
@@ -127,7 +132,7 @@ def place_easily(nodes, profile, rows, reservation_exists, limits):
     placed, count = no_placements(rows), 0
     bits = np.empty((2, profile.bits.shape[2]), np.uint64)
     for n in range(len(rows.time_s)):
-        start, c = soonest(profile, rows, limits, n, remaining_j)
+        start, c = soonest(profile, rows, limits, n, remaining_j, first_cluster)
         if c < 0 or (start > limits.now and reservation_exists):
             continue
         reservation_exists |= start > limits.now

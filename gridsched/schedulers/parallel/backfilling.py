@@ -135,9 +135,13 @@ class Backfilling(ParallelQueue):
     rule: ClassVar[Callable[..., int]]
     _id: ClassVar[str]
 
-    def __init__(self, reservations: str = "recomputed", dropping_threshold: float = 0.5) -> None:
+    def __init__(
+        self, reservations: str = "recomputed", dropping_threshold: float = 0.5,
+        cluster_choice: str = "earliest_finish",
+    ) -> None:  # fmt: skip
         self.reservations = reservations
         self.dropping_threshold = dropping_threshold
+        self.cluster_choice = cluster_choice
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Check the parameters and the platform.
@@ -157,7 +161,7 @@ class Backfilling(ParallelQueue):
         from gridsched.schedulers.parallel.permanent import RULES, PermanentReservations
 
         self.permanent_ = PermanentReservations(
-            self._id, system, self.dropping_threshold, RULES[self._id]
+            self._id, system, self.dropping_threshold, RULES[self._id], self.cluster_choice
         )
 
     def schedule(self, state: State) -> Iterable[Decision]:
@@ -184,6 +188,8 @@ class EasyBackfilling(Backfilling):
     dropping_threshold : float
         With permanent reservations, a task with a utility function that could not even earn this
         if it started now is dropped.
+    cluster_choice : {"earliest_finish", "first"}
+        As in `ConservativeBackfilling`.
 
     Notes
     -----
@@ -195,8 +201,8 @@ class EasyBackfilling(Backfilling):
     has outlived its estimate counts as ending at once.
 
     With permanent reservations tasks are visited by arrival, in P-state 0: one that can start
-    now starts where it finishes first (then on the cluster of the lowest id); else, if there is
-    no reservation in the whole system, it gets one at the earliest start; else it waits. Nobody
+    now starts, on the cluster that `cluster_choice` says; else, if there is no reservation in the
+    whole system, it gets one at the earliest start; else it waits. Nobody
     moves a reservation. A place that begins after the energy budget's period, or needs more
     energy inside it than remains, is none (algorithms C4).
 
@@ -226,6 +232,10 @@ class ConservativeBackfilling(Backfilling):
     dropping_threshold : float
         With permanent reservations, a task with a utility function that could not even earn this
         if it started now is dropped.
+    cluster_choice : {"earliest_finish", "first"}
+        With permanent reservations: of the clusters on which a task can start equally early the
+        one where it finishes first, then the lowest id; or the lowest id, as paper 001 says of
+        heuristics "designed for homogeneous clusters" (section 3.4.3).
 
     Notes
     -----
@@ -236,7 +246,7 @@ class ConservativeBackfilling(Backfilling):
     algorithms I adds, does not follow from that order and is not held.
 
     With permanent reservations each task, by arrival and in P-state 0, gets the earliest start
-    over the clusters (then the earliest finish, then the lowest id), and nobody moves it. A
+    over the clusters (of several the one that `cluster_choice` says), and nobody moves it. A
     place that begins after the energy budget's period, or needs more energy inside it than
     remains, is none (algorithms C4).
 

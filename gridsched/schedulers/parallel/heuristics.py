@@ -16,7 +16,7 @@ from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import EnergyState, State
 from gridsched.schedulers.dropping import check_dropping_threshold
-from gridsched.schedulers.kernels.parallel_greedy import map_parallel
+from gridsched.schedulers.kernels.parallel_greedy import map_parallel, placed_energy_j
 from gridsched.schedulers.kernels.parallel_options import (
     UPE,
     UPR,
@@ -24,6 +24,7 @@ from gridsched.schedulers.kernels.parallel_options import (
     UTIL,
     Objective,
     Placed,
+    chosen_of,
 )
 from gridsched.schedulers.parallel.energy_filters import parallel_filter
 from gridsched.schedulers.parallel.mapping_event import EventMaker, MappingEvent
@@ -262,13 +263,17 @@ class EventBased(ParallelUtilityScheduler):
     ----------
     energy_filter, energy_leniency, dropping_threshold : str or float
         As in `MaxUtilityPerEnergy`.
+    counts_place_holders : bool
+        Whether spent counts also what the place-holders of the event before would draw, as the
+        paper has it. It takes longer: all tasks are placed in every event, however late.
 
     Notes
     -----
     With the energy that was consumed today and that what runs or is reserved will draw today,
     ``S = consumed + committed``, and ``goal = budget * (now - day_start) / (day_end - day_start)``:
     where S exceeds the goal the event goes by Max UPE, else by Max UPR. Without a budget it always
-    goes by Max UPR.
+    goes by Max UPR. With `counts_place_holders` S is compared with the energy of the place-holders
+    that the event withdraws, as they stood.
 
     References
     ----------
@@ -276,18 +281,53 @@ class EventBased(ParallelUtilityScheduler):
     """
 
     _id: ClassVar[str] = "event_based"
+    #: what the place-holders that the event withdrew would draw [J]
+    withdrawn_j_: float = 0.0
 
     def __init__(
         self, energy_filter: str = "none", energy_leniency: float | str = "paper",
-        dropping_threshold: float = 0.5,
+        dropping_threshold: float = 0.5, counts_place_holders: bool = False,
     ) -> None:  # fmt: skip
         self.energy_filter = energy_filter
         self.energy_leniency = energy_leniency
         self.dropping_threshold = dropping_threshold
+        self.counts_place_holders = counts_place_holders
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Check the parameters; read the nodes and what the filter needs.
+
+        Raises
+        ------
+        InputError
+            If the workload is of another kind, or a parameter is illegal.
+        """
+        check_choice(self._id, "counts_place_holders", self.counts_place_holders, (False, True))
+        super().prepare(system, rng)
+        #: tasks with place-holders of the event before, and what each would draw [J]
+        self.held_ = np.empty(0, dtype=np.int64), np.empty(0)
+
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Count what the withdrawn place-holders would draw; drop and place as all do."""
+        tasks, energy_j = self.held_
+        self.withdrawn_j_ = float(energy_j[np.isin(tasks, state.mappable)].sum())
+        self.held_ = tasks[:0], energy_j[:0]
+        return super().schedule(state)
+
+    def _placed(self, event: MappingEvent, state: State) -> Placed:
+        placed = super()._placed(event, state)
+        if not self.counts_place_holders:
+            return placed
+        held = placed.starts > event.now
+        energy_j = placed_energy_j(self.maker_.nodes, event.rows, placed, event.limits)
+        self.held_ = event.tasks[placed.rows[held]], energy_j[held]
+        return chosen_of(placed, placed.starts <= super()._soon(event.now))
+
+    def _soon(self, now: float) -> float:
+        return math.inf if self.counts_place_holders else super()._soon(now)
 
     def _objectives(self, energy: EnergyState, now: float) -> Objectives:
         spent, goal = energy.consumed_j + energy.committed_j, goal_energy_j(energy, now)
-        objective = UPE if spent > goal else UPR
+        objective = UPE if spent + self.withdrawn_j_ > goal else UPR
         return objective, objective, spent, goal
 
 
@@ -298,11 +338,14 @@ class TaskBased(EventBased):
     ----------
     energy_filter, energy_leniency, dropping_threshold : str or float
         As in `MaxUtilityPerEnergy`.
+    counts_place_holders : bool
+        As in `EventBased`.
 
     Notes
     -----
     An event that begins with Max UPR adds the energy (of the day) of each task that it places to S
-    of `EventBased`. Once S reaches the goal the rest is placed by Max UPE.
+    of `EventBased`, which no longer counts the place-holders that were withdrawn. Once S reaches
+    the goal the rest is placed by Max UPE.
 
     References
     ----------

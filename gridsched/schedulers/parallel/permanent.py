@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gridsched.errors import InputError
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.system import System
-from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
 from gridsched.schedulers.dropping import check_dropping_threshold
@@ -25,8 +25,11 @@ from gridsched.schedulers.kernels.parallel_queues import (
 from gridsched.schedulers.parallel.heuristics import parallel_estimates
 from gridsched.schedulers.parallel.mapping_event import EventMaker, MappingEvent
 
-#: Places the tasks of an event; is told whether reservations exist.
-Rule = Callable[[EventMaker, MappingEvent, bool], Placed]
+#: Places the tasks of an event; is told whether reservations exist, and whether the first cluster
+#: on which a task starts earliest is taken.
+Rule = Callable[[EventMaker, MappingEvent, bool, bool], Placed]
+#: Of clusters on which a task can start equally early: the lowest id, or the earliest finish.
+CLUSTER_CHOICES = ("first", "earliest_finish")
 #: Bounds between small, medium and large tasks, as shares of the largest mean resources.
 SMALL, LARGE = 0.3, 0.6
 #: Large, medium and small tasks of a cycle.
@@ -44,10 +47,17 @@ class PermanentReservations:
     dropping_threshold : object
         Parameter of that name; it has no effect on tasks without utility functions.
     rule : callable
+    cluster_choice : object
+        Parameter of that name.
     """
 
-    def __init__(self, owner: str, system: System, dropping_threshold: object, rule: Rule) -> None:
+    def __init__(
+        self, owner: str, system: System, dropping_threshold: object, rule: Rule,
+        cluster_choice: object = "earliest_finish",
+    ) -> None:  # fmt: skip
         self._threshold = check_dropping_threshold(owner, dropping_threshold)
+        check_choice(owner, "cluster_choice", cluster_choice, CLUSTER_CHOICES)
+        self._first_cluster = cluster_choice == "first"
         self._maker = EventMaker(system)
         self._rule = rule
 
@@ -57,23 +67,30 @@ class PermanentReservations:
             return []
         event, decisions = self._maker.event(state, self._threshold)
         if len(event.tasks):
-            placed = self._rule(self._maker, event, len(state.nodes.reserved) > 0)
+            exist = len(state.nodes.reserved) > 0
+            placed = self._rule(self._maker, event, exist, self._first_cluster)
             decisions.extend(self._maker.reservations(event, placed))
         return decisions
 
 
-def conservatively(maker: EventMaker, event: MappingEvent, _exist: bool) -> Placed:
+def conservatively(
+    maker: EventMaker, event: MappingEvent, _exist: bool, first_cluster: bool
+) -> Placed:
     """Give each task the earliest start (paper 001, section 3.4.3)."""
     queue_of, quotas = np.zeros(len(event.tasks), np.int64), np.array([len(event.tasks)])
     placed: Placed = place_in_cycles(
-        maker.nodes, event.profile, event.rows, queue_of, quotas, event.limits
+        maker.nodes, event.profile, event.rows, queue_of, quotas, event.limits, first_cluster
     )
     return placed
 
 
-def easily(maker: EventMaker, event: MappingEvent, exist: bool) -> Placed:
+def easily(
+    maker: EventMaker, event: MappingEvent, exist: bool, first_cluster: bool
+) -> Placed:  # fmt: skip
     """Start what can start now; reserve one task that cannot (paper 001, section 3.4.4)."""
-    placed: Placed = place_easily(maker.nodes, event.profile, event.rows, exist, event.limits)
+    placed: Placed = place_easily(
+        maker.nodes, event.profile, event.rows, exist, event.limits, first_cluster
+    )
     return placed
 
 
@@ -95,6 +112,8 @@ class MultipleQueues(Scheduler):
     ----------
     dropping_threshold : float
         A task that could not even earn this utility if it started now is dropped.
+    cluster_choice : {"earliest_finish", "first"}
+        As in `ConservativeBackfilling`.
 
     Notes
     -----
@@ -113,36 +132,43 @@ class MultipleQueues(Scheduler):
 
     traits: ClassVar[Traits] = _TRAITS
 
-    def __init__(self, dropping_threshold: float = 0.5) -> None:
+    def __init__(
+        self, dropping_threshold: float = 0.5, cluster_choice: str = "earliest_finish"
+    ) -> None:
         self.dropping_threshold = dropping_threshold
+        self.cluster_choice = cluster_choice
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
-        """Check the parameter; find the largest mean resources of a task type.
+        """Check the parameters; find the largest mean resources of a task type.
 
         Raises
         ------
         InputError
-            If the workload has no typical times and nodes of task types, or the parameter is
+            If the workload has no typical times and nodes of task types, or a parameter is
             illegal.
         """
         estimates = parallel_estimates("fcfs_multiple_queues", system)
         self.largest_ = largest_resources(estimates)
         self.shared_ = PermanentReservations(
-            "fcfs_multiple_queues", system, self.dropping_threshold, self._in_turns
-        )
+            "fcfs_multiple_queues", system, self.dropping_threshold, self._in_turns,
+            self.cluster_choice,
+        )  # fmt: skip
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Drop what is worth too little, start or reserve the rest."""
         return self.shared_.schedule(state)
 
-    def _in_turns(self, maker: EventMaker, event: MappingEvent, _exist: bool) -> Placed:
+    def _in_turns(
+        self, maker: EventMaker, event: MappingEvent, _exist: bool, first_cluster: bool
+    ) -> Placed:
         resources = mean_resources(event.rows)
         queue_of = np.where(
             resources > LARGE * self.largest_, 0, np.where(resources < SMALL * self.largest_, 2, 1)
         )
         placed: Placed = place_in_cycles(
-            maker.nodes, event.profile, event.rows, queue_of.astype(np.int64), QUOTAS, event.limits
-        )
+            maker.nodes, event.profile, event.rows, queue_of.astype(np.int64), QUOTAS, event.limits,
+            first_cluster,
+        )  # fmt: skip
         return placed
 
 
@@ -230,7 +256,9 @@ class RandomParallel(Scheduler):
         """Drop what is worth too little, start or reserve the rest."""
         return self.shared_.schedule(state)
 
-    def _randomly(self, maker: EventMaker, event: MappingEvent, _exist: bool) -> Placed:
+    def _randomly(
+        self, maker: EventMaker, event: MappingEvent, _exist: bool, _first_cluster: bool
+    ) -> Placed:
         m, clusters, pstates = event.rows.time_s.shape
         uniforms = self.rng_.random((m, clusters * pstates))
         placed: Placed = place_randomly(
