@@ -51,6 +51,7 @@ class ParallelDay(DayKeys):
     # cores that tasks ask for
     core_bands: tuple[CoreBand, ...] = CORE_BANDS
     # time and power
+    load_factor: Positive = 1.0
     reference_time_s: PositiveRange = (3_600.0, 64_800.0)
     reference_time_cov: Cov = 0.15
     least_reference_time_s: Positive = 180.0
@@ -249,7 +250,7 @@ _ARRIVAL_KEYS = {
 _PRIORITY_KEYS = {"priority_ranges", "priority_of", "urgencies", "joint_percent"}
 _SYSTEM_KEYS = {
     "general_clusters", "special_clusters", "total_cores", "general_task_types",
-    "special_task_types", "core_bands", "reference_time_s", "reference_time_cov",
+    "special_task_types", "core_bands", "load_factor", "reference_time_s", "reference_time_cov",
     "least_reference_time_s", "time_cluster_cov", "speedup_sigma", "node_power_mean_w",
     "node_power_cov", "node_power_cluster_cov", "power_factors", "pstate_type_cov",
     "special_pstate_type_cov", "pstate_cov", "special_pstate_cov",
@@ -260,8 +261,8 @@ _REPLACED = {
     "tasks_csv": _ARRIVAL_KEYS | _PRIORITY_KEYS,
     "jobs_swf": _ARRIVAL_KEYS
     | {
-        "core_bands", "reference_time_s", "reference_time_cov", "least_reference_time_s",
-        "speedup_sigma", "days",
+        "core_bands", "load_factor", "reference_time_s", "reference_time_cov",
+        "least_reference_time_s", "speedup_sigma", "days",
     },
     "classes_csv": CLASS_KEYS,
 }  # fmt: skip

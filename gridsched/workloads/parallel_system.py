@@ -274,7 +274,8 @@ def _first_times(spec: ParallelDay, priority: Floats, rng: np.random.Generator) 
     low, high = spec.lowest_priority, spec.highest_priority
     share = (priority - low) / (high - low) if high > low else np.zeros(len(priority))
     mean = least + share * (most - least)
-    return np.maximum(rng.normal(mean, spec.reference_time_cov * mean), spec.least_reference_time_s)
+    time_s = rng.normal(mean, spec.reference_time_cov * mean)
+    return spec.load_factor * np.maximum(time_s, spec.least_reference_time_s)
 
 
 def _blocks(spec: ParallelDay) -> list[tuple[slice, slice]]:
