@@ -148,7 +148,7 @@ def profit(
         write_rows(output, answer.places(), answer.as_dict(), force=force)
     if plot is not None:
         _plot(plot, front_answer(named), answer, force=force)
-    warn(named.notes)
+    warn(answer.notes)
     if json:
         print(json_text(answer.as_dict()), end="")
     elif not quiet:

@@ -159,6 +159,8 @@ class OptimizeOptions:
         InputError
             If an option is out of range, or has no effect.
         """
+        if "prices" in self.money:
+            raise InputError("The programmes know no time of day; leave out --prices.")
         if self.gamma is None:
             return with_keys(_Money(), self.money, spelled=option_name).tariff
         if "price" in self.money:

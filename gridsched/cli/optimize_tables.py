@@ -74,11 +74,10 @@ def _whole_tasks(answer: ProfitAnswer) -> str:
         return ""
     below = answer.relative_decrease
     share = f", {100 * below:.3g} % below the bound" if below == below else ""
-    late = "" if answer.earned.keeps_rate else " It is too slow for the promised rate."
     finish = answer.allocation.finish_s if answer.allocation is not None else 0.0
     pause = answer.earned.length_s - finish
     told = f" {pause:,.6g} s of it are a pause." if pause > 1e-9 * finish else ""
-    return f"Whole tasks earn {answer.earned.profit_rate:,.6g} a second{share}.{told}{late}"
+    return f"Whole tasks earn {answer.earned.profit_rate:,.6g} a second{share}.{told}"
 
 
 def _print_first(

@@ -118,7 +118,7 @@ def _draw_contours(axes: Axes, subject: Landscape, tariff: Tariff, factor: float
     """Draw where schedules earn the same per second; wear, which depends on more, is left out."""
     x, y = (np.linspace(*limits, GRID) for limits in (axes.get_xlim(), axes.get_ylim()))
     energy, makespan = np.meshgrid(x * factor, y)
-    standing = tariff.depreciation(subject.answer.named.bag.machines)
+    standing = tariff.depreciation(subject.answer.named.bag.hosts)
 
     def rate(energy_j: Any, makespan_s: Any) -> Any:
         costs = tariff.overhead + tariff.energy_cost_per_j * tariff.pue * energy_j

@@ -36,7 +36,8 @@ class Tariff:
         Cost of a bag apart from its energy, such as billing [money].
     wear_per_s : float or tuple of float
         Maintenance of one machine for each second it executes tasks [money/s]; one number for all,
-        or one for each machine type (eq. 11).
+        or one for each machine type (eq. 11). A machine is a host; with b of c cores busy it wears
+        b / c as fast.
     depreciation_per_s : float or tuple of float
         Purchase price of one machine over its life [money/s], whatever it does; one number, or one
         for each machine type (eq. 12).
@@ -86,12 +87,12 @@ class Tariff:
     wear_per_s: Annotated[
         float | tuple[float, ...],
         KeyName("wear_per_s"),
-        Field(description="Maintenance of a busy machine [money/s]; default 0."),
+        Field(description="Maintenance of a busy host [money/s]; default 0."),
     ] = 0.0
     depreciation_per_s: Annotated[
         float | tuple[float, ...],
         KeyName("depreciation_per_s"),
-        Field(description="Loss of value of a machine, busy or not [money/s]; default 0."),
+        Field(description="Loss of value of a host, busy or not [money/s]; default 0."),
     ] = 0.0
     prices: Annotated[
         PriceSeries | str | Path | None,
@@ -206,7 +207,7 @@ class Tariff:
 
         Parameters
         ----------
-        machines : array_like of int, shape (machine types,)
+        machines : array_like, shape (machine types,)
         """
         counts = np.asarray(machines)
         return float(counts @ self.depreciation_by_type(len(counts)))
@@ -228,7 +229,7 @@ class Tariff:
             Machine-seconds of work on each type.
         length_s : float
             From the bag's start until the next bag can start.
-        machines : array_like of int, shape (machine types,)
+        machines : array_like, shape (machine types,)
         """
         busy = np.asarray(busy_s)
         running = self.energy_cost_per_j * self.pue * energy_j + float(busy @ self.wear(len(busy)))

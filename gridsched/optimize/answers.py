@@ -35,8 +35,8 @@ class ProfitAnswer:
     ----------
     named : NamedBag
     plan : ProfitPlan
-    power_cap_w : float
-        [W].
+    power_cap_w, least_rate_per_s : float
+        The limits [W], [bags/s].
     allocation : Allocation or None
         None where nothing runs.
     earned : Earnings or None
@@ -46,8 +46,20 @@ class ProfitAnswer:
     named: NamedBag
     plan: ProfitPlan
     power_cap_w: float
+    least_rate_per_s: float
     allocation: Allocation | None
     earned: Earnings | None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the programme does not see of the bag, and a promise that whole tasks break."""
+        if self.earned is None or self.earned.keeps_rate:
+            return self.named.notes
+        return (
+            *self.named.notes,
+            f"whole tasks take {self.earned.length_s:,.6g} s a bag, too slow for the promised "
+            f"{self.least_rate_per_s:,.6g} a second.",
+        )
 
     def rates(self) -> list[dict[str, Any]]:
         """Return a row for the divided tasks and, where anything runs, one for the whole ones."""
@@ -57,6 +69,7 @@ class ProfitAnswer:
                 "tasks": "divided", "profit_rate": plan.profit_rate,
                 "rate_per_s": plan.rate_per_s, "time_s": plan.makespan_s,
                 "energy_j": plan.energy_j, "mean_power_w": plan.mean_power_w,
+                "keeps_rate": True,
             }
         ]  # fmt: skip
         if found is not None:
@@ -65,6 +78,7 @@ class ProfitAnswer:
                     "tasks": "whole", "profit_rate": found.profit_rate,
                     "rate_per_s": 1 / found.length_s, "time_s": found.length_s,
                     "energy_j": found.energy_j, "mean_power_w": found.mean_power_w,
+                    "keeps_rate": found.keeps_rate,
                 }
             )  # fmt: skip
         return rows
@@ -116,7 +130,7 @@ class ProfitAnswer:
             "runs": self.plan.runs, "profit_rate_bound": self.plan.bound,
             "relative_decrease": self.relative_decrease, "rates": self.rates(),
             "watt_worth": self.plan.watt_worth, "machines": self.machines(),
-            "task_types": self.tasks(), "places": self.places(),
+            "task_types": self.tasks(), "places": self.places(), "notes": list(self.notes),
         }  # fmt: skip
 
     @property
@@ -148,12 +162,11 @@ def profit_answer(
     """
     limits = {"power_cap_w": power_cap_w, "least_rate_per_s": least_rate_per_s}
     plan = most_profit(named.bag, tariff, **limits)
-    if not plan.runs:
-        return ProfitAnswer(named, plan, power_cap_w, None, None)
-    allocation = recover(named.bag, plan.x)
-    return ProfitAnswer(
-        named, plan, power_cap_w, allocation, earnings(allocation, tariff, **limits)
-    )
+    allocation = earned = None
+    if plan.runs:
+        allocation = recover(named.bag, plan.x)
+        earned = earnings(allocation, tariff, **limits)
+    return ProfitAnswer(named, plan, power_cap_w, least_rate_per_s, allocation, earned)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +215,7 @@ class FrontAnswer:
         return {
             "bag": self.named.describe(), "complete": self.front.complete,
             "tariff": None if self.tariff is None else asdict(self.tariff), "front": self.rows(),
+            "notes": list(self.named.notes),
         }  # fmt: skip
 
 

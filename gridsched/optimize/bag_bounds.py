@@ -273,12 +273,10 @@ def host_power_curve(
     """
     points = [] if off_w is None else [(0.0, off_w)]
     for state in states:
-        slope = (state.busy_w - state.epsilon_w) / cores
-        points += [
-            (0.0, state.idle_w),
-            (state.speed, state.epsilon_w + slope),
-            (cores * state.speed, state.busy_w),
-        ]
+        points += [(0.0, state.idle_w), (cores * state.speed, state.busy_w)]
+        if state.epsilon_w < state.idle_w:  # else it is not below the line of the others
+            slope = (state.busy_w - state.epsilon_w) / cores
+            points.append((state.speed, state.epsilon_w + slope))
     hull = _lower_hull(points)
     least = min(watts for _, watts in hull)
     lowest = max(k for k, (_, watts) in enumerate(hull) if watts == least)

@@ -100,5 +100,6 @@ def of_front_point(bag: TypedBag, point: FrontPoint, tariff: Tariff | None) -> D
 
 def point_profit_rate(bag: TypedBag, point: FrontPoint, tariff: Tariff) -> float:
     """Return what a point of the front earns if such bags follow each other [money/s] (eq. 6)."""
-    profit = tariff.profit(point.energy_j, bag.busy_s(point.x), point.makespan_s, bag.machines)
+    busy_s = bag.host_busy_s(point.x)
+    profit = tariff.profit(point.energy_j, busy_s, point.makespan_s, bag.hosts)
     return profit / point.makespan_s

@@ -1,15 +1,18 @@
 """Tasks and machines of a run, gathered into types for the linear programmes.
 
 Tasks with types keep them. Of a bag without, tasks of one size are one type, and each core of a
-host is a machine of its own: it has the core's share of the host's power, idle power too. That is
-exact for hosts with one core, and for others where the power with one busy core more rises evenly
-from the idle power (``epsilon = idle``).
+host is a machine of its own. Its power is what the host's least power curve has for it
+(`bag_bounds.host_power_curve`): where that is a straight line, the core's share of the host's
+power, idle power too; where it bends, because ``epsilon < idle``, the first core of a host is a
+machine of another type than the further ones, which have no idle power. No schedule draws less.
+Some draws just that where hosts have one core, or ``epsilon = idle``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,8 +20,10 @@ from numpy.typing import NDArray
 
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, TypedEstimates
-from gridsched.model.platform import Platform
+from gridsched.model.platform import Platform, PState
+from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import Tasks
+from gridsched.optimize.bag_bounds import host_power_curve
 from gridsched.optimize.lpt import MachineCounts
 from gridsched.optimize.recovery import Allocation
 from gridsched.optimize.typed_bag import Integers, TypedBag, typed_bag
@@ -34,12 +39,24 @@ class GroupedBag:
     tasks : ndarray of int64, shape (tasks,)
         Ids of the tasks, those of type 0 first, then those of type 1, and so on.
     machines : tuple of ndarray of int64
-        For each machine type the host of each of its machines.
+        For each machine type the host of each of its machines, ascending.
+    cores : tuple of ndarray of int64
+        For each machine type which core of its host each of its machines is.
+    host_types : ndarray of int64, or None
+        Of tasks with types: the host type that each machine type is.
     """
 
     bag: TypedBag
     tasks: Integers
     machines: tuple[Integers, ...]
+    cores: tuple[Integers, ...]
+    host_types: Integers | None = None
+
+    def tariff(self, of_host_types: Tariff | None) -> Tariff | None:
+        """Return a tariff by host type as one by machine type of `bag`."""
+        if of_host_types is None or self.host_types is None:
+            return of_host_types
+        return of_host_types.for_each(self.host_types)
 
     def ready_s(self, core_ready_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
         """Return when each machine of each type is ready [s].
@@ -50,8 +67,8 @@ class GroupedBag:
             When each core of each host is ready [s]; rows ascend.
         """
         return tuple(
-            core_ready_s[hosts, np.arange(len(hosts)) - np.searchsorted(hosts, hosts)]
-            for hosts in self.machines
+            core_ready_s[hosts, cores]
+            for hosts, cores in zip(self.machines, self.cores, strict=True)
         )
 
     def energy_of_used_j(self, allocation: Allocation, off_w: NDArray[np.float64]) -> float:
@@ -137,17 +154,62 @@ def grouped_bag(
     if isinstance(estimates, TypedEstimates):
         return _of_types(platform, estimates, ids, hosts, pstates)
     sizes, of_task = np.unique(tasks.flops[ids], return_inverse=True)
-    cores = platform.cores[hosts]
-    figures = (
-        platform.speed[hosts, pstates],
-        platform.busy_w[hosts, pstates] / cores,
-        platform.idle_w[hosts, pstates] / cores,
-    )
-    (speed, busy_w, idle_w), of_host = _distinct_rows(np.stack(figures, axis=1))
-    return _grouped(
-        sizes[:, None] / speed, np.broadcast_to(busy_w, (len(sizes), len(speed))), idle_w,
-        ids, of_task, np.repeat(hosts, cores), np.repeat(of_host, cores),
+    (speed, apc_w, idle_w, share), machines = _machines(platform, hosts, pstates)
+    bag = typed_bag(
+        sizes[:, None] / speed, np.broadcast_to(apc_w, (len(sizes), len(speed))),
+        np.bincount(of_task), [len(each) for each in machines], idle_w, share,
     )  # fmt: skip
+    every, cores = zip(*(each.T for each in machines), strict=True)
+    return GroupedBag(bag, ids[np.argsort(of_task, kind="stable")], every, cores)
+
+
+def _machines(
+    platform: Platform, hosts: Integers, pstates: Integers | int
+) -> tuple[NDArray[np.float64], tuple[Integers, ...]]:
+    """Return what the cores of hosts are as machines, gathered into types.
+
+    Returns
+    -------
+    figures : ndarray of float64, shape (4, machine types)
+        Speed [flop/s], power of an executing and of an idle machine [W], share of a host.
+    machines : tuple of ndarray of int64, shape (machines, 2)
+        For each type the host and the core of each machine, ascending.
+    """
+    columns = (
+        *(each[hosts, pstates] for each in (
+            platform.speed, platform.idle_w, platform.epsilon_w, platform.busy_w,
+        )),
+        platform.cores[hosts],
+    )  # fmt: skip
+    kinds, of_host = _distinct_rows(np.stack(columns, axis=1))
+    rows, where = [], []
+    for kind, figures in enumerate(kinds.T.tolist()):
+        same = np.sort(hosts[of_host == kind])
+        first = 0
+        for row, number in _segments(PState(*figures[:4]), int(figures[4])):
+            rows.append(row)
+            cores = np.arange(first, first + number)
+            where.append(np.stack([np.repeat(same, number), np.tile(cores, len(same))], axis=1))
+            first += number
+    types, of_row = _distinct_rows(np.array(rows))
+    gathered = (
+        np.concatenate([each for each, k in zip(where, of_row, strict=True) if k == j])
+        for j in range(types.shape[1])
+    )
+    return types, tuple(each[np.lexsort(each.T[::-1])] for each in gathered)
+
+
+def _segments(
+    state: PState, cores: int
+) -> Iterator[tuple[tuple[float, float, float, float], int]]:
+    """Yield the straight parts of a host's least power curve as machines, and how many cores."""
+    corners = host_power_curve(cores, (state,), None)
+    idle_w, others_w = corners[0][1], 0.0
+    for (rate, _), (next_rate, next_w) in pairwise(corners):
+        number = round((next_rate - rate) / state.speed)
+        busy_w = (next_w - others_w) / number
+        yield (state.speed, busy_w, idle_w / number, 1 / cores), number
+        idle_w, others_w = 0.0, next_w
 
 
 def _of_types(
@@ -164,26 +226,18 @@ def _of_types(
     kinds = np.stack(np.broadcast_arrays(estimates.host_type[hosts], pstates), axis=1)
     (host_types, levels), of_host = _distinct_rows(kinds)
     chosen = task_types[:, None], host_types[None, :], levels[None, :]
-    return _grouped(
-        estimates.etc_matrix[chosen], estimates.apc_matrix[chosen],
-        estimates.idle_w[host_types], ids, of_task, hosts, of_host,
+    machines = tuple(hosts[of_host == j] for j in range(len(host_types)))
+    bag = typed_bag(
+        estimates.etc_matrix[chosen], estimates.apc_matrix[chosen], np.bincount(of_task),
+        [len(each) for each in machines], estimates.idle_w[host_types],
     )  # fmt: skip
+    first = tuple(np.zeros_like(each) for each in machines)
+    return GroupedBag(
+        bag, ids[np.argsort(of_task, kind="stable")], machines, first, host_types
+    )
 
 
 def _distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
     """Return the columns of the distinct rows, in ascending order, and which one each row is."""
     found, which = np.unique(rows, axis=0, return_inverse=True)
     return found.T, which.reshape(-1)
-
-
-def _grouped(
-    etc: NDArray[np.float64], apc: NDArray[np.float64], idle_w: NDArray[np.float64],
-    ids: Integers, of_task: Integers, machines: Integers, of_machine: Integers,
-) -> GroupedBag:  # fmt: skip
-    counts = np.bincount(of_task, minlength=len(etc))
-    numbers = np.bincount(of_machine, minlength=len(idle_w))
-    return GroupedBag(
-        typed_bag(etc, apc, counts, numbers, idle_w),
-        ids[np.argsort(of_task, kind="stable")],
-        tuple(machines[of_machine == j] for j in range(len(idle_w))),
-    )

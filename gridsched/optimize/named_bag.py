@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from gridsched.model.platform import Platform
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.grouped_bag import grouped_bag
-from gridsched.optimize.typed_bag import TypedBag, typed_bag
+from gridsched.optimize.typed_bag import Integers, TypedBag, typed_bag
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import generator_of
 from gridsched.workloads.load import read_generator
@@ -215,14 +216,18 @@ def bag_of_platform(
     grouped = grouped_bag(platform, estimates, tasks, *every, pstates=pstates)
     return NamedBag(
         name, grouped.bag, tuple(f"{size:,.10g} flop" for size in sizes.tolist()),
-        tuple(_host_names(platform, np.unique(hosts)) for hosts in grouped.machines),
+        tuple(map(partial(_machine_name, platform), grouped.machines, grouped.cores)),
         _arrival_note(tasks),
     )  # fmt: skip
 
 
-def _host_names(platform: Platform, hosts: NDArray[np.int64]) -> str:
-    first = platform.hosts[hosts[0]].name
-    return first if len(hosts) == 1 else f"{first} and {len(hosts) - 1} like it"
+def _machine_name(platform: Platform, hosts: Integers, cores: Integers) -> str:
+    others = len(np.unique(hosts)) - 1
+    first = platform.hosts[hosts[0]]
+    name = f"{first.name} and {others} like it" if others else first.name
+    if len(hosts) == (others + 1) * first.cores:
+        return name
+    return f"{name}, {'further' if cores[0] else 'first'} cores"
 
 
 def _arrival_note(tasks: Tasks) -> tuple[str, ...]:

@@ -84,8 +84,8 @@ class ProfitPlan:
         """Return one line that says what to do and what it earns."""
         if not self.runs:
             return (
-                f"Do not run: no way of processing this bag earns more than standing still, "
-                f"{self.profit_rate:,.6g} a second."
+                f"Do not run: no way of processing this bag within the limits earns more than "
+                f"standing still, {self.profit_rate:,.6g} a second."
             )
         return (
             f"A bag every {self.makespan_s:,.6g} s for {self.energy_j:,.6g} J earns "
@@ -123,8 +123,9 @@ def most_profit(
     Notes
     -----
     With ``z = x / MS`` and ``r = 1 / MS`` the programme is [1]_ (10) with the extensions (11) and
-    (12): maximise ``(p - oh) r - c Pbar - sum_ij z_ij ETC_ij wear_j - sum_j M_j depreciation_j``
-    subject to ``sum_j z_ij = T_i r``, ``sum_i z_ij ETC_ij <= M_j``, ``Pbar <= P_max``, where
+    (12): maximise ``(p - oh) r - c Pbar - sum_ij z_ij ETC_ij wear_j - sum_j M_j depreciation_j``,
+    where a machine has the part `TypedBag.host_share` of a host's wear and depreciation, subject to
+    ``sum_j z_ij = T_i r``, ``sum_i z_ij ETC_ij <= M_j``, ``Pbar <= P_max``, where
     ``Pbar = PUE (sum_ij z_ij ETC_ij (APC_ij - APC0_j) + sum_j M_j APC0_j)``.
 
     The upper bound is Lagrange's function at the prices mu_j >= 0 of machine type j's row and
@@ -173,24 +174,27 @@ class _Programme:
 
     @property
     def wear(self) -> Floats:
-        return self.tariff.wear(len(self.bag.machines))
+        return self.tariff.wear(len(self.bag.machines)) * self.bag.host_share
 
     @property
     def room_w(self) -> float:
-        """Power under the cap that idle machines leave [W]."""
-        return self.power_cap_w - self.tariff.pue * self.bag.all_idle_w
+        """Power under the cap that idle machines leave [W]; what is only rounding is none."""
+        room_w = self.power_cap_w - self.tariff.pue * self.bag.all_idle_w
+        return 0.0 if abs(room_w) <= 4 * ROUNDOFF * self._cap_terms_w() else room_w
 
     @property
     def standing_still(self) -> float:
         """Profit rate of machines that only idle [money/s]."""
         idle_w = self.tariff.pue * self.bag.all_idle_w
         costs = self.tariff.energy_cost_per_j * idle_w
-        return 0.0 - costs - self.tariff.depreciation(self.bag.machines)
+        return 0.0 - costs - self.tariff.depreciation(self.bag.hosts)
 
     # ------------------------------------------------------------------ solution
 
     def solve(self) -> tuple[Solution, Relaxation]:
         """Solve on a scale of time on which the answer is not small; return the scale, too."""
+        if self.room_w < 0 and np.all(self.bag.extra_w >= 0):
+            raise Infeasible("The idle machines alone draw more than the cap.")
         base = relaxation(self.bag, self._longest_wait())
         solution = self._on_scale(base)
         rate = max(solution.last / base.scale_s, self.least_rate)
@@ -214,7 +218,7 @@ class _Programme:
             cost, cost_of_rho = 0.0 * cost, -1.0
         row, size = None, 1.0
         if np.isfinite(self.power_cap_w):
-            size = max(abs(self.room_w), self.power_cap_w * ROUNDOFF)
+            size = max(abs(self.room_w), float(np.abs(watts).max())) or 1.0
             row = (watts / size, 0.0, self.room_w / size)
         solution = base.solve_rates(cost, cost_of_rho, self.least_rate * base.scale_s, row)
         return Solution(
@@ -231,7 +235,7 @@ class _Programme:
             )
         free = _Programme(self.bag, self.tariff, self.power_cap_w, 0.0)
         base = relaxation(self.bag, self._longest_wait())
-        rate = free._on_scale(base, for_rate_only=True).last / base.scale_s
+        rate = max(0.0, free._on_scale(base, for_rate_only=True).last) / base.scale_s
         under = f" under {self.power_cap_w:g} W" if np.isfinite(self.power_cap_w) else ""
         return (
             f"The promised rate is {self.least_rate:g} bags a second; the machines finish at most "
@@ -288,7 +292,7 @@ class _Programme:
             min(self.least_rate * bag_loses, most_rate * bag_loses),
             -machine_prices, -watts,
             tariff.energy_cost_per_j * tariff.pue * bag.machines * bag.idle_w,
-            bag.machines * tariff.depreciation_by_type(len(bag.machines)),
+            bag.hosts * tariff.depreciation_by_type(len(bag.machines)),
             # the cap's room is itself a difference of rounded numbers
             -4 * ROUNDOFF * watt_price * self._cap_terms_w(),
         )  # fmt: skip
@@ -305,7 +309,7 @@ class _Programme:
         can = np.isfinite(bag.etc) & (bag.tasks > 0)[:, None]
         saved = costs[:, None] / np.where(can, bag.etc, 1.0) - per_joule * bag.extra_w - self.wear
         per_second = np.maximum(np.where(can, saved, -np.inf).max(axis=0), 0.0)
-        loss = self.tariff.depreciation_by_type(len(per_second))
+        loss = self.tariff.depreciation_by_type(len(per_second)) * bag.host_share
         worth: Floats = per_second - per_joule * bag.idle_w - loss
         return worth
 

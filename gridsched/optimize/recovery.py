@@ -170,7 +170,7 @@ def earnings(
     allows, as in the programme.
     """
     bag = allocation.bag
-    busy_s, above_idle_j = allocation.busy_s, bag.above_idle_j(allocation.tasks)
+    busy_s, above_idle_j = bag.host_busy_s(allocation.tasks), bag.above_idle_j(allocation.tasks)
     length = allocation.finish_s
     drawn = tariff.pue * above_idle_j
     room_w = power_cap_w - tariff.pue * bag.all_idle_w
@@ -182,10 +182,10 @@ def earnings(
             )
         length = drawn / room_w
     keeps = length * least_rate_per_s <= 1 + NEARLY_WHOLE
-    if least_rate_per_s > 0 and tariff.profit(above_idle_j, busy_s, 0.0, bag.machines) < 0:
+    if least_rate_per_s > 0 and tariff.profit(above_idle_j, busy_s, 0.0, bag.hosts) < 0:
         length = max(length, 1.0 / least_rate_per_s)
     energy = allocation.energy_j(length)
     return Earnings(
-        length, energy, tariff.profit(energy, busy_s, length, bag.machines) / length,
+        length, energy, tariff.profit(energy, busy_s, length, bag.hosts) / length,
         tariff.pue * energy / length, keeps,
     )  # fmt: skip

@@ -36,6 +36,9 @@ class TypedBag:
         Machines of each type; each executes one task at a time.
     idle_w : ndarray of float64, shape (machine types,)
         Power of a machine that executes nothing [W].
+    host_share : ndarray of float64, shape (machine types,)
+        Share of a host that one machine is: 1 over its cores, where each core is a machine. Wear
+        and depreciation of a tariff are those of a host.
 
     Notes
     -----
@@ -47,6 +50,7 @@ class TypedBag:
     tasks: Integers
     machines: Integers
     idle_w: Floats
+    host_share: Floats
 
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
@@ -68,6 +72,11 @@ class TypedBag:
         """Idle power of all machines together [W]."""
         return float(self.machines @ self.idle_w)
 
+    @property
+    def hosts(self) -> Floats:
+        """Hosts of each machine type."""
+        return self.machines * self.host_share
+
     def busy_s(self, x: ArrayLike) -> Floats:
         """Return the machine-seconds of work on each machine type [s].
 
@@ -78,6 +87,10 @@ class TypedBag:
         """
         total: Floats = (np.asarray(x) * self.runnable).sum(axis=0)
         return total
+
+    def host_busy_s(self, x: ArrayLike) -> Floats:
+        """Return the same as seconds of hosts, all cores busy, by which they wear [s]."""
+        return self.busy_s(x) * self.host_share
 
     def finish_s(self, x: ArrayLike) -> Floats:
         """Return F_j, when machines of each type finish if they share `x` evenly [s] (eq. 2)."""
@@ -94,7 +107,7 @@ class TypedBag:
 
 def typed_bag(
     etc: ArrayLike, apc: ArrayLike, tasks: ArrayLike, machines: ArrayLike,
-    idle_w: ArrayLike = 0.0,
+    idle_w: ArrayLike = 0.0, host_share: ArrayLike = 1.0,
 ) -> TypedBag:  # fmt: skip
     """Return a checked bag of tasks by type.
 
@@ -108,6 +121,8 @@ def typed_bag(
     machines : array_like of int, shape (machine types,)
     idle_w : array_like, shape (machine types,) or ()
         Idle power of one machine [W].
+    host_share : array_like, shape (machine types,) or ()
+        Share of a host that one machine is.
 
     Raises
     ------
@@ -135,7 +150,10 @@ def typed_bag(
         powers,
         _counts("tasks", tasks, times.shape[0], MOST_TASKS),
         _counts("machines", machines, times.shape[1], MOST_MACHINES),
-        np.array(np.broadcast_to(_floats("idle power", idle_w), times.shape[1])),
+        *(
+            np.array(np.broadcast_to(_floats(name, values), times.shape[1]))
+            for name, values in (("idle power", idle_w), ("share of a host", host_share))
+        ),
     )
     if not bag.tasks.any():
         raise InputError("The bag has no tasks; give at least one task type a number of tasks.")

@@ -109,4 +109,5 @@ def _relaxed_bag(
     assert tasks.task_type is not None  # as `types` tells
     counts = np.bincount(tasks.task_type, minlength=len(etc))
     homeless = ~(runs & (machines > 0)).any(axis=1)
-    return TypedBag(time_s, watts + idle_w, np.where(homeless, 0, counts), machines, idle_w)
+    counts, whole = np.where(homeless, 0, counts), np.ones(len(idle_w))
+    return TypedBag(time_s, watts + idle_w, counts, machines, idle_w, whole)

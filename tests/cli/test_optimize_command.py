@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import subprocess
 import sys
 
@@ -171,6 +172,7 @@ def test_figures_of_one_type_of_machines(gridsched, write, tmp_path, price):
         (("profit", "--price", -1), "price is -1"),
         (("profit", "--price", 3, "--pue", 0.5), "pue is 0.5"),
         (("profit", "--gamma", -1), "from 0 to 1e+09"),
+        (("profit", "--price", 3, "--prices", "p.csv"), "know no time of day"),
         (("profit", "--price", 300, "--power-cap-w", 0), "power cap must be positive"),
         (("profit", "--price", 300, "--r-min", 1), "finish at most 0.0625"),
         (("profit", "--price", 300, "--pstate", 1), "P-state 1 is wanted; legal are 0 to 0"),
@@ -215,3 +217,36 @@ def test_commands_start_without_what_few_need():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_cap_equal_to_the_idle_power_is_no_error(gridsched, example, write):
+    """Nothing can run under 1.25 W: "do not run", exit status 1 as for any bag that only loses."""
+    machines = write("m.csv", "machine_type,count,idle_w\nfast,1,1\nslow,1,0.25\n")
+    words = ("optimize", "profit", *example, "--machines", machines, "--price", 300)
+    outcome = gridsched(*words, "--power-cap-w", 1.25)
+    assert (outcome.status, outcome.err) == (1, "")
+    assert outcome.out.splitlines()[1].startswith("Do not run:")
+
+
+@pytest.mark.parametrize("output", [("--json",), ("-o", "p.json"), ("-o", "p.csv"), ()])
+def test_whole_tasks_that_are_too_slow_for_the_promise_say_so(
+    gridsched, write, tmp_path, monkeypatch, output
+):
+    """Ten tasks of 2 s or 4 s: divided 40/3 s, whole 14 s; a bag in 13.5 s is promised."""
+    monkeypatch.chdir(tmp_path)
+    words = [w for n, text in FILES.items() for w in (f"--{n}", write(f"{n}.csv", text))]
+    write("counts.csv", "task_type,tasks\na,10\n")
+    outcome = gridsched(
+        "optimize", "profit", *words, "--price", 300, "--r-min", 1 / 13.5, *output, "--quiet"
+    )
+    assert outcome.status == 0
+    said = "whole tasks take 14 s a bag, too slow for the promised 0.0740741 a second"
+    assert said in outcome.err
+    if output == ("--json",):
+        found = outcome.json
+    elif output and output[1].endswith("json"):
+        found = json.loads((tmp_path / output[1]).read_text())
+    else:
+        return
+    assert [row["keeps_rate"] for row in found["rates"]] == [True, False]
+    assert any("too slow" in note for note in found["notes"])

@@ -353,3 +353,20 @@ def test_extreme_numbers():
     assert plan.runs
     assert plan.profit_rate <= plan.bound
     assert plan.profit_rate == pytest.approx(plan.bound, rel=1e-6)
+
+
+@pytest.mark.parametrize("idle", [1.0, 1.1, 0.7])
+def test_a_cap_equal_to_the_idle_power_leaves_nothing_to_run_with(idle):
+    """Every task draws more than an idle machine: do not run, and no promise can be kept."""
+    bag = example(machines=(3, 2), idle_w=(idle, idle / 4))
+    cap = 3 * idle + 2 * (idle / 4)
+    tariff = Tariff(price=1e6, pue=1.0)
+    plan = most_profit(bag, tariff, power_cap_w=cap)
+    assert not plan.runs
+    assert plan.profit_rate == pytest.approx(-cap)
+    assert plan.profit_rate <= plan.bound <= -cap * (1 - 1e-9)
+    for rate in (1e-12, 1.0):
+        with pytest.raises(InputError, match=f"finish at most 0 under {cap:g} W"):
+            most_profit(bag, tariff, power_cap_w=cap, least_rate_per_s=rate)
+    with pytest.raises(InputError, match="idle machines alone draw"):
+        most_profit(bag, tariff, power_cap_w=cap * (1 - 1e-12))

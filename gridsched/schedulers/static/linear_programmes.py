@@ -100,7 +100,7 @@ class _PlannedOnce(Scheduler):
         grouped = grouped_bag(
             system.platform, state.estimates, state.tasks, waiting, hosts, pstates
         )
-        divided = self.divided(grouped.bag, system.tariff)
+        divided = self.divided(grouped.bag, grouped.tariff(system.tariff))
         if not divided.runs:
             return [Drop(task) for task in waiting.tolist()]
         tasks, planned = grouped.placed(recover(grouped.bag, divided.x))

@@ -130,7 +130,7 @@ class LPRolling(Scheduler):
 
     def _planned(self, grouped: GroupedBag, tariff: Tariff | None, share: float) -> ProfitPlan:
         """Solve the programme of what waits; it is `share` bags."""
-        bag = grouped.bag
+        bag, tariff = grouped.bag, grouped.tariff(tariff)
         if tariff is None:
             return most_profit(bag, priced(bag, None))
         return most_profit(

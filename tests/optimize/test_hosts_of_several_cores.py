@@ -1,0 +1,166 @@
+"""Programmes and runs count the same hosts, whose cores share wear, depreciation and power."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from gridsched.errors import InputError
+from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.tariff import Tariff
+from gridsched.model.tasks import make_tasks
+from gridsched.optimize.answers import front_answer, profit_answer
+from gridsched.optimize.named_bag import bag_of_platform
+from gridsched.policy.registry import entries, make_scheduler
+from gridsched.spec.run import run
+from gridsched.spec.scenario import Scenario
+
+SLACK = 1e-9
+BAG_SCHEDULERS = [entry.id for entry in entries() if "bag" in entry.accepts]
+
+
+def host(name, speed, watts, cores=1, off_w=0.0) -> Host:
+    """A host of one P-state; `watts` are idle, epsilon and all cores."""
+    return Host(name, (PState(speed, *watts),), cores=cores, off_w=off_w)
+
+
+def bent() -> Platform:
+    """Two cores of which one draws 50 W, less than the idle 100 W; and a host of 10 W."""
+    first = host("a", 1.0, (100.0, 0.0, 100.0), cores=2)
+    return Platform((first, host("b", 1.0, (0.0, 10.0, 10.0))))
+
+
+def test_wear_and_depreciation_are_of_hosts():
+    """Four tasks of 10 s on one host of 4 cores: 1000 - 10 (40 W + 5 + 3) in 10 s, 52 a second."""
+    platform = Platform((host("a", 1.0, (40.0, 40.0, 40.0), cores=4),))
+    tasks = make_tasks([10.0] * 4)
+    tariff = Tariff(price=1000.0, wear_per_s=5.0, depreciation_per_s=3.0)
+    answer = profit_answer(bag_of_platform(platform, tasks), tariff)
+    done = run(Scenario(platform, tasks, "lp_max_profit", driver="reference", tariff=tariff))
+    assert done.summary()["profit_rate"] == pytest.approx(52)
+    assert answer.plan.profit_rate == pytest.approx(52)
+    assert answer.plan.bound == pytest.approx(52)
+    assert answer.earned.profit_rate == pytest.approx(52)
+    # a core more: a quarter of 40 W, of the wear and of the depreciation, for a quarter of 100
+    assert answer.machines()[0]["machine_worth"] == pytest.approx(25 - 10 - 5 / 4 - 3 / 4)
+    front = front_answer(bag_of_platform(platform, tasks), tariff)
+    assert front.rows()[0]["profit_rate"] == pytest.approx(52)
+
+
+def test_cores_of_unlike_hosts_are_unlike_machines():
+    """A core of two and a host of one core with the same power differ in their wear."""
+    two, one = host("two", 1.0, (8.0, 8.0, 20.0), cores=2), host("one", 1.0, (4.0, 4.0, 10.0))
+    named = bag_of_platform(Platform((two, one)), make_tasks([10.0] * 3))
+    assert sorted(zip(named.bag.machines, named.bag.host_share, strict=True)) == [(1, 1), (2, 0.5)]
+    assert named.bag.hosts.sum() == 2
+
+
+def test_less_power_with_one_busy_core_than_idle():
+    """One task on each host: (50 + 10) W for 10 s, which `round_robin` needs."""
+    tasks = make_tasks([10.0, 10.0])
+    done = run(Scenario(bent(), tasks, "round_robin", driver="reference"))
+    assert done.summary()["energy_j"] == pytest.approx(600)
+    front = front_answer(bag_of_platform(bent(), tasks)).front
+    # in 20/3 s all cores work; in 10 s the second core of `a` may rest
+    assert front.least_energy_j(10.0) <= 600 * (1 + SLACK)
+    assert (front.makespans_s[0], front.energies_j[0]) == pytest.approx((20 / 3, 110 * 20 / 3))
+    assert front.energies_j[-1] == pytest.approx(600)
+    names = bag_of_platform(bent(), tasks).machine_types
+    assert set(names) == {"a, first cores", "a, further cores", "b"}
+    for price in (0.0, 1000.0):
+        tariff = Tariff(price=price)
+        paid = run(Scenario(bent(), tasks, "round_robin", driver="reference", tariff=tariff))
+        answer = profit_answer(bag_of_platform(bent(), tasks), tariff)
+        assert paid.summary()["profit_rate"] <= answer.plan.bound + SLACK
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "parameters"),
+    [("lp_max_profit", {}), ("lp_pareto", {"energy_weight": 0}), ("lp_rolling", {})],
+)
+def test_plans_on_bent_power_curves_are_executed(scheduler, parameters):
+    """Each core is one machine of one type: at a price that pays haste all work, two tasks each."""
+    scenario = Scenario(
+        bent(), make_tasks([10.0] * 6), scheduler, parameters, driver="reference",
+        tariff=Tariff(price=1e6),
+    )  # fmt: skip
+    done = run(scenario).summary()
+    assert (done["tasks_finished"], done["makespan_s"]) == (6, pytest.approx(20))
+
+
+# ---------------------------------------------------------------------- properties
+
+watt = st.sampled_from([0.0, 1.0, 10.0, 33.3, 50.0, 100.0])
+speed = st.sampled_from([1.0, 3.0, 10.0])
+money = st.sampled_from([0.0, 0.5, 5.0])
+
+
+@st.composite
+def platforms(draw) -> Platform:
+    """Hosts of several cores, any order of idle power, epsilon and the power of all cores."""
+    hosts = [
+        host(f"h{k}", draw(speed), [draw(watt) for _ in range(3)],
+             draw(st.sampled_from([1, 2, 2, 4])), draw(watt))
+        for k in range(draw(st.integers(1, 3)))
+    ]  # fmt: skip
+    return Platform(tuple(hosts))
+
+
+@st.composite
+def tariffs(draw) -> Tariff:
+    """Prices around what the energy costs, wear and depreciation."""
+    return Tariff(
+        price=draw(st.sampled_from([0.0, 100.0, 3000.0])),
+        energy_cost_per_j=draw(st.sampled_from([0.0, 1.0])), pue=draw(st.sampled_from([1.0, 1.5])),
+        overhead=draw(st.sampled_from([0.0, 500.0])), wear_per_s=draw(money),
+        depreciation_per_s=draw(money),
+    )  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=150, deadline=None)
+@given(
+    platforms(), st.lists(st.sampled_from([1.0, 10.0, 10.0, 37.0]), min_size=1, max_size=8),
+    tariffs(), st.sampled_from(BAG_SCHEDULERS), st.sampled_from([1.0, 1.3, np.inf]),
+)  # fmt: skip
+def test_no_schedule_is_better_than_what_the_programmes_prove(
+    platform, flops, tariff, scheduler, room
+):
+    """Every registered scheduler; with all hosts on, as the programmes have them."""
+    if make_scheduler(scheduler).traits.powers_hosts:  # off is idle, so that it saves nothing
+        rested = [dataclasses.replace(h, off_w=h.pstates[0].idle_w) for h in platform.hosts]
+        platform = Platform(tuple(rested))
+    tasks = make_tasks(flops)
+    try:
+        done = run(
+            Scenario(platform, tasks, scheduler, driver="reference", tariff=tariff)
+        ).summary()
+    except InputError:  # LECSA and its like refuse hosts without power figures
+        assume(False)
+    named = bag_of_platform(platform, tasks)
+    if done["tasks_finished"] == len(tasks):
+        front = front_answer(named).front
+        makespan, energy = done["makespan_s"], done["energy_j"]
+        assert makespan >= front.least_makespan_s * (1 - SLACK)
+        least = front.least_energy_j(makespan * (1 + SLACK))
+        assert energy >= least * (1 - SLACK) - SLACK
+    cap = np.inf
+    if done["makespan_s"] and np.isfinite(room):
+        cap = room * tariff.pue * done["energy_j"] / done["horizon_s"]
+    assume(cap > 0)
+    try:
+        answer = profit_answer(named, tariff, power_cap_w=cap)
+    except InputError:  # the cap is below what idle hosts draw: the run had cores that draw less
+        assert np.isfinite(cap)
+        return
+    rate = done["profit_rate"]
+    if np.isnan(rate):
+        return
+    size = max(abs(rate), tariff.price / max(done["horizon_s"], 1e-9))
+    assert rate <= answer.plan.bound + SLACK * size
+    if answer.earned is not None:
+        assert answer.earned.profit_rate <= answer.plan.bound + SLACK * size
