@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,22 +26,57 @@ if TYPE_CHECKING:
     from gridsched.spec.study import Study
 
 
-def bounds_for(results: Sequence[RunResult]) -> BagBounds:
+@dataclass(frozen=True)
+class ScenarioBounds:
+    """What runs of one bag on one platform cannot fall below, whichever schedulers are compared.
+
+    Attributes
+    ----------
+    any : BagBounds
+        Of every schedule: hosts may be off at any time, and execute in any P-state.
+    fixed : BagBounds or None
+        Of schedules that leave power states as the scenario sets them: every host is on (or off)
+        to the end, and executes in its P-state. None where all hosts are off.
+    holds_fixed : bool
+        Whether `fixed` holds for the scheduler at hand.
+    """
+
+    any: BagBounds
+    fixed: BagBounds | None
+    holds_fixed: bool = True
+
+    def beside(self, traits: Traits) -> ScenarioBounds:
+        """Return the bounds beside a run of a scheduler with these traits."""
+        changes = traits.powers_hosts or (traits.uses_dvfs and self.any.free_pstates)
+        return replace(self, holds_fixed=self.holds_fixed and not changes)
+
+    @property
+    def differing(self) -> set[str]:
+        """Which of ``makespan_s`` and ``energy_j`` the two bounds have different."""
+        if self.fixed is None:
+            return set()
+        both = {
+            name: (getattr(self.any, name), getattr(self.fixed, name))
+            for name in ("makespan_s", "energy_j")
+        }
+        return {name for name, (one, other) in both.items() if one < other or other < one}
+
+    def describe(self) -> Iterator[str]:
+        """Yield a sentence for each of the bounds, as far as they differ."""
+        yield f"Bound of any schedule, with divisible tasks: {self.any.describe()}."
+        if self.fixed is not None and self.differing:
+            yield f"Bound with power states fixed: {self.fixed.describe()}."
+
+
+def bounds_for(results: Sequence[RunResult]) -> ScenarioBounds:
     """Return the bounds common to runs of one bag on one platform.
 
     Parameters
     ----------
     results : sequence of RunResult
         At least one; they differ in nothing but the scheduler and its random numbers.
-
-    Returns
-    -------
-    BagBounds
-        Without idle power where any of the schedulers may switch hosts off, and over all P-states
-        where any of them chooses P-states.
     """
-    traits = [result.scenario.make_scheduler().traits for result in results]
-    return _scenario_bounds(results[0].scenario, traits)
+    return _scenario_bounds(results[0].scenario)
 
 
 def have_bounds(results: Sequence[RunResult]) -> bool:
@@ -72,11 +108,11 @@ def _lacks_bounds(scenario: LoadedScenario) -> str | None:
     return None
 
 
-def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, BagBounds]:
-    """Return the bounds of each run of a study by run id.
+def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, ScenarioBounds]:
+    """Return the bounds beside each run of a study by run id.
 
     They follow from the scenarios alone, so stored runs have bounds, too. Runs that differ in
-    nothing but the scheduler share them, as in `bounds_for`.
+    nothing but the scheduler share them.
 
     Parameters
     ----------
@@ -93,7 +129,7 @@ def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, BagBound
     for digest in {file.sha256 for file in study.inputs.values()}.difference(study.policies):
         checked_file(inputs[digest], digest)
     maker = ScenarioMaker(inputs, Path())
-    found: dict[str, BagBounds] = {}
+    found: dict[str, ScenarioBounds] = {}
     for _, group in groupby(study.scenarios(), key=_axes_but_scheduler):
         runs = list(group)
         described = runs[0].scenario
@@ -102,8 +138,8 @@ def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, BagBound
         scheduler = {**described["scheduler"], "policy": None}  # no scheduler is made
         told = {**described, "settings": settings, "scheduler": scheduler}
         scenario = maker.make(told).deployed()
-        bounds = _scenario_bounds(scenario, (traits[run.axes["scheduler"]] for run in runs))
-        found.update(dict.fromkeys((run.run_id for run in runs), bounds))
+        bounds = _scenario_bounds(scenario)
+        found.update({run.run_id: bounds.beside(traits[run.axes["scheduler"]]) for run in runs})
     return found
 
 
@@ -111,50 +147,56 @@ def _axes_but_scheduler(run: Any) -> dict[str, Any]:
     return {name: value for name, value in run.axes.items() if name != "scheduler"}
 
 
-def _scenario_bounds(scenario: LoadedScenario, traits: Iterable[Traits]) -> BagBounds:
-    """Return the bounds common to schedulers of these traits."""
+def _scenario_bounds(scenario: LoadedScenario) -> ScenarioBounds:
     if (why := _lacks_bounds(scenario)) is not None:
         raise InputError(
             f"{scenario.tasks.name}: these tasks have no bounds, because {why}. Name no metric of "
             "bounds."
         )
-    compared = list(traits)
-    may_switch_off = any(each.powers_hosts for each in compared)
-    # parked hosts rest in another P-state: the bounds then allow any
-    parks = scenario.parked_pstate is not None
-    free_pstates = parks or any(each.uses_dvfs for each in compared)
-    pstates = pstates_of(scenario.platform, scenario.parked_pstate if parks else scenario.pstate)
     names = set(scenario.hosts_off)
     off = [h for h, host in enumerate(scenario.platform.hosts) if host.name in names]
-    if scenario.types is None:
+    every = _bounds(scenario, off, is_fixed=False)
+    if len(off) == len(scenario.platform):
+        return ScenarioBounds(every, None, holds_fixed=False)
+    return ScenarioBounds(every, _bounds(scenario, off, is_fixed=True))
+
+
+def _bounds(scenario: LoadedScenario, off: Sequence[int], *, is_fixed: bool) -> BagBounds:
+    """Return the bounds of schedules that leave power states alone, or of all."""
+    platform, tasks, types = scenario.platform, scenario.tasks, scenario.types
+    # parked hosts rest in another P-state: the bounds then allow any
+    parks = scenario.parked_pstate is not None
+    pstates = pstates_of(platform, scenario.parked_pstate if parks else scenario.pstate)
+    several = int(platform.n_pstates.max(initial=1)) if types is None else types.etc.shape[2]
+    free = parks or (not is_fixed and several > 1)
+    if types is None:
         return bag_bounds(
-            scenario.platform, scenario.tasks, pstates, may_switch_off=may_switch_off,
-            free_pstates=free_pstates, hosts_off=off,
-        )  # fmt: skip
+            platform, tasks, pstates, may_switch_off=not is_fixed, free_pstates=free, hosts_off=off
+        )
     from gridsched.optimize.typed_bounds import typed_bounds  # scipy's solver is slow to load
 
     differ = len(np.unique(pstates)) > 1
     return typed_bounds(
-        scenario.types, scenario.tasks, int(pstates[0]), may_switch_off=may_switch_off,
-        free_pstates=free_pstates or differ, hosts_off=off,
+        types, tasks, int(pstates[0]), may_switch_off=not is_fixed, free_pstates=free or differ,
+        hosts_off=off,
     )  # fmt: skip
 
 
-def bound_fields(bounds: BagBounds, row: dict[str, Any]) -> dict[str, Any]:
+def bound_fields(bounds: ScenarioBounds, row: dict[str, Any]) -> dict[str, Any]:
     """Return the bounds, and by which share a run lies above them.
 
     Parameters
     ----------
-    bounds : BagBounds
+    bounds : ScenarioBounds
+        Beside the run; see `ScenarioBounds.beside`.
     row : dict
         The run's `RunResult.summary`.
 
     Returns
     -------
     dict
-        ``makespan_bound_s``, ``energy_bound_j``, ``energy_bound_counts_idle``,
-        ``makespan_above_bound``, ``energy_above_bound``, ``above_front``. The last three are None
-        where the bound is 0 or the run did not finish all tasks, and 0 where only rounding makes a
+        A value for each metric of bounds. Distances are None where the bound is 0 or does not
+        hold for the run, or the run did not finish all tasks, and 0 where only rounding makes a
         difference.
     """
     known = {**row, "bounds": bounds}

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gridsched.analysis.bounds import bound_fields, bounds_for, have_bounds
+from gridsched.analysis.bounds import ScenarioBounds, bound_fields, bounds_for, have_bounds
 from gridsched.errors import InputError
 from gridsched.metrics import METRICS
 from gridsched.metrics.table import ALWAYS, value_of_row
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import Tasks
-from gridsched.optimize.bag_bounds import BagBounds
 from gridsched.policy.base import Scheduler
 from gridsched.spec.run import RunResult
 from gridsched.spec.run_many import run_many
@@ -41,14 +40,14 @@ class Comparison:
         Their metrics by id, with those that compare them with the best, and bounds.
     failures : dict of str to str
         What went wrong, by scheduler.
-    bounds : BagBounds or None
+    bounds : ScenarioBounds or None
         What no schedule falls below, where that is known.
     """
 
     results: Mapping[str, RunResult]
     rows: Sequence[Mapping[str, Any]]
     failures: Mapping[str, str] = field(default_factory=dict)
-    bounds: BagBounds | None = None
+    bounds: ScenarioBounds | None = None
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -123,7 +122,7 @@ def compare(
     return Comparison(results, rows, failures, completed(rows, list(results.values())))
 
 
-def completed(rows: list[dict[str, Any]], results: Sequence[RunResult]) -> BagBounds | None:
+def completed(rows: list[dict[str, Any]], results: Sequence[RunResult]) -> ScenarioBounds | None:
     """Add to rows of metrics what follows from all of them, and the bounds; return these."""
     if not rows:
         return None
@@ -137,8 +136,9 @@ def completed(rows: list[dict[str, Any]], results: Sequence[RunResult]) -> BagBo
     if not have_bounds(results):
         return None
     bounds = bounds_for(results)
-    for row in rows:
-        row.update(bound_fields(bounds, row))
+    for row, result in zip(rows, results, strict=True):
+        beside = bounds.beside(result.scenario.make_scheduler().traits)
+        row.update(bound_fields(beside, row))
     return bounds
 
 

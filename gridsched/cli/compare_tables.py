@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from gridsched.analysis.bounds import ScenarioBounds
 from gridsched.cli.tables import Column, prefix, print_notes, print_table
 from gridsched.metrics import METRICS, Metric, utility_metric
 from gridsched.model.budget import EnergyBudget
-from gridsched.optimize.bag_bounds import BagBounds
 
 
 def metric_columns(*ids: str) -> tuple[Column, ...]:
@@ -28,8 +28,9 @@ _SCHEDULER = Column("scheduler", "scheduler")
 BAG_COLUMNS = (
     _SCHEDULER,
     *metric_columns(
-        "makespan_s", "makespan_above_best", "makespan_above_bound", "busy_time_s",
-        "energy_j", "energy_model_j", "energy_above_best", "energy_above_bound",
+        "makespan_s", "makespan_above_best", "makespan_above_bound",
+        "makespan_above_fixed_bound", "busy_time_s", "energy_j", "energy_model_j",
+        "energy_above_best", "energy_above_bound", "energy_above_fixed_bound",
         "energy_idle_j", "energy_wasted_j", "energy_links_j", "hosts_used", "tasks_late",
         "tasks_missed", "money_spent", "profit", "profit_rate",
     ),
@@ -59,8 +60,8 @@ _OPTIONAL = (
 )  # fmt: skip
 #: Columns without a value where the hosts have no power.
 _OF_ENERGY = {
-    "energy_j", "energy_model_j", "energy_above_best", "energy_above_bound", "energy_idle_j",
-    "energy_wasted_j", "energy_links_j",
+    "energy_j", "energy_model_j", "energy_above_best", "energy_above_bound",
+    "energy_above_fixed_bound", "energy_idle_j", "energy_wasted_j", "energy_links_j",
 }  # fmt: skip
 NO_ENERGY = "No energy: the hosts have no power (--power none)."
 #: An excess of less than this share of the budget is rounding.
@@ -78,7 +79,7 @@ def print_comparison(
     rows: Sequence[Mapping[str, Any]],
     title: str,
     *,
-    bounds: BagBounds | None,
+    bounds: ScenarioBounds | None,
     budget: EnergyBudget | None,
     window_s: tuple[float, float] | None,
     plot: Path | None,
@@ -93,7 +94,7 @@ def print_comparison(
         Metrics of each scheduler, as ``--json`` gives them.
     title : str
         What was compared.
-    bounds : BagBounds, optional
+    bounds : ScenarioBounds, optional
         Where there are some.
     budget : EnergyBudget, optional
     window_s : tuple of float, optional
@@ -103,7 +104,7 @@ def print_comparison(
     also : sequence of Metric
         Those that are shown in any case.
     """
-    columns = _columns(rows, also, bounded=bounds is not None)
+    columns = _columns(rows, also, bounds)
     shown = [{**row, "mapping_event_ms": _milliseconds(row)} for row in rows]
     print_table(out, columns, shown, title)
     print_notes(out, _notes(rows, bounds, budget, window_s))
@@ -112,7 +113,7 @@ def print_comparison(
 
 
 def _columns(
-    rows: Sequence[Mapping[str, Any]], also: Sequence[Metric], *, bounded: bool
+    rows: Sequence[Mapping[str, Any]], also: Sequence[Metric], bounds: ScenarioBounds | None
 ) -> list[Column]:
     """Return the columns of which the rows have values, and those of further metrics."""
     first = rows[0]
@@ -121,8 +122,12 @@ def _columns(
         absent.add("energy_j")
     if not _has_energy(rows):
         absent |= _OF_ENERGY
-    if not bounded:
-        absent |= {"makespan_above_bound", "energy_above_bound"}
+    for metric in ("makespan_s", "energy_j"):
+        above = metric.rpartition("_")[0] + "_above"
+        if bounds is None:
+            absent.add(f"{above}_bound")
+        if bounds is None or metric not in bounds.differing:
+            absent.add(f"{above}_fixed_bound")
     if "window_utility" in first:
         absent.add("utility")
     if utility_metric(first) is not None:
@@ -146,7 +151,7 @@ def _has_energy(rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _notes(
-    rows: Sequence[Mapping[str, Any]], bounds: BagBounds | None, budget: EnergyBudget | None,
+    rows: Sequence[Mapping[str, Any]], bounds: ScenarioBounds | None, budget: EnergyBudget | None,
     window_s: tuple[float, float] | None,
 ) -> Iterator[str]:  # fmt: skip
     """Yield what must be known to read the table, a sentence each."""
@@ -163,7 +168,7 @@ def _notes(
     if budget is not None:
         yield _budget_line(budget, rows)
     if bounds is not None:
-        yield bounds.describe()
+        yield from bounds.describe()
     for row in rows:
         if "delegated_to" in row["provenance"]:
             yield f"{row['scheduler']} followed {row['provenance']['delegated_to']}."

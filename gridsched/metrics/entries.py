@@ -83,12 +83,22 @@ def _share_above(row: Row, metric: str, bound: float) -> float | None:
     return 0.0 if abs(share) < 1e-9 else share
 
 
-def _above_bound(metric: str, bound: str) -> Callable[[Row], float | None]:
-    return lambda row: _share_above(row, metric, getattr(row["bounds"], bound))
+def _bound(kind: str, name: str) -> Callable[[Row], float | None]:
+    """Return the metric that one of the bounds is; `kind` is ``any`` or ``fixed``."""
+    return lambda row: getattr(getattr(row["bounds"], kind), name, None)
 
 
-def _above_front(row: Row) -> float | None:
-    return _share_above(row, "energy_j", row["bounds"].least_energy_j(row["makespan_s"]))
+def _above_bound(kind: str, metric: str, name: str) -> Callable[[Row], float | None]:
+    def above(row: Row) -> float | None:
+        bounds = row["bounds"]
+        if kind == "fixed" and not bounds.holds_fixed:
+            return None
+        bound = getattr(bounds, kind)
+        if name == "front":
+            return _share_above(row, metric, bound.least_energy_j(row["makespan_s"]))
+        return _share_above(row, metric, getattr(bound, name))
+
+    return above
 
 
 def _above_best(metric: str) -> Callable[[Sequence[Row]], list[float | None]]:
@@ -329,23 +339,40 @@ _PLANS = (
 _ROWS = (
     Metric("energy_delay_js", "J s", "`energy_j` times makespan",
            lambda row: row["energy_j"] * row["makespan_s"], "row", better="less"),
-    Metric("makespan_bound_s", "s", "least makespan that is possible",
-           lambda row: row["bounds"].makespan_s, "row", BOUNDED),
-    Metric("energy_bound_j", "J", "least energy that is possible",
-           lambda row: row["bounds"].energy_j, "row", BOUNDED),
-    Metric("energy_bound_counts_idle", "", "whether `energy_bound_j` counts the idle power of "
-           "every host to the end", lambda row: row["bounds"].counts_idle, "row", BOUNDED,
-           form="text"),
-    Metric("makespan_above_bound", "", "share by which the makespan lies above its bound; none "
-           "where not all tasks finished", _above_bound("makespan_s", "makespan_s"), "row",
-           BOUNDED, "less", header="above\nbound", form="percent"),
-    Metric("energy_above_bound", "", "share by which `energy_j` lies above its bound; none where "
-           "not all tasks finished", _above_bound("energy_j", "energy_j"), "row", BOUNDED, "less",
-           header="above\nbound", form="percent"),
-    Metric("above_front", "", "share by which `energy_j` lies above the least that any schedule "
-           "of at most the run's makespan needs; none where not all tasks finished", _above_front,
-           "row", BOUNDED, "less", words="energy above the front", header="above\nfront",
-           form="percent", is_detail=True),
+)  # fmt: skip
+
+
+def _of_bounds(kind: str, infix: str, words: str, header: str) -> tuple[Metric, ...]:
+    """Return the metrics of one of the two bounds; `infix` is part of their names."""
+    unfinished = "none where not all tasks finished"
+    if kind == "fixed":
+        unfinished += ", or the scheduler changes power states"
+    return (
+        Metric(f"{infix}makespan_bound_s", "s", f"least makespan that is possible{words}",
+               _bound(kind, "makespan_s"), "row", BOUNDED),
+        Metric(f"{infix}energy_bound_j", "J", f"least energy that is possible{words}",
+               _bound(kind, "energy_j"), "row", BOUNDED),
+        Metric(f"makespan_above_{infix}bound", "", "share by which the makespan lies above "
+               f"`{infix}makespan_bound_s`; {unfinished}",
+               _above_bound(kind, "makespan_s", "makespan_s"), "row", BOUNDED, "less",
+               header=header, form="percent"),
+        Metric(f"energy_above_{infix}bound", "", "share by which `energy_j` lies above "
+               f"`{infix}energy_bound_j`; {unfinished}",
+               _above_bound(kind, "energy_j", "energy_j"), "row", BOUNDED, "less", header=header,
+               form="percent"),
+        Metric(f"above_{infix}front", "", "share by which `energy_j` lies above the least that any "
+               f"schedule of at most the run's makespan needs{words}; {unfinished}",
+               _above_bound(kind, "energy_j", "front"), "row", BOUNDED, "less",
+               words=f"energy above the {infix.replace('_', ' ')}front",
+               header=header.replace("bound", "front"), form="percent", is_detail=True),
+    )  # fmt: skip
+
+
+_BOUNDS = (
+    *_of_bounds("any", "", ", where hosts may be off and in any P-state at any time",
+                "above\nbound"),
+    *_of_bounds("fixed", "fixed_", ", where every host is on (or off) to the end and in its "
+                "P-state, as the scenario sets them", "above\nfixed\nbound"),
 )  # fmt: skip
 _COMPARISONS = (
     Metric("makespan_above_best", "", "share by which the makespan lies above the least of all; "
@@ -361,5 +388,5 @@ _COMPARISONS = (
            header="share\nof best", form="share"),
 )  # fmt: skip
 _OF_RUNS = (*_ENERGY, *_RUN, *_OUTAGES, *_PARALLEL, *_PLUGIN, *_UTILITY, *_MONEY)
-for _metric in (*_OF_RUNS, *_PLANS, *_ROWS, *_COMPARISONS):
+for _metric in (*_OF_RUNS, *_PLANS, *_ROWS, *_BOUNDS, *_COMPARISONS):
     register_metric(_metric)

@@ -95,20 +95,20 @@ class BagBounds:
         return max(self.energy_j, self.front(max(makespan_s, self.makespan_s)))
 
     def describe(self) -> str:
-        """Return one line that says what the bounds are and what they count."""
+        """Return in words what the bounds are and what they count."""
         idle = (
             "idle power of every host to the end counted" if self.counts_idle
-            else "idle power not counted, because a scheduler may switch hosts off"
+            else "idle power not counted: hosts may be off at any time"
         )  # fmt: skip
         pstates = ", any P-state" if self.free_pstates else ""
         factor, prefix = next(
             (each for each in _PREFIXES if self.energy_j >= each[0]), (1.0, "")
         )  # fmt: skip
         if math.isnan(self.energy_j):
-            return f"Bound: with divisible tasks at least {self.makespan_s:,.6g} s."
+            return f"at least {self.makespan_s:,.6g} s"
         return (
-            f"Bound: with divisible tasks at least {self.makespan_s:,.6g} s and "
-            f"{self.energy_j / factor:,.6g} {prefix}J ({idle}{pstates})."
+            f"at least {self.makespan_s:,.6g} s and {self.energy_j / factor:,.6g} {prefix}J "
+            f"({idle}{pstates})"
         )
 
 

@@ -69,7 +69,7 @@ def mean_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextT
     if "energy_source" in frame:
         note += f" Energy by {_sources(frame['energy_source'])}."
     if entry.condition is BOUNDED:
-        note += f" {_bound_note(results, metric)}"
+        note += f" {_bound_note(metric)}"
     factor, title = scale_of(metric, float(frame["mean"].abs().max()))
     frame = frame.assign(**{name: frame[name] / factor for name in ("mean", "low", "high")})
     best = _best_of_settings(results, frame, metric)
@@ -98,17 +98,17 @@ def _best_of_settings(
     return is_best & (high > low + close) if math.isnan(limit) else is_best & (means < limit)
 
 
-def _bound_note(results: StudyResults, metric: str) -> str:
-    """Return what the bound is, and whether that of energy counts idle power."""
-    text = "The bound is the least possible for this bag on this platform, with divisible tasks"
-    if not metric.startswith("energy"):
-        return f"{text}."
-    counted = set(results.runs["energy_bound_counts_idle"])
-    idle = {
-        (True,): "it counts the idle power of every host to the end",
-        (False,): "it does not count idle power, as some of the schedulers may switch hosts off",
-    }.get(tuple(counted), "it counts idle power where no scheduler may switch hosts off")
-    return f"{text}; {idle}."
+def _bound_note(metric: str) -> str:
+    """Return what the bound is."""
+    states = (
+        "where every host is on to the end and in its P-state, as the study sets them"
+        if "fixed" in metric
+        else "whether or not hosts are off, and in any P-state"
+    )
+    return (
+        f"The bound is the least possible for this bag on this platform, with divisible tasks, "
+        f"{states}."
+    )
 
 
 def difference_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextTable:

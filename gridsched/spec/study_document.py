@@ -106,7 +106,8 @@ class Content(Section):
         "so that a finished campaign has them without a new run: `energy_delay_js`, and for bags "
         "of tasks the "
         "[bounds](bounds.md) `makespan_bound_s`, `energy_bound_j` and the distances from them, "
-        "`makespan_above_bound`, `energy_above_bound`.",
+        "`makespan_above_bound`, `energy_above_bound`, and with `fixed_` before `bound` those of "
+        "schedulers that leave power states alone.",
     )
     expressions: dict[str, ExpressionOrText] = Field(
         default_factory=dict,

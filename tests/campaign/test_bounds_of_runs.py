@@ -11,14 +11,16 @@ import pytest
 from bag_cases import ex_a_platform, ex_a_tasks
 
 from gridsched.analysis.bounds import bound_fields, bounds_for, have_bounds
+from gridsched.analysis.comparison import completed
 from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import FlopsEstimates
+from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.run_times import DrawnRunTimes
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Scheduler, Traits
-from gridsched.policy.decisions import Assign, Drop
+from gridsched.policy.decisions import Assign, Drop, PowerOn
 from gridsched.spec.run import run
 from gridsched.spec.scenario import Scenario
 from gridsched.testing.parallel_cases import EXAMPLE, make_parallel_case
@@ -32,22 +34,49 @@ def results_of(*schedulers, **changes):
     return [run(replace(EX_A, scheduler=each, **changes)) for each in schedulers]
 
 
-@pytest.mark.parametrize(
-    ("schedulers", "joules", "counts_idle"),
-    [(("wq", "mct"), 2030, True), (("wq", "lecsa"), 1050, False), (("auto_bag",), 1050, False)],
-)
-def test_idle_counts_unless_somebody_may_switch_off(schedulers, joules, counts_idle):
-    """One scheduler that may switch hosts off takes idle power out of the common bound."""
-    bounds = bounds_for(results_of(*schedulers))
-    assert bounds.makespan_s == pytest.approx(30)
-    assert bounds.energy_j == pytest.approx(joules)
-    assert bounds.counts_idle is counts_idle
+@pytest.mark.parametrize("others", [(), ("wq",), ("lecsa",), ("wq", "auto_bag")])
+def test_bounds_do_not_depend_on_who_else_is_listed(others):
+    """Two bounds: 1,050 J where hosts may be off, 2,030 J where they are on to the end."""
+    rows = [result.summary() for result in results_of(*others, "mct")]
+    bounds = completed(rows, results_of(*others, "mct"))
+    assert (bounds.any.makespan_s, bounds.fixed.makespan_s) == pytest.approx((30, 30))
+    assert (bounds.any.energy_j, bounds.fixed.energy_j) == pytest.approx((1050, 2030))
+    assert [row["energy_bound_j"] for row in rows] == pytest.approx([1050] * len(rows))
+    assert [row["fixed_energy_bound_j"] for row in rows] == pytest.approx([2030] * len(rows))
+    assert rows[-1]["energy_above_bound"] == pytest.approx(2510 / 1050 - 1)
+    assert rows[-1]["energy_above_fixed_bound"] == pytest.approx(2510 / 2030 - 1)
+    for row, name in zip(rows, others, strict=False):
+        assert (row["energy_above_fixed_bound"] is None) == (name in ("lecsa", "auto_bag"))
+        assert row["energy_above_bound"] >= 0
 
 
-def test_hosts_off_and_pstate_of_the_scenario():
-    """Hosts that stay off add no speed; LECSA could switch them on."""
-    assert bounds_for(results_of("wq", hosts_off=("h1",))).makespan_s == pytest.approx(5250 / 75)
-    assert bounds_for(results_of("lecsa", hosts_off=("h1",))).makespan_s == pytest.approx(30)
+class _SwitchesOn(Scheduler):
+    """Executes everything on the first host."""
+
+    traits = Traits(asked="start", powers_hosts=True)
+
+    def schedule(self, state):
+        return [PowerOn(0), *(Assign(task, 0) for task in state.mappable.tolist())]
+
+
+def test_hosts_off_and_pstates_of_the_scenario():
+    """What is fixed: hosts that stay off add no speed, and a slow P-state stays slow."""
+    bounds = bounds_for(results_of("wq", hosts_off=("h1",)))
+    assert bounds.fixed.makespan_s == pytest.approx(5250 / 75)
+    assert bounds.any.makespan_s == pytest.approx(30)
+    none_on = results_of(_SwitchesOn(), hosts_off=("h1", "h2", "h3"))[0]
+    assert bounds_for([none_on]).fixed is None
+    assert bound_fields(bounds_for([none_on]), none_on.summary())["fixed_energy_bound_j"] is None
+    state = (PState(10.0, 1.0, 50.0, 50.0), PState(5.0, 1.0, 20.0, 20.0))
+    slow = Scenario(
+        Platform((Host("h", state),)), make_tasks([100.0]), "wq", driver="reference", pstate=1
+    )
+    bounds = bounds_for([run(slow)])
+    assert (bounds.any.makespan_s, bounds.fixed.makespan_s) == (10, 20)
+    assert (bounds.any.energy_j, bounds.fixed.energy_j) == (400, 400)
+    assert bounds.differing == {"makespan_s"}
+    assert not bounds.beside(Traits(asked="event", uses_dvfs=True)).holds_fixed
+    assert bounds.beside(Traits(asked="event")).holds_fixed
 
 
 def test_fields():
@@ -55,13 +84,13 @@ def test_fields():
     results = results_of("dynamic_fpltf", "wq")
     bounds = bounds_for(results)
     best, queue = (bound_fields(bounds, result.summary()) for result in results)
-    assert best["makespan_above_bound"] == 0.0
-    assert best["energy_above_bound"] == pytest.approx(220 / 2030)
-    assert best["above_front"] == 0.0  # in 30 s all hosts have to be busy
-    assert queue["above_front"] == pytest.approx((2430 - 2030) / 2030)  # 70 s are enough
+    assert best["makespan_above_bound"] == best["makespan_above_fixed_bound"] == 0.0
+    assert best["energy_above_fixed_bound"] == pytest.approx(220 / 2030)
+    assert best["above_fixed_front"] == 0.0  # in 30 s all hosts have to be busy
+    assert best["above_front"] == 0.0
+    assert queue["above_fixed_front"] == pytest.approx((2430 - 2030) / 2030)  # 70 s are enough
     assert queue["makespan_above_bound"] == pytest.approx(50 / 30)
-    assert queue["energy_bound_counts_idle"] is True
-    assert (queue["makespan_bound_s"], queue["energy_bound_j"]) == pytest.approx((30, 2030))
+    assert (queue["makespan_bound_s"], queue["energy_bound_j"]) == pytest.approx((30, 1050))
 
 
 class _DropsMost(Scheduler):
@@ -87,7 +116,7 @@ def test_bounds_say_something_of_whole_runs_only():
     stopped = EnergyBudget(300.0, period_s=math.inf, on_exhaustion="stop")
     whole, killed = results_of("wq")[0], results_of("wq", budget=stopped)[0]
     assert killed.summary()["tasks_killed"] > 0
-    assert killed.summary()["makespan_s"] < bounds_for([killed]).makespan_s
+    assert killed.summary()["makespan_s"] < bounds_for([killed]).any.makespan_s
     assert not have_bounds([killed])
     assert have_bounds([killed, whole])
 
@@ -128,13 +157,16 @@ def test_compare_as_json(capsys):
     assert [row["energy_bound_j"] for row in rows] == pytest.approx([1050, 1050])
     assert [row["makespan_bound_s"] for row in rows] == pytest.approx([30, 30])
     assert [row["energy_above_bound"] for row in rows] == pytest.approx([138 / 105, 65 / 105])
-    assert [row["energy_bound_counts_idle"] for row in rows] == [False, False]
+    assert [row["fixed_energy_bound_j"] for row in rows] == pytest.approx([2030, 2030])
+    assert rows[1]["energy_above_fixed_bound"] is None
 
 
 def test_compare_as_table(capsys):
-    """The line under the table says which bound it is, and whom auto_bag followed."""
+    """Both bounds have a column and a line, and the line says whom auto_bag followed."""
     shown = compare(capsys, "--schedulers", "wq,mct")
     assert "at least 30 s and 2,030 J (idle power of every host to the end counted)" in shown
+    assert "at least 30 s and 1,050 J (idle power not counted" in shown
+    assert "fixed" in shown.partition("wq")[0]
     assert "links" not in shown
     shown = compare(capsys, "--schedulers", "auto_bag", "--set", "candidates=wq,lecsa")
     assert "at least 30 s and 1,050 J (idle power not counted" in shown
