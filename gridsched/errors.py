@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class GridschedError(Exception):
@@ -48,6 +49,8 @@ class EnvironmentFault(GridschedError):
     """The machine, not the run, is at fault: a process or thread cannot be made, say."""
 
 
+#: A line is told up to here [character], of which so many are its end.
+_MOST_TOLD, _END_TOLD = 500, 150
 #: What the system says when processes, threads, memory, open files or disk space run out.
 _EXHAUSTED = {
     errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT,
@@ -59,7 +62,56 @@ def blames_environment(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno in _EXHAUSTED
     no_thread = ("can't start new thread", os.strerror(errno.EAGAIN))
-    return isinstance(error, RuntimeError) and str(error).startswith(no_thread)
+    return isinstance(error, RuntimeError) and text_of(error).startswith(no_thread)
+
+
+def text_of(error: BaseException) -> str:
+    """Return what an exception says, of which a class of a user's own may make anything."""
+    try:
+        return str(error).strip()
+    except BaseException as another:  # noqa: BLE001
+        return f"its text cannot be read, {type(another).__name__}"
+
+
+def shorten(line: str) -> str:
+    """Return a line, without its middle if it does not fit a screen."""
+    if len(line) <= _MOST_TOLD:
+        return line
+    return f"{line[: _MOST_TOLD - _END_TOLD]} ... {line[-_END_TOLD:]}"
+
+
+def error_of_policy(error: BaseException) -> GridschedError:
+    """Return whatever a policy has raised as one line that names exception, file and line."""
+    if isinstance(error, GridschedError):
+        known = next(cls for cls in type(error).__mro__ if cls.__module__ == __name__)
+        return error if type(error) is known else known(text_of(error))
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        place = f" ({os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name})"
+        trace = trace.tb_next
+    said = shorten(" ".join(text_of(error).split()))
+    line = f"{type(error).__name__}: {said}{place}."
+    if blames_environment(error):
+        return EnvironmentFault(f"The machine is at its limit. {line}")
+    return SimulationError(line)
+
+
+@contextmanager
+def policy_at_work() -> Iterator[None]:
+    """Raise whatever a policy raises in the block as an error of ours; Ctrl-C is the user's.
+
+    Raises
+    ------
+    GridschedError
+        See `error_of_policy`.
+    """
+    try:
+        yield
+    except (GridschedError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise error_of_policy(error) from error
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pickle
 import queue
+import secrets
 import select
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO, Any
 
 from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, failed_row
@@ -21,6 +23,10 @@ from gridsched.sim import wire
 from gridsched.sim.process_log import ProcessLog
 from gridsched.spec.study import StudyRun
 
+#: A worker that is replaced may take so long to put its rows on the disk [s].
+_CLOSING_S = 60.0
+#: Variable of the environment that tells whose child a process is.
+_MARK = "GRIDSCHED_WORKER"
 _START = "import sys; sys.path[:] = {path!r}; from gridsched.campaign.worker import main; main()"
 
 
@@ -32,7 +38,7 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
 class WorkerProcess:
     """A process that does one job after the other.
 
-    What policies have started in it is in its process group, and ends with it.
+    What policies have started in it ends with it: it has the worker's mark in its environment.
 
     Raises
     ------
@@ -42,11 +48,14 @@ class WorkerProcess:
 
     def __init__(self, orders: Orders) -> None:
         self._timeout_s = orders.timeout_s
+        self._mark = secrets.token_hex(16)
+        self._is_garbled = False
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _START.format(path=sys.path)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 process_group=0,  # Ctrl-C is the leading process's to handle
+                env={**os.environ, _MARK: self._mark},
             )  # fmt: skip
             self._ended = os.pidfd_open(self._process.pid)
         except OSError as error:
@@ -75,7 +84,11 @@ class WorkerProcess:
         answers = self._stdout.fileno()
         if answers not in self._await(deadline, answers, self._ended):
             return None  # what it has started may hold its pipes open
-        message = wire.receive(answers)
+        try:
+            message = wire.receive(answers, deadline, self._ended)
+        except wire.Garbled:
+            self._is_garbled = True
+            return None
         return None if message is None else pickle.loads(message)
 
     def _await(self, deadline: float | None, *sources: int) -> set[int]:
@@ -139,9 +152,12 @@ class WorkerProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.kill()  # a policy may have taken it out of its group
             self._process.wait()
+            end_marked(_MARK, self._mark)
 
     def end(self, timeout_s: float | None = None) -> str:
         """Wait for its end, kill it after `timeout_s`; say how it ended."""
+        if self._is_garbled:
+            self.kill()
         with contextlib.suppress(OSError):
             self._stdin.close()
         with contextlib.suppress(TimeoutError):
@@ -153,8 +169,25 @@ class WorkerProcess:
         self._stdout.close()
         self._stderr.close()
         os.close(self._ended)
+        if self._is_garbled:
+            return "what it said, which was no message: does a policy write to its files?"
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         return f"{how}{f': {said[-1]}' if said and status > 0 else ''}"
+
+
+def end_marked(name: str, value: str) -> None:
+    """End the processes that have a variable of the environment, whoever their parent is."""
+    variable = f"{name}={value}".encode()
+    ended: set[int] = set()
+    is_new = True
+    while is_new:
+        is_new = False
+        for pid in {int(each.name) for each in Path("/proc").glob("[1-9]*")} - ended:
+            with contextlib.suppress(OSError):  # it has ended, or is another user's
+                if variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    os.kill(pid, signal.SIGKILL)
+                    ended.add(pid)
+                    is_new = True
 
 
 class Performer:
@@ -174,13 +207,18 @@ class Performer:
             except EnvironmentFault as fault:
                 return Answer(Said.FAULT, error=str(fault))
             answer = worker.do(job)
-            if answer is not None:
+            is_done = answer is not None and answer.said is not Said.SPOILT
+            if answer is not None and is_done and not answer.is_last:
                 return answer
-            how = worker.end()
+            how = worker.end(_CLOSING_S)
             self._worker = None
+            if answer is not None and is_done:
+                return answer
+            if answer is not None:
+                how = f"the loss of its own files: {answer.error}"
             if self._is_stopped:
                 return Answer(Said.FAULT, error="stopped.")
-        error = f"its worker process died {ATTEMPTS} times, the last time by {how}."
+        error = f"its worker process was lost {ATTEMPTS} times, the last time by {how}."
         return Answer.of(failed_row(job, error))
 
     def row(self, job: Job) -> dict[str, Any]:

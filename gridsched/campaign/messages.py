@@ -22,7 +22,7 @@ import numpy as np
 
 from gridsched import __version__
 from gridsched.campaign.row_table import FAILED, FINISHED
-from gridsched.sim.process_log import shorten
+from gridsched.errors import shorten
 from gridsched.spec.canonical import RESULTS_VERSION
 
 #: A run whose process is killed from outside is begun so often in all.
@@ -77,6 +77,8 @@ class Said(Enum):
     READY = auto()
     BEGUN = auto()
     ENDED = auto()
+    #: Files of the worker's own have gone, and the run has failed: another worker is to do it.
+    SPOILT = auto()
     #: The machine is at fault, not the run, which is not done.
     FAULT = auto()
     #: No run can be done or kept: the campaign ends.
@@ -98,6 +100,8 @@ class Answer:
         None where the worker has stored it itself.
     limit_s : float or None
         Wall time from now on after which the worker is to be ended [s].
+    is_last : bool
+        Whether the worker is to be replaced now.
     """
 
     said: Said
@@ -105,11 +109,13 @@ class Answer:
     error: str | None = None
     row: dict[str, Any] | None = None
     limit_s: float | None = None
+    is_last: bool = False
 
     @classmethod
-    def of(cls, row: dict[str, Any], *, with_row: bool = True) -> Answer:
+    def of(cls, row: dict[str, Any], *, with_row: bool = True, is_last: bool = False) -> Answer:
         """Return what is said of a run that has ended with a row."""
-        return cls(Said.ENDED, row["status"], row["error"], row if with_row else None)
+        kept = row if with_row else None
+        return cls(Said.ENDED, row["status"], row["error"], kept, is_last=is_last)
 
 
 @cache

@@ -15,6 +15,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from gridsched.campaign.messages import (
     failed_row,
     finished_row,
 )
+from gridsched.campaign.row_table import FAILED
 from gridsched.campaign.segments import SegmentWriter
 from gridsched.errors import (
     EnvironmentFault,
@@ -35,8 +37,9 @@ from gridsched.errors import (
     InputError,
     MissingDependency,
     ProcessLost,
-    blames_environment,
+    error_of_policy,
 )
+from gridsched.policy.policy_files import comes_from_file
 from gridsched.sim import wire
 from gridsched.spec.run import RunResult, check_energy_agreement, run
 from gridsched.spec.run_spec import OPTIMIZE
@@ -86,17 +89,11 @@ def perform(
             begin(timeout_s)
             return _optimized(maker, job, began), None
         return _executed(maker, job, timeout_s, begin, began)
-    except (MissingDependency, EnvironmentFault):
-        raise
-    except GridschedError as raised:
-        return failed_row(job, str(raised), time.perf_counter() - began), None
-    except Exception as raised:
-        if blames_environment(raised):
-            raise EnvironmentFault(f"{type(raised).__name__}: {raised}.") from raised
-        frame = traceback.extract_tb(raised.__traceback__)[-1]
-        place = f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
-        error = f"{type(raised).__name__}: {raised} ({place})."
-        return failed_row(job, error, time.perf_counter() - began), None
+    except BaseException as raised:  # noqa: BLE001 - sys.exit() in a policy, too
+        error = error_of_policy(raised)
+        if isinstance(error, MissingDependency | EnvironmentFault):
+            raise error from None
+        return failed_row(job, str(error), time.perf_counter() - began), None
 
 
 def _executed(
@@ -105,10 +102,12 @@ def _executed(
 ) -> tuple[dict[str, Any], RunResult]:  # fmt: skip
     """Return the row of a run of a driver that executes tasks, and what it gave."""
     settings = job.scenario["settings"]
-    is_simulated = settings["driver"] == "simgrid"
-    scenario = maker.make(job.scenario, timeout_s if is_simulated else None)
+    scenario = maker.make(job.scenario, timeout_s)
+    is_apart = settings["driver"] == "simgrid" or comes_from_file(scenario.make_scheduler())
+    if timeout_s is not None and not is_apart:  # the leading process ends this one
+        scenario = replace(scenario, timeout_s=None)
     if timeout_s is not None:
-        begin(ATTEMPTS * timeout_s + _PREPARING_S if is_simulated else timeout_s)
+        begin(ATTEMPTS * timeout_s + _PREPARING_S if is_apart else timeout_s)
     result = _insistently(scenario)
     check_energy_agreement(result)
     metrics, trace = result.metrics(), result.trace
@@ -147,8 +146,10 @@ class Worker:
 
     def __init__(self, orders: Orders, jobs: int, answers: int) -> None:
         self._orders, self._jobs, self._answers = orders, jobs, answers
-        folder = tempfile.mkdtemp(prefix="worker", dir=orders.folder)
-        self._maker = ScenarioMaker(orders.inputs, Path(folder))
+        orders.folder.mkdir(0o700, parents=True, exist_ok=True)  # a policy may have removed it
+        self._folder = Path(tempfile.mkdtemp(prefix="worker", dir=orders.folder))
+        self._files: set[Path] = {self._folder}
+        self._maker = ScenarioMaker(orders.inputs, self._folder)
         self._segment: SegmentWriter | None = None
 
     def serve(self) -> None:
@@ -173,8 +174,13 @@ class Worker:
             self._say(Answer(Said.BEGUN, limit_s=limit_s))
 
         row, result = perform(self._maker, job, self._orders.timeout_s, begin)
+        self._files.update(self._folder.glob("*"))
+        has_failed = row["status"] == FAILED
+        if has_failed and not all(file.exists() for file in self._files):
+            return Answer(Said.SPOILT, error=row["error"])
+        is_last = has_failed and bool(job.policies)  # they may have changed this process
         if self._orders.store is None:
-            return Answer.of(row)
+            return Answer.of(row, is_last=is_last)
         if self._orders.records and result is not None:
             from gridsched.campaign.run_records import write_records
 
@@ -182,7 +188,7 @@ class Worker:
         if self._segment is None:
             self._segment = SegmentWriter(self._orders.store / "segments")
         self._segment.write(row)
-        return Answer.of(row, with_row=False)
+        return Answer.of(row, with_row=False, is_last=is_last)
 
 
 def main() -> None:

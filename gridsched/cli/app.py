@@ -31,9 +31,10 @@ from gridsched.cli.study_report import claims, report
 from gridsched.cli.validate import EPILOG as VALIDATE_EPILOG
 from gridsched.cli.validate import validate
 from gridsched.cli.workload import workload_app
-from gridsched.errors import GridschedError, InputError
+from gridsched.errors import GridschedError, InputError, text_of
 
 INTERRUPTED = 130
+_COMPLETION = "_GRIDSCHED_COMPLETE"
 
 app = typer.Typer(
     name="gridsched",
@@ -105,7 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         say("interrupted")
         return INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - each becomes one line, a bug too
+    except BaseException as error:  # noqa: BLE001 - each becomes one line, a bug too
+        if isinstance(error, SystemExit) and arguments is None and _COMPLETION in os.environ:
+            raise  # the shell has asked for words
         if "--traceback" in words:
             traceback.print_exc()
         return _explain(error, words)
@@ -114,10 +117,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _explain(error: Exception, words: Sequence[str]) -> int:
+def _explain(error: BaseException, words: Sequence[str]) -> int:
     """Say in one line what went wrong; return the exit status."""
     if isinstance(error, GridschedError):
-        say(str(error))
+        say(text_of(error))
         return 2 if isinstance(error, InputError) else 1
     # usage errors and aborts of click, or of the copy of it that typer brings
     kinds = {cls.__name__ for cls in type(error).__mro__}
@@ -146,13 +149,13 @@ def _explain(error: Exception, words: Sequence[str]) -> int:
         say("out of memory; try a smaller platform or workload.")
         return 1
     say(
-        f"internal error: {type(error).__name__}: {error}. This is a fault of gridsched or of a "
-        "scheduler of yours; 'gridsched --traceback COMMAND ...' shows where."
+        f"internal error: {type(error).__name__}: {text_of(error)}. This is a fault of gridsched or "
+        "of a scheduler of yours; 'gridsched --traceback COMMAND ...' shows where."
     )
     return 1
 
 
-def _found(error: Exception, text: str, words: Sequence[str]) -> str:
+def _found(error: BaseException, text: str, words: Sequence[str]) -> str:
     """Return what stands after the option that a usage error is about, if the text lacks it."""
     names = getattr(getattr(error, "param", None), "opts", ())
     for option, value in reversed(list(zip(words, [*words[1:], ""], strict=True))):

@@ -116,7 +116,7 @@ def ids_of(text: str, options: ScenarioOptions) -> list[str]:
         If there is no such scheduler, or none takes the workload.
     """
     if text.strip() != ALL:
-        return split_ids(text)
+        return split_ids(text, options)
     base = options.base_scenario()
     kinds = workload_kinds(base)
     found = []

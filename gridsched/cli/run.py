@@ -21,12 +21,15 @@ from gridsched.cli.output import (
     warn,
     write_rows,
 )
-from gridsched.cli.scenario_options import ScenarioOptions, with_scenario_options
+from gridsched.cli.scenario_options import (
+    ScenarioOptions,
+    resolve_apart,
+    with_scenario_options,
+)
 from gridsched.cli.tables import console, print_values
 from gridsched.export.export import check_export_folder, write_export
 from gridsched.files.json_files import json_text
 from gridsched.metrics import METRICS
-from gridsched.policy.policy_files import resolve_scheduler
 from gridsched.spec.run import RunResult, check_energy_agreement, run
 
 #: What the table of a run shows, in order; what is part of the line above is indented.
@@ -86,7 +89,7 @@ def run_command(
     quiet: QuietOption = False,
 ) -> None:  # fmt: skip
     """Run one scheduler on a platform and a workload."""
-    scheduler = resolve_scheduler(scheduler)
+    scheduler = resolve_apart(scheduler, options)
     parameters = options.parameters([scheduler])[scheduler]
     check_targets({"-o": table_file(output)}, options.inputs, force=force)
     if export is not None:

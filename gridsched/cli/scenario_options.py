@@ -12,8 +12,9 @@ import typer
 from gridsched.cli.option_groups import option_name, with_options
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.records import checked, with_keys
-from gridsched.policy.policy_files import resolve_scheduler
+from gridsched.policy.policy_files import named_file, resolve_scheduler
 from gridsched.policy.registry import scheduler_class
+from gridsched.sim.client import check_policies
 from gridsched.spec.run_spec import RunSpec, Settings
 from gridsched.spec.scenario import LoadedScenario
 from gridsched.spec.scenario_maker import ScenarioMaker
@@ -146,7 +147,20 @@ def _value(text: str, default: Any) -> Any:
     return text
 
 
-def split_ids(text: str) -> list[str]:
+def resolve_apart(text: str, options: ScenarioOptions) -> str:
+    """Return the id of a scheduler; its file is imported in a process of its own before.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be imported, within the time-out, or has no such scheduler.
+    """
+    if (named := named_file(text)) is not None:
+        check_policies([Path(named[0])], options.settings.get("timeout_s"))
+    return resolve_scheduler(text)
+
+
+def split_ids(text: str, options: ScenarioOptions) -> list[str]:
     """Return the scheduler ids of a comma-separated list; files are named as ``path.py[:Class]``.
 
     Raises
@@ -154,7 +168,7 @@ def split_ids(text: str) -> list[str]:
     InputError
         If the list is empty, repeats an id or holds an unknown one.
     """
-    ids = [resolve_scheduler(id.strip()) for id in text.split(",") if id.strip()]
+    ids = [resolve_apart(id.strip(), options) for id in text.split(",") if id.strip()]
     if not ids:
         raise InputError("--schedulers is empty; see 'gridsched schedulers'.")
     for k, id in enumerate(ids):

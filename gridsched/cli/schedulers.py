@@ -16,6 +16,7 @@ from gridsched.cli.tables import console, print_trimmed
 from gridsched.files.json_files import json_text
 from gridsched.policy.policy_files import load_with_siblings, scheduler_ids
 from gridsched.policy.registry import entries, find, scheduler_class
+from gridsched.sim.client import check_policies
 
 EPILOG = """Examples:
 
@@ -50,6 +51,7 @@ def schedulers(
 
     With files, those that they hold. A parameter is set with --set [ID.]KEY=VALUE.
     """
+    check_policies(files or (), None)
     own = [scheduler_ids(load_with_siblings(file)) for file in files or ()]
     ids = [id for found in own for id in found.values()]
     rows = _rows(ids if files else [entry.id for entry in entries()])

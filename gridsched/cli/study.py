@@ -65,7 +65,7 @@ def check(
     from gridsched.campaign.local_pool import usable_cpus
 
     _check_timeout(timeout_s)
-    found = Study.find(study)
+    found = Study.find(study, timeout_s)
     warn(found.files.absent.values())
     axes = [{"axis": axis.name, "values": list(axis.values)} for axis in found.axes]
     whole: dict[str, Any] = {
@@ -74,7 +74,7 @@ def check(
     }  # fmt: skip
     failures: list[str] = []
     if samples:
-        timed = estimate(found, samples, timeout_s or found.timeout_s)
+        timed = estimate(found, samples, found.timeout_s)
         number = workers or usable_cpus()
         whole["estimate"] = {
             "timed_runs": len(timed.timed_s), "mean_run_s": timed.mean_s, "workers": number,
@@ -169,7 +169,7 @@ def run(
     from gridsched.campaign.store import Store
 
     _check_timeout(timeout_s)
-    found = Study.find(study)
+    found = Study.find(study, timeout_s)
     warn(found.files.absent.values())
     is_meant = _filter(found, only)
     options = Options(workers, is_meant, timeout_s, retry_failed, records)

@@ -80,7 +80,7 @@ def validate(
             raise InputError("Give either DIR or --platform and --workload, not both.")
         rows = _rows_of_export(export)
     else:
-        rows, failures = _rows_of_runs(options, split_ids(schedulers), quiet=quiet or json)
+        rows, failures = _rows_of_runs(options, split_ids(schedulers, options), quiet=quiet or json)
     bad = [row for row in rows if not row["relative_difference"] <= ENERGY_TOLERANCE]
     whole = {
         "tolerance": ENERGY_TOLERANCE,

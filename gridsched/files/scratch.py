@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 _SCRATCH = "gridsched-scratch-"
+#: What the clock may have been set by since [s].
+_CLOCK_STEP_S = 2.0
 
 
 @contextlib.contextmanager
@@ -37,9 +41,9 @@ def temporary_folder() -> Iterator[Path]:
 def _is_abandoned(folder: Path) -> bool:
     """Whether the process has gone that made a folder; its lock tells where ids do not."""
     made_by = re.match(rf"{_SCRATCH}(\d+)-", folder.name)
-    if made_by is None or is_alive(int(made_by[1])):
-        return False
     try:
+        if made_by is None or is_alive(int(made_by[1]), folder.stat().st_mtime):
+            return False
         lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
@@ -52,10 +56,20 @@ def _is_abandoned(folder: Path) -> bool:
     return True
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process of this machine has not ended."""
+def is_alive(pid: int, since: float = math.inf) -> bool:
+    """Whether a process of this machine has not ended.
+
+    Parameters
+    ----------
+    pid : int
+    since : float
+        A time at which it was there [s since 1970]; a later one that has its number is another.
+    """
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
-    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
+    state, *others = status.rpartition(")")[2].split()
+    began = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    began += int(others[18]) / os.sysconf("SC_CLK_TCK")
+    return state not in ("Z", "X") and began <= since + _CLOCK_STEP_S

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import cloudpickle
 
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError, did_you_mean, error_of_policy
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import entries, register
 
@@ -143,6 +143,26 @@ def scheduler_ids(module: ModuleType) -> dict[str, str]:
     return found
 
 
+def is_loaded(path: Path) -> bool:
+    """Whether a file was imported already."""
+    module = sys.modules.get(path.stem)
+    return path.resolve() in [Path(each).resolve() for each in getattr(module, _FILES, ())]
+
+
+def comes_from_file(scheduler: Scheduler) -> bool:
+    """Whether a scheduler is of a file of the user's own, or a parameter names one that is."""
+    if _is_of_file(type(scheduler).__module__):
+        return True
+    targets = {entry.id: entry.target.partition(":") for entry in entries()}
+    own = {word for id, (module, _, name) in targets.items() if _is_of_file(module)
+           for word in (id, name)}  # fmt: skip
+    return bool(own) and not own.isdisjoint(re.findall(r"\w+", repr(scheduler)))
+
+
+def _is_of_file(module: str) -> bool:
+    return hasattr(sys.modules.get(module), _FILES)
+
+
 def policy_digests(scheduler: Scheduler) -> dict[str, str]:
     """Return the files of a user's own that a scheduler comes from, with their SHA-256."""
     module = sys.modules.get(type(scheduler).__module__)
@@ -171,10 +191,13 @@ def _import_file(path: Path, name: str) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001 - a user's file may raise anything
+    except KeyboardInterrupt:
         del sys.modules[name]
+        raise
+    except BaseException as error:  # noqa: BLE001 - a user's file may raise anything
+        sys.modules.pop(name, None)
         raise InputError(
-            f"{path}: cannot be imported: {type(error).__name__}: {error}.{_hint(path, error)}"
+            f"{path}: cannot be imported: {error_of_policy(error)}{_hint(path, error)}"
         ) from None
     cloudpickle.register_pickle_by_value(module)
     for sibling in _siblings(path.parent, before):
@@ -183,7 +206,7 @@ def _import_file(path: Path, name: str) -> ModuleType:
     return module
 
 
-def _hint(path: Path, error: Exception) -> str:
+def _hint(path: Path, error: BaseException) -> str:
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     if missing and (path.parent / f"{missing}.py").is_file():
         return f" Name {missing}.py in 'policies', too, before {path.name}."

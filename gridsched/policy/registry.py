@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError, did_you_mean, policy_at_work
 from gridsched.policy.base import Scheduler
 
 
@@ -130,7 +130,8 @@ def make_scheduler(id: str, parameters: Mapping[str, Any] | None = None) -> Sche
                 f"Scheduler {id!r} has no parameter {name!r}. {did_you_mean(name, legal)}"
                 f"Its parameters: {shown}."
             )
-    return cls(**(parameters or {}))
+    with policy_at_work():
+        return cls(**(parameters or {}))
 
 
 #: Module of each family, what its schedulers accept, and (id, class, source) of each.

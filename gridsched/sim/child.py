@@ -117,7 +117,6 @@ def simulate(request: SimulationRequest) -> Records:
     way = choose_way(request)
     cfg = request.cfg if request.tasks.width is None else (*request.cfg, PARALLEL_TASKS)
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
-    controller = make_controller(request)
     world = World(
         request.system.platform,
         request.platform_file,
@@ -128,6 +127,7 @@ def simulate(request: SimulationRequest) -> Records:
         uses_network=request.uses_network,
         wattages=request.wattages,
     )
+    controller = make_controller(request)  # a policy that ends its process is not the platform's
     work = Work(request.system, request.tasks, request.run_times)
     if controller.done:
         plugin_j, links_j, horizon = world.metered_energy(), world.metered_link_energy(), 0.0

@@ -11,9 +11,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -25,12 +27,15 @@ from gridsched.errors import (
     MissingDependency,
     ProcessLost,
     SimulationError,
+    policy_at_work,
+    shorten,
+    text_of,
 )
 from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler
+from gridsched.policy.policy_files import comes_from_file, is_loaded, load_with_siblings
 from gridsched.sim import child, wire
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.sim.process_log import shorten
 from gridsched.sim.request import SimulationOutcome, SimulationRequest
 from gridsched.sim.world import IS_SET_UP, first_line, refusal, without_way
 
@@ -41,6 +46,8 @@ _SINGLE_THREADED = {
     "NUMBA_NUM_THREADS": "1",
 }
 _PACKAGE = __name__.partition(".")[0]
+#: A server says what became of a run so long after its time-out, or is taken for stopped [s].
+_GRACE_S = 10.0
 _NOISE = re.compile(r"Configuration change: Set |No core dump was generated")
 _NO_TROUBLE = re.compile(r"/(INFO|VERBOSE)\]")
 _TROUBLE = re.compile(r"CRITICAL|ERROR|exception|Deadlock|terminate|Error")
@@ -66,7 +73,7 @@ class SimulationServer:
         assert self._process.stdout is not None
         self._questions, self._answers = self._process.stdin, self._process.stdout
         self.owner = os.getpid()
-        if wire.receive(self._answers.fileno()) != b"ready":
+        if self._receive() != b"ready":
             status = self._process.wait()
             self.close()
             raise EnvironmentFault(
@@ -84,6 +91,12 @@ class SimulationServer:
     def is_alive(self) -> bool:
         """Whether the server can take a request."""
         return self._process.poll() is None
+
+    def _receive(self, deadline: float | None = None) -> bytes | None:
+        """Return what it says next; None if that is no message, or nothing more."""
+        with contextlib.suppress(wire.Garbled):
+            return wire.receive(self._answers.fileno(), deadline)
+        return None
 
     def close(self) -> None:
         """End the server."""
@@ -154,14 +167,21 @@ class SimulationServer:
             message = pickle.dumps(
                 (timeout_s, os.getcwd(), tuple(modules), cloudpickle.dumps(function))
             )
-        except (TypeError, AttributeError, pickle.PicklingError) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - a user's own policy may raise anything
             raise InputError(
                 f"{where}: the scheduler (or what it holds) cannot be sent to the simulating "
-                f"process: {error}. Keep only what can be pickled in it."
+                f"process: {text_of(error)}. Keep only what can be pickled in it."
             ) from None
         try:
             wire.send(self._questions.fileno(), message)
-            answer = wire.receive(self._answers.fileno())
+            if (answer := self._receive()) == wire.BEGUN:
+                limit_s = None if timeout_s is None else timeout_s + _GRACE_S
+                answer = self._receive(limit_s and time.monotonic() + limit_s)
+        except TimeoutError:  # the run has stopped the server, too
+            self._end_at_once()
+            raise _timed_out(where, timeout_s) from None
         except BaseException as error:  # whatever is on its way no longer belongs to a question
             self._end_at_once()
             if not isinstance(error, OSError):
@@ -184,7 +204,7 @@ def _understand(
     logged = answer["log"].splitlines()
     lines = [line for line in logged if line != set_up_line and not _NOISE.search(line)]
     if answer["timed_out"]:
-        raise SimulationError(f"{where}: ended after the time-out of {timeout_s:g} s.")
+        raise _timed_out(where, timeout_s)
     if answer["payload"] is None or answer["signal"]:
         if set_up_line and set_up_line not in logged and answer["signal"] in (0, signal.SIGABRT):
             raise InputError(f"{refusal(where)}: {first_line(_complaint(lines))}.")
@@ -195,7 +215,13 @@ def _understand(
             how = f"signal {answer['signal']} ({signal.Signals(answer['signal']).name})"
         kind = ProcessLost if answer["signal"] == signal.SIGKILL else SimulationError
         raise kind(f"{where} ended by {how}: {_complaint(lines)}")
-    kind, *rest = pickle.loads(answer["payload"])
+    try:
+        kind, *rest = pickle.loads(answer["payload"])
+    except Exception:  # noqa: BLE001 - whatever stands there
+        raise SimulationError(
+            f"{where}: its process has sent no result that can be read. Does the policy write to "
+            "files that it has not opened?"
+        ) from None
     if kind == "raised":
         raise SimulationError(rest[0])
     if kind == "error":
@@ -206,11 +232,43 @@ def _understand(
     return rest[0], "\n".join(lines)
 
 
+def _timed_out(where: str, timeout_s: float | None) -> SimulationError:
+    return SimulationError(f"{where}: ended after the time-out of {timeout_s:g} s.")
+
+
 def _complaint(lines: list[str], default: str = "it said nothing.") -> str:
     """Return the line of SimGrid's log that tells what went wrong."""
     lines = [line for line in lines if line.strip() and not _NO_TROUBLE.search(line)]
     told = [line for line in lines if _TROUBLE.search(line)] or lines[:1]
     return shorten(_STAMP.sub("", told[0]).strip()) if told else default
+
+
+def check_policies(paths: Sequence[Path], timeout_s: float | None) -> None:
+    """Import files of policies in a process of their own first: what they do there does no harm.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Each may import files beside it.
+    timeout_s : float or None
+        Wall time that their import may take [s].
+
+    Raises
+    ------
+    InputError
+        If they cannot be imported, end their process, or take longer.
+    """
+    if not all(map(is_loaded, paths)):
+        where = f"The import of {', '.join(map(str, paths))}"
+        try:
+            server().call(partial(_import, paths), timeout_s, where)
+        except SimulationError as error:
+            raise InputError(str(error)) from None
+
+
+def _import(paths: Sequence[Path]) -> None:
+    for path in paths:
+        load_with_siblings(path)
 
 
 def modules_of(request: SimulationRequest) -> list[str]:
@@ -241,17 +299,20 @@ def simulate(request: SimulationRequest) -> SimulationOutcome:
 
 
 def simulate_reference(request: SimulationRequest) -> Trace:
-    """Run a request with the reference driver, under a time-out in a process that can be ended.
+    """Run a request with the reference driver; in this process where nothing speaks against it.
 
-    A policy that loops in C or catches every exception cannot be ended otherwise.
+    Under a time-out it needs a process that can be ended: a policy that loops in C or catches
+    every exception cannot be ended otherwise. So does a policy from a file, which may end its
+    process or change it for the runs that follow.
 
     Raises
     ------
     GridschedError
         What the run raised, or a `SimulationError` for a crash or time-out.
     """
-    if request.timeout_s is None:
-        return child.simulate_reference(request)
+    if request.timeout_s is None and not comes_from_file(request.scheduler):
+        with policy_at_work():
+            return child.simulate_reference(request)
     run = partial(child.simulate_reference, request)
     trace: Trace
     trace, _ = server().call(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 #: So much of the begin and of the end is kept [byte].
 _HEAD, _TAIL = 1 << 16, 1 << 20
-#: A line is told up to here [character], of which so many are its end.
-_MOST_TOLD, _END_TOLD = 500, 150
 
 
 class ProcessLog:
@@ -24,10 +22,3 @@ class ProcessLog:
     def text(self) -> str:
         """What is kept."""
         return (self._head + self._tail).decode(errors="replace")
-
-
-def shorten(line: str) -> str:
-    """Return a line, without its middle if it does not fit a screen."""
-    if len(line) <= _MOST_TOLD:
-        return line
-    return f"{line[: _MOST_TOLD - _END_TOLD]} ... {line[-_END_TOLD:]}"

@@ -17,17 +17,16 @@ import select
 import signal
 import sys
 import time
-import traceback
+from os import _exit  # a policy may put something else in its place
 from typing import Any
 
 import cloudpickle
 
-from gridsched import errors
-from gridsched.errors import GridschedError, blames_environment
+from gridsched.errors import GridschedError, SimulationError, error_of_policy, text_of
 from gridsched.schedulers.kernels import warm_up
 from gridsched.sim import wire
 from gridsched.sim.pinning import pin_to_free_cpu
-from gridsched.sim.process_log import ProcessLog, shorten
+from gridsched.sim.process_log import ProcessLog
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -39,8 +38,8 @@ def serve(requests: int, answers: int) -> None:
     ----------
     requests, answers : int
         File descriptors. A request is a pickled (time-out in s or None, working folder, names of
-        modules to import before forking, pickled function without arguments); an answer a
-        pickled dict (see `_run_child`).
+        modules to import before forking, pickled function without arguments). `wire.BEGUN` is said
+        when all is ready for it, then the answer, a pickled dict (see `_run_child`).
     """
     while (message := wire.receive(requests)) is not None:
         timeout_s, folder, modules, function = pickle.loads(message)
@@ -49,6 +48,7 @@ def serve(requests: int, answers: int) -> None:
                 importlib.import_module(module)
             warm_up()
             os.chdir(folder)  # the child inherits it: relative paths in --cfg are the asker's
+            wire.send(answers, wire.BEGUN)
             answer = _run_child(function, timeout_s, requests)
         except OSError as error:
             fault = ("error", "EnvironmentFault", f"No process can be made: {error}.")
@@ -195,36 +195,28 @@ def _child(function: bytes, writer: int, log: int) -> None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
+        os.closerange(3, writer)  # what the server reads and says is not the run's to disturb
+        os.closerange(writer + 1, os.sysconf("SC_OPEN_MAX"))
         pin_to_free_cpu()
-        _write(writer, pickle.dumps(_outcome(function), protocol=pickle.HIGHEST_PROTOCOL))
+        wire.write(writer, _outcome(function))
         status = 0
     finally:  # actors that are still alive abort the process at a normal exit
-        sys.stderr.flush()
-        os._exit(status)
+        _exit(status)
 
 
-def _write(writer: int, message: bytes) -> None:
-    view = memoryview(message)
-    while view:
-        view = view[os.write(writer, view) :]
+def _outcome(function: bytes) -> bytes:
+    """Return ("result", what it returned), ("error", class name, line) or ("raised", line).
 
-
-def _outcome(function: bytes) -> tuple[Any, ...]:
-    """Return ("result", what it returned), ("error", class name, line) or ("raised", line)."""
+    The user's own policy may raise anything, and give back what cannot be sent.
+    """
+    outcome: tuple[Any, ...]
     try:
-        return "result", cloudpickle.loads(function)()
-    except GridschedError as error:
-        known = next(cls for cls in type(error).__mro__ if cls.__module__ == errors.__name__)
-        return "error", known.__name__, str(error)
-    except Exception as error:  # noqa: BLE001 - a user's policy may raise anything
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
-        traceback.print_exc()
-        said = shorten(next(iter(str(error).strip().splitlines()), ""))
-        line = f"{type(error).__name__}: {said} ({place})."
-        if blames_environment(error):
-            return "error", "EnvironmentFault", f"The machine is at its limit. {line}"
-        return "raised", line
+        return pickle.dumps(("result", cloudpickle.loads(function)()), pickle.HIGHEST_PROTOCOL)
+    except BaseException as raised:  # noqa: BLE001
+        error = error_of_policy(raised)
+        is_ours = isinstance(raised, GridschedError) or not isinstance(error, SimulationError)
+        outcome = ("error", type(error).__name__) if is_ours else ("raised",)
+        return pickle.dumps((*outcome, text_of(error)))
 
 
 def main() -> None:

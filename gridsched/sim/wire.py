@@ -3,29 +3,75 @@
 from __future__ import annotations
 
 import os
+import select
 import struct
+import time
 
-_LENGTH = struct.Struct("<Q")
+#: Said by the server when the time of a run begins: what it needs is imported and compiled.
+BEGUN = b"begun"
+_MARK = b"\x93gs\n"
+_HEADER = struct.Struct("<4sQ")
+
+
+class Garbled(Exception):
+    """What has come is no message: somebody else has written between them."""
 
 
 def send(descriptor: int, message: bytes) -> None:
     """Write one message to a file descriptor."""
-    view = memoryview(_LENGTH.pack(len(message)) + message)
+    write(descriptor, _HEADER.pack(_MARK, len(message)) + message)
+
+
+def write(descriptor: int, data: bytes) -> None:
+    """Write all of some data to a file descriptor."""
+    view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
 
 
-def receive(descriptor: int) -> bytes | None:
-    """Read one message; None if the other side has closed before or within it."""
-    header = _read(descriptor, _LENGTH.size)
-    return None if header is None else _read(descriptor, _LENGTH.unpack(header)[0])
+def receive(
+    descriptor: int, deadline: float | None = None, ended: int | None = None
+) -> bytes | None:
+    """Read one message; None if the other side has closed before or within it.
 
+    Parameters
+    ----------
+    descriptor : int
+    deadline : float, optional
+        Clock (`time.monotonic`) until which the whole message must have come [s].
+    ended : int, optional
+        Can be read once the other side has ended: others may hold the pipe open.
 
-def _read(descriptor: int, size: int) -> bytes | None:
-    parts = bytearray()
-    while len(parts) < size:
-        part = os.read(descriptor, min(size - len(parts), 1 << 20))
-        if not part:
-            return None
-        parts += part
-    return bytes(parts)
+    Raises
+    ------
+    TimeoutError
+        If it has not come until then.
+    Garbled
+        If no message begins here.
+    """
+    poll = select.poll()
+    for source in {descriptor, descriptor if ended is None else ended}:
+        poll.register(source, select.POLLIN)
+
+    def read(size: int) -> bytes | None:
+        parts = bytearray()
+        while len(parts) < size:
+            rest_ms = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1e3
+            ready = [source for source, _ in poll.poll(rest_ms)]
+            if not ready:
+                raise TimeoutError
+            part = b""
+            if descriptor in ready:
+                part = os.read(descriptor, min(size - len(parts), 1 << 20))
+            if not part:
+                return None
+            parts += part
+        return bytes(parts)
+
+    header = read(_HEADER.size)
+    if header is None:
+        return None
+    mark, size = _HEADER.unpack(header)
+    if mark != _MARK:
+        raise Garbled
+    return read(size)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gridsched import __version__
 from gridsched.energy import HostEnergy, compare_energy, trace_energy, trace_power
 from gridsched.engine.admission import check_policy
-from gridsched.errors import InputError, SimulationError
+from gridsched.errors import InputError, SimulationError, policy_at_work
 from gridsched.files.output_files import write_whole
 from gridsched.files.scratch import temporary_folder
 from gridsched.metrics import RunFacts, metrics_of
@@ -30,7 +30,7 @@ from gridsched.platform_io.given_power import wattage_text
 from gridsched.platform_io.simgrid_options import current_platform_xml
 from gridsched.platform_io.profile_edit import with_speeds_alone
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
-from gridsched.policy.policy_files import policy_digests
+from gridsched.policy.policy_files import comes_from_file, policy_digests
 from gridsched.sim.client import simulate, simulate_reference
 from gridsched.sim.request import SimulationRequest
 from gridsched.spec.checks import check_loaded, network_is_used
@@ -140,6 +140,8 @@ class RunResult:
 def provenance_of(scenario: LoadedScenario) -> dict[str, Any]:
     """Return versions, inputs and seeds of a loaded scenario; wall times and dates stay out."""
     scheduler = scenario.make_scheduler()
+    with policy_at_work():
+        parameters = scheduler.parameters
     return {
         "gridsched": __version__,
         "python": machine.python_version(),
@@ -147,7 +149,7 @@ def provenance_of(scenario: LoadedScenario) -> dict[str, Any]:
         "platform": scenario.platform.name,
         "workload": scenario.tasks.name,
         "scheduler": scenario.scheduler_name,
-        "parameters": scheduler.parameters,
+        "parameters": parameters,
         "seed": scenario.seed,
         "replicate": scenario.replicate,
         "inputs": {**scenario.inputs, **policy_digests(scheduler)},
@@ -236,8 +238,10 @@ def check(scenario: Scenario) -> None:
     _host_ids(prepared)
     rng = random_stream(prepared.seed, "scheduler", prepared.replicate)
     system, scheduler = make_system(prepared), prepared.make_scheduler()
-    check_policy(scheduler, system, prepared.tasks)
-    scheduler.prepare(system, rng)
+    with policy_at_work():
+        check_policy(scheduler, system, prepared.tasks)
+        if not comes_from_file(scheduler):  # such a one is let loose in its run's process alone
+            scheduler.prepare(system, rng)
 
 
 def _prepared(scenario: Scenario) -> LoadedScenario:

@@ -14,6 +14,7 @@ from typing import Any
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.json_files import canonical_text
 from gridsched.policy.policy_files import load_policies
+from gridsched.sim.client import check_policies
 from gridsched.spec.canonical import run_id_of
 from gridsched.spec.claims_schema import Claim
 from gridsched.spec.own_parts import OwnParts
@@ -76,6 +77,8 @@ class Study:
         The files that it names, if they do not lie beside it.
     own : OwnParts, optional
         What its policies bring; they are then not imported.
+    timeout_s : float, optional
+        In the place of its own time-out [s].
 
     Attributes
     ----------
@@ -98,7 +101,7 @@ class Study:
     report_where : dict
         Axis -> values of the runs that the report's tables and figures, and the claims, are of.
     timeout_s : float or None
-        Wall time after which a run is ended [s].
+        Wall time after which a run, or the import of its policies, is ended [s].
     files : StudyInputs
         The files that it reads, and those of which it does without.
     own : OwnParts or None
@@ -109,14 +112,14 @@ class Study:
 
     def __init__(
         self, document: StudyDocument, inputs: Mapping[str, InputFile] | None = None,
-        own: OwnParts | None = None,
+        own: OwnParts | None = None, timeout_s: float | None = None,
     ) -> None:  # fmt: skip
         self.document = document
         content = document.content
         self.name, self.title, self.source = content.name, content.title, content.source
         self.seed, self.replicates = content.seed, content.replicates
         self.planned_replicates = content.replicates
-        self.timeout_s = content.timeout_s
+        self.timeout_s = content.timeout_s if timeout_s is None else timeout_s
         self.files = StudyInputs(document, inputs)
         self.own, self.is_imported = own, own is None
         self.schedulers = self._read_schedulers()
@@ -160,6 +163,7 @@ class Study:
             self.own.declare_metrics()
             return self.own.study_schedulers()
         policies = [file.checked() for file in files]
+        check_policies(policies, self.timeout_s)
         found = read_schedulers(self.document, load_policies(policies))
         self.own = OwnParts.of(found, policies) if policies else None
         return found
@@ -177,15 +181,21 @@ class Study:
     # ------------------------------------------------------------------ making one
 
     @classmethod
-    def from_file(cls, path: str | Path) -> Study:
+    def from_file(cls, path: str | Path, timeout_s: float | None = None) -> Study:
         """Read a study file; files it names are looked for beside it.
+
+        Parameters
+        ----------
+        path : str or Path
+        timeout_s : float, optional
+            In the place of its own time-out [s].
 
         Raises
         ------
         InputError
             Naming file, line and key.
         """
-        return cls(read_document(Path(path)))
+        return cls(read_document(Path(path)), timeout_s=timeout_s)
 
     @classmethod
     def from_text(cls, text: str, path: str | Path = "study.toml") -> Study:
@@ -193,8 +203,8 @@ class Study:
         return cls(parse_document(text, str(path)))
 
     @classmethod
-    def shipped(cls, name: str) -> Study:
-        """Return a study that comes with gridsched.
+    def shipped(cls, name: str, timeout_s: float | None = None) -> Study:
+        """Return a study that comes with gridsched; the time-out is as for `from_file`.
 
         Raises
         ------
@@ -208,15 +218,15 @@ class Study:
                 f"No study {name!r}. {did_you_mean(name, names)}Give a file, or one that comes "
                 f"with gridsched: {', '.join(names)}."
             )
-        return cls.from_file(folder / f"{name}.toml")
+        return cls.from_file(folder / f"{name}.toml", timeout_s)
 
     @classmethod
-    def find(cls, name: str) -> Study:
-        """Return the study of a file, or the shipped one of that name."""
+    def find(cls, name: str, timeout_s: float | None = None) -> Study:
+        """Return the study of a file, or the shipped one of that name; see `from_file`."""
         path = Path(name)
         if path.suffix == ".toml" or path.exists() or path.name != name:
-            return cls.from_file(path)
-        return cls.shipped(name)
+            return cls.from_file(path, timeout_s)
+        return cls.shipped(name, timeout_s)
 
     def with_replicates(self, replicates: int) -> Study:
         """Return the same study with another number of replicates.
@@ -230,7 +240,8 @@ class Study:
             raise InputError(f"{replicates} replicates; at least 1 is legal.")
         content = self.document.content.model_copy(update={"replicates": replicates})
         own = None if self.is_imported else self.own
-        study = Study(replace(self.document, content=content), dict(self.inputs), own)
+        document = replace(self.document, content=content)
+        study = Study(document, dict(self.inputs), own, self.timeout_s)
         study.planned_replicates = self.planned_replicates
         return study
 

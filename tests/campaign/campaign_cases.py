@@ -72,16 +72,13 @@ class Troubled(WorkQueue):
                 sum(range(10**15))
             if self.ending == "leave a thread":
                 threading.Thread(target=time.sleep, args=(3600,)).start()
-            if self.ending in ("leave a child", "leave a child and die"):
+            if self.ending == "leave a child":
                 child = os.fork()
                 if child == 0:
+                    os.setsid()
                     time.sleep(3600)
                     os._exit(0)
                 Path(self.flag).write_text(str(child))
-            if self.ending == "leave a child and die":
-                print("x" * 3_000_000)
-                print("y" * 55_000, "the end", flush=True)
-                os._exit(3)
             if self.ending == "print":
                 Path(self.flag).write_text(os.readlink("/proc/self/fd/2"))
             while self.ending == "print":
