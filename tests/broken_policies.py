@@ -244,10 +244,10 @@ class ChangesPlatform(Sound):
 
 
 class LooksAhead(Sound):
-    """Finds the later tasks behind the arrays it is given."""
+    """Finds the later tasks where the engine keeps them."""
 
     def schedule(self, state):
-        everything = state.tasks.flops if state.tasks.flops.base is None else state.tasks.flops.base
+        everything = state._arrived._tasks.flops
         tasks = list(state.waiting())
         if len(everything) > len(state.tasks) and everything[-1] < 1000.0:
             tasks.reverse()

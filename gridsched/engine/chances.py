@@ -53,7 +53,7 @@ def chances_of(
     ledger: Ledger, estimates: StochasticEstimates, ready_pmfs: ReadyPmfs
 ) -> Chances:  # fmt: skip
     """Return what tells the chances, the faster one where it is possible."""
-    grid = estimates.grid if ledger.one_core else None
+    grid = estimates.grid() if ledger.one_core else None
     if grid is None:
         return PmfChances(ledger, estimates, ready_pmfs)
     return GridChances(ledger, estimates, grid)

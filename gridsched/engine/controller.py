@@ -23,7 +23,7 @@ from gridsched.engine.host_switches import HostSwitches
 from gridsched.engine.inquiry import Inquiry
 from gridsched.engine.ledger import FINISHED, RUNNING, WAITING, Ledger
 from gridsched.engine.legality import Legality
-from gridsched.engine.live_state import LiveState
+from gridsched.engine.live_state import LiveState, StateRenewal
 from gridsched.engine.mapping_events import MappingEvents
 from gridsched.engine.outages import Outages
 from gridsched.engine.progress import Progress, unfinished
@@ -119,12 +119,11 @@ class Controller:
         self._outages: Outages | None = None
         if system.platform.profiles.states:
             self._outages = Outages(system, tasks, ledger, self._dispatch, self._switches)
-        shown = replace(
-            system, estimates=system.estimates.concealed(), platform=system.platform.concealed()
-        )  # fmt: skip
+        estimates, reveal = system.estimates.concealed()
+        shown = replace(system, estimates=estimates, platform=system.platform.concealed())
+        state = LiveState(shown, tasks, ledger, commitments, staging, account, energy.shown_powers)
         self._inquiry = Inquiry(
-            scheduler, shown, tasks, rng, ledger, self._requests,
-            LiveState(shown, tasks, ledger, commitments, staging, account, energy.shown_powers),
+            scheduler, shown, tasks, rng, ledger, self._requests, StateRenewal(state, reveal),
             stopwatch,
         )  # fmt: skip
         self._submissions = Submissions(system, tasks, ledger)

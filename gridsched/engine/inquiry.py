@@ -9,7 +9,7 @@ import numpy as np
 
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.legality import Refusal
-from gridsched.engine.live_state import LiveState
+from gridsched.engine.live_state import StateRenewal
 from gridsched.engine.requests import Requests
 from gridsched.errors import InvalidDecision
 from gridsched.model.system import System
@@ -34,7 +34,8 @@ class Inquiry:
         The scheduler's own random stream.
     ledger : Ledger
     requests : Requests
-    state : LiveState
+    state_at : StateRenewal
+        Gives the state at an instant.
     stopwatch : callable, optional
         Returns wall time [s]; where given, the policy's time is summed in `policy_time_s`.
 
@@ -55,7 +56,7 @@ class Inquiry:
 
     def __init__(
         self, scheduler: Scheduler, shown: System, tasks: Tasks, rng: np.random.Generator,
-        ledger: Ledger, requests: Requests, state: LiveState,
+        ledger: Ledger, requests: Requests, state_at: StateRenewal,
         stopwatch: Callable[[], float] | None,
     ) -> None:  # fmt: skip
         self.mapping_events = 0
@@ -66,7 +67,7 @@ class Inquiry:
         self._rng = rng
         self._ledger = ledger
         self._requests = requests
-        self._state = state
+        self._state_at = state_at
         self._stopwatch = stopwatch
         self._follow(scheduler)
 
@@ -95,7 +96,7 @@ class Inquiry:
         only: int | None = None,
     ) -> None:  # fmt: skip
         """Show the policy the state and apply what it answers."""
-        state = self._state.renew(now, self._ledger.submitted, only)
+        state = self._state_at(now, self._ledger.submitted, only)
         stopwatch = self._stopwatch
         began = stopwatch() if stopwatch else 0.0
         answer = ask(state)

@@ -386,7 +386,7 @@ class Ledger:
         tasks: NDArray[np.int64]
         first = self._first_waiting
         if self.nodes is not None:
-            room = np.empty(self.submitted - first, dtype=np.int64)
+            room = np.zeros(self.submitted - first, dtype=np.int64)
             n = self.nodes.list_mappable(self.states, first, self.submitted, WAITING, VIRTUAL, room)
             self._first_waiting = room.item(0) if n else self.submitted
             return room[:n]

@@ -16,10 +16,11 @@ from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.ready_pmfs import ReadyPmfs
 from gridsched.engine.staging import Staging
+from gridsched.model.estimates import Reveal
 from gridsched.model.pmf import Pmf
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
-from gridsched.model.tasks import Tasks
+from gridsched.model.tasks import ArrivedTasks, Tasks
 from gridsched.policy.state import RUNNING_COPY, EnergyState, NodesState, PowerState, State
 
 _NO_BUDGET = EnergyState(math.inf, 0.0, 0.0, math.inf, 0.0, 0.0, math.inf)
@@ -55,9 +56,9 @@ class LiveState(State):
         self.estimates = system.estimates
         self.now = 0.0
         self.tasks_to_arrive = len(tasks)
-        self._all_tasks = tasks
+        self._arrived = ArrivedTasks(tasks)
         self._submitted = 0
-        self._tasks = tasks.first(0)
+        self._tasks = self._arrived.first(0)
         self._ledger = ledger
         self._staging = staging
         self._account = account
@@ -74,25 +75,11 @@ class LiveState(State):
         self._only: int | None = None
         self._views: dict[str, NDArray[Any]] = {}
 
-    def renew(self, now: float, submitted: int, only: int | None = None) -> LiveState:
-        """Return this view, made valid for the instant `now`; for the controller only."""
-        self.now = now
-        self._only = only
-        if submitted != self._submitted:
-            self._submitted = submitted
-            self.tasks_to_arrive = len(self._all_tasks) - submitted
-            self.estimates.reveal(submitted)
-        if self._views:
-            self._views = {}
-        if self._account is not None:
-            self._account.forget_state()
-        return self
-
     @property
     def tasks(self) -> Tasks:
         """The tasks submitted so far; the same object until further tasks are submitted."""
         if len(self._tasks) != self._submitted:
-            self._tasks = self._all_tasks.first(self._submitted)
+            self._tasks = self._arrived.first(self._submitted)
         return self._tasks
 
     def _view(self, name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
@@ -349,3 +336,33 @@ class LiveState(State):
         if staging is None:
             raise AttributeError(f"state.{name}: the tasks of this run have no input files.")
         return self._view(name, lambda: staging.begun(self.now)[which])
+
+
+class StateRenewal:
+    """Makes the one `LiveState` of a run valid for an instant; no policy gets this.
+
+    Parameters
+    ----------
+    state : LiveState
+    reveal : callable
+        Lets the state's estimates know of tasks (`Estimates.concealed`).
+    """
+
+    def __init__(self, state: LiveState, reveal: Reveal) -> None:
+        self._state = state
+        self._reveal = reveal
+
+    def __call__(self, now: float, submitted: int, only: int | None = None) -> LiveState:
+        """Return the state at `now` [s], with so many tasks submitted, `only` one to map."""
+        state = self._state
+        state.now = now
+        state._only = only
+        if submitted != state._submitted:
+            state._submitted = submitted
+            state.tasks_to_arrive = len(state._arrived) - submitted
+            self._reveal(submitted)
+        if state._views:
+            state._views = {}
+        if state._account is not None:
+            state._account.forget_state()
+        return state

@@ -59,7 +59,7 @@ class NodeSets:
         self.ascend: Callable[[Hosts], bool] = node_kernels.ascend
         self.list_mappable: Callable[..., int] = node_kernels.list_mappable
         self._set_nodes: Callable[..., None] = node_kernels.set_nodes
-        self._make_room(np.empty(_FIRST_ROOM), np.empty(_FIRST_ROOM, dtype=np.int64))
+        self._make_room(np.zeros(_FIRST_ROOM), np.zeros(_FIRST_ROOM, dtype=np.int64))
 
     def _make_room(self, end: NDArray[np.float64], width: NDArray[np.int64]) -> None:
         """Keep estimated ends and widths in these arrays; policies look at them, and only look."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
 
@@ -11,10 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
-from gridsched.model.tasks import Tasks
+from gridsched.model.tasks import ArrivedColumns, Tasks
 
 #: One P-state of all hosts, or an array of that of each of the hosts, shape (hosts,).
 PStates = int | NDArray[np.int64]
+
+
+#: ``reveal(n)``: let concealed estimates know the first n tasks, which have arrived.
+Reveal = Callable[[int], None]
 
 
 class Estimates(ABC):
@@ -94,15 +99,12 @@ class Estimates(ABC):
         """Return the scheduler's P-state of a task that runs in the host's; see `host_pstate`."""
         return host_pstate
 
-    def concealed(self) -> Self:
-        """Return the estimates as a policy gets them: of no task, until `reveal` tells of more.
+    def concealed(self) -> tuple[Self, Reveal]:
+        """Return the estimates as a policy gets them, of no task, and what makes it know more.
 
         Estimates that a policy sees whole in any case return themselves.
         """
-        return self
-
-    def reveal(self, n_tasks: int) -> None:  # noqa: B027 - where nothing is concealed
-        """Let what `concealed` returned know the first `n_tasks` tasks, which have arrived."""
+        return self, lambda n_tasks: None
 
     @property
     def always_feasible(self) -> bool:
@@ -119,10 +121,10 @@ class FlopsEstimates(Estimates):
 
     def __init__(self, platform: Platform, tasks: Tasks) -> None:
         self._platform = platform
-        self._flops = self._all_flops = tasks.flops
+        self._flops = tasks.flops
         self._speed = platform.speed
         self._power = platform.busy_w / platform.cores[:, None]
-        self._width = self._all_widths = tasks.width
+        self._width = tasks.width
         # plain lists: reading one number from an ndarray costs several times as much
         self._flops_list: list[float] = tasks.flops.tolist()
         self._speed_list: list[list[float]] = platform.speed.tolist()
@@ -136,18 +138,17 @@ class FlopsEstimates(Estimates):
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
         return self._flops[tasks][:, None] / self._speed[hosts, pstate][None, :]
 
-    def concealed(self) -> Self:
-        """Return a copy that knows no task's flops yet."""
-        seen = copy(self)
-        seen._flops, seen._flops_list = self._flops[:0], []
-        seen._width = None if self._width is None else self._width[:0]
-        return seen
+    def concealed(self) -> tuple[Self, Reveal]:
+        """Return a copy that knows no task's flops yet, and what makes it know more."""
+        seen, arrived = copy(self), ArrivedColumns(_flops=self._flops, _width=self._width)
+        seen._flops_list = []
 
-    def reveal(self, n_tasks: int) -> None:
-        """Learn the flops of the first `n_tasks` tasks."""
-        self._flops_list += self._all_flops[len(self._flops) : n_tasks].tolist()
-        self._flops = self._all_flops[:n_tasks]
-        self._width = None if self._all_widths is None else self._all_widths[:n_tasks]
+        def reveal(n_tasks: int) -> None:
+            vars(seen).update(arrived.first(n_tasks))
+            seen._flops_list += seen._flops[len(seen._flops_list) :].tolist()
+
+        reveal(0)
+        return seen, reveal
 
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
         """Every task runs on every host; a parallel one where its cluster has nodes enough."""
@@ -219,7 +220,7 @@ class RequestedTimes(FlopsEstimates):
         if tasks.requested_time_s is None:
             raise InputError(f"{tasks.name}: the tasks have no requested times.")
         # seconds in the place of flops, over relative speeds: exact where that is 1
-        self._flops = self._all_flops = tasks.requested_time_s
+        self._flops = tasks.requested_time_s
         self._flops_list = tasks.requested_time_s.tolist()
         self._speed = relative_speed(platform)
         self._speed_list = self._speed.tolist()
@@ -267,7 +268,7 @@ class TypedEstimates(Estimates):
             raise InputError("ETC entries must be greater than 0, or infinite where infeasible.")
         if not (self.apc_matrix[feasible] >= 0).all():
             raise InputError("APC entries must be at least 0 W wherever ETC is finite.")
-        self.task_type = self._all_types = np.asarray(task_type, dtype=np.int64)
+        self.task_type = np.asarray(task_type, dtype=np.int64)
         self.host_type = np.asarray(host_type, dtype=np.int64)
         self.idle_w = np.broadcast_to(
             np.asarray(idle_w, dtype=np.float64), self.etc_matrix.shape[1]
@@ -290,7 +291,7 @@ class TypedEstimates(Estimates):
         if tasks.task_type is None:
             raise InputError(f"{tasks.name}: the tasks have no task types; ETC needs them.")
         others = copy(self)
-        others.task_type = others._all_types = np.asarray(tasks.task_type, dtype=np.int64)
+        others.task_type = np.asarray(tasks.task_type, dtype=np.int64)
         others._task_type_list = others.task_type.tolist()
         return others
 
@@ -308,16 +309,17 @@ class TypedEstimates(Estimates):
         """Average power consumption [W], shape (tasks, hosts)."""
         return self._block(self.apc_matrix, tasks, hosts, pstate)
 
-    def concealed(self) -> Self:
-        """Return a copy that knows no task's type yet."""
-        seen = copy(self)
-        seen.task_type, seen._task_type_list = self.task_type[:0], []
-        return seen
+    def concealed(self) -> tuple[Self, Reveal]:
+        """Return a copy that knows no task's type yet, and what makes it know more."""
+        seen, arrived = copy(self), ArrivedColumns(task_type=self.task_type)
+        seen._task_type_list = []
 
-    def reveal(self, n_tasks: int) -> None:
-        """Learn the types of the first `n_tasks` tasks."""
-        self._task_type_list += self._all_types[len(self.task_type) : n_tasks].tolist()
-        self.task_type = self._all_types[:n_tasks]
+        def reveal(n_tasks: int) -> None:
+            vars(seen).update(arrived.first(n_tasks))
+            seen._task_type_list += seen.task_type[len(seen._task_type_list) :].tolist()
+
+        reveal(0)
+        return seen, reveal
 
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
         """Whether each task's type can run on any of the hosts, in any P-state."""

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.estimates import Estimates, PStates
+from gridsched.model.estimates import Estimates, PStates, Reveal
 from gridsched.model.platform import Cluster, Host, Platform
 from gridsched.model.task_types import typed_pstates
-from gridsched.model.tasks import Tasks
+from gridsched.model.tasks import ArrivedColumns, Tasks
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -95,7 +95,6 @@ class ParallelEstimates(Estimates):
         self.energy_j[feasible] = self.time_s[feasible] * watts[feasible]
         for array in (self.time_s, self.nodes, self.node_power_w, self.task_type, self.energy_j):
             array.setflags(write=False)
-        self._all = self.time_s, self.nodes, self.task_type, self.energy_j
 
     # ------------------------------------------------------------------ checks
 
@@ -168,17 +167,17 @@ class ParallelEstimates(Estimates):
         """
         raise InputError(f"{tasks.name}: estimates of parallel tasks are of these tasks only.")
 
-    def concealed(self) -> Self:
-        """Return a copy that knows no task yet."""
-        seen = copy(self)
-        seen.reveal(0)
-        return seen
+    def concealed(self) -> tuple[Self, Reveal]:
+        """Return a copy that knows no task yet, and what makes it know more."""
+        seen, arrived = copy(self), ArrivedColumns(
+            time_s=self.time_s, nodes=self.nodes, task_type=self.task_type, energy_j=self.energy_j
+        )  # fmt: skip
 
-    def reveal(self, n_tasks: int) -> None:
-        """Learn times, nodes and types of the first `n_tasks` tasks."""
-        time_s, nodes, task_type, energy_j = self._all
-        self.time_s, self.nodes = time_s[:n_tasks], nodes[:n_tasks]
-        self.task_type, self.energy_j = task_type[:n_tasks], energy_j[:n_tasks]
+        def reveal(n_tasks: int) -> None:
+            vars(seen).update(arrived.first(n_tasks))
+
+        reveal(0)
+        return seen, reveal
 
     def _block(
         self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, *pstate: PStates

@@ -210,9 +210,8 @@ class StochasticEstimates(TypedEstimates):
             self._task_type_list[task], self._host_type_list[host], pstate
         )
 
-    @property
     def grid(self) -> PmfGrid | None:
-        """All distributions for compiled loops; None where they stand on no common grid."""
+        """Return all distributions for compiled loops; None where they stand on no common grid."""
         return self._distributions.grid(self.etc_matrix)
 
     def late_masses(self, task: int, host: int, ready: Pmf, time: float) -> Floats:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -99,23 +100,16 @@ class Tasks:
     def __len__(self) -> int:
         return len(self.flops)
 
-    def first(self, count: int) -> Tasks:
-        """Return the first `count` tasks, whose columns are views of these."""
-        return self if count == len(self) else self.taken(slice(count))
-
-    def taken(self, ids: NDArray[np.int64] | slice) -> Tasks:
+    def taken(self, ids: NDArray[np.int64]) -> Tasks:
         """Return some of the tasks, numbered anew."""
         columns: dict[str, Any] = {
             name: column[ids] for name in _COLUMNS if (column := getattr(self, name)) is not None
         }
         if self.input_files is not None:
-            chosen = range(len(self))[ids] if isinstance(ids, slice) else ids.tolist()
-            columns["input_files"] = tuple(self.input_files[task] for task in chosen)
+            columns["input_files"] = tuple(self.input_files[task] for task in ids.tolist())
         if self.utility is not None:
             columns["utility"] = self.utility.taken(ids)
-        some = object.__new__(type(self))  # `replace` costs much more, at each submission of a run
-        vars(some).update(vars(self), **columns)
-        return some
+        return replace(self, **columns)
 
     @property
     def has_bytes(self) -> bool:
@@ -135,6 +129,62 @@ class Tasks:
             return 0.0
         spread = (self.flops.max() - self.flops.min()) / self.flops.mean()
         return float(min(max(spread, 0.0), 1.0))
+
+
+class ArrivedColumns:
+    """Columns of tasks as far as these have arrived: copies, which tell nothing of later tasks.
+
+    Parameters
+    ----------
+    **columns : ndarray, shape (tasks, ...), or None
+        Of all tasks of a run; None is left out.
+    """
+
+    def __init__(self, **columns: NDArray[Any] | None) -> None:
+        self._all = {name: column for name, column in columns.items() if column is not None}
+        self._copies = {name: np.zeros(all_.shape, all_.dtype) for name, all_ in self._all.items()}
+        self._arrived = 0
+
+    def first(self, count: int) -> dict[str, NDArray[Any]]:
+        """Return the columns of the first `count` tasks, never fewer than before, by name."""
+        views, new = {}, slice(self._arrived, count)
+        for name, column in self._all.items():
+            copied = self._copies[name]
+            copied[new] = column[new]
+            views[name] = view = copied[:count]
+            view.flags.writeable = column.flags.writeable
+        self._arrived = count
+        return views
+
+
+class ArrivedTasks:
+    """The tasks of a run as far as they have arrived.
+
+    Parameters
+    ----------
+    tasks : Tasks
+        All of them.
+    """
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._columns = ArrivedColumns(**{name: getattr(tasks, name) for name in _COLUMNS})
+        utility = tasks.utility
+        self._worth = None if utility is None else ArrivedColumns(**utility.columns)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def first(self, count: int) -> Tasks:
+        """Return the first `count` tasks, never fewer than before."""
+        some = copy(self._tasks)
+        vars(some).update(self._columns.first(count))
+        if some.input_files is not None:
+            vars(some)["input_files"] = some.input_files[:count]
+        if some.utility is not None and self._worth is not None:
+            vars(some)["utility"] = worth = copy(some.utility)
+            vars(worth).update(self._worth.first(count))
+        return some
 
 
 def make_tasks(

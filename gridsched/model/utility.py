@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -147,14 +147,18 @@ class UtilityFunctions:
     def __len__(self) -> int:
         return len(self.priority)
 
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The arrays with an entry for each task, by name."""
+        return {
+            "priority": self.priority, "urgency": self.urgency,
+            "utility_class": self.utility_class,
+        }  # fmt: skip
+
     def taken(self, order: NDArray[np.int64] | slice) -> UtilityFunctions:
         """Return the functions of some tasks, in another order."""
-        some = object.__new__(type(self))  # `replace` would look at every value again
-        vars(some).update(
-            vars(self), priority=self.priority[order], urgency=self.urgency[order],
-            utility_class=self.utility_class[order],
-        )  # fmt: skip
-        return some
+        columns: dict[str, Any] = {name: each[order] for name, each in self.columns.items()}
+        return replace(self, **columns)
 
     def value(self, tasks: ArrayLike, elapsed_s: ArrayLike) -> NDArray[np.float64]:
         """Utility of tasks that finish some time after their arrival (algorithms B1).

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from gridsched.errors import InputError
+from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
 from gridsched.testing.case import Case
 from gridsched.testing.cases import cases_for
-from gridsched.testing.playing import CheckFailed, play
+from gridsched.testing.playing import CheckFailed, Watched, play
 
 
 def check_sees_no_future(scheduler: Scheduler) -> None:
-    """What is submitted later changes no decision before; only its number is known."""
+    """What is submitted later changes nothing seen or decided before; only its number is known."""
     for case in cases_for(scheduler):
         if case.estimates is not None:  # they belong to the very tasks of the case
             continue
         for time in np.unique(case.tasks.submit_time_s)[1:].tolist():
-            expected = decided_before(time, case, scheduler.clone())
+            decided, seen = before(time, case, scheduler.clone())
             tasks = with_other_future(case.tasks, time)
             other = replace(
                 case, name=f"{case.name}, others from {time:g} s on", tasks=tasks,
                 logged=_within_estimates(case.logged, tasks),
             )  # fmt: skip
-            if decided_before(time, other, scheduler.clone()) != expected:
+            decided_then, seen_then = before(time, other, scheduler.clone())
+            for first, second in zip(seen, seen_then, strict=False):
+                if differing := [k for k in {**first, **second} if first.get(k) != second.get(k)]:
+                    raise CheckFailed(
+                        f"{scheduler!r} on the case {case.name!r}: {differing[0]} shows before t = "
+                        f"{time:g} s what is submitted from then on. Conceal it."
+                    )
+            if decided_then != decided:
                 raise CheckFailed(
                     f"{scheduler!r} on the case {case.name!r}: what is submitted from t = "
                     f"{time:g} s on changes what it decides before. Use nothing of tasks that "
@@ -43,19 +53,74 @@ def _within_estimates(logged: Sequence[float] | None, tasks: Tasks) -> Sequence[
     return np.minimum(logged, tasks.requested_time_s).tolist()
 
 
-def decided_before(time: float, case: Case, scheduler: Scheduler) -> list[str]:
-    """Return in words when the scheduler was asked before `time` [s] and what it decided."""
-    told: list[str] = []
+class _Looking(Watched):
+    """A scheduler under observation, and the system that it was prepared for."""
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        self.system = system
+        super().prepare(system, rng)
+
+
+def before(
+    time: float, case: Case, scheduler: Scheduler
+) -> tuple[list[str], list[dict[str, object]]]:
+    """Return in words what the scheduler decided before `time` [s], and what it could see then.
+
+    What it could see is the `public_values` of state, system and estimates.
+    """
+    decided: list[str] = []
+    seen: list[dict[str, object]] = []
 
     def around(state: State, ask: Callable[[], Iterable[Decision]]) -> Iterable[Decision]:
+        if state.now < time:
+            seen.append(public_values(
+                {"state": state, "system": looking.system, "estimates": looking.system.estimates}
+            ))  # fmt: skip
         decisions = ask()
         answer = decisions if decisions is None else list(decisions)
         if state.now < time:
-            told.append(f"{state.now!r}: {answer!r}")
+            decided.append(f"{state.now!r}: {answer!r}")
         return answer
 
-    play(case, scheduler, around=around)
-    return told
+    looking = _Looking(scheduler, around)
+    play(case, looking)
+    return decided, seen
+
+
+def public_values(of: Mapping[str, object], levels: int = 2) -> dict[str, object]:
+    """Return what public attributes of some objects hold, by dotted name.
+
+    Parameters
+    ----------
+    of : mapping of str to object
+    levels : int
+        How many attributes deep to look. Of an array its bytes are taken, and those of every
+        array that it is a view of; methods are not called.
+    """
+    values: dict[str, object] = {}
+    for name, value in of.items():
+        if isinstance(value, np.ndarray):
+            values[name] = value.dtype, value.shape, value.tobytes()
+            if value.base is not None:
+                values |= public_values({f"{name}.base": value.base})
+        elif value is None or isinstance(value, int | float | str | bytes | bytearray | np.generic):
+            values[name] = repr(value)
+        elif levels and isinstance(value, list | tuple):
+            each = {f"{name}[{k}]": each for k, each in enumerate(value)}
+            values |= public_values(each, levels - 1)
+        elif levels and not callable(value):
+            values |= public_values({f"{name}.{k}": v for k, v in _attributes(value)}, levels - 1)
+    return values
+
+
+def _attributes(owner: object) -> Iterable[tuple[str, Any]]:
+    """Iterate over the public attributes that an object has in its present state."""
+    for name in dir(owner):
+        if not name.startswith("_"):
+            try:
+                yield name, getattr(owner, name)
+            except (AttributeError, InputError):  # of parallel tasks, files or types alone
+                continue
 
 
 def with_other_future(tasks: Tasks, time: float) -> Tasks:

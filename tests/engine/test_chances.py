@@ -133,7 +133,7 @@ def test_measured_times_with_and_without_a_grid(step):
         luck=False, distributions=listed,
     )  # fmt: skip
     assert isinstance(case.types, StochasticTypes)
-    assert (case.types.estimates(case.tasks).grid is None) == (step is None)
+    assert (case.types.estimates(case.tasks).grid() is None) == (step is None)
     play(case, Queues())
     # 0 must end by 7.5 s; 1 ends at 4, 6 or 8 s and must by 8.5 s; 2 must by 10 s
     assert told == [(0.0, 0.0), (0.0, 3.0), (0.25, 7.0)]

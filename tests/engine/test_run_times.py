@@ -44,8 +44,8 @@ def test_requested_and_logged_times_are_those_of_the_fastest_host():
     assert known.etc([1], [0, 1]).tolist() == [[7.3, 4 * 7.3]]
     assert (known.run_time(1, 0, 1), truth.run_time(1, 0, 1)) == (14.6, 12.2)
     assert (truth.run_time(0, 0, 0), truth.run_time(0, 1, 0)) == (0.07, 0.28)
-    seen = known.concealed()
-    seen.reveal(1)
+    seen, reveal = known.concealed()
+    reveal(1)
     assert seen.etc([0], [0]).tolist() == [[0.1]]
     with pytest.raises(InputError, match="have no requested times"):
         RequestedTimes(platform, make_tasks([1.0]))

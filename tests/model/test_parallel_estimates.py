@@ -56,9 +56,9 @@ def test_nodes_have_pstates_for_the_types_of_their_cluster_only():
 def test_a_policy_learns_of_tasks_as_they_arrive():
     """Concealed estimates know nothing, and then the first tasks; what is typical they know."""
     known = estimates_of(two_clusters(), jobs((0, 0, 4), (0, 1, 4)))
-    seen = known.concealed()
+    seen, reveal = known.concealed()
     assert [len(a) for a in (seen.time_s, seen.nodes, seen.task_type, seen.energy_j)] == [0] * 4
-    seen.reveal(1)
+    reveal(1)
     assert seen.width(0, 0) == 1
     with pytest.raises(IndexError):
         seen.run_time(1, 3, 0)
@@ -114,9 +114,9 @@ def test_rigid_jobs_take_as_many_nodes_everywhere():
     known = FlopsEstimates(platform, make_tasks([100.0, 100.0, 100.0], width=[2, 3, 4]))
     assert (known.width(0, 2), known.energy(1, 0, 0)) == (2, 600.0)
     assert known.runnable([0, 1, 2], [0, 1, 2]).tolist() == [True, True, False]
-    seen = known.concealed()
+    seen, reveal = known.concealed()
     with pytest.raises(IndexError):
         seen.width(0, 0)
-    seen.reveal(2)
+    reveal(2)
     assert seen.width(1, 0) == 3
     assert FlopsEstimates(platform, make_tasks([1.0])).width(0, 0) == 1

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridsched.errors import InputError
-from gridsched.model.tasks import make_tasks
+from gridsched.model.tasks import ArrivedTasks, make_tasks
 
 SIZES = st.floats(1.0, 1e12)
 
@@ -29,7 +29,7 @@ def test_nodes_and_requested_times_go_with_their_tasks():
     tasks = make_tasks([1.0, 2.0], [5.0, 0.0], width=[3, 4], requested_time_s=[30.0, 40.0])
     assert tasks.width.tolist() == [4, 3]
     assert tasks.requested_time_s.tolist() == [40.0, 30.0]
-    assert tasks.first(1).width.tolist() == [4]
+    assert ArrivedTasks(tasks).first(1).width.tolist() == [4]
     assert make_tasks([1.0, 2.0], width=7).width.tolist() == [7, 7]
     assert make_tasks([1.0]).width is make_tasks([1.0]).requested_time_s is None
 
