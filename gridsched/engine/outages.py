@@ -16,7 +16,8 @@ from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import ExecutionEnd, TaskState
 
-#: So often a task may be started again; one that is longer than its hosts are up would never end.
+#: So often a task may be started again, and a host fail to boot while tasks wait and nothing runs:
+#: what takes longer than hosts are up would never end.
 MAX_RESTARTS = 1000
 
 
@@ -51,6 +52,11 @@ class Outages:
         self._fails = system.rules.on_failure == "failed"
         self._lost_state = int(TaskState.FAILED)
         self._restarts: Counter[int] = Counter()
+        self._has_horizon = system.rules.horizon_s is not None
+        self._hosts = system.platform.hosts
+        #: of each host since the last execution began, and how many had begun then
+        self._failed_boots: Counter[int] = Counter()
+        self._begun = 0
         self._was_on = [True] * system.n_hosts
         self._heap: list[tuple[float, int, bool, Iterator[tuple[float, float]]]] = []
         self.next_time = math.inf
@@ -93,6 +99,8 @@ class Outages:
         ledger.is_down[host] = True
         self._was_on[host] = ledger.is_on[host]
         if ledger.is_on[host]:
+            if ledger.boot_end[host] > now:
+                self._count_failed_boot(host, now)
             self._withdraw(host)
             if ledger.nodes is None:
                 lost = list(ledger.running.get(host, ()))
@@ -101,6 +109,25 @@ class Outages:
             for execution in lost:
                 self._lose(execution, now)
         self._switches.cut_off(host, now)
+
+    def _count_failed_boot(self, host: int, now: float) -> None:
+        """Raise if hosts go down again and again before they have booted for tasks that wait."""
+        ledger = self._ledger
+        if len(ledger.executions) != self._begun:
+            self._begun = len(ledger.executions)
+            self._failed_boots.clear()
+        to_arrive = len(self._tasks) - ledger.submitted
+        if ledger.busy_cores or ledger.open_tasks <= to_arrive or self._has_horizon:
+            return
+        self._failed_boots[host] += 1
+        if self._failed_boots[host] > MAX_RESTARTS:
+            each = self._hosts[host]
+            raise IncompleteRun(
+                f"Host {each.name!r} went down {self._failed_boots[host]} times before it had "
+                f"booted, at t = {now:g} s the last, while {ledger.open_tasks - to_arrive} tasks "
+                f"waited and nothing ran: it boots for {each.boot_time_s:g} s. Use shorter boot "
+                "times, or hosts that stay up longer."
+            )
 
     def _withdraw(self, host: int) -> None:
         """Let tasks that are fixed, planned or reserved on a host wait again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import islice, pairwise
 
 import numpy as np
@@ -19,11 +20,12 @@ from gridsched.metrics import metrics_of
 from gridsched.metrics.facts import RunFacts
 from gridsched.model.failures import Failures
 from gridsched.model.host_profiles import DrawnFailures, HostProfiles, Profile, SpeedOverTime
-from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Allocate, Assign, Plan, PowerOn
+from gridsched.sim.library import is_installed
 from gridsched.spec.run import run
 from gridsched.spec.scenario import Scenario
 
@@ -171,6 +173,40 @@ def test_never_ending():
     idle = Scripted(lambda state: [])
     with pytest.raises(IncompleteRun, match="left 1 of 1 tasks"):
         reference.simulate(controller_of(platform(states={"h0": blinking}), [1.0], idle))
+
+
+def never_booted(driver: str, n: int = 1, **horizon) -> None:
+    """Play a task on hosts that boot for 50 s, and go down after a second."""
+    hosts = tuple(Host(f"h{k}", (PState(100.0),), boot_time_s=50.0) for k in range(n))
+    clusters = (Cluster("c", tuple(range(n))),)
+    failing = Failures(1.0, 1.0).on(Platform(hosts, clusters, name="P"), seed=0, replicate=0)
+    width = None if n == 1 else n
+    tasks, scheduler = make_tasks([1e6], width=width), "wq" if n == 1 else "fcfs"
+    run(Scenario(failing, tasks, scheduler, driver=driver, **horizon))
+
+
+@pytest.mark.parametrize(("driver", "n"), [("reference", 1), ("reference", 2), ("simgrid", 1)])
+def test_hosts_that_go_down_before_they_have_booted(driver, n):
+    """The run ends with a line; with a horizon it ends there."""
+    if driver == "simgrid" and not is_installed():
+        pytest.skip("SimGrid is not installed")
+    with pytest.raises(IncompleteRun, match=r"Host 'h[01]' went down 1001 times before it had b"):
+        never_booted(driver, n)
+    never_booted(driver, n, horizon_s=5000.0)
+
+
+def test_failed_boots_count_for_waiting_tasks_alone():
+    """While nothing waits hosts may fail for ever; and what runs meanwhile lets them count anew."""
+    host = Host("h0", (PState(100.0),), boot_time_s=50.0)
+    blinking = Profile((1.0, 2.0), (0.0, 1.0), 1.0)
+    calm = Profile(tuple(np.arange(1.0, 3003.0)), (0.0, 1.0) * 1501)  # 1501 failed boots
+    first = Platform((host,), profiles=HostProfiles(states=(("h0", calm),)))
+    _, states, _ = play(first, [50.0])
+    late = run(Scenario(first, make_tasks([50.0, 100.0], [0.0, 3000.0]), "wq", driver="reference"))
+    assert states == [TaskState.FINISHED]
+    assert late.trace.finish_time_s.tolist() == [0.5, 3053.0]
+    with pytest.raises(IncompleteRun, match="while 1 tasks waited and nothing ran"):
+        play(replace(first, profiles=HostProfiles(states=(("h0", blinking),))), [500.0])
 
 
 def test_horizon():
