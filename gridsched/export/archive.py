@@ -44,6 +44,11 @@ T = TypeVar("T")
 FORMAT_VERSION = 2
 #: Larger archives are refused.
 MAX_BYTES = 4 << 30
+#: So are those that unpack to more than so many bytes, and to more than so many times their size;
+#: runs of equal tasks on equal hosts reach 50 times.
+_MOST_UNPACKED, _MOST_TIMES = 256 << 20, 100
+#: And those whose description has more values: each takes many times its text in memory.
+_MOST_VALUES = 20_000_000
 
 _TASKS = ("flops", "submit_time_s", "input_bytes", "output_bytes", "labels")
 #: Columns that not all tasks have.
@@ -61,6 +66,12 @@ _RECORDS = {
 _NODE_SETS = ("host_offsets", "host_ids")
 #: What the names of noted columns begin with.
 _NOTES = "notes."
+#: All arrays that a run may have, but for noted columns.
+_NAMES = {
+    "description", *_RECORDS, *_NODE_SETS,
+    *(f"tasks.{name}" for name in (*_TASKS, *_SOME_TASKS)),
+    *(f"utility.{name}" for name in _FUNCTIONS), *(f"classes.{name}" for name in _CLASSES),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -156,13 +167,15 @@ def read_archive(path: Path) -> Export:
     Raises
     ------
     InputError
-        If the file is missing, damaged, or holds what no run can have.
+        If the file is missing, damaged, unpacks to far too much, or holds what no run can have.
     """
     content = read_bytes(path, MAX_BYTES)
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        description = json.loads(arrays.pop("description").tobytes())
+        arrays = _arrays(content)
+        text = arrays.pop("description").tobytes()
+        if sum(map(text.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+            raise InputError(f"its description has more than {_MOST_VALUES:,} values.")
+        description = json.loads(text)
         if description["format_version"] != FORMAT_VERSION:
             raise InputError(
                 f"is of version {description['format_version']!r}; this gridsched reads version "
@@ -176,14 +189,43 @@ def read_archive(path: Path) -> Export:
         where = ".".join(map(str, first["loc"]))
         raise InputError(f"{path}: platform.{where}: {first['msg']}.") from None
     except (
-        EOFError, KeyError, NotImplementedError, RecursionError, TypeError, ValueError,
-        zipfile.BadZipFile, zlib.error,
+        EOFError, KeyError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error,
     ) as error:  # fmt: skip
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(
             f"{path}: is no whole archive of a run ({reason}); make it anew with "
             "'gridsched run ... --export DIR'."
         ) from None
+
+
+def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an archive that a run has, by name; nothing else is unpacked."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {each.filename.removesuffix(".npy"): each for each in archive.infolist()}
+        wanted = {
+            name: each for name, each in members.items()
+            if name in _NAMES or name.startswith(_NOTES)
+        }  # fmt: skip
+        unpacked = sum(each.file_size for each in wanted.values())
+        if unpacked > max(_MOST_UNPACKED, _MOST_TIMES * len(content)):
+            raise InputError(
+                f"unpacks to {unpacked / 2**20:,.0f} MB, {unpacked / len(content):,.0f} times its "
+                f"size; at most {_MOST_UNPACKED >> 20} MB or {_MOST_TIMES} times are read."
+            )
+        return {name: _array(archive, each) for name, each in wanted.items()}
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return an array as `np.load` would, but of no more bytes than are there."""
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{member.filename} is compressed in another way")
+    with archive.open(member) as packed:
+        stream = io.BytesIO(packed.read(member.file_size))
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError(f"{member.filename} is no array of NumPy's format 1.0")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    values = np.frombuffer(bytearray(stream.read()), dtype)
+    return values.reshape(shape, order="F" if is_fortran else "C")
 
 
 def _export(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Export:
