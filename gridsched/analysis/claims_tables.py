@@ -146,7 +146,7 @@ def claims_markdown(findings: Sequence[Finding], title: str) -> str:
     for text, group in groups.items():
         ids = run_ids_of(group)
         lines += [
-            f"**{', '.join(f.claim.id for f in group)}.** {markdown_text(text)}",
+            f"**{markdown_text(', '.join(f.claim.id for f in group))}.** {markdown_text(text)}",
             "",
             f"Runs ({len(ids)}): {', '.join(f'`{each}`' for each in ids)}",
             "",

@@ -30,6 +30,7 @@ from gridsched.analysis.texts import (
     axis_name,
     axis_text,
     markdown_row,
+    markdown_text,
     value_text,
 )
 from gridsched.errors import InputError
@@ -240,7 +241,7 @@ def readings_markdown(results: StudyResults, readings: Sequence[Reading]) -> str
     """Return the tables of the readings as Markdown."""
     lines = [f"# {results.study.name}: readings fitted and tested", ""]
     for table in readings_table(results, readings):
-        lines += [f"## {table.title}", "", table.note, ""]
+        lines += [f"## {markdown_text(table.title)}", "", markdown_text(table.note), ""]
         lines += [markdown_row(table.header), "|" + "---|" * len(table.header)]
         lines += [markdown_row(row) for row in table.rows]
         lines.append("")

@@ -98,8 +98,10 @@ def axis_text(values: dict[str, Any]) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Return a text for Markdown without a way into its HTML, and without line breaks."""
-    return " ".join(text.replace("<", "&lt;").split())
+    """Return a text for Markdown without HTML, links, images and line breaks of its own."""
+    for mark, written in (("\\", "\\\\"), ("[", "\\["), ("&", "&amp;"), ("<", "&lt;")):
+        text = text.replace(mark, written)
+    return " ".join(text.split())
 
 
 def markdown_row(cells: Iterable[str]) -> str:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 
 import pytest
+from markdown_it import MarkdownIt
 
+from gridsched.analysis.claims import MISSED, Finding
+from gridsched.analysis.claims_tables import claims_markdown
+from gridsched.analysis.statistics import Interval
 from gridsched.analysis.texts import markdown_row, markdown_text
 from gridsched.errors import InputError
 from gridsched.files.csv_files import csv_text
 from gridsched.files.toml_files import parse_toml
+from gridsched.spec.claims_schema import Claim
 
 
 @pytest.mark.parametrize(
@@ -58,3 +64,39 @@ def test_markdown_has_no_html():
     """Neither a script nor a cell of another's making."""
     assert markdown_text("a <script>x</script>\n# b") == "a &lt;script>x&lt;/script> # b"
     assert markdown_row(["a|b", "<i>"]) == "| a\\|b | &lt;i> |"
+
+
+LINKS = [
+    "[x](javascript:alert(1))", "![x](javascript:alert(1))", "\\[x](javascript:alert(1))",
+    "\\\\[x](javascript:alert(1))", "[x][y]\n\n[y]: javascript:alert(1)", "<javascript:alert(1)>",
+    "[x]: javascript:alert(1)", "`a [x](javascript:alert(1))", "|[x](javascript:alert(1))|",
+    "\\|[x](javascript:alert(1))", "<a href='javascript:alert(1)'>x</a>", "&#91;x](javascript:alert(1))",
+    "[![x](javascript:alert(1))](javascript:alert(1))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LINKS)
+def test_claims_as_markdown_hold_no_links_of_a_study(text: str):
+    """Where each text that a study brings stands; the reader of Markdown follows any scheme."""
+    markdown = MarkdownIt().enable("table")
+    markdown.validateLink = lambda url: True  # many a reader checks nothing
+    word = "".join(text.split())
+    claim = Claim(
+        id=word, source=text, metric="makespan_s", scheduler="wq", paper=1.0, tolerance=(0.0, 1.0),
+        tolerance_set="before", text=text, unit=text,
+    )  # fmt: skip
+    finding = Finding(claim, Interval(2.0, 1.0, 3.0, 3), text, MISSED, text, ("0" * 32,))
+    page = markdown.render(claims_markdown([finding], text))
+    assert "alert(1)" in page
+    assert "<a" not in page
+    assert "<img" not in page
+    rendered = markdown.render(f"{markdown_text(text)}\n\nafter [y]")
+    assert "<a" not in rendered
+    assert "<img" not in rendered
+
+
+def test_the_text_of_markdown_is_shown_as_it_was():
+    """What is escaped is read again as what stood there."""
+    text = r"error [%] of a\b, <i> and c\[d] & &lt;"
+    page = MarkdownIt().render(markdown_text(text))
+    assert page == f"<p>{html.escape(text)}</p>\n"
