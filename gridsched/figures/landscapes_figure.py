@@ -38,7 +38,7 @@ def landscapes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     Raises
     ------
     InputError
-        If a level has no stored run with the driver ``optimize``.
+        If a level has no stored run with the driver ``optimize``, or a file of it is damaged.
     """
     (family, *_) = families_of(results, declared, single=False)
     levels = drawn_levels(results, declared, family)
@@ -64,7 +64,7 @@ def _landscape(results: StudyResults, declared: DeclaredFigure, level: Level) ->
         described = with_infinities(json.loads(text))
         if RunSpec.read(described).settings.driver == OPTIMIZE:
             study = results.study
-            maker = ScenarioMaker({f.sha256: f.path for f in study.inputs.values()}, Path())
+            maker = ScenarioMaker({f.sha256: f.checked() for f in study.inputs.values()}, Path())
             if study.is_imported:
                 maker.load_policies(study.policies)
             wanted = maker.optimization(described)

@@ -1,6 +1,6 @@
 """Let SimGrid itself load a platform file, in a process of its own that may abort.
 
-``python -m gridsched.sim.inspection FILE FOLDER`` prints what SimGrid sees as JSON: hosts and
+``python -P -m gridsched.sim.inspection FILE FOLDER`` prints what SimGrid sees as JSON: hosts and
 links in the first line, then a way in each, since SimGrid may abort where there is none.
 """
 
@@ -76,7 +76,8 @@ def _inspected(
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "gridsched.sim.inspection", str(path), str(folder)],
+            # -P: no module of the folder in which somebody's file lies
+            [sys.executable, "-P", "-m", "gridsched.sim.inspection", str(path), str(folder)],
             capture_output=True,
             text=True,
             errors="replace",

@@ -139,6 +139,7 @@ def test_a_hanging_simgrid_is_a_reason(tmp_path, monkeypatch):
         raise subprocess.TimeoutExpired("x", kwargs["timeout"])
 
     monkeypatch.setattr(inspection.subprocess, "run", hang)
+    (tmp_path / "p.xml").write_text('<platform version="4.1"/>')
     answer = inspect_platform(tmp_path / "p.xml", timeout_s=2.0)
     assert (answer.status, answer.message) == ("refused", "no answer within 2 s")
 
@@ -253,3 +254,15 @@ def test_a_zone_without_routes_is_loaded(tmp_path):
     assert (answer.status, [host.name for host in answer.hosts]) == ("loaded", ["a", "b"])
     assert answer.routes == ()
     assert "looks for a way from 'a' to 'b': There can't be route" in answer.warnings[0]
+
+
+@needs_simgrid
+def test_no_module_beside_a_platform_file_is_run(tmp_path, monkeypatch):
+    """Who checks a file in the folder that somebody sent runs none of the other files there."""
+    for name in ("json", "re", "simgrid", "numpy", "gridsched"):
+        (tmp_path / f"{name}.py").write_text("open('was_run', 'w').close()\nraise SystemExit\n")
+    file = Path(__file__).parents[2] / "platforms" / "ex_a.xml"
+    (tmp_path / "p.xml").write_bytes(file.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    assert inspect_platform("p.xml").status == "loaded"
+    assert not (tmp_path / "was_run").exists()
