@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -234,3 +235,29 @@ def test_another_file_in_a_policys_place_is_never_run(store: Path, tmp_path: Pat
         rerun(trusted, run_id)
     assert main(["study", "claims", str(copy), "--trust"]) == 2
     assert not was_run(store)
+
+
+def test_policies_of_a_rerun_are_imported_in_the_studys_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """One may import those before it; what their digests are decides nothing."""
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    first = "LIMIT = 2\n"
+    second = (
+        "from earlier_policy import LIMIT\nfrom gridsched.schedulers.bag.work_queue import WQR\n"
+        "class Later(WQR):\n    '''Work queue.'''\n    limit = LIMIT\n"
+    )
+    while hashlib.sha256(first.encode()).digest() < hashlib.sha256(second.encode()).digest():
+        first += "#"
+    (tmp_path / "earlier_policy.py").write_text(first)
+    (tmp_path / "later_policy.py").write_text(second)
+    text = STUDY.partition("metrics")[0].replace("Patient", "Later").replace(
+        '"marked_policy.py"', '"earlier_policy.py", "later_policy.py"'
+    )
+    world = STUDY[STUDY.index("platform =") : STUDY.index("[[figures]]")]
+    (tmp_path / "two.toml").write_text(text + world)
+    store = tmp_path / "store"
+    command = ["study", "run", tmp_path / "two.toml", "--store", store, "--quiet", "--workers", 1]
+    assert main([str(word) for word in command]) == 0
+    run_id = next(iter(Store.open(store).stored()))
+    assert rerun(Store.open(store, trust=True), run_id).is_identical
