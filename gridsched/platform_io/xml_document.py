@@ -107,7 +107,13 @@ def read_document(path: Path | str) -> Element:
 
 
 def parse_document(path: Path | str, data: bytes) -> Element:
-    """Return the ``<platform>`` element of the content of a file; see `read_document`."""
+    """Return the ``<platform>`` element of the content of a file.
+
+    Raises
+    ------
+    InputError
+        As `read_document`.
+    """
     _refuse_foreign_entities(path, data)
     # SimGrid accepts blank lines before the XML declaration, expat does not.
     content = with_plain_comments(data.lstrip())

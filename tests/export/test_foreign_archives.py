@@ -71,8 +71,10 @@ def test_an_archive_that_unpacks_to_far_too_much_is_refused(folder, name):
 
 @pytest.mark.parametrize(
     "options",
-    [{"shape": (1 << 40,)}, {"shape": (1 << 20, 1 << 20)}, {"dtype": "|O"}, {"dtype": "|V0", "shape": (1 << 40,)},
-     {"dtype": "|V8", "shape": (1 << 40, 0, 1 << 40)}, {"compression": zipfile.ZIP_LZMA}, {"compression": zipfile.ZIP_BZIP2}],
+    [{"shape": (1 << 40,)}, {"shape": (1 << 20, 1 << 20)}, {"dtype": "|O"},
+     {"dtype": "|V0", "shape": (1 << 40,)},
+     {"dtype": "|V8", "shape": (1 << 40, 0, 1 << 40)}, {"compression": zipfile.ZIP_LZMA},
+     {"compression": zipfile.ZIP_BZIP2}],
 )  # fmt: skip
 def test_an_array_that_says_that_it_is_larger_than_it_is_is_refused(folder, options):
     """Nothing is put aside for it."""

@@ -70,7 +70,8 @@ LINKS = [
     "[x](javascript:alert(1))", "![x](javascript:alert(1))", "\\[x](javascript:alert(1))",
     "\\\\[x](javascript:alert(1))", "[x][y]\n\n[y]: javascript:alert(1)", "<javascript:alert(1)>",
     "[x]: javascript:alert(1)", "`a [x](javascript:alert(1))", "|[x](javascript:alert(1))|",
-    "\\|[x](javascript:alert(1))", "<a href='javascript:alert(1)'>x</a>", "&#91;x](javascript:alert(1))",
+    "\\|[x](javascript:alert(1))", "<a href='javascript:alert(1)'>x</a>",
+    "&#91;x](javascript:alert(1))",
     "[![x](javascript:alert(1))](javascript:alert(1))",
 ]  # fmt: skip
 
