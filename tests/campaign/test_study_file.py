@@ -220,7 +220,10 @@ def test_errors_name_file_and_key(small: str, tmp_path: Path, old: str, new: str
     ("keys", "place"),
     [
         ('cfg = ["tracing:yes", "tracing/filename:{victim}"]', "cfg"),
-        ('cfg = [["network/crosstraffic:1"], ["tracing:yes", "tracing/filename:{victim}"]]', "cfg[1]"),
+        (
+            'cfg = [["network/crosstraffic:1"], ["tracing:yes", "tracing/filename:{victim}"]]',
+            "cfg[1]",
+        ),
         ('cfg = ["precision/timing:1e-9 tracing:yes tracing/filename:{victim}"]', "cfg"),
         ('cfg = ["model-check/dot-output:{victim}"]', "cfg"),
         ('[group.how.traced]\ncfg = ["tracing/filename:{victim}"]', "group.how.traced.cfg"),
