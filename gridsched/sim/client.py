@@ -206,7 +206,8 @@ def _understand(
     if answer["timed_out"]:
         raise _timed_out(where, timeout_s)
     if answer["payload"] is None or answer["signal"]:
-        if set_up_line and set_up_line not in logged and answer["signal"] in (0, signal.SIGABRT):
+        is_refusal = answer["signal"] == signal.SIGABRT or answer["status"] > 0
+        if set_up_line and set_up_line not in logged and is_refusal:
             raise InputError(f"{refusal(where)}: {first_line(_complaint(lines))}.")
         if (lost := without_way(where, _complaint(lines))) is not None:
             raise lost
