@@ -19,6 +19,7 @@ from gridsched.errors import InputError, MissingDependency
 from gridsched.files.json_files import canonical_text
 from gridsched.files.output_files import as_text
 from gridsched.metrics import METRICS, described
+from gridsched.metrics.table import RESERVED
 from gridsched.spec.canonical import file_digest
 
 if TYPE_CHECKING:
@@ -60,7 +61,12 @@ def is_row(row: Any) -> TypeGuard[dict[str, Any]]:
         return False
     values = [*row["metrics"].items(), *row["timing"].items()]
     values += [("", each) for item in series.values() for each in _listed(item)]
-    return row.get("status") in (FINISHED, FAILED) and all(_is_value(*each) for each in values)
+    names = row["metrics"]
+    return (
+        row.get("status") in (FINISHED, FAILED)
+        and all(name.isidentifier() and name not in RESERVED for name in names)
+        and all(_is_value(*each) for each in values)
+    )
 
 
 def _listed(value: Any) -> list[Any]:
@@ -98,28 +104,80 @@ def _number(value: Any) -> Any:
     return float(value) if value in ("inf", "-inf", "nan") else value
 
 
-def table_of(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Return rows as a table; they are taken in portions, so memory stays small."""
+def table_of(rows: Iterable[Mapping[str, Any]], damage: list[str]) -> pa.Table:
+    """Return rows as a table; they are taken in portions, so memory stays small.
+
+    `damage` is told, as by `joined`, which values are left out.
+    """
     arrow = _arrow()
     rest = iter(rows)
     tables = []
     while portion := [flat(row) for row in islice(rest, _CHUNK)]:
         names = dict.fromkeys(name for row in portion for name in row)
-        columns = {
-            name: arrow.array(
-                [row.get(name) for row in portion],
-                type=arrow.string() if name in _TEXTS else None,
-            )
-            for name in names
-        }
-        tables.append(arrow.table(columns))
+        tables.append(arrow.table({
+            name: _column(name, [row.get(name) for row in portion], damage) for name in names
+        }))  # fmt: skip
     empty = arrow.table({name: arrow.array([], type=arrow.string()) for name in _TEXTS})
-    return joined([empty, *tables])
+    return joined([empty, *tables], damage)
 
 
-def joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """Return one table with all rows and all columns."""
-    return _arrow().concat_tables(tables, promote_options="permissive")
+def _column(name: str, values: list[Any], damage: list[str]) -> pa.Array:
+    """Return values as a column, whatever they are."""
+    arrow = _arrow()
+    try:
+        return arrow.array(values, type=arrow.string() if name in _TEXTS else None)
+    except (arrow.ArrowException, OverflowError):
+        return _of_one_kind(name, values, damage)
+
+
+def _of_one_kind(name: str, values: list[Any], damage: list[str]) -> pa.Array:
+    """Return the lists of numbers among values, else the numbers, else the words."""
+    arrow = _arrow()
+    kept: list[Any]
+    if any(isinstance(value, list) for value in values):
+        kept = [list(map(_real, each)) if isinstance(each, list) else None for each in values]
+        kind = arrow.list_(arrow.float64())
+    elif any(_real(value) is not None for value in values):
+        kept, kind = list(map(_real, values)), arrow.float64()
+    else:
+        kept = [None if value is None else str(value) for value in values]
+        kind = arrow.string()
+    lost = sum(old is not None and new is None for old, new in zip(values, kept, strict=True))
+    if lost:
+        damage.append(
+            f"{name}: {lost} of {len(values)} runs have there what is no {kind}; it is left out"
+        )
+    return arrow.array(kept, type=kind)
+
+
+def _real(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else None
+
+
+def joined(tables: Sequence[pa.Table], damage: list[str]) -> pa.Table:
+    """Return one table with all rows and all columns.
+
+    Parameters
+    ----------
+    tables : sequence of pyarrow.Table
+    damage : list of str
+        Told which values are left out, because others of their column are of another kind.
+    """
+    arrow, parts = _arrow(), list(tables)
+    kinds: dict[str, set[Any]] = {}
+    for table in parts:
+        for field in table.schema:
+            kinds.setdefault(field.name, set()).add(field.type)
+    for name in [name for name, types in kinds.items() if len(types - {arrow.null()}) > 1]:
+        having = [k for k, table in enumerate(parts) if name in table.column_names]
+        values = [value for k in having for value in parts[k].column(name).to_pylist()]
+        column, begin = _of_one_kind(name, values, damage), 0
+        for k in having:
+            part = column.slice(begin, len(parts[k]))
+            parts[k] = parts[k].set_column(parts[k].column_names.index(name), name, part)
+            begin += len(part)
+    return arrow.concat_tables(parts, promote_options="permissive")
 
 
 def one_row_each(table: pa.Table) -> tuple[pa.Table, list[str]]:

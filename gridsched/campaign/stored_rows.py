@@ -58,9 +58,12 @@ class StoredRows:
     def table(self, segments: Sequence[Path]) -> tuple[pa.Table, list[Path]]:
         """Return the rows of segments and Parquet files, and which of the latter there were."""
         self.damage = []
-        from_segments = row_table.table_of(self._segment_rows(segments))
+        damage: list[str] = []
+        from_segments = row_table.table_of(self._segment_rows(segments), damage)
         tables = self._of_parquet(row_table.read_parquet)
-        return row_table.joined([*tables.values(), from_segments]), list(tables)
+        whole = row_table.joined([*tables.values(), from_segments], damage)
+        self.damage += [f"{self._root}: {each}" for each in damage]
+        return whole, list(tables)
 
     def is_compact(self) -> bool:
         """Whether the Parquet files are whole and those of one compaction."""

@@ -10,8 +10,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from gridsched.energy import HostEnergy, trace_energy, trace_power
-from gridsched.errors import InputError
+from gridsched.errors import GridschedError, InputError, SimulationError, error_of_policy
 from gridsched.metrics.facts import RunFacts
 from gridsched.metrics.plan_facts import PlanFacts
 from gridsched.model.trace import Trace
@@ -131,10 +133,22 @@ class Metric:
         """Its name in a table of one run."""
         return self.words or self.name.lower()
 
+    def problem(self, value: object) -> str:
+        """Return in words why no row can hold a value; empty if one can."""
+        if value is None or type(value) is (float if self.is_number else str):
+            return ""
+        if self.is_number and type(value) is int:
+            bits = value.bit_length()
+            return f"is a whole number of {bits} bits; at most 63 are legal" if bits > 63 else ""
+        legal = "a number" if self.is_number else "a word"
+        return f"is of the type {type(value).__name__}; {legal} is legal"
+
     def _ends(self, end: str, unit: str) -> bool:
         return unit == self.unit and self.id.endswith(end)
 
 
+#: Names of the other columns of stored runs.
+RESERVED = ("run_id", "status", "error", "scenario", "provenance", "scheduler", "replicate")
 #: Every metric by id, in the order of a report.
 METRICS: dict[str, Metric] = {}
 #: Those of them that only describe columns: see `declare_metric`.
@@ -193,6 +207,8 @@ def _check_id(metric: Metric) -> None:
             f"Metric {metric.id!r}: the id must be a name of letters, digits and underscores, as "
             "'energy_per_task_j' is."
         )
+    if metric.id in RESERVED:
+        raise InputError(f"Metric {metric.id!r}: runs have this already; choose another id.")
 
 
 def is_own(metric: Metric) -> bool:
@@ -206,23 +222,53 @@ def _origin(metric: Metric) -> tuple[str, str]:
 
 
 def metrics_of(facts: RunFacts) -> dict[str, Any]:
-    """Return every metric that a run has, by id, in the order of the table."""
+    """Return every metric that a run has, by id, in the order of the table.
+
+    Raises
+    ------
+    SimulationError
+        Naming the metric, if one of a user's own raises, or gives what no row can hold.
+    """
+    found = [metric for metric in METRICS.values() if metric.of == "run"]
     return {
-        metric.id: metric.function(facts)
-        for metric in METRICS.values()
-        if metric.of == "run" and metric.condition.holds(facts)
+        metric.id: _value(metric, metric.function, facts)
+        for metric in found
+        if _value(metric, metric.condition.holds, facts, is_checked=False)
     }
 
 
 def metrics_of_plan(facts: PlanFacts) -> dict[str, Any]:
-    """Return every metric that a plan has without being executed, by id, in the table's order."""
-    found = {
-        metric.id: metric.planned if metric.of == "run" else metric.function
+    """Return every metric that a plan has without being executed, by id, in the table's order.
+
+    Raises
+    ------
+    SimulationError
+        As `metrics_of`.
+    """
+    found = [
+        (metric, metric.planned if metric.of == "run" else metric.function)
         for metric in METRICS.values()
         if metric.of == "plan" or metric.planned is not None
-    }
-    values = {id: function(facts) for id, function in found.items() if function is not None}
+    ]
+    values = {each.id: _value(each, function, facts) for each, function in found if function}
     return {id: value for id, value in values.items() if value is not None}
+
+
+def _value(
+    metric: Metric, function: Callable[[Any], Any], facts: Any, *, is_checked: bool = True
+) -> Any:
+    """Return what a function of a metric gives; a number or word of Python's own, or None."""
+    try:
+        value = function(facts)
+        value = value.item() if isinstance(value, np.generic) else value
+        problem = metric.problem(value) if is_checked else ""
+    except (GridschedError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise SimulationError(f"Metric {metric.id!r}: {error_of_policy(error)}") from error
+    if problem:
+        raise SimulationError(f"Metric {metric.id!r} {problem}.")
+    return value
 
 
 def value_of_row(metric: Metric, row: Mapping[str, Any]) -> Any:
@@ -234,12 +280,9 @@ def value_of_row(metric: Metric, row: Mapping[str, Any]) -> Any:
         If it cannot be computed.
     """
     try:
-        return metric.function(row)
-    except Exception as error:  # noqa: BLE001 - a user's metric may raise anything
-        raise InputError(
-            f"Metric {metric.id!r} cannot be computed from a stored row: "
-            f"{type(error).__name__}: {error}."
-        ) from None
+        return _value(metric, metric.function, row)
+    except SimulationError as error:
+        raise InputError(f"From a stored row: {error}") from None
 
 
 def known_metrics(workload: Collection[str]) -> list[Metric]:

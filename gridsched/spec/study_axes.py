@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.metrics.table import RESERVED
 from gridsched.spec.run_spec import (
     SECTION_MODELS,
     SYSTEM_GENERATORS,
@@ -23,8 +24,6 @@ from gridsched.workloads.traces.formats import is_trace
 
 #: Sections that keys and groups can set; those of `Settings` stand at the top of the file.
 SECTIONS = ("platform", "workload", "settings")
-#: Columns of the results that no axis is called by.
-RESERVED = ("scheduler", "replicate", "run_id", "status", "error", "scenario", "provenance")
 
 
 @dataclass(frozen=True)

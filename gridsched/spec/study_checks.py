@@ -8,10 +8,11 @@ from typing import Any
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics import METRICS, known_metrics
+from gridsched.metrics.table import RESERVED
 from gridsched.spec.claims_schema import Claim, DeclaredFigure
 from gridsched.spec.formulas import Formula, declare, formula
 from gridsched.spec.run_spec import OPTIMIZE
-from gridsched.spec.study_axes import RESERVED, Axis, axis_values, workload_kinds
+from gridsched.spec.study_axes import Axis, axis_values, workload_kinds
 from gridsched.spec.study_claims import study_claims
 from gridsched.spec.study_document import KeyPath, StudyDocument, key_name
 from gridsched.spec.study_schedulers import StudyScheduler

@@ -64,6 +64,7 @@ CHANGES = {
     "odd metric": lambda row: row["metrics"].update(makespan_s={}),
     "word for a number": lambda row: row["metrics"].update(makespan_s="x"),
     "bool for a number": lambda row: row["metrics"].update(makespan_s=True),
+    "no name of a metric": lambda row: row["metrics"].update({"run_id": 1}),
     "more than 64 bits": lambda row: row["metrics"].update(makespan_s=10**30),
     "metrics are a list": lambda row: row.update(metrics=[]),
     "odd series": lambda row: row.update(series={"energy_j": 5}),
@@ -82,6 +83,33 @@ def test_a_row_of_another_form_is_named(store: Path, change: Callable):
     opened.compact()
     assert len(Store.open(store).rows()) == 70
     assert len(list((store / "damaged").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("odd", "others", "lost"),
+    [(2**53 + 1, 0.5, 0), (2**63 - 1, 0.5, 0), ("word", 0.5, 1), (True, 0.5, 1), (True, "word", 0)],
+)
+@pytest.mark.parametrize("is_compact", [False, True])
+def test_values_of_several_kinds_hide_no_run(
+    store: Path, odd: object, others: object, lost: int, is_compact: bool
+):
+    """In one segment, or in a file and a segment: all runs are read, what is left out is told."""
+    (path,) = (store / "segments").glob("*.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    change_row(store, lambda row: row["metrics"].update(own=odd), 1)
+    first, rest = path.read_bytes().splitlines(keepends=True)[0], b"".join(lines[1:])
+    path.write_bytes(first)
+    if is_compact:
+        Store.open(store).compact()
+    path.write_bytes(rest if is_compact else first + rest)
+    change_row(store, lambda row: row["metrics"].update(own=others), 1 if is_compact else 2)
+    opened = Store.open(store)
+    rows = opened.rows()
+    assert (len(rows), rows["own"].notna().sum(), len(opened.damage)) == (71, 2 - lost, lost)
+    opened.compact()
+    rows = Store.open(store).rows()
+    assert (len(rows), rows["own"].notna().sum()) == (71, 2 - lost)
+    assert not (store / "damaged").exists()
 
 
 def _line(path: Path, number: int) -> bytes:

@@ -83,7 +83,8 @@ def leave_daemon(policy, _):
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            Path(policy.folder, "daemon").write_text(str(os.getpid()))
+            Path(policy.folder, "new").write_text(str(os.getpid()))
+            Path(policy.folder, "new").rename(Path(policy.folder, "daemon"))
             time.sleep(3600)
         os._exit(0)
     while not Path(policy.folder, "daemon").exists():

@@ -13,7 +13,9 @@ from cli_cases import ROOT
 from hostile_policies import ASKED, ELSEWHERE, IMPORTED, SLOW
 
 from gridsched.campaign.store import Store
+from gridsched.errors import InputError
 from gridsched.files.scratch import is_alive
+from gridsched.metrics import METRICS, Metric, register_metric
 
 DRIVERS = ("reference", "simgrid")
 KINDS = {kind: words for kind, (_, words) in ASKED.items()} | ELSEWHERE
@@ -58,12 +60,13 @@ def is_one_line(err: str, words: str) -> bool:
     )  # fmt: skip
 
 
-def check_gone(scratch: Path) -> None:
-    """What a policy has started is no more."""
-    deadline = time.monotonic() + 60
-    while scratch.exists() and any(is_alive(int(each.read_text())) for each in scratch.iterdir()):
+def check_gone(folder: Path) -> None:
+    """What a policy has started is no more, and nothing was done at the end of its process."""
+    daemon, deadline = folder / "daemon", time.monotonic() + 60
+    while daemon.exists() and is_alive(int(daemon.read_text())):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+    assert not (folder / "atexit").exists()
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
@@ -169,8 +172,9 @@ def test_neighbours_in_a_campaign_are_finished(
     monkeypatch.setattr("tempfile.tempdir", None)
     good = [f'{{id = "wqr", label = "g{k}", max_replicas = {k + 1}}}' for k in range(len(kinds))]
     good[0] = '{id = "Hostile", label = "sound"}'
-    mixed = [entry for pair in zip(good, kinds, strict=True)
-             for entry in (entry_of(pair[1], scratch), pair[0])]  # fmt: skip
+    mixed = []
+    for entry, kind in zip(good, kinds, strict=True):
+        mixed += [entry_of(kind, tmp_path if kind == "leave_daemon" else scratch), entry]
     rows = {}
     for name, entries, limit, status in (("quiet", good, 60, 0), ("mixed", mixed, 5, 1)):
         study, store = tmp_path / "s.toml", tmp_path / name
@@ -181,9 +185,9 @@ def test_neighbours_in_a_campaign_are_finished(
         )  # fmt: skip
         assert outcome.status == status, outcome.err
         assert "Traceback" not in outcome.err
+        check_gone(tmp_path)
         table = Store.open(store).rows().set_index("run_id")
         rows[name] = table[["status", "error", "makespan_s", "energy_j"]]
-    check_gone(scratch)
     assert len(rows["mixed"]) == 2 * len(kinds)
     assert (rows["quiet"]["status"] == "finished").all()
     pd.testing.assert_frame_equal(rows["mixed"].loc[rows["quiet"].index], rows["quiet"])
@@ -194,3 +198,59 @@ def test_neighbours_in_a_campaign_are_finished(
     n_failing = sum(KINDS[kind] not in ("finishes", "either") for kind in kinds)
     n_either = sum(KINDS[kind] == "either" for kind in kinds)
     assert n_failing <= len(failed) <= n_failing + n_either
+
+
+#: A metric of a user's own in a policy's file.
+METRIC = """
+import sys
+import numpy as np
+from gridsched.metrics import Metric, register_metric
+from gridsched.schedulers.bag.work_queue import WorkQueue
+
+class Measured(WorkQueue):
+    pass
+
+register_metric(Metric("own", "", "a number of my own", lambda run: {value}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("2**70", "is a whole number of 71 bits"), ("10**5000", "bits"), ("'x'", "type str"),
+        ("True", "type bool"), ("np.bool_(True)", "type bool"), ("[1]", "type list"),
+        ("np.ones(2)", "type ndarray"), ("1 / 0", "ZeroDivisionError"), ("1j", "type complex"),
+        ("sys.exit()", "SystemExit"), ("2**62", ""), ("np.float32(0.5)", ""), ("np.int8(3)", ""),
+        ("float('nan')", ""), ("-float('inf')", ""), ("None", ""),
+    ],
+)  # fmt: skip
+def test_odd_values_of_metrics_spoil_no_store(
+    gridsched: Callable, ex_a: list[str], tmp_path: Path, value: str, words: str
+):
+    """A run with a value that no row can hold has failed, and is not done again and again."""
+    file, store = tmp_path / f"measured_{abs(hash(value))}.py", tmp_path / "store"
+    file.write_text(METRIC.format(value=value))
+    (tmp_path / "s.toml").write_text(study_text("reference", file, ['"Measured"']))
+    command = ["study", "run", tmp_path / "s.toml", "--store", store, "--quiet"]
+    before = dict(METRICS)
+    try:
+        for _ in range(2):
+            outcome = gridsched(*command)
+            assert outcome.status == (1 if words else 0), outcome.err
+            assert words in outcome.err
+            assert ("Metric 'own'" in outcome.err) == bool(words)
+            (status,) = Store.open(store).rows()["status"]
+            assert status == ("failed" if words else "finished")
+        outcome = gridsched("run", *ex_a, "--driver", "reference", "--scheduler", file)
+        assert outcome.status == (1 if words else 0), outcome.err
+        assert words in outcome.err
+    finally:
+        METRICS.clear()
+        METRICS.update(before)
+
+
+@pytest.mark.parametrize("id", ["run_id", "status", "scheduler", "replicate"])
+def test_a_metric_takes_no_other_column(id: str):
+    """Rows have them already."""
+    with pytest.raises(InputError, match="choose another id"):
+        register_metric(Metric(id, "", "mine", len))
