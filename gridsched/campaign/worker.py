@@ -40,7 +40,9 @@ from gridsched.errors import (
     error_of_policy,
 )
 from gridsched.policy.policy_files import comes_from_file
+from gridsched.compiled import told_of_compiling
 from gridsched.sim import wire
+from gridsched.sim.server import COMPILING_S
 from gridsched.spec.run import RunResult, check_energy_agreement, run
 from gridsched.spec.run_spec import OPTIMIZE
 from gridsched.spec.scenario_maker import ScenarioMaker
@@ -106,9 +108,12 @@ def _executed(
     is_apart = settings["driver"] == "simgrid" or comes_from_file(scenario.make_scheduler())
     if timeout_s is not None and not is_apart:  # the leading process ends this one
         scenario = replace(scenario, timeout_s=None)
+    limit_s = None
     if timeout_s is not None:
-        begin(ATTEMPTS * timeout_s + _PREPARING_S if is_apart else timeout_s)
-    result = _insistently(scenario)
+        limit_s = ATTEMPTS * timeout_s + _PREPARING_S if is_apart else timeout_s
+        begin(limit_s)
+    with told_of_compiling(lambda begins: begin(COMPILING_S if begins else limit_s)):
+        result = _insistently(scenario)
     check_energy_agreement(result)
     metrics, trace = result.metrics(), result.trace
     step_s = settings.get("series_step_s")

@@ -149,8 +149,8 @@ def _explain(error: BaseException, words: Sequence[str]) -> int:
         say("out of memory; try a smaller platform or workload.")
         return 1
     say(
-        f"internal error: {type(error).__name__}: {text_of(error)}. This is a fault of gridsched or "
-        "of a scheduler of yours; 'gridsched --traceback COMMAND ...' shows where."
+        f"internal error: {type(error).__name__}: {text_of(error)}. This is a fault of gridsched "
+        "or of a scheduler of yours; 'gridsched --traceback COMMAND ...' shows where."
     )
     return 1
 

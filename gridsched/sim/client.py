@@ -21,6 +21,7 @@ from typing import Any
 import cloudpickle
 
 from gridsched import errors
+from gridsched.compiled import tell_compiling
 from gridsched.errors import (
     EnvironmentFault,
     InputError,
@@ -176,9 +177,15 @@ class SimulationServer:
             ) from None
         try:
             wire.send(self._questions.fileno(), message)
-            if (answer := self._receive()) == wire.BEGUN:
-                limit_s = None if timeout_s is None else timeout_s + _GRACE_S
-                answer = self._receive(limit_s and time.monotonic() + limit_s)
+            answer, is_compiling = self._receive(), False
+            while answer in (wire.BEGUN, wire.COMPILING):
+                if is_compiling != (answer == wire.COMPILING):
+                    is_compiling = not is_compiling
+                    tell_compiling(is_compiling)
+                has_end = timeout_s is not None and not is_compiling
+                answer = self._receive(
+                    time.monotonic() + timeout_s + _GRACE_S if has_end and timeout_s else None
+                )
         except TimeoutError:  # the run has stopped the server, too
             self._end_at_once()
             raise _timed_out(where, timeout_s) from None

@@ -22,12 +22,16 @@ from typing import Any
 
 import cloudpickle
 
+from gridsched import compiled
 from gridsched.errors import GridschedError, SimulationError, error_of_policy, text_of
 from gridsched.schedulers.kernels import warm_up
 from gridsched.sim import wire
 from gridsched.sim.pinning import pin_to_free_cpu
 from gridsched.sim.process_log import ProcessLog
 
+#: A run may spend so long on compiling, beside its time-out [s].
+COMPILING_S = 900.0
+_PAUSE, _GO = b"(", b")"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -39,7 +43,8 @@ def serve(requests: int, answers: int) -> None:
     requests, answers : int
         File descriptors. A request is a pickled (time-out in s or None, working folder, names of
         modules to import before forking, pickled function without arguments). `wire.BEGUN` is said
-        when all is ready for it, then the answer, a pickled dict (see `_run_child`).
+        when all is ready for it, `wire.COMPILING` and `wire.BEGUN` again where it compiles
+        something, then the answer, a pickled dict (see `_run_child`).
     """
     while (message := wire.receive(requests)) is not None:
         timeout_s, folder, modules, function = pickle.loads(message)
@@ -49,7 +54,7 @@ def serve(requests: int, answers: int) -> None:
             warm_up()
             os.chdir(folder)  # the child inherits it: relative paths in --cfg are the asker's
             wire.send(answers, wire.BEGUN)
-            answer = _run_child(function, timeout_s, requests)
+            answer = _run_child(function, timeout_s, requests, answers)
         except OSError as error:
             fault = ("error", "EnvironmentFault", f"No process can be made: {error}.")
             answer = _answer(pickle.dumps(fault))
@@ -58,28 +63,28 @@ def serve(requests: int, answers: int) -> None:
         wire.send(answers, pickle.dumps(answer))
 
 
-def _run_child(function: bytes, timeout_s: float | None, requests: int) -> dict[str, Any] | None:
+def _run_child(
+    function: bytes, timeout_s: float | None, requests: int, answers: int
+) -> dict[str, Any] | None:
     """Fork, wait for the child's result; return what became of it.
 
     An answer is what `_answer` returns; None says that the asking process has gone.
     """
-    (reader, writer), (said, log) = os.pipe(), os.pipe()
+    (reader, writer), (said, log), (paused, pauses) = os.pipe(), os.pipe(), os.pipe()
     try:
         child = os.fork()
     except OSError:
-        for file in (reader, writer, said, log):
+        for file in (reader, writer, said, log, paused, pauses):
             os.close(file)
         raise
     if child == 0:
-        os.close(reader)
-        os.close(said)
-        _child(function, writer, log)
+        _child(function, writer, log, pauses)
     with contextlib.suppress(OSError):  # the child does it, too: whoever comes first
         os.setpgid(child, child)
-    os.close(writer)
-    os.close(log)
+    for file in (writer, log, pauses):
+        os.close(file)
     ended = os.pidfd_open(child)
-    listener = _Listener(reader, said, ended, requests)
+    listener = _Listener(reader, said, ended, requests, paused, answers)
     try:
         listener.listen(timeout_s)
     finally:
@@ -91,7 +96,7 @@ def _run_child(function: bytes, timeout_s: float | None, requests: int) -> dict[
         _, status = os.waitpid(child, 0)
         _end_orphans()
         listener.take_the_rest()
-        for file in (reader, said, ended):
+        for file in (reader, said, ended, paused):
             os.close(file)
     if listener.abandoned:
         return None
@@ -143,15 +148,19 @@ class _Listener:
     That its pipes are closed would not tell: what it has started may hold them open.
     """
 
-    def __init__(self, reader: int, said: int, ended: int, requests: int) -> None:
+    def __init__(
+        self, reader: int, said: int, ended: int, requests: int, paused: int, answers: int
+    ) -> None:
         self._reader, self._said, self._ended, self._requests = reader, said, ended, requests
+        self._paused, self._answers = paused, answers
         self.payload, self.log = bytearray(), ProcessLog()
         self.timed_out = self.abandoned = False
 
     def listen(self, timeout_s: float | None) -> None:
         """Return when the child has ended, at the time-out, or when the asking process has gone."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        sources = [self._reader, self._said, self._ended, self._requests]
+        sources = [self._reader, self._said, self._ended, self._requests, self._paused]
+        rest_s = 0.0
         while True:
             rest = None if deadline is None else max(0.0, deadline - time.monotonic())
             ready, _, _ = select.select(sources, [], [], rest)
@@ -163,6 +172,16 @@ class _Listener:
                 return
             if self.timed_out or self.abandoned:
                 return
+            if self._paused in ready and deadline is not None:
+                word = os.read(self._paused, 1)
+                if not word:
+                    sources.remove(self._paused)
+                elif word == _PAUSE:
+                    rest_s, deadline = deadline - time.monotonic(), time.monotonic() + COMPILING_S
+                    wire.send(self._answers, wire.COMPILING)
+                elif rest_s:
+                    deadline, rest_s = time.monotonic() + rest_s, 0.0
+                    wire.send(self._answers, wire.BEGUN)
             for source in (self._reader, self._said):
                 if source in ready and not self._take(source):
                     sources.remove(source)
@@ -186,7 +205,7 @@ class _Listener:
                     left -= taken
 
 
-def _child(function: bytes, writer: int, log: int) -> None:
+def _child(function: bytes, writer: int, log: int, pauses: int) -> None:
     """In the forked process: run, send the result, leave without any clean-up."""
     status = 1
     try:
@@ -195,8 +214,10 @@ def _child(function: bytes, writer: int, log: int) -> None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        os.closerange(3, writer)  # what the server reads and says is not the run's to disturb
-        os.closerange(writer + 1, os.sysconf("SC_OPEN_MAX"))
+        kept = sorted((2, writer, pauses))  # what the server says is not the run's to disturb
+        for begin, end in zip(kept, (*kept[1:], os.sysconf("SC_OPEN_MAX")), strict=True):
+            os.closerange(begin + 1, end)
+        compiled.watchers.append(lambda begins: wire.write(pauses, _PAUSE if begins else _GO))
         pin_to_free_cpu()
         wire.write(writer, _outcome(function))
         status = 0

@@ -7,8 +7,9 @@ import select
 import struct
 import time
 
-#: Said by the server when the time of a run begins: what it needs is imported and compiled.
-BEGUN = b"begun"
+#: Said by the server when the time of a run begins, what it needs is imported and compiled, and
+#: when it stands still, because the run compiles something after all.
+BEGUN, COMPILING = b"begun", b"compiling"
 _MARK = b"\x93gs\n"
 _HEADER = struct.Struct("<4sQ")
 

@@ -117,7 +117,7 @@ def test_harm_at_import_is_bad_input(
     """One line, exit status 2, and nothing is written; what does no harm runs."""
     text, words = IMPORTED[kind]
     file, study = tmp_path / f"imported_{kind}.py", tmp_path / "s.toml"
-    sound = "from gridsched.schedulers.bag.work_queue import WorkQueue\nclass Sound(WorkQueue): pass"
+    sound = "from gridsched.schedulers.bag.work_queue import WorkQueue as W\nclass Sound(W): pass"
     file.write_text(f"{text}\n{sound}\n")
     study.write_text(study_text("reference", file, ['"Sound"']))
     words_of = {

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -71,6 +76,24 @@ def test_conservative_backfilling():
     assert example(make_scheduler("conservative_backfilling", {"reservations": "permanent"})) == {
         0: (0.0, [1, 2]), 1: (10.0, [1, 2, 3]), 2: (0.0, [3, 4]), 3: (30.0, [1, 2]),
     }  # fmt: skip
+
+
+@needs_simgrid
+@pytest.mark.long
+def test_compiling_is_no_part_of_a_run(tmp_path):
+    """With a cold cache a time-out of 15 s goes by while its kernels are compiled, on no run."""
+    program = (
+        "import sys; sys.path[:0] = sys.argv[1:]; import test_parallel_worked_examples as tests\n"
+        "scenario = tests.Scenario\n"
+        "tests.Scenario = lambda *a, **k: scenario(*a, **(k | {'timeout_s': 15.0}))\n"
+        "tests.test_conservative_backfilling()\n"
+    )
+    here = Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-c", program, here, here.parent, here.parents[1]], check=False,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 @needs_simgrid
