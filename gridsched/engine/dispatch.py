@@ -130,6 +130,8 @@ class Dispatch:
         self._ledger.state_of[task] = RUNNING
         self._ledger.core_taken(execution)
         if start > now:
+            if self._account is not None:
+                self._account.commit(execution)
             self._timers.set(start, Timer.DATA_READY, host, execution)
         else:
             self.begin(execution)
@@ -182,7 +184,7 @@ class Dispatch:
             ledger.pstate[host] = execution.pstate
             ledger.host_changed(execution.start, host)
         if self._account is not None:
-            self._account.execution_began(execution)
+            self._account.commit(execution)
         if self._powers is not None:
             self._powers.began(execution)
         ledger.executions.append(execution)

@@ -142,8 +142,8 @@ class EnergyAccount:
         pstate = estimates.scheduler_pstate(task, execution.pstate)
         return estimates.energy(task, host, pstate) / estimates.run_time(task, host, pstate)
 
-    def execution_began(self, execution: Execution) -> None:
-        """Note the average power of an execution that computes from now on."""
+    def commit(self, execution: Execution) -> None:
+        """Note the average power of an execution that computes from now on, or from later on."""
         execution.watts = self._watts_of(execution)
         if self._ledger.nodes is not None:
             self._ledger.nodes.set_watts(execution)

@@ -118,6 +118,14 @@ def test_of_a_plan_only_the_part_inside_the_period_counts():
              budget=EnergyBudget(79.9, period_s=8.0))  # fmt: skip
 
 
+def test_a_task_that_spans_two_boundaries():
+    """25 s at 10 W in periods of 10 s: the second one holds 100 J of it, the third 50 J."""
+    trace, _ = play(idle_free(10.0), [250.0], at((0.0, [Assign(0, 0)])), HEEDING,
+                    budget=EnergyBudget(1e3, period_s=10.0))  # fmt: skip
+    np.testing.assert_allclose(trace.periods["consumed_j"], [100.0, 100.0, 50.0], rtol=1e-12)
+    np.testing.assert_allclose(trace.periods["carried_over_j"], [0.0, 100.0, 50.0], rtol=1e-12)
+
+
 def test_what_is_carried_over_a_boundary_draws_from_the_next_budget():
     """23:50 to 00:20 with 90 kJ: 30 kJ on the first day and 60 kJ on the second (B7)."""
     day, start = 86_400.0, 23 * 3600.0 + 50 * 60.0

@@ -8,6 +8,7 @@ from scripted import Scripted, at, controller_of, plan, play, rows
 
 from gridsched.engine import Stop, reference
 from gridsched.errors import InputError
+from gridsched.model.budget import EnergyBudget
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
 from gridsched.policy.decisions import Assign, WakeAt
@@ -33,6 +34,28 @@ def test_a_task_starts_at_once_where_its_files_are():
     """No transfer into the cluster that holds the file from the start."""
     trace, _ = play(clusters(), tasks_with([(0,)], [500.0]), at((0.0, [Assign(0, 0)])))
     assert rows(trace) == [(0.0, 0, 0, 10.0)]
+
+
+def test_a_budget_counts_from_when_the_file_is_there():
+    """100 B at 10 B/s, then 10 s at 2 W: 4 J before 12 s and 16 J after, and 1 W idle hosts."""
+    seen = {}
+
+    def answer(state):
+        seen[state.now] = state.energy
+        assigns = {0.0: [Assign(0, 2), WakeAt(5.0), WakeAt(11.0)], 12.0: [Assign(1, 2)]}
+        return assigns.get(state.now, [])
+
+    trace, _ = play(
+        clusters(), tasks_with([(0,), ()], [100.0]), answer,
+        budget=EnergyBudget(200.0, period_s=12.0),
+    )  # fmt: skip
+    assert rows(trace) == [(10.0, 2, 0, 20.0), (20.0, 2, 1, 30.0)]
+    # at 5 s nothing computes: four hosts idle; 2 s of the task lie before 12 s, 1 s of it at 11 s
+    energies = [seen[time] for time in (5.0, 11.0)]
+    assert [(e.consumed_j, e.committed_j) for e in energies] == [(20, 4), (45, 2)]
+    periods = trace.periods
+    assert periods["consumed_j"].tolist() == [48.0 + 2.0, 48.0 + 12.0, 24.0 + 6.0]
+    assert periods["carried_over_j"].tolist() == [0.0, 16.0, 12.0]
 
 
 def test_a_missing_file_takes_latency_and_size_over_bandwidth():

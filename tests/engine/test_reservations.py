@@ -49,6 +49,30 @@ def test_conservative_by_hand():
     ]
 
 
+def test_reservations_of_one_start():
+    """They start in the order in which they were made, and are shown in order of their tasks."""
+    seen = []
+    made = [
+        Allocate(task, np.array([task, task + 3]), start=10.0) for task in (2, 0, 1)
+    ]  # fmt: skip
+
+    def answer(state):
+        view = state.nodes.reserved
+        seen.append((state.now, view.task.tolist(), view.hosts.tolist()))
+        return {0.0: made, 1.0: [Allocate(3, np.array([6]))]}.get(state.now, [])
+
+    jobs = [(0, 2, 5), (0, 2, 5), (0, 2, 5), (1, 1, 3)]
+    trace, _ = play(nodes(7), jobs, answer)
+    assert seen[:2] == [(0.0, [], []), (1.0, [0, 1, 2], [0, 3, 1, 4, 2, 5])]
+    assert trace.executions["task"].tolist() == [3, 2, 0, 1]
+    assert trace.start_time_s.tolist() == [10.0, 10.0, 10.0, 1.0]
+    for first, other in (([0, 1], [1, 2]), ([0, 1, 2], [1]), ([1], [0, 1])):
+        reserve = [Allocate(t, np.array(n), start=10.0) for t, n in enumerate((first, other))]
+        jobs = [(0, len(first), 5), (0, len(other), 5)]
+        with pytest.raises(InvalidDecision, match="task 2, host 'n1'|host 1 is reserved"):
+            play(nodes(3), jobs, at({0: reserve}))
+
+
 def test_a_reservation_is_kept_whatever_ends_early():
     """The busy nodes are free at 4 s; the reservation starts at 10 s, as it says."""
     seen = []

@@ -108,6 +108,34 @@ def test_a_job_that_outlives_its_estimate_counts_as_ending_at_once():
         assert starts(jobs, 3, scheduler) == [0.0, 10.0, 15.0]
 
 
+@pytest.mark.parametrize(
+    ("third", "expected"),
+    [
+        # T3 outlives the shadow time and takes both extra nodes: T4 has to wait for T2's
+        ((0, 20, 2, 20), [0.0, 10.0, 0.0, 15.0]),
+        # T3 ends by the shadow time, and takes none of them
+        ((0, 9, 2, 9), [0.0, 10.0, 0.0, 0.0]),
+        # one of them is left, too few for T4
+        ((0, 20, 1, 20), [0.0, 10.0, 0.0, 15.0]),
+    ],
+)
+def test_a_job_that_overtakes_uses_up_the_extra_nodes(third, expected):
+    """Eight nodes, four busy until 10 s, six wanted from then on: two are extra."""
+    jobs = [(0, 10, 4, 10), (0, 5, 6, 5), third, (0, 20, 2, 20)]
+    assert starts(jobs, 8, "easy_backfilling") == expected
+
+
+@pytest.mark.parametrize("scheduler", ["easy_backfilling", "conservative_backfilling"])
+def test_nodes_beyond_their_estimate_are_not_free(scheduler):
+    """T1 has two of three nodes until 10 s and asked for 4 s; T2 comes at 6 s and takes the third.
+
+    With permanent reservations T2 would begin on busy nodes if these looked free.
+    """
+    permanent = make_scheduler(scheduler, {"reservations": "permanent"})
+    trace = run(scenario([(0, 10, 2, 4), (6, 2, 1, 2)], 3, permanent)).trace
+    assert (trace.start_time_s.tolist(), trace.host_ids.tolist()) == ([0.0, 6.0], [0, 1, 2])
+
+
 def test_nodes_that_are_off_hold_no_job():
     """A job that needs a node that stays off blocks FCFS, and is overtaken by the others."""
     jobs = [(0, 5, 1, 5), (0, 5, 3, 5), (0, 5, 1, 5)]
