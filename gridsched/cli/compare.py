@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,8 +41,8 @@ from gridsched.metrics import METRICS, Metric
 from gridsched.metrics.table import value_of_row
 from gridsched.policy.registry import entries
 from gridsched.spec.formulas import formula
-from gridsched.spec.run import RunResult, check, check_energy_agreement, run
-from gridsched.spec.run_many import progress_bar
+from gridsched.spec.run import RunResult, check, check_energy_agreement
+from gridsched.spec.run_many import run_many
 from gridsched.spec.scenario import workload_kinds
 
 SchedulersOption = Annotated[
@@ -78,9 +78,9 @@ Exit status: 0 fine, 1 a run failed, 2 bad input.
 
 
 def run_each(
-    options: ScenarioOptions, ids: Sequence[str], accept: Callable[[RunResult], None], *,
-    quiet: bool,
-) -> Iterator[tuple[str, RunResult | GridschedError]]:  # fmt: skip
+    options: ScenarioOptions, ids: Sequence[str], *, quiet: bool,
+    accept: Callable[[RunResult], None] = check_energy_agreement,
+) -> Iterable[tuple[str, RunResult | GridschedError]]:  # fmt: skip
     """Run every scheduler on the same platform and workload, with a progress bar on a terminal.
 
     A failed run, and one that `accept` raises an error for, gives the error in place of a result;
@@ -88,23 +88,11 @@ def run_each(
     """
     parameters = options.parameters(ids)
     base = options.base_scenario()
-    scenarios = {id: replace(base, scheduler=id, parameters=parameters[id]) for id in ids}
-    for scenario in scenarios.values():
-        check(scenario)
-    with progress_bar(shown=sys.stderr.isatty() and not quiet) as bar:
-        runs = bar.add_task("", total=len(ids))
-        for id, scenario in scenarios.items():
-            bar.update(runs, description=id)
-            result: RunResult | GridschedError
-            try:
-                result = made = run(scenario)
-                accept(made)
-            except InputError:
-                raise
-            except GridschedError as error:
-                result = error
-            bar.advance(runs)
-            yield id, result
+    scenarios = [replace(base, scheduler=id, parameters=parameters[id]) for id in ids]
+    shown = sys.stderr.isatty() and not quiet
+    return zip(
+        ids, run_many(scenarios, progress=shown, keep_errors=True, accept=accept), strict=True
+    )
 
 
 def ids_of(text: str, options: ScenarioOptions) -> list[str]:
@@ -219,7 +207,7 @@ def compare(
     results: list[RunResult] = []
     failures: list[str] = []
     warnings: tuple[str, ...] = ()
-    for id, result in run_each(options, ids, check_energy_agreement, quiet=quiet or json):
+    for id, result in run_each(options, ids, quiet=quiet or json):
         if isinstance(result, GridschedError):
             failures.append(f"{id}: {one_line(str(result))}")
             continue

@@ -35,11 +35,13 @@ from gridsched.spec.run import RunResult, check_energy_agreement, run
 #: What the table of a run shows, in order; what is part of the line above is indented.
 SHOWN = (
     "utility", "  utility_possible", "window_utility", "  window_utility_possible",
-    "window_energy_j", "money_spent", "  budget_used_share", "money_excess", "budget_excess_j",
-    "carried_over_j", "makespan_s", "busy_time_s",
+    "window_energy_j", "profit", "  income", "  energy_cost", "profit_rate", "money_spent",
+    "  budget_used_share", "money_excess", "budget_excess_j", "carried_over_j",
+    "mean_bag_flow_time_s", "makespan_s", "busy_time_s",
     "utilisation", "energy_j",
     "energy_model_j", "  energy_busy_j", "  energy_idle_j", "  energy_boot_j",
     "  energy_shutdown_j", "  energy_off_j", "  energy_wasted_j", "  energy_lost_j",
+    "energy_links_j",
     "wasted_flops", "waste_ratio", "executions_failed", "lost_work_s", "hosts_used",
     "tasks_finished", "tasks_dropped", "tasks_postponed", "tasks_rejected", "tasks_killed",
     "tasks_failed", "tasks_unfinished", "tasks_late", "tasks_missed",

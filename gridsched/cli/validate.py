@@ -127,7 +127,7 @@ def _rows_of_runs(
         raise InputError("The reference driver has no energy plugin; use --driver simgrid.")
     rows: list[dict[str, Any]] = []
     failures: list[str] = []
-    for id, result in run_each(options, ids, _accept_any, quiet=quiet):
+    for id, result in run_each(options, ids, quiet=quiet, accept=_accept_any):
         if isinstance(result, GridschedError):
             failures.append(f"{id}: {one_line(str(result))}")
         else:

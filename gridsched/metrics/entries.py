@@ -303,11 +303,12 @@ _UTILITY = (
 _MONEY = (
     Metric("profit", "", "money: price of the bag, if all its tasks finished, less the costs of "
            "energy (PUE included), overhead, wear and depreciation over the run",
-           lambda run: run.profit, condition=TARIFF, better="more", header="profit\n[money]",
+           lambda run: run.profit, condition=TARIFF, better="more", words="profit [money]",
+           header="profit\n[money]",
            planned=lambda plan: plan.profit),
     Metric("profit_rate", "", "money per second: `profit` over the length of the run, what such "
            "bags earn if they follow each other", lambda run: run.profit_rate, condition=TARIFF,
-           better="more",
+           better="more", words="profit rate [money/s]",
            header="profit\nrate\n[money/s]", planned=lambda plan: plan.profit_rate),
     Metric("income", "", "money: what the finished bags paid, each by the price of the moment in "
            "which its last task finished", lambda run: run.income, condition=PRICES,

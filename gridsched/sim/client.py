@@ -190,16 +190,17 @@ class SimulationServer:
             self._end_at_once()
             raise _timed_out(where, timeout_s) from None
         except BaseException as error:  # whatever is on its way no longer belongs to a question
-            self._end_at_once()
+            self.end_at_once()
             if not isinstance(error, OSError):
                 raise
             answer = None
         if answer is None:
-            self._end_at_once()
+            self.end_at_once()
             raise ProcessLost(f"{where}: the simulation server has ended; was it killed?")
         return _understand(pickle.loads(answer), timeout_s, where, set_up_line)
 
-    def _end_at_once(self) -> None:
+    def end_at_once(self) -> None:
+        """End the server and what it runs; whoever waits for an answer gets none."""
         self._process.kill()
         self._process.wait()
 

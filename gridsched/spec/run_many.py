@@ -41,6 +41,7 @@ def run_many(
     workers: int | None = None,
     progress: bool | None = None,
     keep_errors: bool = False,
+    accept: Callable[[RunResult], None] = check_energy_agreement,
 ) -> list[RunResult | GridschedError]:
     """Run scenarios, several at a time, and return their results in the same order.
 
@@ -53,6 +54,8 @@ def run_many(
         Whether a bar is shown; default in a notebook or on a terminal.
     keep_errors : bool
         Put the error of a failed run into its place; by default the first one is raised.
+    accept : callable
+        Told each result, it raises an error where the run is to count as failed.
 
     Raises
     ------
@@ -76,20 +79,26 @@ def run_many(
         raise InputError(f"run_many: workers is {workers}; at least 1 is legal.")
     count = min(workers or len(os.sched_getaffinity(0)), max(len(todo), 1))
     if count == 1:  # this thread's own server serves
-        return _in_turn(todo, progress=progress, keep_errors=keep_errors)
+        return _in_turn(todo, accept, progress=progress, keep_errors=keep_errors)
     results: dict[int, RunResult | GridschedError] = {}
     servers: list[SimulationServer] = []
     pool = ThreadPoolExecutor(count, initializer=lambda: servers.append(server()))
     try:
         with progress_bar(shown=progress) as bar:
             task = bar.add_task("", total=len(todo))
-            waiting = {pool.submit(_one, _apart(scenario)): k for k, scenario in enumerate(todo)}
+            waiting = {
+                pool.submit(_one_apart, scenario, accept): k for k, scenario in enumerate(todo)
+            }
             while waiting:
                 done, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in done:
                     k = waiting.pop(future)
                     results[k] = _outcome(future.result, keep_errors=keep_errors)
                     bar.update(task, advance=1, description=todo[k].scheduler_name)
+    except BaseException:
+        for each in servers:
+            each.end_at_once()  # whoever waits for a run of it waits no longer
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
         for each in servers:
@@ -98,28 +107,35 @@ def run_many(
 
 
 def _in_turn(
-    scenarios: Sequence[Scenario], *, progress: bool | None, keep_errors: bool
-) -> list[RunResult | GridschedError]:
+    scenarios: Sequence[Scenario], accept: Callable[[RunResult], None], *,
+    progress: bool | None, keep_errors: bool,
+) -> list[RunResult | GridschedError]:  # fmt: skip
     """Run scenarios one after the other."""
     found = []
     with progress_bar(shown=progress) as bar:
         task = bar.add_task("", total=len(scenarios))
         for scenario in scenarios:
             bar.update(task, description=scenario.scheduler_name)
-            found.append(_outcome(partial(_one, scenario), keep_errors=keep_errors))
+            found.append(_outcome(partial(_one, scenario, accept), keep_errors=keep_errors))
             bar.advance(task)
     return found
 
 
-def _one(scenario: Scenario) -> RunResult:
+def _one(scenario: Scenario, accept: Callable[[RunResult], None]) -> RunResult:
     result = run(scenario)
-    check_energy_agreement(result)
+    accept(result)
     return result
 
 
-def _apart(scenario: Scenario) -> Scenario:
-    """Return a scenario that runs in a process of its own, whatever its driver is."""
-    return scenario if scenario.timeout_s else replace(scenario, timeout_s=MAX_TIMEOUT_S)
+def _one_apart(scenario: Scenario, accept: Callable[[RunResult], None]) -> RunResult:
+    """Run a scenario in a process of its own, as a time-out does with either driver."""
+    if scenario.timeout_s:
+        return _one(scenario, accept)
+    result = _one(replace(scenario, timeout_s=MAX_TIMEOUT_S), accept)
+    return replace(
+        result, scenario=replace(result.scenario, timeout_s=None),
+        provenance={**result.provenance, "timeout_s": None},
+    )  # fmt: skip
 
 
 def _outcome(result: Callable[[], RunResult], *, keep_errors: bool) -> RunResult | GridschedError:

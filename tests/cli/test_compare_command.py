@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -106,7 +107,7 @@ def test_a_disagreement_is_a_failed_run(gridsched, ex_a, simgrid, monkeypatch):
         wrong = {**result.plugin_j, "h2": result.plugin_j["h2"] * (1 + 1e-6)}
         return replace(result, plugin_j=wrong) if scenario.scheduler == "wq" else result
 
-    monkeypatch.setattr("gridsched.cli.compare.run", metered_wrongly)
+    monkeypatch.setattr("gridsched.spec.run_many.run", metered_wrongly)
     outcome = gridsched("compare", *ex_a, "--schedulers", "wq,mct", "--json")
     assert outcome.status == 1
     assert [row["scheduler"] for row in outcome.json["results"]] == ["mct"]
@@ -232,3 +233,44 @@ def test_no_tasks_at_all(gridsched, write, ex_a, simgrid):
         assert (outcome.status, outcome.err) == (0, "")
         assert {row["makespan_s"] for row in outcome.json["results"]} == {0.0}
         assert {row["energy_j"] for row in outcome.json["results"]} == {0.0}
+
+
+MEETING = """
+import pathlib, time
+from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.decisions import Assign
+
+class {name}(Scheduler):
+
+    traits = Traits(asked="start")
+
+    def schedule(self, state):
+        here = pathlib.Path({folder!r})
+        (here / "{name}.begun").touch()
+        for _ in range(600):
+            if (here / "{other}.begun").exists():
+                return [Assign(task, 0) for task in state.mappable.tolist()]
+            time.sleep(0.1)
+        raise RuntimeError("nobody came")
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+@pytest.mark.parametrize("driver", ["reference", "simgrid"])
+def test_runs_go_on_at_one_time(gridsched, ex_a, write, tmp_path, request, driver):
+    """Two policies, each of which waits for the other's run; results stand as they were named."""
+    if driver == "simgrid":
+        request.getfixturevalue("simgrid")
+    files = [
+        write(f"{name}.py", MEETING.format(name=name, other=other, folder=str(tmp_path)))
+        for name, other in (("One", "Two"), ("Two", "One"))
+    ]
+    names = [*map(str, files), "mct"]
+    words = ("--driver", driver, "--schedulers", ",".join(names), "--json")
+    outcome = gridsched("compare", *ex_a, *words)
+    assert (outcome.status, outcome.err) == (0, "")
+    rows = outcome.json["results"]
+    assert [row["tasks_finished"] for row in rows] == [5, 5, 5]
+    assert [row["provenance"]["timeout_s"] for row in rows] == [None] * 3
+    alone = run(Scenario(ex_a[1], ex_a[3], "mct", driver=driver)).summary()
+    assert alone.items() - {"scheduler": 0}.items() <= rows[2].items()

@@ -175,3 +175,11 @@ def test_a_figure_never_replaces_a_file_of_the_export(refused, gridsched, ex_a, 
     folder = tmp_path / "out"
     gridsched("run", *ex_a, "--export", folder)
     assert "input" in refused("plot", "gantt", folder, "-o", folder / "jobs.png", "--force")
+
+
+def test_a_run_with_a_price_shows_its_profit(gridsched, ex_a):
+    """10 - 2,430 J in 80 s."""
+    shown = gridsched("run", *ex_a, "--driver", "reference", "--price", 10).out.splitlines()
+    assert [" ".join(line.split()) for line in shown[1:3]] == [
+        "profit [money] -2,420", "profit rate [money/s] -30.25",
+    ]  # fmt: skip
