@@ -24,12 +24,24 @@ def check_loaded(scenario: LoadedScenario) -> None:
     scenario : LoadedScenario
         With only the deployed hosts computing.
     """
+    _check_tasks(scenario)
     _check_parallel(scenario)
     _check_network(scenario)
     _check_profiles(scenario)
     _check_energy(scenario)
     _check_cores(scenario.platform)
     _check_mapping_events(scenario)
+
+
+def _check_tasks(scenario: LoadedScenario) -> None:
+    """Refuse a workload without tasks: makespan and energy of nothing are no results."""
+    if len(scenario.tasks):
+        return
+    why = "; ".join(str(each).removesuffix(".") for each in scenario.left_out)
+    raise InputError(
+        f"{scenario.tasks.name}: there are no tasks to run{f' ({why})' if why else ''}. Give a "
+        "workload with at least one."
+    )
 
 
 def _check_parallel(scenario: LoadedScenario) -> None:
@@ -165,7 +177,7 @@ def _check_mapping_events(scenario: LoadedScenario) -> None:
         ("mapping_interval_s", scenario.mapping_interval_s, MAX_MAPPING_EVENTS, "mapping events"),
         ("budget_period_s", budget.period_s if budget else None, MAX_PERIODS, "periods"),
     ):
-        if length is None or not len(scenario.tasks):
+        if length is None:
             continue
         shortest = _shortest_s(scenario)
         if shortest / length > most:

@@ -132,15 +132,6 @@ def test_uncertain_run_times_have_no_bounds():
         bounds_for([result])
 
 
-def test_nothing_to_do():
-    """With no tasks the bounds are 0 and there is no distance."""
-    result = results_of("wq", tasks=make_tasks([]))[0]
-    fields = bound_fields(bounds_for([result]), result.summary())
-    assert (fields["makespan_bound_s"], fields["energy_bound_j"]) == (0, 0)
-    assert fields["energy_above_bound"] is None
-    assert fields["above_front"] is None
-
-
 def compare(capsys, *words: str) -> str:
     """Run ``gridsched compare`` on EX-A with the reference driver; return what it prints."""
     files = (

@@ -223,16 +223,12 @@ def test_warnings_about_the_platform_come_once(gridsched, write, ex_a):
     assert "faster" in outcome.complaints[0]
 
 
-def test_no_tasks_at_all(gridsched, write, ex_a, simgrid):
-    """An empty bag takes no time and no energy."""
-    for driver in ("simgrid", "reference"):
-        outcome = gridsched(
-            "compare", *ex_a[:2], "--workload", write("w.csv", "id,flops\n"), "--json",
-            "--driver", driver,
-        )  # fmt: skip
-        assert (outcome.status, outcome.err) == (0, "")
-        assert {row["makespan_s"] for row in outcome.json["results"]} == {0.0}
-        assert {row["energy_j"] for row in outcome.json["results"]} == {0.0}
+@pytest.mark.parametrize("command", ["run", "compare", "validate"])
+def test_no_tasks_at_all(refused, write, ex_a, command):
+    """Nothing was run, so there is no makespan of 0 s."""
+    bag = write("w.csv", "id,flops\n")
+    line = refused(command, *ex_a[:2], "--workload", bag)
+    assert f"{bag}: there are no tasks to run" in line
 
 
 MEETING = """

@@ -121,3 +121,10 @@ def test_targets_are_looked_at_before_a_log_is_read(refused):
         "workload", "convert", FOUR, "-o", "x.swf", "--nodes", 3
     )
     assert "--speed is 0" in refused("workload", "import", FOUR, "-o", "x.csv", "--speed", 0)
+
+
+def test_a_log_of_which_no_job_is_left_is_refused(refused, write):
+    """Failed before it ran: the line says why nothing is to be run."""
+    log = write("l.swf", "; MaxProcs: 4\n1 0 -1 -1 2 -1 -1 2 10 -1 0 1 1 -1 -1 -1 -1 -1\n")
+    line = refused("run", "--workload", log, "--scheduler", "fcfs", "--power", "1:2")
+    assert "there are no tasks to run (1 job left out: " in line

@@ -158,12 +158,6 @@ def test_hosts_are_switched_off_while_links_are_metered(tmp_path):
     assert largest_difference(result) <= 1e-9
 
 
-def test_no_tasks(tmp_path):
-    """Nothing to do: every metered link has consumed nothing."""
-    path = write_links(tmp_path / "p.xml", [None, "1:3"])
-    assert on_simgrid(path, make_tasks([]), network="platform").links_j == {"l1": 0.0}
-
-
 # ---------------------------------------------------------------------- bad input
 
 
