@@ -217,8 +217,21 @@ def bag_of_platform(
     return NamedBag(
         name, grouped.bag, tuple(f"{size:,.10g} flop" for size in sizes.tolist()),
         tuple(map(partial(_machine_name, platform), grouped.machines, grouped.cores)),
-        _arrival_note(tasks),
+        (*_arrival_note(tasks), *_partial_load_note(platform, every_pstate)),
     )  # fmt: skip
+
+
+def _partial_load_note(platform: Platform, pstates: list[int]) -> tuple[str, ...]:
+    for host, k in zip(platform.hosts, pstates, strict=True):
+        state = host.pstates[k]
+        if min(state.epsilon_w if host.cores > 1 else np.inf, state.busy_w) < state.idle_w or (
+            host.cores > 1 and state.epsilon_w > state.idle_w
+        ):
+            return (
+                f"host {host.name!r} does not draw evenly more with its load (epsilon is not its "
+                "idle power); bounds hold, but whole tasks may cost more than is shown.",
+            )
+    return ()
 
 
 def _machine_name(platform: Platform, hosts: Integers, cores: Integers) -> str:

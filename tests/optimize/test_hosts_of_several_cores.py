@@ -69,7 +69,9 @@ def test_less_power_with_one_busy_core_than_idle():
     assert front.least_energy_j(10.0) <= 600 * (1 + SLACK)
     assert (front.makespans_s[0], front.energies_j[0]) == pytest.approx((20 / 3, 110 * 20 / 3))
     assert front.energies_j[-1] == pytest.approx(600)
-    names = bag_of_platform(bent(), tasks).machine_types
+    named = bag_of_platform(bent(), tasks)
+    names = named.machine_types
+    assert "host 'a' does not draw evenly more with its load" in named.notes[0]
     assert set(names) == {"a, first cores", "a, further cores", "b"}
     for price in (0.0, 1000.0):
         tariff = Tariff(price=price)

@@ -149,6 +149,16 @@ def test_wear_and_depreciation_are_by_machine_type():
     assert numbers["profit_rate"] == pytest.approx(2.5, rel=1e-12)
 
 
+@pytest.mark.parametrize("scheduler", ["lp_max_profit", "lp_rolling"])
+def test_wear_of_the_machine_types_that_are_on(scheduler):
+    """The fast machine is off: 12 tasks wear the slow one for 48 s, and both lose value."""
+    tariff = Tariff(price=300, wear_per_s=(1, 0.5), depreciation_per_s=(1, 0.5))
+    name = example().platform.hosts[0].name
+    numbers = run(example(scheduler, tariff=tariff, hosts_off=(name,))).summary()
+    assert numbers["tasks_finished"] == 12
+    assert numbers["profit"] == pytest.approx(300 - 120 - 48 * 0.5 - 48 * 1.5, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("scheduler", "parameters"),
     [
