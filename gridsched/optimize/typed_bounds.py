@@ -4,6 +4,8 @@ Both follow from programme (5) of paper 003, in which tasks are divided among ma
 told is not the solver's optimum but Lagrange's function at its prices, rounded down
 (`pareto_front.Line`): a solver's tolerance cannot lift it above the true optimum.
 
+A machine that draws less at work than idle may always do useless work, a copy of a task.
+
 Where a scheduler chooses P-states, each pair of types takes the least time and the least energy of
 all P-states, even if no P-state has both. Where hosts may be switched off, idle power is not
 counted.
@@ -97,6 +99,8 @@ def _relaxed_bag(
     etc, apc = types.etc[:, :, levels], types.apc[:, :, levels]
     idle_w = np.zeros_like(types.idle_w) if may_switch_off else np.array(types.idle_w)
     can = np.isfinite(etc)
+    # a useless copy keeps a machine busy that draws less than when it is idle
+    idle_w = np.minimum(idle_w, np.where(can, apc, np.inf).min(axis=(0, 2)))
     above = np.full(etc.shape, np.inf)
     above[can] = etc[can] * np.broadcast_to(apc - idle_w[:, None], etc.shape)[can]
     time_s, above_j = etc.min(axis=2), above.min(axis=2)

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from typed_bags import every_schedule, exact_idle_w, random_bag
 
 from gridsched.errors import InputError
-from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes
+from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.optimize.typed_bounds import typed_bounds
+from gridsched.spec.run import run
+from gridsched.spec.scenario import Scenario
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -110,3 +112,24 @@ def test_no_schedule_is_below_a_bound(seed):
         if k in (0, 3, 8):  # each of these solves a programme
             least_j = bounds.least_energy_j(float(makespan) * (1 + 1e-15))
             assert above_idle + idle_w * makespan >= least_j
+
+
+def test_useless_copies_may_save_power():
+    """Two machines draw 100 W idle and 10 W busy: a copy of one task on each, beside a third's.
+
+    All three are busy for 100 s at 10 W; divided evenly, the copied task would leave each of its
+    machines idle for 50 s.
+    """
+    inf = np.inf
+    types = TaskTypes(
+        np.array([[inf, 100.0], [100.0, inf]])[:, :, None], np.full((2, 2, 1), 10.0),
+        np.array([0, 0, 1]), idle_w=np.array([100.0, 0.0]),
+    )  # fmt: skip
+    tasks = tasks_of((1, 1))
+    done = run(
+        Scenario(typed_platform(types), tasks, "wqr", types=types, driver="reference")
+    ).summary()
+    assert (done["energy_j"], done["makespan_s"]) == (3000, 100)
+    bounds = typed_bounds(types, tasks)
+    assert bounds.energy_j <= bounds.least_energy_j(100) <= 3000
+    assert bounds.energy_j == pytest.approx(3000)  # of these 2,000 J in any case for 100 s
