@@ -70,8 +70,8 @@ class Reservations:
         self._made = 0
         self._at: list[Reservation] = []
         self._place: dict[Reservation, int] = {}
-        #: start, end and average power of each
-        self._columns = np.empty((3, _FIRST_ROOM))
+        #: start, end and average power of each, its task and how many nodes it has
+        self._columns = np.empty((5, _FIRST_ROOM))
         #: the latest end on each node; it is never too early
         self._last_end = np.zeros(self._n_hosts)
         self._view: ReservedNodes | None = None
@@ -84,7 +84,8 @@ class Reservations:
         place = len(self._at)
         if place == self._columns.shape[1]:
             self._columns = np.hstack([self._columns, np.empty_like(self._columns)])
-        self._columns[:, place] = made.start, made.end, made.watts
+        width = len(made.hosts)
+        self._columns[:, place] = made.start, made.end, made.watts, made.task, width
         self._at.append(made)
         self._place[made] = place
         self._last_end[made.hosts] = np.maximum(self._last_end[made.hosts], made.end)
@@ -141,7 +142,7 @@ class Reservations:
 
     def committed_j(self, now: float, period_end: float, weights: EnergyWeights) -> float:
         """Return what they will count from `now` to the period's end [J]."""
-        start, end, watts = self._columns[:, : len(self._at)]
+        start, end, watts = self._columns[:3, : len(self._at)]
         begin = np.maximum(start, now)
         left = np.maximum(np.minimum(end, period_end) - begin, 0.0)
         return float((watts * left * weights.mean(begin, left)).sum())
@@ -149,13 +150,12 @@ class Reservations:
     def view(self) -> ReservedNodes:
         """Return them as a policy sees them, in order of start, then of task."""
         if self._view is None:
-            every = sorted(self._at, key=lambda each: (each.start, each.task))
-            widths = [len(each.hosts) for each in every]
-            hosts = [np.empty(0, dtype=np.int64), *(each.hosts for each in every)]
+            columns = self._columns[:, : len(self._at)]
+            order = np.lexsort((columns[3], columns[0]))
+            start, end, _, task, width = columns[:, order]
+            hosts = [np.empty(0, dtype=np.int64), *[self._at[k].hosts for k in order.tolist()]]
             self._view = ReservedNodes(
-                np.array([each.task for each in every], dtype=np.int64),
-                np.array([each.start for each in every], dtype=np.float64),
-                np.array([each.end for each in every], dtype=np.float64),
-                np.cumsum([0, *widths], dtype=np.int64), np.concatenate(hosts),
+                task.astype(np.int64), start, end,
+                np.cumsum(np.append(0.0, width)).astype(np.int64), np.concatenate(hosts),
             )  # fmt: skip
         return self._view

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.schedulers.kernels.compiled import kernel
+from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import WORD, add_gap
 
 _INF = np.inf
@@ -138,26 +138,33 @@ def node_profile(nodes, free_at, reserved):
     since, one = free_at.copy(), np.zeros(profile.bits.shape[2], np.uint64)
     for r in np.argsort(reserved.start):
         low, high = reserved.offsets[r], reserved.offsets[r + 1]
-        profile = _add_gaps(profile, nodes, reserved.hosts[low:high], since, reserved.start[r], one)
-        for host in reserved.hosts[low:high]:
+        if low == high:
+            continue
+        needed = profile.size[nodes.cluster_of[reserved.hosts[low]]] + high - low
+        if needed > profile.begin.shape[1]:  # a call costs as much as the rest
+            profile = with_room(profile, needed)
+        _add_gaps(profile, nodes, reserved.hosts, low, high, since, reserved.start[r], one)
+        for position in range(low, high):
+            host = reserved.hosts[position]
             since[host] = max(since[host], reserved.end[r])
     for c in range(clusters):
-        hosts = nodes.hosts[nodes.first[c] : nodes.first[c + 1]]
-        profile = _add_gaps(profile, nodes, hosts, since, _INF, one)
+        low, high = nodes.first[c], nodes.first[c + 1]
+        profile = with_room(profile, profile.size[c] + high - low)
+        _add_gaps(profile, nodes, nodes.hosts, low, high, since, _INF, one)
     return profile
 
 
-@kernel
-def _add_gaps(profile, nodes, hosts, since, until_s, one):
-    """Give hosts of one cluster their gaps until `until_s`; `one` are zeroed bits to work with."""
-    if len(hosts) == 0:
-        return profile
-    c = nodes.cluster_of[hosts[0]]
-    profile = with_room(profile, profile.size[c] + len(hosts))
+@inner
+def _add_gaps(profile, nodes, hosts, low, high, since, until_s, one):
+    """Give hosts of one cluster, ``hosts[low:high]``, their gaps until `until_s`.
+
+    The profile has room for them; `one` are zeroed bits to work with.
+    """
     begin, end, n_nodes, bits, bits_of, size, _ = profile
     number_of, k = nodes.number_of, -1
-    for host in hosts:
-        from_s = since[host]
+    for position in range(low, high):
+        host = hosts[position]
+        c, from_s = nodes.cluster_of[host], since[host]
         if not from_s < until_s:
             continue
         word, bit = number_of[host] // WORD, np.uint64(1) << np.uint64(number_of[host] % WORD)
@@ -168,7 +175,6 @@ def _add_gaps(profile, nodes, hosts, since, until_s, one):
         one[word] = bit
         k = add_gap(begin, end, n_nodes, bits, bits_of, size, c, from_s, until_s, one, 1, -1)
         one[word] = np.uint64(0)
-    return profile
 
 
 @kernel
