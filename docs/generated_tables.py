@@ -1,14 +1,18 @@
-"""Write the tables of the documents that follow from the code.
+"""Write the tables of the documents that follow from the code, and the figure of all claims.
 
-Run ``python docs/generated_tables.py`` after a change of what they show; a test compares them. Such
-a table stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
+Run ``python docs/generated_tables.py`` after a change of what they show, or after a study's claims
+were published anew; a test compares them. Such a table, or text, stands between
+``<!-- table: NAME -->`` and ``<!-- end of table -->``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+
+import published_claims
 
 from gridsched.metrics import METRICS
 from gridsched.metrics.table import FORMULA
@@ -51,9 +55,20 @@ def metric_names_table() -> str:
     return markdown(["word", "in gridsched", "unit", "better"], rows)
 
 
+def claims_table() -> str:
+    """Return for each study how many claims of each kind are reproduced."""
+    rows = published_claims.counts_rows()
+    return markdown(published_claims.COUNTS_HEADER, rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "metrics": metrics_table,
     "metric_names": metric_names_table,
+    "claims": claims_table,
+    **{
+        f"claims_{study}": partial(published_claims.counts_text, study)
+        for study in published_claims.published_claims()
+    },
 }
 
 
@@ -63,8 +78,9 @@ def up_to_date(text: str) -> str:
 
 
 def main() -> None:
-    """Rewrite the documents."""
-    for document in DOCS.rglob("*.md"):
+    """Rewrite the documents, and draw the figure."""
+    published_claims.draw(published_claims.FIGURE)
+    for document in (DOCS.parent / "README.md", *DOCS.rglob("*.md")):
         text = document.read_text(encoding="utf-8")
         document.write_text(up_to_date(text), encoding="utf-8")
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from gridsched.analysis.claim_statistics import STATISTICS
 from gridsched.analysis.claims import (
     DIRECTION,
     MISSED,
@@ -30,11 +33,13 @@ from gridsched.analysis.claims import (
 from gridsched.analysis.claims_tables import APART, OF_THE_PAPER, verdict_counts
 from gridsched.analysis.statistics import Interval
 from gridsched.figures.figure_file import style
+from gridsched.metrics import METRICS
 from gridsched.spec.claims_schema import Claim
 from gridsched.spec.study_claims import study_claims
 from gridsched.spec.study_document import StudyDocument, read_document
 
 DOCS = Path(__file__).resolve().parent
+FIGURE = DOCS / "reproduction" / "claims-with-a-number.png"
 _TITLE = re.compile(r"# (\S+): the paper's claims beside our runs")
 _OURS = re.compile(r"(\S+)(?: \[(\S+), (\S+)\])?")
 _PAPER = re.compile(r"[Pp]aper (\d{3})")
@@ -95,8 +100,8 @@ def _published_numbers(text: str) -> dict[str, Interval]:
     for row in rows[1:]:
         number = _OURS.fullmatch(row[ours])
         if number is not None and number[1] != "-":
-            mean, low, high = (math.nan if part is None else float(part) for part in number.groups())
-            found[row[0]] = Interval(mean, low, high, 0)
+            ends = [math.nan if part is None else float(part) for part in number.groups()]
+            found[row[0]] = Interval(*ends, 0)
     return found
 
 
@@ -140,7 +145,7 @@ _LOOKS = {
     MISSED: ("X", "#a3291b", "#a3291b"), NOT_DISTINGUISHABLE: ("D", "#4a6785", "white"),
 }  # fmt: skip
 #: With fewer claims of one unit than these a panel of its own would be empty.
-_MIN_CLAIMS = 4
+_MIN_CLAIMS, _COLUMNS = 5, 4
 
 
 def numbers() -> list[Published]:
@@ -176,13 +181,12 @@ def draw(path: Path) -> None:
         groups.setdefault(_panel(each), []).append(each)
     few = [each for group in groups.values() if len(group) < _MIN_CLAIMS for each in group]
     panels = {name: group for name, group in sorted(groups.items()) if len(group) >= _MIN_CLAIMS}
-    columns = 3
-    lines = math.ceil(len(panels) / columns)
-    height = 0.32 * len(few) + 1.2
+    lines = math.ceil(len(panels) / _COLUMNS)
+    heights = [3.5 * lines, 0.28 * len(few) + 1.0]
     with style():
-        figure = plt.figure(figsize=(11, 3.7 * lines + height), layout="constrained")
-        above, below = figure.subfigures(2, 1, height_ratios=[3.7 * lines, height])
-        places = above.subplots(lines, columns, squeeze=False).ravel()
+        figure = plt.figure(figsize=(13, sum(heights)), layout="constrained")
+        above, below = figure.subfigures(2, 1, height_ratios=heights)
+        places = above.subplots(lines, _COLUMNS, squeeze=False).ravel()
         for axes, (name, group) in zip(places, panels.items(), strict=False):
             _draw_panel(axes, name, group)
         for axes in places[len(panels) :]:
@@ -190,8 +194,8 @@ def draw(path: Path) -> None:
         _draw_ratios(below.subplots(), few)
         figure.legend(
             handles=[
-                Line2D([], [], marker=marker, color=edge, markerfacecolor=fill, ls="", label=verdict)
-                for verdict, (marker, edge, fill) in _LOOKS.items()
+                Line2D([], [], marker=marker, color=edge, markerfacecolor=fill, ls="", label=label)
+                for label, (marker, edge, fill) in _LOOKS.items()
             ],
             loc="outside upper center", ncols=len(_LOOKS), frameon=False,
         )  # fmt: skip
@@ -201,9 +205,17 @@ def draw(path: Path) -> None:
 
 
 def _panel(each: Published) -> str:
-    unit = each.claim.unit or "pure number"
-    metric = each.claim.metric.replace("_", " ")
-    return f"paper {each.paper}, {metric} [{unit}]"
+    """Return what a panel holds: numbers of one system in one unit, differences apart."""
+    claim = each.claim
+    if claim.along:
+        what, unit = f"best {claim.along.replace('_', ' ')}", ""
+    else:
+        name = METRICS[claim.metric].name.lower().removeprefix("window ")
+        is_difference = STATISTICS[claim.statistic].is_difference
+        what = f"{name}, {'difference' if is_difference else 'value'}"
+        unit = f" [{claim.unit}]" if claim.unit else ""
+    system = ", oversubscribed" if "oversubscribed" in each.study else ""
+    return f"{each.paper}{system}: {what}{unit}"
 
 
 def _points(axes: Axes, x: float, y: float, ours: Interval, verdict: str, *, along_x: bool) -> None:
@@ -220,14 +232,13 @@ def _draw_panel(axes: Axes, name: str, group: Sequence[Published]) -> None:
     for each in group:
         assert each.claim.paper is not None
         _points(axes, each.claim.paper, each.ours.mean, each.ours, each.verdict, along_x=False)
-    values = [v for each in group for v in (each.claim.paper, each.ours.mean, each.ours.low,
-                                            each.ours.high) if v is not None and v == v]  # fmt: skip
-    low, high = min(values), max(values)
+    values = [(each.claim.paper, each.ours.mean, each.ours.low, each.ours.high) for each in group]
+    low, high = np.nanmin(values), np.nanmax(values)
     margin = 0.06 * (high - low)
     ends = (low - margin, high + margin)
     axes.plot(ends, ends, color="#888888", lw=0.9, zorder=1)
     axes.set(xlim=ends, ylim=ends, aspect="equal", xlabel="paper", ylabel="ours")
-    axes.set_title(name, fontsize=9)
+    axes.set_title(name, fontsize=9, fontweight="normal", loc="left")
 
 
 def _draw_ratios(axes: Axes, few: Sequence[Published]) -> None:
@@ -240,10 +251,13 @@ def _draw_ratios(axes: Axes, few: Sequence[Published]) -> None:
         low, high = sorted((each.ours.low / scale, each.ours.high / scale))
         ours = Interval(each.ours.mean / scale, low, high, 0)
         _points(axes, ours.mean, row, ours, each.verdict, along_x=True)
-        labels.append(
-            f"{each.paper} {each.study} {each.claim.id}: paper {scale:g} {each.claim.unit}".rstrip()
-        )
+        text = textwrap.shorten(each.claim.text or each.claim.id, 70, placeholder=" ...")
+        is_alone = sum(other.claim.text == each.claim.text for other in few) == 1
+        family = "" if is_alone else each.claim.scheduler
+        number = f"{scale:g} {each.claim.unit}".rstrip()
+        labels.append(f"{each.paper}: {' '.join(filter(None, [text, family]))}: {number}")
     axes.axvline(1.0, color="#888888", lw=0.9)
     axes.set_yticks(range(len(few)), labels, fontsize=8)
+    axes.set_title("The others", fontsize=9, fontweight="normal", loc="left")
     axes.set(xlabel="ours over the paper's number", ylim=(-0.7, len(few) - 0.3))
     axes.grid(axis="y", lw=0.3)

@@ -27,8 +27,8 @@ def finding_cells(finding: Finding) -> list[str]:
     if finding.detail:
         what += f" ({finding.detail})"
     return [
-        claim.id, what, claim.kind, _paper(finding), ours_text(finding), _tolerance(claim.tolerance),
-        claim.tolerance_set, finding.verdict,
+        claim.id, what, claim.kind, _paper(finding), ours_text(finding),
+        _tolerance(claim.tolerance), claim.tolerance_set, finding.verdict,
     ]  # fmt: skip
 
 
@@ -109,7 +109,8 @@ def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "claim": f.claim.id, "kind": f.claim.kind, "text": f.claim.text, "source": f.claim.source,
+                "claim": f.claim.id, "kind": f.claim.kind, "text": f.claim.text,
+                "source": f.claim.source,
                 "where": axis_text(flat(f.claim.where)), "metric": f.claim.metric,
                 "statistic": f.claim.statistic, "paper": f.claim.paper, "unit": f.claim.unit,
                 "ours": f.ours.mean, "low": f.ours.low, "high": f.ours.high,
@@ -138,7 +139,8 @@ def claims_markdown(findings: Sequence[Finding], title: str) -> str:
     grounds: dict[str, list[str]] = {}
     for finding in findings:
         claim = finding.claim
-        grounds.setdefault(f"*{claim.tolerance_set}*: {claim.tolerance_ground}", []).append(claim.id)
+        ground = f"*{claim.tolerance_set}*: {markdown_text(claim.tolerance_ground)}"
+        grounds.setdefault(ground, []).append(claim.id)
     lines += [f"- {text} ({', '.join(ids)})" for text, ids in grounds.items()]
     groups = explained(findings)
     if groups:
@@ -159,8 +161,9 @@ WHY = "Why the others are missed, or undecided"
 #: What the columns mean.
 HOW = (
     "*Kind*: a number that the paper prints, an order, a shape; a theorem holds whatever is drawn, "
-    "and what is called driver is ours, not the paper's. *Ours*: mean (or what the claim is of: a median, a level) and 95 % interval over the "
-    "replicates. *Set*: whether the tolerance was fixed before or after own runs had been seen; "
+    "and what is called driver is ours, not the paper's. *Ours*: mean (or what the claim is of: "
+    "a median, a level) and 95 % interval over the replicates. *Set*: whether the tolerance was "
+    "fixed before or after own runs had been seen; "
     "where it was after, *reproduced* shows that the code does what was decided, and is no "
     "independent confirmation. *Not distinguishable*: the interval holds values that would be "
     "reproduced, and others that would not."
