@@ -31,6 +31,10 @@ def study_claims(document: StudyDocument) -> list[tuple[int, Claim]]:
         if claim.id in places:
             document.refuse(("claims", k, "id"), f"is {claim.id!r}, which another claim has.")
         places[claim.id] = place
+        if claim.kind == "number" and claim.paper is None:
+            document.refuse(
+                ("claims", k, "kind"), f"is 'number', and claim {claim.id!r} has none in 'paper'."
+            )
     for e, explanation in enumerate(document.content.explanations):
         for c, id in enumerate(explanation.claims):
             path = ("explanations", e, "claims", c)

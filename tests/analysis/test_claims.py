@@ -295,7 +295,7 @@ def test_what_a_claim_cannot_ask(tmp_path: Path, small_store: Path, change: str,
     }  # fmt: skip
     text = (
         '[[claims]]\nid = "x"\nsource = "s"\nmetric = "energy_j"\nscheduler = "lecsa"\n'
-        'tolerance_set = "after"\nkind = "number"\ntolerance_ground = "s"\n'
+        'tolerance_set = "after"\nkind = "order"\ntolerance_ground = "s"\n'
         + "\n".join(lines.values())
     )
     with pytest.raises(InputError, match="Claim 'x'") as caught:

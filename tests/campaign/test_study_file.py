@@ -199,8 +199,14 @@ WRONG = [
     (
         "[workload]",
         "[[claims]]\nid='a'\nsource='b'\nmetric='c'\ntolerance_set='after'\n"
-        "kind='number'\ntolerance_ground='d'\n[workload]",
+        "kind='shape'\ntolerance_ground='d'\n[workload]",
         "claims[0].metric is 'c'",
+    ),
+    (
+        "[workload]",
+        "[[claims]]\nid='a'\nsource='b'\nmetric='energy_j'\ntolerance_set='after'\n"
+        "kind='number'\ntolerance_ground='d'\n[workload]",
+        "claims[0].kind is 'number', and claim 'a' has none in 'paper'",
     ),
     ("[workload]", "[[claims]]\nidd = 'a'\n[workload]", "claims[0].idd is no known key"),
 ]

@@ -311,6 +311,10 @@ class CheapestInTime(DeadlineScheduler):
     Not in the paper. Lightest load weighs energy and lateness by their product, and saves energy
     only between pairs that are never late at all; here a small risk buys less energy. Ties, as
     between the cores of a node, go to the greater chance, then the lowest host id.
+
+    References
+    ----------
+    .. [1] Our own; the chances are those of paper 002, section IV.
     """
 
     _id: ClassVar[str] = "cheapest_in_time"
