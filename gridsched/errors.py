@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import itertools
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -114,7 +115,14 @@ def policy_at_work() -> Iterator[None]:
         raise error_of_policy(error) from error
 
 
+#: Comparing takes the square of the length: longer words are not compared, nor more than so many.
+_LONGEST_WORD, _MOST_WORDS = 100, 10_000
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``"Did you mean 'x'? "`` for the known word nearest to `word`, or an empty string."""
-    near = difflib.get_close_matches(word, list(known), n=1)
+    if len(word) > _LONGEST_WORD:
+        return ""
+    short = [each for each in itertools.islice(known, _MOST_WORDS) if len(each) <= _LONGEST_WORD]
+    near = difflib.get_close_matches(word, short, n=1)
     return f"Did you mean {near[0]!r}? " if near else ""

@@ -75,7 +75,7 @@ _OPTIONS = {
     "trust": _Option("What counts where both are listed: power or efficiency."),
     "hosts": _Option("Number of hosts, dealt to the rows; default one for each.", int),
     "rows": _Option("Ranks to use, as '1-50,60'."),
-    "name": _Option("Regular expression on name, computer or site.", key="name_pattern"),
+    "name": _Option("Regular expression (RE2) on name, computer or site.", key="name_pattern"),
     "speed_levels": _Option(
         "Simulated speeds in flop/s, dealt to the rows in order.", read=partial(_list, kind="speed")
     ),

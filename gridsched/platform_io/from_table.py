@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.seeds import random_stream
+from gridsched.platform_io.name_patterns import contain_match
 from gridsched.platform_io.recipe import (
     DEFAULT_IDLE_SHARE,
     PlatformRecipe,
@@ -109,9 +110,10 @@ def select_rows(table: MachineTable, recipe: PlatformRecipe) -> pd.DataFrame:
             inside |= frame["rank"].between(first, last).to_numpy()
         wanted &= inside
     if recipe.name_pattern is not None:
-        pattern = re.compile(recipe.name_pattern, re.IGNORECASE)
-        named = frame[["name", "computer", "site"]].itertuples(index=False)
-        wanted &= np.array([any(pattern.search(text) for text in texts) for texts in named])
+        named = np.zeros(len(frame), dtype=bool)
+        for column in ("name", "computer", "site"):
+            named |= contain_match(frame[column], recipe.name_pattern)
+        wanted &= named
     if not wanted.any():
         raise InputError(
             f"{table.path}: no row with speed and efficiency is left; rows "

@@ -1,10 +1,13 @@
-"""Values that a user gives to hosts by their names: ``NAME_PATTERN=VALUE``, or one for all."""
+"""Patterns of names: of hosts that get values (``NAME_PATTERN=VALUE``), of machines to use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gridsched.errors import InputError, did_you_mean
 
@@ -30,6 +33,29 @@ def split_pattern(text: str) -> tuple[str, str]:
 def last_match(items: Sequence[tuple[str, Value]], name: str) -> Value | None:
     """Return the value of the last item whose pattern fits a name; None if none does."""
     return next((value for each, value in reversed(items) if fnmatchcase(name, each)), None)
+
+
+def contain_match(texts: Iterable[str], pattern: str) -> NDArray[np.bool_]:
+    """Return which texts contain a match of a regular expression, whatever the case.
+
+    RE2 looks for it, in a time that grows with the text's length alone; it has all but references
+    to what was matched before, and looking ahead and behind.
+
+    Raises
+    ------
+    InputError
+        If it is no such expression.
+    """
+    import pyarrow as pa  # slow to load
+    from pyarrow.compute import match_substring_regex
+
+    strings = pa.array(texts, pa.string())
+    try:
+        matches = match_substring_regex(strings, pattern, ignore_case=True)
+    except (pa.ArrowInvalid, UnicodeError) as error:
+        reason = str(error).removeprefix("Invalid regular expression: ")
+        raise InputError(f"Name pattern {pattern!r}: {reason}.") from None
+    return np.asarray(matches.to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def check_patterns(

@@ -71,7 +71,7 @@ def _names(element: Element) -> Iterator[str]:
         yield element.attributes["id"]
         return
     prefix, suffix = element.attributes["prefix"], element.attributes["suffix"]
-    for number in expand_radical(element.attributes["radical"], 10**7):
+    for number in expand_radical(element.attributes["radical"]):
         yield f"{prefix}{number}{suffix}"
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gridsched.errors import InputError
+from gridsched.platform_io.name_patterns import contain_match
 from gridsched.platform_io.xml_entries import MAX_HOSTS
 
 #: Share of the busy power that an idle machine draws where neither table nor options say. Half of
@@ -30,7 +31,8 @@ class PlatformRecipe:
     rows : str or None
         Ranks to use, for example ``"1-50,60"``; None takes all.
     name_pattern : str or None
-        Regular expression; rows whose name, computer or site contains a match are used.
+        Regular expression (`contain_match`); rows whose name, computer or site contains a match
+        are used.
     speed_levels : tuple of float
         Simulated speeds of whole machines [flop/s], dealt to the rows in order and in equal
         numbers; host ids are then shuffled with the seed.
@@ -102,10 +104,7 @@ class PlatformRecipe:
                 f"Efficiency rule {self.efficiency!r}: {', '.join(EFFICIENCY_RULES)} are legal."
             )
         if self.name_pattern is not None:
-            try:
-                re.compile(self.name_pattern)
-            except re.error as error:
-                raise InputError(f"Name pattern {self.name_pattern!r}: {error}.") from None
+            contain_match([""], self.name_pattern)
 
     def _check_numbers(self) -> None:
         for what, value, least, most in (

@@ -55,8 +55,7 @@ _WITHOUT_EFFECT = re.compile(
 #: loads with which SimGrid 4.1 crashes where hosts are metered; its results are the same.
 _VALUES_WITHOUT_EFFECT = {("host/model", "compound"), ("cpu/optim", "TI")}
 
-_CONFIG = re.compile(r"<config\b.*?</config\s*>", re.DOTALL)
-_PROP = re.compile(r"""<prop\b((?:[^"'>/]|"[^"]*"|'[^']*')*)(?:/>|>\s*</prop\s*>)""")
+_PROP = re.compile(r"""<prop\b((?:[^"'<>/]|"[^"]*"|'[^']*')*)(?:/>|>\s*</prop\s*>)""")
 _ATTRIBUTE = re.compile(r"""\b(id|value)\s*=\s*("[^"]*"|'[^']*')""")
 
 
@@ -123,8 +122,9 @@ def current_platform_xml(path: str | Path, data: bytes | None = None) -> bytes |
 
 def _edits(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield begin, end and replacement of each option that changes, in order."""
-    for config in _CONFIG.finditer(text):
-        for prop in _PROP.finditer(text, config.start(), config.end()):
+    end = 0
+    while (begin := text.find("<config", end)) >= 0 and (end := text.find("</config", begin)) >= 0:
+        for prop in _PROP.finditer(text, begin, end):
             found = {each[1]: each for each in _ATTRIBUTE.finditer(text, *prop.span(1))}
             if "id" not in found or "value" not in found:
                 continue

@@ -19,6 +19,9 @@ from gridsched.files.input_files import read_bytes
 
 #: Larger files are refused; SimGrid itself needs about ten times the file's size in memory.
 MAX_BYTES = 256 * 2**20
+#: Longer names are refused.
+MAX_NAME = 1_000
+_NAMES = frozenset({"id", "src", "dst", "prefix", "suffix", "router_id", "host"})
 #: Deeper nesting than any platform has; protects the recursion of the readers.
 MAX_DEPTH = 100
 _FOREIGN_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);|#)([^\s;&<\"']{1,40});")
@@ -75,6 +78,12 @@ class _Builder(ContentHandler):
         element = Element(name, dict(attrs.items()), line)
         if len(self.open) >= MAX_DEPTH:
             raise InputError(f"{self.path}, line {line}: elements nest deeper than {MAX_DEPTH}.")
+        for key in _NAMES & element.attributes.keys():
+            if (size := len(element.attributes[key])) > MAX_NAME:
+                raise InputError(
+                    f"{self.path}, line {line}: {key} of <{name[:40]}> has {size:,} characters; a "
+                    f"name has at most {MAX_NAME:,}."
+                )
         if self.open:
             self.open[-1].children.append(element)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from gridsched.platform_io.xml_units import parse_quantity
 
 #: More hosts than this in one file are refused.
 MAX_HOSTS = 300_000
+#: More links of one cluster than this are refused.
+MAX_LINKS = 10_000_000
 #: More P-states of all hosts together than this are refused.
 MAX_PSTATES = 1_000_000
 
@@ -243,13 +246,20 @@ class _Reader:
             return
         prefix, radical, suffix = values
         try:
-            numbers = expand_radical(str(radical), MAX_HOSTS - len(self.entries.hosts))
-            limit = _topology_size(element)
+            numbers = list(itertools.islice(expand_radical(str(radical)), MAX_HOSTS + 1))
+            limit, n_links = _topology_size(element)
         except ValueError as error:
             self.findings.problem(
                 f"{element.tag} {element.attributes.get('id')!r}: {error}.", element.line
             )
             return
+        # what is too large goes no further, not even to SimGrid
+        if len(self.entries.hosts) + len(numbers) > MAX_HOSTS or n_links > MAX_LINKS:
+            raise InputError(
+                f"{self.findings.path}, line {element.line}: {element.tag} "
+                f"{element.attributes.get('id')!r} makes the file exceed {MAX_HOSTS:,} hosts, or "
+                f"{MAX_LINKS:,} links of a cluster."
+            )
         for number in numbers[:limit]:
             yield f"{prefix}{number}{suffix}"
 
@@ -300,7 +310,9 @@ class _Reader:
             )
         )
         if len(self.entries.hosts) > MAX_HOSTS:
-            self.findings.problem(f"more than {MAX_HOSTS:,} hosts.", element.line)
+            raise InputError(
+                f"{self.findings.path}, line {element.line}: more than {MAX_HOSTS:,} hosts."
+            )
 
     def speeds(self, element: Element, name: str, parts: list[str]) -> list[float | None]:
         """Return the speeds of a host; those of a cluster's hosts are read once."""
@@ -335,41 +347,40 @@ class _Reader:
         return int(value)
 
 
-def expand_radical(text: str, limit: int) -> list[int]:
-    """Return the numbers of a cluster's ``radical`` such as ``"0-3,7"``.
+def expand_radical(text: str) -> Iterator[int]:
+    """Yield the numbers of a cluster's ``radical`` such as ``"0-3,7"``.
 
     Raises
     ------
     ValueError
-        If it is malformed or names more than `limit` hosts.
+        If it is malformed.
     """
-    numbers: list[int] = []
     for group in text.split(","):
         ends = group.strip().split("-")
         if len(ends) > 2 or not all(end.strip().isdecimal() for end in ends):
             how = "" if text.isascii() else ", with '-' itself and digits from 0 to 9"
             raise ValueError(f"radical {text[:60]!r} must read like '0-9,12'{how}")
-        first, last = int(ends[0]), int(ends[-1])
-        if len(numbers) + last - first + 1 > limit:
-            raise ValueError(f"radical {text[:60]!r} makes the file exceed {MAX_HOSTS:,} hosts")
-        numbers.extend(range(first, last + 1))
-    return numbers
+        yield from range(int(ends[0]), int(ends[-1]) + 1)
 
 
-def _topology_size(element: Element) -> int | None:
-    """Return how many hosts a torus, fat tree or dragonfly creates; None for all radicals."""
+def _topology_size(element: Element) -> tuple[int | None, int]:
+    """Return how many hosts a torus, fat tree or dragonfly creates, None for all radicals.
+
+    And a number that its links do not exceed.
+    """
     topology = element.attributes.get("topology", "FLAT")
     text = element.attributes.get("topo_parameters", "")
     if element.tag != "cluster" or topology == "FLAT":
-        return None
+        return None, 0
+    if topology not in ("TORUS", "FAT_TREE", "DRAGONFLY"):
+        raise ValueError(f"unknown topology {topology[:40]!r}")
     try:
-        if topology == "TORUS":
-            return math.prod(int(part) for part in text.split(","))
-        levels = text.split(";")
+        levels = [[int(part) for part in level.split(",")] for level in text.split(";")]
         if topology == "FAT_TREE":
-            return math.prod(int(part) for part in levels[1].split(","))
-        if topology == "DRAGONFLY":
-            return math.prod(int(level.split(",")[0]) for level in levels)
-    except (ValueError, IndexError):
-        raise ValueError(f"topo_parameters {text!r} do not describe a {topology}") from None
-    raise ValueError(f"unknown topology {topology!r}")
+            _, down, up, parallel = levels
+            size = math.prod(down)
+            return size, size * max(up) * max(parallel)
+        size = math.prod(levels[0] if topology == "TORUS" else [level[0] for level in levels])
+    except ValueError:
+        raise ValueError(f"topo_parameters {text[:80]!r} do not describe a {topology}") from None
+    return size, size * max(max(level) for level in levels)

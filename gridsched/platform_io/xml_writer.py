@@ -20,6 +20,7 @@ from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.given_power import wattage_text
+from gridsched.platform_io.xml_document import MAX_NAME
 from gridsched.platform_io.xml_reader import CLUSTER_NAME, HOST_ID, UNLIMITED_BANDWIDTH, UPLINK
 from gridsched.platform_io.xml_switching import switch_properties
 
@@ -314,5 +315,5 @@ def _check(platform: Platform) -> None:
                 f"latency of 0 s or more; found {cluster.bandwidth} and {cluster.latency_s}."
             )
     for name in [*seen, *(cluster.name for cluster in platform.clusters)]:
-        if not name or _ILLEGAL.search(name):
-            raise InputError(f"{platform.name}: {name!r} cannot be a name in an XML file.")
+        if not 0 < len(name) <= MAX_NAME or _ILLEGAL.search(name):
+            raise InputError(f"{platform.name}: {name[:80]!r} cannot be a name in an XML file.")

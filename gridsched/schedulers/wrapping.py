@@ -20,7 +20,7 @@ from gridsched.policy.registry import make_scheduler
 from gridsched.policy.state import State
 
 #: An id, alone or with parameters as a call in Python has them.
-_CALL = re.compile(r"\s*(?P<id>\w+)\s*(?P<parameters>\(.*\))?\s*", re.DOTALL)
+_CALL = re.compile(r"(?P<id>\w+)\s*(?P<parameters>\(.*\))?", re.DOTALL)
 
 
 def wrapped_scheduler(owner: str, scheduler: object) -> Scheduler:
@@ -45,7 +45,7 @@ def wrapped_scheduler(owner: str, scheduler: object) -> Scheduler:
     """
     if isinstance(scheduler, Scheduler):
         return scheduler.clone()
-    match = _CALL.fullmatch(scheduler) if isinstance(scheduler, str) else None
+    match = _CALL.fullmatch(scheduler.strip()) if isinstance(scheduler, str) else None
     parameters = None if match is None else _parameters_of(match["parameters"] or "()")
     if match is None or parameters is None:
         raise InputError(

@@ -6,16 +6,17 @@ import re
 from pathlib import Path
 
 import pytest
+from workbooks import xlsx
 
 from gridsched.errors import InputError
 from gridsched.platform_io import table_files, workbook, xml_document, xml_entries
+from gridsched.platform_io.check import check_platform_file
 from gridsched.platform_io.from_table import select_rows
+from gridsched.platform_io.old_options import current_platform_xml
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.tables import read_machine_table
 from gridsched.platform_io.xml_document import _without_comments, read_document
 from gridsched.platform_io.xml_reader import read_platform
-
-from .test_tables import xlsx
 
 HEAD = (
     '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
@@ -54,7 +55,7 @@ def test_comments_are_passed_once(platform):
     assert "entity 'foo'" in refusal(read_document, path)
 
 
-@pytest.mark.parametrize("content", ["<!--{}-->", "<prop id='{}' value=''/>"])
+@pytest.mark.parametrize("content", ["<!--{}-->", "<prop id='a' value='{}'/>"])
 def test_long_comments_and_attributes_are_passed_once(platform, monkeypatch, content):
     """Not anew with every portion that is read: the parser gets the whole text at once."""
     portions = []
@@ -74,11 +75,42 @@ def test_long_comments_and_attributes_are_passed_once(platform, monkeypatch, con
     ("radical", "speed", "part"),
     [("0-1000000", "1f", "300,000 hosts"), ("0-19999", ",".join(["1f"] * 5000), "P-states")],
 )
-def test_more_hosts_or_speeds_than_any_platform_has(platform, radical: str, speed: str, part: str):
-    """The line names the limit, before anything is spelled out."""
-    message = refusal(read_platform, platform(CLUSTER.format(radical, speed)))
+@pytest.mark.parametrize("read", [read_platform, check_platform_file])
+def test_more_hosts_or_speeds_than_any_platform_has(platform, read, radical, speed, part: str):
+    """The line names the limit, before anything is spelled out; SimGrid is never asked."""
+    message = refusal(read, platform(CLUSTER.format(radical, speed)))
     assert part in message
     assert ", line 1" in message
+
+
+@pytest.mark.parametrize(
+    "topology",
+    ["TORUS' topo_parameters='100000,100000", "FAT_TREE' topo_parameters='1;4;1000000;1000000",
+     "DRAGONFLY' topo_parameters='1,3;1,2;1,1;100000000"],
+)  # fmt: skip
+def test_more_links_than_any_cluster_has(platform, topology: str):
+    """A few characters would have SimGrid make thousands of millions of them."""
+    cluster = CLUSTER.format("0-3", "1f").replace("/>", f" topology='{topology}'/>")
+    assert "links of a cluster" in refusal(check_platform_file, platform(cluster))
+
+
+@pytest.mark.parametrize(
+    "element",
+    ["<host id='{}' speed='1f'/>", "<link id='{}' bandwidth='1Bps'/>", "<route src='{}' dst='a'/>",
+     "<cluster id='c' prefix='{}' suffix='' radical='0-9' speed='1f' bw='1Bps' lat='0s'/>"],
+)  # fmt: skip
+def test_names_longer_than_any(platform, element: str):
+    """Line, attribute and limit are named; the name is not repeated."""
+    message = refusal(check_platform_file, platform(element.format("h" * 10_000)))
+    assert "at most 1,000" in message
+    assert len(message) < 300
+
+
+def test_options_that_no_config_closes(platform):
+    """However many are opened; one pass."""
+    assert current_platform_xml(platform("<!-- " + "<config " * 200_000 + "-->")) is None
+    text = "<config>" + "<prop " * 200_000 + "</config>"
+    assert current_platform_xml(platform(f"<!-- {text} -->")) is None
 
 
 def test_the_limit_of_speeds_counts_all_hosts(platform, monkeypatch: pytest.MonkeyPatch):
@@ -171,6 +203,16 @@ def test_xml_of_a_top500_list(tmp_path: Path):
     assert "entities" in refusal(read_machine_table, path)
     path.write_text(XML[:400])
     assert "not well-formed" in refusal(read_machine_table, path)
+
+
+def test_a_name_pattern_that_would_look_for_ever(tmp_path: Path):
+    """Each text is passed once, whatever the pattern; what cannot be looked for so is refused."""
+    path = tmp_path / "list.csv"
+    path.write_text(f"Rank,Computer,Power,Rmax [TFlop/s]\n1,{'a' * 100_000}b,5,3\n2,aa,6,2\n")
+    recipe = PlatformRecipe(hosts=1, name_pattern="(a+)+$")
+    assert select_rows(read_machine_table(path), recipe)["computer"].tolist() == ["aa"]
+    with pytest.raises(InputError, match="Name pattern"):
+        PlatformRecipe(name_pattern=r"(a)\1")
 
 
 @pytest.mark.filterwarnings("error")

@@ -112,6 +112,20 @@ def test_a_workload_of_batsim_by_hand(tmp_path: Path):
     assert [note[:20] for note in jobs.notes] == ["1 jobs send bytes (c", "1 jobs run beyond th"]
 
 
+@pytest.mark.parametrize("key", ["id", "subtime", "walltime", "res", "delay", "nb_res"])
+@pytest.mark.parametrize("value", [10**400, -(10**400), "\u00b2", [], {}, None, True, 1e300])
+def test_values_that_batsim_does_not_know(tmp_path: Path, key: str, value: object):
+    """The job is left out, or counts without what is odd; the others are as they were."""
+    content = json.loads(json.dumps(BATSIM))
+    place = {"delay": content["profiles"]["ten"], "nb_res": content}
+    place.get(key, content["jobs"][0])[key] = value
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps(content))
+    jobs = read_batsim(path, speed=1e9)
+    assert set(jobs.submit_time_s.tolist()) >= {1.5, 2.0}
+    assert jobs.nodes_of_header in (4, None)
+
+
 def test_flops_take_the_speed_of_the_platform(tmp_path: Path):
     """On nodes of 8 Gflop/s 4 Gflop take half a second; notes stand among the warnings."""
     path = file_of(tmp_path, "jobs.json", json.dumps(BATSIM))

@@ -63,6 +63,20 @@ def test_a_log_by_hand(tmp_path: Path):
     ]
 
 
+@pytest.mark.parametrize("size", ["\u00b2", "1\u00b2", "-4", "1e3", "9" * 400, "many", ""])
+def test_a_header_without_a_number_of_nodes(tmp_path: Path, size: str):
+    """What is no number of 64 bits tells nothing."""
+    assert read_swf(log(tmp_path, LOG.replace("128", size))).size_of_machine("MaxProcs") is None
+
+
+def test_header_lines_of_blanks(tmp_path: Path):
+    """Each is passed once, however long."""
+    text = f"; A{' ' * 500_000}x\n; Key: a{' ' * 500_000}b\n{LOG}"
+    assert set(read_swf(log(tmp_path, text)).header) == {
+        "Key", "Version", "MaxNodes", "MaxProcs", "Note"
+    }  # fmt: skip
+
+
 def test_jobs_wider_than_the_machine_are_left_out(tmp_path: Path):
     """They can never start."""
     jobs = read_swf(log(tmp_path)).that_fit(128)

@@ -54,7 +54,7 @@ def read_batsim(path: str | Path, *, speed: float) -> JobTable:
             profile = profiles[job["profile"]]
             kind = profile["type"]
             if kind not in KNOWN:
-                rows.drop(place, f"profile of type {kind!r}; {KNOWN[0]} and {KNOWN[1]} are known")
+                rows.drop(place, f"profile of type {str(kind)[:40]!r}; {KNOWN[0]} and {KNOWN[1]} are known")
                 continue
             run_s = _run_time(profile, speed)
             walltime_s = float(job.get("walltime", -1))
@@ -62,7 +62,7 @@ def read_batsim(path: str | Path, *, speed: float) -> JobTable:
             rows.add(place, str(job["id"]), *times, float(job["res"]), walltime_s)
             told["com"] += bool(profile.get("com"))
             told["late"] += 0 < walltime_s < run_s
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             rows.drop(place, NOT_OF_THE_FORMAT)
     needs = "most jobs lack id, subtime, res or a profile that is there."
     header = {"MaxProcs": str(content["nb_res"])} if "nb_res" in content else {}

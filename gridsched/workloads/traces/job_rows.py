@@ -9,15 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from gridsched.errors import InputError
-from gridsched.workloads.traces.job_table import Dropped, JobTable
+from gridsched.workloads.traces.job_table import MOST_DIGITS, Dropped, JobTable
 
 #: A file is no log if more of its rows than this are not of the format.
 MAX_BAD_SHARE = 0.5
 NOT_OF_THE_FORMAT = "not of the format"
 #: Largest number that a log may hold [s or nodes].
 LARGEST_FIELD = 1e12
-#: Longer numbers of jobs do not fit 64 bits.
-MOST_DIGITS = 18
 
 
 class JobRows:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from gridsched.files.interval_sets import interval_set
 
+#: Longer numbers do not fit 64 bits.
+MOST_DIGITS = 18
 #: Lines that people are told for each reason to drop jobs.
 MAX_LINES_NAMED = 5
 
@@ -104,7 +106,7 @@ class JobTable:
         """
         for key in keys or ("MaxProcs", "MaxNodes"):
             text = self.header.get(key, "").split()
-            if text and text[0].isdigit() and int(text[0]) > 0:
+            if text and text[0].isdecimal() and len(text[0]) <= MOST_DIGITS and int(text[0]) > 0:
                 return int(text[0])
         return None
 

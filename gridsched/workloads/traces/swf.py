@@ -24,8 +24,7 @@ N_FIELDS = 18
 PARTS = {"2", "3", "4"}
 PART = "part of a job that stopped and went on (status 2 to 4)"
 
-_HEADER = re.compile(r"^;\s*([A-Za-z][\w .-]*?)\s*:\s*(.*?)\s*$")
-_NODE_COUNT = re.compile(r":(\d+)x\d+$")
+_NODE_COUNT = re.compile(r":([0-9]{1,9})x[0-9]+$")
 
 
 def read_swf(path: str | Path, *, nodes_from: int | None = None) -> JobTable:
@@ -58,9 +57,9 @@ def read_swf(path: str | Path, *, nodes_from: int | None = None) -> JobTable:
     header: dict[str, str] = {}
     for number, text in numbered_lines(Path(path)):
         if text.startswith(";"):
-            found = _HEADER.match(text)
-            if found:
-                header.setdefault(found[1], found[2])
+            key, colon, value = text.removeprefix(";").partition(":")
+            if colon and key.lstrip()[:1].isalpha():
+                header.setdefault(key.strip(), value.strip())
             continue
         fields = text.split()
         if not fields:

@@ -1,0 +1,54 @@
+"""Workbooks for tests of what reads tables."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+
+def xlsx(sheets: list[list[list[str]]]) -> bytes:
+    """Return a minimal XLSX file with the given sheets of rows of cells."""
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    numbers = range(1, len(sheets) + 1)
+    kinds = "".join(
+        f'<Override PartName="/xl/worksheets/sheet{n}.xml" ContentType="application/'
+        'vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
+        for n in numbers
+    )
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
+        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override '
+        'PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.'
+        f'spreadsheetml.sheet.main+xml"/>{kinds}</Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r" '
+        f'Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets>'
+        + "".join(f'<sheet name="s{n}" sheetId="{n}" r:id="r{n}"/>' for n in numbers)
+        + "</sheets></workbook>",
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">'
+        + "".join(
+            f'<Relationship Id="r{n}" Type="{office}/worksheet" Target="worksheets/sheet{n}.xml"/>'
+            for n in numbers
+        )
+        + "</Relationships>",
+    }
+    for n, rows in zip(numbers, sheets, strict=True):
+        body = "".join(
+            f'<row r="{r}">'
+            + "".join(
+                f'<c r="{chr(65 + c)}{r}"><v>{cell}</v></c>' if cell.replace(".", "").isdigit()
+                else f'<c r="{chr(65 + c)}{r}" t="inlineStr"><is><t>{cell}</t></is></c>'
+                for c, cell in enumerate(row)
+            )
+            + "</row>"
+            for r, row in enumerate(rows, start=1)
+        )  # fmt: skip
+        sheet = f'<worksheet xmlns="{main}"><sheetData>{body}</sheetData></worksheet>'
+        files[f"xl/worksheets/sheet{n}.xml"] = sheet
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, '<?xml version="1.0"?>' + text)
+    return buffer.getvalue()
