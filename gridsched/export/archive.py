@@ -12,11 +12,11 @@ import zipfile
 import zlib
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from gridsched.errors import InputError
@@ -25,7 +25,7 @@ from gridsched.files.json_files import json_text
 from gridsched.files.output_files import as_bytes
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.energy_weights import EVEN, EnergyWeights
-from gridsched.model.limits import LARGEST_RESULT
+from gridsched.model.limits import LARGEST_RESULT, Positive
 from gridsched.model.platform import Platform
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
@@ -62,6 +62,38 @@ _RECORDS = {
     "executions": EXECUTION, "host_changes": HOST_CHANGE, "periods": PERIOD,
     "final_state": np.dtype(np.int64), "times_postponed": np.dtype(np.int64),
 }  # fmt: skip
+#: What an archive counts at most.
+_MOST = 2**53
+
+
+@dataclass(frozen=True)
+class _Files:
+    names: tuple[str, ...]
+    size_bytes: tuple[float, ...]
+    locations: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class _Description:
+    """What an archive holds beside its arrays; what is not there has come with a later version."""
+
+    workload_name: str
+    provenance: dict[str, Any]
+    plugin_j: dict[str, float] | None
+    platform: Platform
+    horizon_s: float
+    mapping_events: Annotated[int, Field(ge=0, le=_MOST)]
+    delegated_to: str
+    timing: dict[str, float]
+    tasks_name: str
+    nominal_heterogeneity: Annotated[float, Field(ge=0, le=1)] | None
+    input_files: tuple[tuple[Annotated[int, Field(ge=0)], ...], ...] | None
+    files: _Files | None
+    as_estimated: bool = True
+    energy_weights: EnergyWeights | None = None
+    urgency_unit_s: Positive | None = None
+
+
 #: Records of parallel tasks.
 _NODE_SETS = ("host_offsets", "host_ids")
 #: What the names of noted columns begin with.
@@ -181,15 +213,16 @@ def read_archive(path: Path) -> Export:
                 f"is of version {description['format_version']!r}; this gridsched reads version "
                 f"{FORMAT_VERSION}."
             )
-        return _export(description, arrays)
+        return _export(TypeAdapter(_Description).validate_python(description), arrays)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise InputError(f"{path}: platform.{where}: {first['msg']}.") from None
+        raise InputError(f"{path}: {where}: {first['msg']}.") from None
     except (
-        EOFError, KeyError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error,
+        EOFError, IndexError, KeyError, OverflowError, RuntimeError, TypeError, ValueError,
+        zipfile.BadZipFile, zlib.error,
     ) as error:  # fmt: skip
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(
@@ -228,31 +261,25 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     return values.reshape(shape, order="F" if is_fortran else "C")
 
 
-def _export(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Export:
-    platform = TypeAdapter(Platform).validate_python(description["platform"])
+def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Export:
+    platform = description.platform
     _check_platform(platform)
     tasks = _tasks(description, arrays)
     records = {name: arrays[name].astype(dtype) for name, dtype in _RECORDS.items()}
     records |= {name: arrays[name].astype(np.int64) for name in _NODE_SETS if name in arrays}
     trace = Trace(
         platform, tasks, records.pop("executions"), records.pop("host_changes"),
-        records.pop("final_state"), float(description["horizon_s"]),
-        int(description["mapping_events"]), description["timing"], description["delegated_to"],
-        as_estimated=bool(description.get("as_estimated", True)), **records,
-        notes=_notes(arrays), energy_weights=_weights(description.get("energy_weights")),
+        records.pop("final_state"), description.horizon_s, description.mapping_events,
+        description.timing, description.delegated_to, as_estimated=description.as_estimated,
+        **records, notes=_notes(arrays), energy_weights=description.energy_weights or EVEN,
     )  # fmt: skip
     _check_trace(trace)
-    plugin_j = description["plugin_j"]
+    plugin_j = description.plugin_j
     known = {host.name for host in platform.hosts}
     known |= {host.name for _, host in platform.idle_hosts_named}
     if plugin_j is not None and not set(plugin_j) <= known:
         raise InputError(f"plugin_j names hosts that the platform has not: {set(plugin_j) - known}")
-    return Export(trace, plugin_j, description["provenance"], description["workload_name"])
-
-
-def _weights(found: object) -> EnergyWeights:
-    """Return what a joule counts; archives of earlier versions do not say it."""
-    return EVEN if found is None else TypeAdapter(EnergyWeights).validate_python(found)
+    return Export(trace, plugin_j, description.provenance, description.workload_name)
 
 
 def _notes(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -262,26 +289,23 @@ def _notes(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     }  # fmt: skip
 
 
-def _tasks(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Tasks:
+def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:
     utility = files = None
     if "utility.priority" in arrays:
         priority, urgency, number = (arrays[f"utility.{name}"] for name in _FUNCTIONS)
         utility = UtilityFunctions(
-            priority, urgency, number, _classes(arrays), description["urgency_unit_s"]
+            priority, urgency, number, _classes(arrays), description.urgency_unit_s or 1.0
         )
-    if description["files"] is not None:
-        sizes, names, places = (
-            description["files"][name] for name in ("size_bytes", "names", "locations")
-        )
-        files = DataFiles(tuple(names), np.array(sizes), tuple(map(tuple, places)))
+    if description.files is not None:
+        told = description.files
+        files = DataFiles(told.names, np.array(told.size_bytes), told.locations)
     columns: dict[str, Any] = {name: arrays[f"tasks.{name}"] for name in _TASKS}
     if (np.diff(columns["submit_time_s"]) < 0).any():
         raise InputError("tasks.submit_time_s must never decrease.")
     columns |= {name: arrays.get(f"tasks.{name}") for name in _SOME_TASKS}
     return make_tasks(
-        **columns, utility=utility, files=files, input_files=description["input_files"],
-        name=description["tasks_name"],
-        nominal_heterogeneity=description["nominal_heterogeneity"],
+        **columns, utility=utility, files=files, input_files=description.input_files,
+        name=description.tasks_name, nominal_heterogeneity=description.nominal_heterogeneity,
     )  # fmt: skip
 
 

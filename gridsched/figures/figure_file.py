@@ -109,6 +109,7 @@ STYLE: dict[RcKeyType, Any] = {
     "legend.frameon": False,
     "savefig.dpi": 200,
     "svg.hashsalt": "gridsched",
+    "text.parse_math": False,  # a $ in a name is a $
 }
 
 

@@ -18,6 +18,10 @@ Evaluate = Callable[[Mapping[str, Any]], Any]
 
 #: Longer expressions are refused.
 MAX_LENGTH = 10_000
+#: And those that nest deeper, or add up more terms: each level is a call in the evaluation.
+MAX_DEPTH = 200
+#: Longer ones are cut in messages.
+MAX_SHOWN = 200
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge, ast.In: lambda a, b: a in b,
@@ -75,11 +79,13 @@ class Language:
             raise InputError(f"{called}: {len(text)} characters; at most {MAX_LENGTH} are read.")
         try:
             tree = ast.parse(text.replace("\n", " ").strip(), mode="eval").body
+            if _depth(tree) > MAX_DEPTH:
+                raise InputError(f"it nests deeper than {MAX_DEPTH}, or has more terms in a row.")
             return self._compile(tree)
         except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
-            raise InputError(f"{called} {text!r}: cannot be read. {self.how}") from None
+            raise InputError(f"{called} {_shown(text)}: cannot be read. {self.how}") from None
         except InputError as error:
-            raise InputError(f"{called} {text!r}: {error}") from None
+            raise InputError(f"{called} {_shown(text)}: {error}") from None
 
     def _compile(self, node: ast.expr) -> Evaluate:
         match node:
@@ -132,11 +138,24 @@ class Language:
         return self._refuse(node)
 
     def _refuse(self, node: ast.expr) -> Evaluate:
-        raise InputError(f"{ast.unparse(node)!r} is not understood. {self.how}")
+        raise InputError(f"{_shown(ast.unparse(node))} is not understood. {self.how}")
 
     def _dotted(self, node: ast.expr) -> str:
         if isinstance(node, ast.Attribute):
             return f"{self._dotted(node.value)}.{node.attr}"
         if isinstance(node, ast.Name):
             return node.id
-        raise InputError(f"{ast.unparse(node)!r} is not understood. {self.how}")
+        raise InputError(f"{_shown(ast.unparse(node))} is not understood. {self.how}")
+
+
+def _depth(node: ast.AST) -> int:
+    """Return how deep an expression nests, without recursion."""
+    depth, level = 0, [node]
+    while level:
+        depth, level = depth + 1, [each for one in level for each in ast.iter_child_nodes(one)]
+    return depth
+
+
+def _shown(text: str) -> str:
+    """Return an expression for a message."""
+    return repr(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}...")

@@ -355,6 +355,15 @@ def describe(path, value):
         (describe(["horizon_s"], math.inf), "horizon_s is inf"),
         (describe(["format_version"], 9), r"is of version 9; this gridsched reads version 2"),
         (describe(["plugin_j"], {"nodes": 1.0}), "hosts that the platform has not"),
+        (describe(["plugin_j"], ["node"]), "plugin_j: Input should be a valid dict"),
+        (describe(["plugin_j"], {"node": "x"}), "plugin_j.node: Input should be a valid number"),
+        (describe(["mapping_events"], math.inf), "mapping_events: Input should be a finite"),
+        (describe(["mapping_events"], -1), "mapping_events: Input should be greater"),
+        (describe(["provenance"], []), "provenance: Input should be a valid dict"),
+        (describe(["workload_name"], 3), "workload_name: Input should be a valid string"),
+        (describe(["timing"], {"total_s": []}), "timing.total_s: Input should be a valid number"),
+        (describe(["delegated_to"], {}), "delegated_to: Input should be a valid string"),
+        (describe(["urgency_unit_s"], 0), "urgency_unit_s: Input should be greater"),
     ],
 )  # fmt: skip
 def test_a_spoilt_archive_is_refused(tmp_path, change, message):
