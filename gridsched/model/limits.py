@@ -26,6 +26,8 @@ AtLeastZero = Annotated[float, Field(ge=0, le=LARGEST)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 #: Standard deviation over mean.
 Cov = Annotated[float, Field(ge=0, le=1)]
+#: More numbers than this are never drawn for one table.
+MAX_ENTRIES = 10_000_000
 #: Machines, cores or tasks of one kind.
 Count = Annotated[int, Field(ge=1, le=100_000)]
 Seed = Annotated[int, Field(ge=0)]

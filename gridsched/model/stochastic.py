@@ -178,6 +178,11 @@ class ListedTimes(Distributions):
         """
         return ListedTimes({key: pmf.coarsened(step_s)[0] for key, pmf in self._pmfs.items()})
 
+    @property
+    def longest_s(self) -> Floats:
+        """Longest run time of each distribution [s]."""
+        return np.array([pmf.times[-1] for pmf in self._pmfs.values()])
+
     def means(self, shape: tuple[int, int, int]) -> Floats:
         """Return the mean run times [s], infinite where no distribution is listed."""
         means = np.full(shape, np.inf)

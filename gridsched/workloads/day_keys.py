@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from gridsched.errors import InputError
+from gridsched.model.budget import DAY_S
 from gridsched.model.limits import (
     AtLeastZero,
     AtLeastZeroRange,
@@ -29,6 +30,8 @@ from gridsched.workloads.utility_classes import JOINT_PERCENT, URGENCIES, draw_c
 #: More tasks (expected) or machines than this are refused: they would not fit into memory.
 MAX_TASKS = 10_000_000
 MAX_MACHINES = 100_000
+#: More bursts than this are refused: each is drawn by itself.
+MAX_BURSTS = 1_000_000
 
 #: Waves of a day, intervals of a class.
 SmallCountRange = Annotated[
@@ -83,6 +86,11 @@ class DayKeys(SystemKeys):
             self.burst_factor,
         )  # fmt: skip
 
+    @property
+    @abstractmethod
+    def horizon_s(self) -> float:
+        """Length of the simulated time [s]."""
+
     def rules_until(self, horizon_s: float, **usual: Any) -> Rules:
         """Return the rules of the run that the keys say.
 
@@ -130,6 +138,31 @@ class DayKeys(SystemKeys):
             useless = self.changed(keys)
             if getattr(self, file) is not None and useless:
                 raise InputError(f"{useless[0]} has no effect beside {file}; remove one of them.")
+
+    def check_arrivals(self, expected: float, *, rates_in_bursts: int) -> None:
+        """Refuse more tasks than fit into memory, and more bursts than can be drawn.
+
+        Parameters
+        ----------
+        expected : float
+            Tasks, where no burst adds any.
+        rates_in_bursts : int
+            How many rates alternate by themselves.
+        """
+        most, horizon_s = expected, self.horizon_s
+        if rates_in_bursts:
+            most *= max(1.0, self.baseline_factor[1], self.burst_factor[1])
+            both_s = self.baseline_duration_s[0] + self.burst_duration_s[0]
+            if 2 * rates_in_bursts * horizon_s / both_s > MAX_BURSTS:
+                raise InputError(
+                    f"baseline_duration_s and burst_duration_s begin with {both_s:g} s together; "
+                    f"in {horizon_s:g} s that may give more than {MAX_BURSTS:,} bursts."
+                )
+        if most > MAX_TASKS:
+            raise InputError(
+                f"These rates give up to {most:,.0f} tasks in {horizon_s / DAY_S:g} days; at most "
+                f"{MAX_TASKS:,} fit into memory."
+            )
 
     def check_joint_percent(self, n_priorities: int) -> None:
         """Refuse shares that are no table of priorities and urgencies, or all 0."""

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 #: Draws of the factors of a slower P-state before what is left is clamped.
 MAX_REDRAWS = 50
+#: Smaller ones are none: their squares would leave the range of floats.
+_SMALLEST_COV = 1e-9
 
 
 def gamma(
@@ -22,11 +24,11 @@ def gamma(
     mean : array_like
         Broadcasts to `shape`.
     cov : float
-        Standard deviation / mean; 0 gives the means themselves.
+        Standard deviation / mean; less than 1e-9 gives the means themselves.
     shape : int or tuple of int
     """
     mean = np.broadcast_to(np.asarray(mean, dtype=np.float64), shape)
-    if cov == 0:
+    if cov < _SMALLEST_COV:
         return mean.copy()
     return mean * rng.gamma(1.0 / cov**2, cov**2, shape)
 

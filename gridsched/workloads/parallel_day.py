@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from gridsched.errors import InputError
 from gridsched.model.budget import DAY_S
 from gridsched.model.limits import (
+    MAX_ENTRIES,
     AtLeastZero,
     AtLeastZeroRange,
     Count,
@@ -26,9 +27,11 @@ PRIORITY_RANGES = ((6.0, 8.0), (4.0, 6.0), (2.0, 4.0), (1.0, 2.0))
 #: Percent of the task types, fewest and most cores of their tasks (paper 001, table 3).
 CORE_BANDS = ((20, 2, 4), (20, 5, 256), (40, 257, 4096), (19, 4097, -1), (1, 0, 0))
 
+#: Cores, or 0 and less: so many fewer than the largest cluster has.
+CoresOrRest = Annotated[int, Field(ge=-MAX_ENTRIES, le=MAX_ENTRIES)]
 #: Nodes, and cores of each.
 ClusterSize = tuple[Count, Count]
-CoreBand = tuple[AtLeastZero, int, int]
+CoreBand = tuple[AtLeastZero, CoresOrRest, CoresOrRest]
 Hour = Annotated[float, Field(ge=0, le=HOURS)]
 
 
@@ -82,7 +85,7 @@ class ParallelDay(DayKeys):
     plateau_times: AtLeastZeroRange = (2.5, 4.0)
     # jobs of a log instead of drawn tasks
     log_days: Count = 48
-    log_least_jobs: int = Field(default=500, ge=0)
+    log_least_jobs: int = Field(default=500, ge=0, le=MAX_TASKS)
     log_widest_job: Count | None = 4_096
     log_again: bool = False
     # read instead of drawn
@@ -177,6 +180,14 @@ class ParallelDay(DayKeys):
                 f"general_clusters and special_clusters give {nodes} nodes; legal are 1 to "
                 f"{MAX_MACHINES:,}."
             )
+        clusters = (*self.general_clusters, *self.special_clusters)
+        widest = max(nodes * cores for nodes, cores in clusters)
+        entries = self.n_task_types * len(clusters) * max(len(self.power_factors), 1)
+        if max(widest, entries) > MAX_ENTRIES:
+            raise InputError(
+                f"A cluster of {widest:,} cores, or {entries:,} times (task types, clusters, "
+                f"power_factors); at most {MAX_ENTRIES:,} of either are legal."
+            )
         if len(self.special_task_types) != len(self.special_clusters):
             raise InputError(
                 f"special_task_types has {len(self.special_task_types)} numbers and "
@@ -232,12 +243,10 @@ class ParallelDay(DayKeys):
                 f"task_type_shares has {len(shares)} numbers; there are {self.n_task_types} task "
                 "types, and each needs one."
             )
-        expected = self.tasks_per_day * self.horizon_s / DAY_S
-        if expected > MAX_TASKS:
-            raise InputError(
-                f"tasks_per_day gives about {expected:,.0f} tasks; at most {MAX_TASKS:,} fit into "
-                "memory."
-            )
+        self.check_arrivals(
+            self.tasks_per_day * self.horizon_s / DAY_S,
+            rates_in_bursts=self.arrival_pattern == "bursts",
+        )
 
 
 _LOG_KEYS = {"log_days", "log_least_jobs", "log_widest_job", "log_again"}

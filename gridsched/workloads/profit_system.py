@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
-from gridsched.model.limits import Cov, Positive, Seed
+from gridsched.model.limits import MAX_ENTRIES, Cov, Positive, Seed
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import (
@@ -26,6 +26,7 @@ from gridsched.model.task_types import (
 )
 from gridsched.model.tasks import make_tasks
 from gridsched.workloads.bag import MAX_TASKS
+from gridsched.workloads.day_keys import MAX_MACHINES
 from gridsched.workloads.etc_matrices import cvb
 from gridsched.workloads.generator_keys import SystemKeys
 from gridsched.workloads.typed_csv import (
@@ -90,6 +91,13 @@ class ProfitBag(SystemKeys):
             raise InputError(
                 f"counts_csv has no effect without {_FILES[1]}, whose task types it counts."
             )
+        for name in ("machine_types", "bags"):
+            entries = self.task_types * getattr(self, name)
+            if entries > MAX_ENTRIES:
+                raise InputError(
+                    f"task_types and {name} give {entries:,} entries; at most {MAX_ENTRIES:,} are "
+                    "drawn."
+                )
         self._refuse_beside(_FILES[1], _DRAWN_SYSTEM)
         self._refuse_beside("counts_csv", ("tasks", "evenness"))
         return self
@@ -235,6 +243,12 @@ def generate_profit_bag(spec: ProfitBag) -> SystemWorkload:
         raise InputError(
             f"{what} {total:,} tasks; a run lists each of them, and at most {MAX_TASKS:,}. "
             f"The linear programmes (optimize) take as many as there are."
+        )
+    machines = int(system.machines.sum())
+    if machines > MAX_MACHINES:
+        raise InputError(
+            f"The bag has {machines:,} machines; a run lists each of them, and at most "
+            f"{MAX_MACHINES:,}. The linear programmes (optimize) take as many as there are."
         )
     order = random_stream(spec.seed, "arrivals", spec.replicate)
     types_of_bags = [order.permutation(np.repeat(np.arange(len(bag)), bag)) for bag in bags]

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
 from gridsched.model.budget import EnergyBudget
-from gridsched.model.limits import Count, CountRange, Positive, PositiveRange, Seed
+from gridsched.model.limits import MAX_ENTRIES, Count, CountRange, Positive, PositiveRange, Seed
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
+from gridsched.workloads.day_keys import MAX_MACHINES
 from gridsched.workloads.etc_matrices import gamma
 from gridsched.workloads.generator_keys import SystemKeys
 from gridsched.workloads.measured_times import MeasuredTimes, read_run_times
@@ -27,6 +28,10 @@ Floats = NDArray[np.float64]
 
 #: So many draws of all nodes' cores may miss the wanted total before that is an error.
 MAX_REDRAWS = 100_000
+#: And so many draws of one node's.
+MAX_DRAWN = 100_000_000
+#: Points of a distribution on the grid, and of all of them.
+MAX_POINTS, MAX_POINTS_OF_ALL = 100_000, 50_000_000
 #: The paper's equilibrium: cores and mean run time [s] for which its arrival rates are made.
 PAPER_CORES = 48.3
 PAPER_MEAN_TIME_S = 1353.0
@@ -60,7 +65,7 @@ class RobustTrial(SystemKeys):
     task_types: Count = 100
     time_mean_s: Positive = 750.0
     time_task_cov: float = Field(default=0.25, ge=0, le=1)
-    time_machine_cov: float = Field(default=0.25, gt=0, le=1)
+    time_machine_cov: float = Field(default=0.25, ge=1e-3, le=1)
     time_node_cov: float = Field(default=0.0, ge=0, le=1)
     grid_s: Positive = 10.0
     measured_times_csv: str | None = None
@@ -69,6 +74,33 @@ class RobustTrial(SystemKeys):
     scaled_to_system: bool = False
     deadline_factor: Positive = 1.0
     budget_tasks: Positive = 1000.0
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Self:
+        """Refuse systems and trials that would not fit into memory."""
+        sizes = {
+            "task_types, nodes and pstates": self.task_types * self.nodes * self.pstates,
+            "phases": self.n_tasks,
+        }
+        for keys, entries in sizes.items():
+            if entries > MAX_ENTRIES:
+                raise InputError(f"{keys} give {entries:,}; at most {MAX_ENTRIES:,} are drawn.")
+        least, most = (
+            self.nodes * processors * cores
+            for processors, cores in zip(self.processors, self.cores, strict=True)
+        )
+        wanted, tolerance = self.total_cores, self.total_cores_tolerance
+        if least > MAX_MACHINES or (wanted is None and most > MAX_MACHINES):
+            raise InputError(
+                f"nodes, processors and cores give {least:,} to {most:,} cores; a run lists each "
+                f"of them, and at most {MAX_MACHINES:,}."
+            )
+        if wanted is not None and not least - tolerance <= wanted <= most + tolerance:
+            raise InputError(
+                f"total_cores is {wanted}: {self.nodes} nodes with {self.processors} processors of "
+                f"{self.cores} cores have {least} to {most}."
+            )
+        return self
 
     @property
     def n_tasks(self) -> int:
@@ -167,8 +199,9 @@ def draw_robust_system(spec: RobustTrial) -> RobustSystem:
     cores = _draw_cores(rng, spec)
     n, levels = spec.nodes, spec.pstates
     steps = 1.0 + rng.uniform(*spec.pstate_slowdown, (n, levels))
-    slowdown = np.cumprod(steps, axis=1, dtype=np.float64)
-    frequency = slowdown[:, :1] / slowdown
+    with np.errstate(over="ignore", invalid="ignore"):  # `_check_points` refuses what is infinite
+        slowdown = np.cumprod(steps, axis=1, dtype=np.float64)
+        frequency = slowdown[:, :1] / slowdown
     lowest, highest = (
         rng.uniform(*spec.lowest_voltage_v, n),
         rng.uniform(*spec.highest_voltage_v, n),
@@ -181,11 +214,29 @@ def draw_robust_system(spec: RobustTrial) -> RobustSystem:
     by_node = np.repeat(type_mean[:, None], n, axis=1)
     if spec.time_node_cov:
         by_node = by_node * gamma(rng, 1.0, spec.time_node_cov, by_node.shape)
-    system = RobustSystem(cores, slowdown, power, efficiency, by_node[:, :, None] * slowdown)
-    if spec.measured_times_csv is None:
-        return system
-    measured = read_run_times(spec.measured_times_csv, system.node_names, levels)
-    return replace(system, mean_time_s=measured.mean_s, measured=measured)
+    with np.errstate(over="ignore"):
+        mean_time_s = by_node[:, :, None] * slowdown
+    system = RobustSystem(cores, slowdown, power, efficiency, mean_time_s)
+    if spec.measured_times_csv is not None:
+        measured = read_run_times(spec.measured_times_csv, system.node_names, levels)
+        system = replace(system, mean_time_s=measured.mean_s, measured=measured)
+    _check_points(spec, system)
+    return system
+
+
+def _check_points(spec: RobustTrial, system: RobustSystem) -> None:
+    """Refuse a grid on which distributions would have more points than can be computed with."""
+    if system.measured is None:
+        longest = system.mean_time_s * (1 + 10 * spec.time_machine_cov)
+    else:
+        longest = system.measured.times.longest_s
+    points = longest / spec.grid_s
+    if not (points.max() <= MAX_POINTS and points.sum() <= MAX_POINTS_OF_ALL):
+        raise InputError(
+            f"grid_s is {spec.grid_s:g}: with run times of up to {points.max() * spec.grid_s:.3g} "
+            f"s a distribution has more than {MAX_POINTS:,} points, or all of them more than "
+            f"{MAX_POINTS_OF_ALL:,}. Choose a coarser grid."
+        )
 
 
 def rules_of(spec: RobustTrial, system: RobustSystem) -> Rules:
@@ -201,7 +252,8 @@ def rules_of(spec: RobustTrial, system: RobustSystem) -> Rules:
 
 def _draw_cores(rng: np.random.Generator, spec: RobustTrial) -> NDArray[np.int64]:
     """Draw the cores of the nodes until their total is what is wanted."""
-    for _ in range(MAX_REDRAWS):
+    redraws = min(MAX_REDRAWS, MAX_DRAWN // spec.nodes)
+    for _ in range(redraws):
         processors = rng.integers(spec.processors[0], spec.processors[1] + 1, spec.nodes)
         cores = processors * rng.integers(spec.cores[0], spec.cores[1] + 1, spec.nodes)
         if spec.total_cores is None:
@@ -209,7 +261,7 @@ def _draw_cores(rng: np.random.Generator, spec: RobustTrial) -> NDArray[np.int64
         if abs(int(cores.sum()) - spec.total_cores) <= spec.total_cores_tolerance:
             return cores
     raise InputError(
-        f"total_cores is {spec.total_cores}: none of {MAX_REDRAWS:,} draws of {spec.nodes} nodes "
+        f"total_cores is {spec.total_cores}: none of {redraws:,} draws of {spec.nodes} nodes "
         f"with {spec.processors} processors of {spec.cores} cores came within "
         f"{spec.total_cores_tolerance} of it."
     )

@@ -9,13 +9,14 @@ from pydantic import Field, model_validator
 from gridsched.errors import InputError
 from gridsched.model.budget import DAY_S
 from gridsched.model.limits import (
+    MAX_ENTRIES,
     AtLeastZero,
     Count,
     Cov,
     Positive,
 )
 from gridsched.model.rules import Rules
-from gridsched.workloads.day_keys import BURST_KEYS, CLASS_KEYS, MAX_MACHINES, MAX_TASKS, DayKeys
+from gridsched.workloads.day_keys import BURST_KEYS, CLASS_KEYS, MAX_MACHINES, DayKeys
 from gridsched.workloads.utility_classes import (
     PRIORITIES,
 )
@@ -151,12 +152,17 @@ class UtilityDay(DayKeys):
             )
         if not self.power_factors or self.power_factors[0] != 1:
             raise InputError(f"power_factors is {list(self.power_factors)}; the first must be 1.")
-        expected = self.task_types * self.mean_rate * self.horizon_s
-        if expected > MAX_TASKS:
+        entries = self.task_types * len(self.power_factors) * (
+            len(self.special_machine_counts) + len(self.general_machine_counts)
+        )  # fmt: skip
+        if entries > MAX_ENTRIES:
             raise InputError(
-                f"These rates give about {expected:,.0f} tasks in {self.days:g} days; at most "
-                f"{MAX_TASKS:,} fit into memory."
+                f"task_types, machine types and power_factors give {entries:,} times; at most "
+                f"{MAX_ENTRIES:,} are drawn."
             )
+        per_type = self.tasks_per_type + self.tasks_per_type_deviation
+        factor = self.arrival_factor * self.horizon_s / self.tasks_per_type_in_s
+        self.check_arrivals(self.task_types * per_type * factor, rates_in_bursts=special)
 
     def settings_beside_files(self) -> dict[str, object]:
         """Return the keys that still have an effect where all else is read from files."""

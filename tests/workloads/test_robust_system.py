@@ -95,3 +95,22 @@ def test_cores_that_cannot_be_met_are_refused():
     """Eight nodes of at most 16 cores have no 200."""
     with pytest.raises(InputError, match="total_cores is 200"):
         draw_robust_system(RobustTrial(total_cores=200))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"task_types": 100_000, "nodes": 100_000, "total_cores": None}, "task_types, nodes and"),
+        ({"phases": [(100_000, 1.0)] * 101}, "phases give 10,100,000"),
+        ({"processors": (1, 100_000), "total_cores": None}, "a run lists each"),
+        ({"processors": (100_000, 100_000)}, "a run lists each"),
+        ({"nodes": 100, "total_cores": 48}, "100 nodes .* have 100 to 1600"),
+        ({"grid_s": 1e-30}, "Choose a coarser grid"),
+        ({"time_mean_s": 1e30}, "Choose a coarser grid"),
+        ({"pstate_slowdown": (1e30, 1e30), "pstates": 100}, "Choose a coarser grid"),
+    ],
+)
+def test_systems_too_large_to_draw_are_refused(changes, message):
+    """Before anything is drawn, or a distribution is spelled out."""
+    with np.errstate(all="raise"), pytest.raises(InputError, match=message):
+        draw_robust_system(RobustTrial(**changes))
