@@ -15,9 +15,11 @@ import numpy as np
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import read_text
-from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.limits import LARGEST, MAX_NAME, SMALLEST
 
 _INT64 = 2**63 - 1
+#: Longer cells are cut in messages.
+_SHOWN = 80
 T = TypeVar("T")
 
 
@@ -153,6 +155,8 @@ class Text(Column):
         """Return a cell; `ValueError` says what is legal."""
         if self.is_name and (not text or text.startswith("#")):
             raise ValueError("a name that does not begin with '#' is needed")
+        if self.is_name and len(text) > MAX_NAME:
+            raise ValueError(f"a name has at most {MAX_NAME:,} characters")
         return text
 
 
@@ -263,7 +267,8 @@ def read_csv(path: str | Path, columns: Mapping[str, Column], text: str | None =
 
 
 def _fault(path: Path, line: int, column: str, found: str, legal: str) -> InputError:
-    return InputError(f"{path}, line {line}: {column} is {found!r}; {legal}.")
+    shown = found if len(found) <= _SHOWN else f"{found[:_SHOWN]}..."
+    return InputError(f"{path}, line {line}: {column} is {shown!r}; {legal}.")
 
 
 def _numbered_rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:

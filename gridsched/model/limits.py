@@ -10,6 +10,8 @@ from pydantic import AfterValidator, Field
 #: duration, energy and sum over ten million tasks stays far from the ends of a float.
 LARGEST = 1e30
 SMALLEST = 1e-30
+#: Longer names are refused.
+MAX_NAME = 1_000
 #: Results beyond this are refused where they are read back; no run within the limits gives them.
 LARGEST_RESULT = 1e100
 

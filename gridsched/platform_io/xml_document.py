@@ -16,11 +16,11 @@ from defusedxml.expatreader import DefusedExpatParser
 
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
+from gridsched.model.limits import MAX_NAME
 
 #: Larger files are refused; SimGrid itself needs about ten times the file's size in memory.
 MAX_BYTES = 256 * 2**20
-#: Longer names are refused.
-MAX_NAME = 1_000
+#: Attributes that hold names.
 _NAMES = frozenset({"id", "src", "dst", "prefix", "suffix", "router_id", "host"})
 #: Deeper nesting than any platform has; protects the recursion of the readers.
 MAX_DEPTH = 100

@@ -18,9 +18,9 @@ from xml.sax.saxutils import quoteattr
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
+from gridsched.model.limits import MAX_NAME
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.given_power import wattage_text
-from gridsched.platform_io.xml_document import MAX_NAME
 from gridsched.platform_io.xml_reader import CLUSTER_NAME, HOST_ID, UNLIMITED_BANDWIDTH, UPLINK
 from gridsched.platform_io.xml_switching import switch_properties
 
@@ -316,4 +316,7 @@ def _check(platform: Platform) -> None:
             )
     for name in [*seen, *(cluster.name for cluster in platform.clusters)]:
         if not 0 < len(name) <= MAX_NAME or _ILLEGAL.search(name):
-            raise InputError(f"{platform.name}: {name[:80]!r} cannot be a name in an XML file.")
+            raise InputError(
+                f"{platform.name}: {name[:80]!r} cannot be a name in an XML file; 1 to "
+                f"{MAX_NAME:,} of its characters are legal."
+            )

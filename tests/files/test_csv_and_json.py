@@ -44,6 +44,7 @@ def test_columns_come_in_any_order_with_defaults():
         ("id,name,size\n1,a,1\nx,b,1\n", "line 3: id is 'x'; it must be a whole number"),
         ("id,name,size\n10,a,1\n", "line 2: id is '10'; it must lie from 0 to 9"),
         ("id,name,size\n1,,1\n", "line 2: name is ''; a name that does not begin with '#'"),
+        (f"id,name,size\n1,{'n' * 1001},1\n", "at most 1,000 characters"),
         ("id,name,size\n1,a,0\n", "line 2: size is '0'; it must be a finite number > 0"),
         ("id,name,size,weight\n1,a,1,nan\n", "weight is 'nan'; it must be a finite number >= 0"),
     ],
