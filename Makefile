@@ -34,8 +34,8 @@ types:
 kernels:
 	@.venv/bin/python -m gridsched.schedulers.kernels
 
-test-long: ## run the tests marked 'long', which 'make test' leaves out, and more damaged files
-	@echo "make test-long: sets up .venv where needed, then runs the tests marked 'long', and more damaged files."
+test-long: ## run the tests marked 'long', which 'make test' leaves out, and 10,000 damaged files
+	@echo "make test-long: sets up .venv where needed, then runs the tests marked 'long', and 10,000 damaged files."
 	@scripts/set_up.sh
 	@$(PYTEST) -q $(TOGETHER) --hypothesis-profile=wide -m long
 	@$(PYTEST) -q $(TOGETHER) --hypothesis-profile=wide tests/cli/test_mutated_files.py

@@ -6,9 +6,11 @@ import importlib.util
 import json
 import shlex
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,16 +19,32 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutated_files import LOGS, PLATFORM, Reader, mutated, readers
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analysis"))
+
+from small_study import make_store, study_in
+
+from gridsched.campaign.store import Store
 from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.workloads.traces.options import TraceOptions
 from gridsched.workloads.traces.trace_system import trace_system
 
 READERS = readers()
+CLAIM = """
+[[claims]]
+id = "less"
+source = "by hand"
+metric = "energy_j"
+scheduler = "lecsa"
+against = "wq"
+paper = 50
+tolerance = [1, 90]
+tolerance_set = "after"
+"""
 #: 'make test-long' asks for 10,000 files in all.
 _IS_WIDE = settings.default.max_examples > 100
 few = settings(
-    max_examples=320 if _IS_WIDE else 10, deadline=None,
+    max_examples=300 if _IS_WIDE else 8, deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 fewer = settings(few, max_examples=80 if _IS_WIDE else 3)
@@ -86,7 +104,7 @@ def try_out(gridsched, reader: Reader, data: st.DataObject) -> None:
         folder = Path(place)
         for other, right in {**reader.files, name: content}.items():
             path = folder / other
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(right.encode() if isinstance(right, str) else right)
         for command in reader.commands:
             check(gridsched, folder, command, reader.made)
@@ -162,11 +180,34 @@ def export(tmp_path_factory) -> Reader:
                   (*plots, *(name.replace("svg", "csv") for name in plots)))  # fmt: skip
 
 
-@settings(few, max_examples=160 if _IS_WIDE else 8)
+@few
+@given(command=st.sampled_from(EXPORT_COMMANDS), data=st.data())
+def test_export(gridsched, export, command, data):
+    """A damaged export, read by one of its commands."""
+    try_out(gridsched, replace(export, commands=(command,)), data)
+
+
+@pytest.fixture(scope="module", params=["segments", "parquet"])
+def store(request, tmp_path_factory) -> Reader:
+    """Return the files of a store, rows in segments or compacted, and a command that reads them."""
+    folder = make_store(tmp_path_factory.mktemp("store") / "store")
+    study_in(folder.with_name("study"), CLAIM)
+    if request.param == "parquet":
+        Store.open(folder).compact()
+    files = {
+        str(path.relative_to(folder.parent)): path.read_bytes()
+        for path in folder.parent.rglob("*") if path.is_file() and "store-study" not in str(path)
+    }  # fmt: skip
+    rows = tuple(name for name in files if "segments/" in name or name.endswith(".parquet"))
+    command = "study claims {}/store --study {}/study/small.toml --json"
+    return Reader(files, (command,), rows or tuple(files))
+
+
+@fewer
 @given(data=st.data())
-def test_export(gridsched, export, data):
-    """A damaged export, read by each of its commands."""
-    try_out(gridsched, export, data)
+def test_store(gridsched, store, data):
+    """A damaged store: what is whole is read."""
+    try_out(gridsched, store, data)
 
 
 OPTIONS = (
