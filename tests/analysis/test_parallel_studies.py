@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gridsched.errors import InputError
-from gridsched.spec.study import Study
+from gridsched.spec.study import Study, studies_folder
+from gridsched.spec.study_document import read_document
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +33,13 @@ def test_the_runs_of_a_trial(parallel: Study):
 
 
 def test_comparison_heuristics_reserve_and_have_no_filter(parallel: Study):
-    """Section 3.4: permanent reservations; no energy filter but a dropping threshold of 0.5."""
+    """Section 3.4: permanent reservations, the first cluster; no energy filter."""
     found = {each.label: each.parameters for each in parallel.schedulers}
+    common = {"reservations": "permanent", "cluster_choice": "first"}
     for label in ("Conservative", "EASY"):
-        assert found[label] == {"reservations": "permanent", "dropping_threshold": 0.5}
+        assert found[label] == {**common, "dropping_threshold": 0.5}
+        of_figure_8 = found[f"{label} dropping(dropping_threshold=0.0)"]
+        assert of_figure_8 == {**common, "dropping_threshold": 0.0}
     assert found["UPE(energy_filter=none)"]["mode"] == "placeholder"
     assert found["UPE, reserved(energy_filter=none)"]["mode"] == "reservation"
 
@@ -46,6 +50,8 @@ def test_comparison_heuristics_reserve_and_have_no_filter(parallel: Study):
         ("parallel_10000", 14, 0),
         ("parallel_testbed", 24, 0),
         ("parallel", 246, 4),
+        ("parallel_oversubscribed", 246, 0),
+        ("parallel_10000_oversubscribed", 14, 0),
         ("parallel_prices", 16, 0),
         ("parallel_arrival", 18, 0),  # 27 where the log of Curie is
     ],
@@ -69,7 +75,34 @@ def test_a_log_is_fetched_by_the_user(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_tolerances_say_what_they_were_written_with():
-    """Only the two energies that the number of nodes was chosen with in view are "after"."""
-    for name, after in (("parallel", ["F8"]), ("parallel_10000", ["F8-1"])):
+    """What nodes, load and classes were chosen with in view is "after"."""
+    for name, after in (
+        ("parallel", ["F8"]), ("parallel_10000", ["F8-1"]),
+        ("parallel_oversubscribed", ["F1-1", "F1-2", "F1-3", "F2-3", "F7-1", "F8"]),
+        ("parallel_10000_oversubscribed", ["F8-1"]),
+    ):  # fmt: skip
         claims = Study.shipped(name).claims
         assert [claim.id for claim in claims if claim.tolerance_set == "after"] == after
+
+
+@pytest.mark.parametrize("name", ["parallel", "parallel_10000", "parallel_curie"])
+def test_both_systems_have_the_same_figures_and_claims(name: str):
+    """They differ in load and utility classes, and in what was chosen with in view."""
+    folder = studies_folder()
+    printed, oversubscribed = (
+        read_document(folder / f"{each}.toml").content for each in (name, f"{name}_oversubscribed")
+    )
+    inferred = {"utility_classes", "urgency_unit_s"}
+    if name != "parallel_curie":  # the load of a log is its own
+        inferred |= {"load_factor"}
+    workload = dict(oversubscribed.workload)
+    assert inferred == {key for key in workload if key not in printed.workload}
+    assert {key: workload[key] for key in printed.workload} == printed.workload
+    assert oversubscribed.schedulers == printed.schedulers
+    assert oversubscribed.figures == printed.figures
+    assert oversubscribed.metrics == printed.metrics
+    for ours, other in zip(oversubscribed.claims, printed.claims, strict=True):
+        shared = {"tolerance_set", "columns", "rows"}
+        assert ours.model_dump(exclude=shared) == other.model_dump(exclude=shared)
+        rows = [row[: len(other.columns)] for row in ours.rows]
+        assert (ours.columns[: len(other.columns)], rows) == (other.columns, list(other.rows))

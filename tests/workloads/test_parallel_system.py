@@ -139,6 +139,19 @@ def test_reference_times_grow_with_priority():
     assert within_sigmas(power, 133.0, 133.0 * cov)
 
 
+def test_the_load_factor_multiplies_all_times():
+    """Times and energies twice as large, nothing else drawn anew; log's jobs have their own."""
+    spec = ParallelDay(seed=2, **SMALL)
+    usual = generate_parallel_day(spec)
+    loaded = generate_parallel_day(spec.model_copy(update={"load_factor": 2.0}))
+    assert (loaded.estimates.time_s == 2.0 * usual.estimates.time_s).all()
+    assert (loaded.estimates.energy_j == 2.0 * usual.estimates.energy_j).all()
+    assert loaded.tasks.submit_time_s.tolist() == usual.tasks.submit_time_s.tolist()
+    assert loaded.tasks.width.tolist() == usual.tasks.width.tolist()
+    with pytest.raises(InputError, match="load_factor has no effect beside jobs_swf"):
+        ParallelDay(jobs_swf="log.swf", load_factor=2.0)
+
+
 def test_pstate_factors_follow_one_random_factor():
     """Power s r and time 1 / sqrt(s r), P-state 0 too: their product is sqrt(s r)."""
     spec = ParallelDay(seed=1, general_task_types=2000, special_task_types=[1, 1], pstate_cov=0.0)
