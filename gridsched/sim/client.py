@@ -187,7 +187,7 @@ class SimulationServer:
                     time.monotonic() + timeout_s + _GRACE_S if has_end and timeout_s else None
                 )
         except TimeoutError:  # the run has stopped the server, too
-            self._end_at_once()
+            self.end_at_once()
             raise _timed_out(where, timeout_s) from None
         except BaseException as error:  # whatever is on its way no longer belongs to a question
             self.end_at_once()
