@@ -35,11 +35,12 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
             )
         check_nodes(system, tasks)
         speeds = system.platform.profiles.speeds
-        if speeds and traits.needs_utility:
+        if speeds and (traits.needs_utility or traits.reserves):
             raise InputError(
                 f"{scheduler!r} plans later starts by estimates, and host {speeds[0][0]!r} has a "
                 "speed profile, by which parallel jobs may last longer. Take the profile out, or "
-                "use fcfs, easy_backfilling or conservative_backfilling."
+                "use fcfs, easy_backfilling or conservative_backfilling without permanent "
+                "reservations."
             )
     if traits.needs_utility and tasks.utility is None:
         raise InputError(

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.energy import carried_over_energy
 from gridsched.engine.admission import check_policy
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.dispatch import Dispatch
@@ -371,7 +372,7 @@ class Controller:
         if ledger.nodes is not None:
             offsets, ids = node_records(ledger.executions)
         budget = self.system.rules.budget
-        return Trace(
+        trace = Trace(
             platform=self.system.platform,
             tasks=self.tasks,
             executions=execution_records(ledger.executions),
@@ -389,6 +390,9 @@ class Controller:
             host_ids=ids,
             notes=self._requests.notes,
         )
+        if len(trace.periods):
+            trace.periods["carried_over_j"] = carried_over_energy(trace)
+        return trace
 
     def _period_records(self) -> NDArray[np.void]:
         return np.empty(0, dtype=PERIOD) if self._account is None else self._account.records()

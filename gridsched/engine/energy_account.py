@@ -64,7 +64,6 @@ class EnergyAccount:
         self._drawn_j = 0.0
         self.assigned_j = 0.0
         self._state: EnergyState | None = None
-        self._carried: list[Execution] = []
         self._closed: list[tuple[float, float, float, float, float]] = []
         self._limit_j = budget.limit_j
         self._left_j = self._limit_j * (budget.periods or 1)
@@ -108,12 +107,8 @@ class EnergyAccount:
         return length * float(self._weights.mean(begin, length))
 
     def _row(self) -> tuple[float, float, float, float, float]:
-        """The present period as a row of `PERIOD`."""
-        carried_j = math.fsum(
-            e.watts * self._counted_s(self.period_start, min(e.end, self._time))
-            for e in self._carried
-        )
-        return self.period_start, self._time, self._budget_j, self._drawn_j, carried_j
+        """The present period as a row of `PERIOD`; what was carried over is not known yet."""
+        return self.period_start, self._time, self._budget_j, self._drawn_j, math.nan
 
     def _close(self) -> None:
         if self._period >= 0:  # nothing counts before the first period
@@ -131,7 +126,6 @@ class EnergyAccount:
             to_share = max((budget.periods or 1) - self._period, 1)
             self._budget_j = max(self._left_j, 0.0) / to_share
         self._drawn_j = 0.0
-        self._carried = [e for e in self._ledger.executing() if e.has_begun]
         self._powers.sum_anew()
 
     # ------------------------------------------------------------------ what is bound to be drawn
@@ -226,7 +220,10 @@ class EnergyAccount:
         return time
 
     def records(self) -> NDArray[np.void]:
-        """Return all periods so far, the present one included, as an array of `PERIOD`."""
+        """Return all periods so far, the present one included, as an array of `PERIOD`.
+
+        `carried_over_energy` of the trace tells what was carried over.
+        """
         rows = list(self._closed)
         if self._period >= 0 and self._time > self.period_start:
             rows.append(self._row())

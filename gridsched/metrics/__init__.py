@@ -23,7 +23,6 @@ from gridsched.metrics.of_runs import (
 )
 from gridsched.metrics.of_windows import (
     MOST_STEPS,
-    carried_over_energy,
     energy_between,
     utility_between,
     utility_earned,
@@ -52,7 +51,6 @@ __all__ = [
     "PlanFacts",
     "RunFacts",
     "busy_time_s",
-    "carried_over_energy",
     "count_in_state",
     "deciding_execution",
     "described",

@@ -10,11 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import HostEnergy, TracePower, compare_energy
+from gridsched.energy import HostEnergy, TracePower, carried_over_energy, compare_energy
 from gridsched.metrics.of_prices import Bags, bags_of, energy_cost, income
 from gridsched.metrics.of_runs import SLOWDOWN_BOUND_S, flow_time_s, slowdown, waiting_time_s
 from gridsched.metrics.of_windows import (
-    carried_over_energy,
     energy_in,
     period_intervals,
     utility_between,
@@ -230,7 +229,7 @@ class RunFacts:
     @cached_property
     def carried_over_j(self) -> Floats:
         """What executions from before each period drew in it, as it is counted [J]."""
-        return carried_over_energy(self.trace, self.energy)
+        return carried_over_energy(self.trace)
 
     @property
     def budget_excess_j(self) -> float:

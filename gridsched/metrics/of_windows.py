@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import HostEnergy, TracePower, grid_energy_between
+from gridsched.energy import TracePower, grid_energy_between
 from gridsched.errors import InputError
 from gridsched.metrics.of_runs import flow_time_s
 from gridsched.model.energy_weights import EVEN, EnergyWeights
@@ -165,22 +165,6 @@ def window_series(
 
 def _so_far(parts: Floats) -> Floats:
     return np.append(0.0, np.cumsum(parts))
-
-
-def carried_over_energy(trace: Trace, energy: HostEnergy) -> Floats:
-    """Energy that executions from before each period drew in it, shape (periods,) [J].
-
-    Each execution's energy is prorated over its time (algorithms B7), and counts as the trace's
-    `energy_weights` say.
-    """
-    runs = trace.executions
-    carried = np.zeros(len(trace.periods))
-    for k, (begin, end) in enumerate(period_intervals(trace.periods)):
-        over = (runs["start"] < begin) & (runs["end"] > begin)
-        started, ended = runs["start"][over], runs["end"][over]
-        edges, weights = trace.energy_weights.stretches(begin, end)
-        carried[k] = spread_evenly(started, ended, energy.execution_j[over], edges) @ weights
-    return carried
 
 
 def period_intervals(periods: NDArray[np.void]) -> list[tuple[float, float]]:

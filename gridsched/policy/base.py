@@ -51,6 +51,8 @@ class Traits:
         Needs run times that are known as distributions (paper 002).
     parallel : bool
         Places rigid parallel tasks by `Allocate`, and those alone.
+    reserves : bool
+        Gives parallel tasks starts to come, which hold only as long as nodes keep their speed.
     heeds_budget : bool
         Never asks for more than `State.energy` leaves: where a budget refuses, it is an error if
         it does. What a policy without it asks for too much is postponed by the controller.
@@ -82,6 +84,7 @@ class Traits:
     by_types: bool = False
     needs_distributions: bool = False
     parallel: bool = False
+    reserves: bool = False
     heeds_budget: bool = False
     heeds_power_cap: bool = False
     attends: bool = False

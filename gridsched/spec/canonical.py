@@ -11,7 +11,7 @@ from gridsched.files.output_files import as_bytes
 
 #: Version of everything that decides a run's metrics. Raise it with every change that alters any
 #: number a run gives; stored runs of another version are kept, but not taken for this one's.
-RESULTS_VERSION = 1
+RESULTS_VERSION = 2
 
 #: Larger files are not hashed: the largest that is read here has a few gigabytes.
 MAX_BYTES = 64 << 30

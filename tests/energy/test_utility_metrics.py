@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gridsched import metrics
-from gridsched.energy import trace_energy
+from gridsched.energy import carried_over_energy, trace_energy
 from gridsched.errors import InputError
 from gridsched.metrics.facts import RunFacts
 from gridsched.model.estimates import FlopsEstimates, TypedEstimates
@@ -153,7 +153,7 @@ def test_the_excess_over_a_budget_leaves_out_what_was_carried_over():
             (1, 0, 0, end, end + 2000.0, by_hand.FINISHED)]  # fmt: skip
     periods = [(0.0, DAY, 40e3, 0.0, 0.0), (DAY, 2 * DAY, 70e3, 0.0, 0.0)]
     trace = day_trace(runs, tasks, periods=periods)
-    carried = metrics.carried_over_energy(trace, trace_energy(trace))
+    carried = carried_over_energy(trace)
     assert carried == pytest.approx([0.0, 60e3])
     found = metrics.summary(trace)
     assert found["budget_excess_j"] == pytest.approx(30e3)

@@ -18,6 +18,7 @@ from gridsched.engine import reference
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.metrics import metrics_of
 from gridsched.metrics.facts import RunFacts
+from gridsched.model.budget import EnergyBudget
 from gridsched.model.failures import Failures
 from gridsched.model.host_profiles import DrawnFailures, HostProfiles, Profile, SpeedOverTime
 from gridsched.model.platform import Cluster, Host, Platform, PState
@@ -317,6 +318,27 @@ def test_drawn_failures():
     drawn = DrawnFailures(100.0, 10.0, "exponential", 0.7, 0, 0, 0)
     up = np.diff([0.0, *(date for date, _ in islice(drawn.events(), 20000))])[::2]
     assert up.std() / up.mean() == pytest.approx(1.0, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("cores", "carried"),
+    # 15 s and 5 s at 30 W; two tasks share 30 W for 10 s, then the first one draws 25 W alone
+    [(1, [0.0, 15 * 30.0, 5 * 30.0]), (2, [0.0, 10 * 15.0 + 5 * 25.0])],
+)
+def test_what_is_carried_over_is_drawn_at_the_true_speed(cores, carried):
+    """Half the speed from 5 s on; at 20 s, with the second period, a second task comes."""
+    host = Host("h0", (PState(100.0, 10.0, 20.0, 40.0),), cores=cores)
+    profiles = HostProfiles(speeds=(("h0", Profile((5.0,), (0.5,))),))
+    tasks = make_tasks([2000.0, 500.0], [0.0, 20.0])
+    result = run(Scenario(
+        Platform((host,), profiles=profiles), tasks, "wq", driver="reference",
+        budget=EnergyBudget(1e6, 20.0),
+    ))  # fmt: skip
+    assert result.trace.finish_time_s[0] == 35.0
+    periods = result.trace.periods
+    assert periods["carried_over_j"].tolist() == pytest.approx(carried)
+    assert periods["consumed_j"].sum() == pytest.approx(result.energy.total_j[0])
+    assert result.facts.carried_over_j.tolist() == periods["carried_over_j"].tolist()
 
 
 def test_energy_of_a_trace_with_several_cores():

@@ -17,6 +17,7 @@ from gridsched.model.host_profiles import DrawnFailures, HostProfiles, Profile
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
+from gridsched.policy.registry import make_scheduler
 from gridsched.sim.client import server
 from gridsched.sim.host_energy import consumed_energy_j
 from gridsched.sim.library import load_simgrid
@@ -367,3 +368,16 @@ def test_what_simgrid_does_with_profiles(tmp_path):
     assert ends == pytest.approx([32.5, 40.0])
     assert joules["a"] == pytest.approx(10 * 40 + 15 * 30 + 7.5 * 40 + 7.5 * 10)
     assert joules["b"] == pytest.approx(40 * 40)
+
+
+@pytest.mark.parametrize("id", ["easy_backfilling", "conservative_backfilling"])
+def test_permanent_reservations_need_hosts_of_one_speed(id):
+    """They are refused before the run: nodes that are slower would be busy when they begin."""
+    hosts = tuple(Host(f"h{k}", (PState(100.0, 10.0, 20.0, 40.0),)) for k in range(2))
+    profiles = HostProfiles(speeds=(("h1", Profile((5.0,), (0.5,))),))
+    platform = Platform(hosts, (Cluster("c", (0, 1)),), profiles=profiles)
+    tasks = make_tasks([1000.0, 1000.0], width=[1, 2])
+    permanent = make_scheduler(id, {"reservations": "permanent"})
+    with pytest.raises(InputError, match="plans later starts by estimates, and host 'h1'"):
+        run(Scenario(platform, tasks, permanent, driver="reference"))
+    run(Scenario(platform, tasks, id, driver="reference"))

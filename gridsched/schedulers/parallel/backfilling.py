@@ -130,8 +130,9 @@ class Backfilling(ParallelQueue):
     """
 
     traits = TraitsWith(
-        ParallelQueue.traits, "reservations", "permanent", may_drop=True, heeds_budget=True
-    )
+        ParallelQueue.traits, "reservations", "permanent", may_drop=True, heeds_budget=True,
+        reserves=True,
+    )  # fmt: skip
     rule: ClassVar[Callable[..., int]]
     _id: ClassVar[str]
 
