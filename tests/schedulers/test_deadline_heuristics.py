@@ -24,7 +24,7 @@ from gridsched.model.trace import TaskState, Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Drop
 from gridsched.policy.registry import make_scheduler, scheduler_class
-from gridsched.schedulers.deadline.heuristics import LightestLoad, energy_multiplier
+from gridsched.schedulers.deadline.heuristics import LightestLoad, energy_multiplier, reaches
 from gridsched.testing.cases import make_stochastic_case
 from gridsched.testing.playing import play
 
@@ -324,3 +324,12 @@ def test_remap_is_true_or_false(value):
     """Another value is refused before the run."""
     with pytest.raises(InputError, match="'remap' of lightest_load"):
         place_of_z(make_scheduler("lightest_load", {"remap": value}))
+
+
+def test_a_chance_on_the_threshold_reaches_it():
+    """Whether masses are summed up forwards or backwards, a half is a half, and less is less."""
+    masses = [0.05, 0.15, 0.1, 0.2]  # a half; the sums of them differ in the last digit
+    sums = np.array([sum(masses), sum(masses[::-1]), 0.5 + 2**-53, 0.5 + 1e-15])
+    assert reaches(sums, 0.5).all()
+    assert reaches(1.0 - sums, 0.5).all()
+    assert not reaches(np.array([0.5 + 1e-9]), 0.5).any()

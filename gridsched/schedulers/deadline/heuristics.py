@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
+from gridsched.model.pmf import LEAST_MASS
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_number
@@ -29,6 +30,18 @@ CHANCE = "predicted_chance"
 LIKELY = 0.5
 #: Tasks per core up to which the energy filter is strict, and from which on it is lenient.
 SHALLOW, DEEP = 0.8, 1.2
+
+
+def reaches(late: NDArray[np.float64], least_chance: float) -> NDArray[np.bool_]:
+    """Whether the chance to be in time is at least `least_chance`, but for the rounding of masses.
+
+    Parameters
+    ----------
+    late : ndarray of float64
+        Chances to be late.
+    least_chance : float
+    """
+    return np.asarray(1.0 - late >= least_chance - LEAST_MASS)
 
 
 def energy_multiplier(depth: float) -> float:
@@ -137,7 +150,7 @@ class DeadlineScheduler(Scheduler):
         they get no further task.
         """
         decisions: list[Decision] = []
-        unlikely = np.flatnonzero(1.0 - state.queued_late_masses() < LIKELY)
+        unlikely = np.flatnonzero(~reaches(state.queued_late_masses(), LIKELY))
         if not len(unlikely):
             return decisions
         changed = {each.host for each in decided if isinstance(each, Assign)}
@@ -166,7 +179,7 @@ class DeadlineScheduler(Scheduler):
         if self.energy_fair_share:
             found.allowed &= found.eec_j <= _fair_share_j(state, found, returned_j)
         if least_chance > 0:
-            found.allowed &= 1.0 - found.late >= least_chance
+            found.allowed &= reaches(found.late, least_chance)
 
     @abstractmethod
     def _choose(self, found: Candidates) -> int:
