@@ -405,16 +405,16 @@ def grid_energy_between(trace: Trace, edges: Floats, power: TracePower | None = 
     return spread_evenly(timeline.time[some], timeline.end[some], power.joules[some], edges)
 
 
-def carried_over_energy(trace: Trace) -> Floats:
+def carried_over_energy(trace: Trace, power: TracePower | None = None) -> Floats:
     """Energy that executions from before each period drew in it, shape (periods,) [J].
 
     All a host draws is shared evenly by what runs there (algorithms B7), and counts as the
     trace's `energy_weights` say.
     """
     carried = np.zeros(len(trace.periods))
-    timeline, runs = host_timeline(trace), trace.executions
-    joules = timeline_watts(trace, timeline)[0] * timeline.duration_s
-    each, (execution, _) = joules / np.maximum(timeline.busy_cores, 1), trace.placed()
+    power = trace_power(trace) if power is None else power
+    timeline, runs = power.timeline, trace.executions
+    each, (execution, _) = power.joules / np.maximum(timeline.busy_cores, 1), trace.placed()
     for k, (begin, end) in enumerate(trace.periods[["start", "end"]].tolist()):
         over = ((runs["start"] < begin) & (runs["end"] > begin))[execution]
         if over.any():

@@ -229,7 +229,7 @@ class RunFacts:
     @cached_property
     def carried_over_j(self) -> Floats:
         """What executions from before each period drew in it, as it is counted [J]."""
-        return carried_over_energy(self.trace)
+        return carried_over_energy(self.trace, self.power)
 
     @property
     def budget_excess_j(self) -> float:
