@@ -325,6 +325,12 @@ def _check_platform(platform: Platform) -> None:
 
 def _classes(arrays: dict[str, NDArray[Any]]) -> UtilityClasses:
     classes = UtilityClasses(*(arrays[f"classes.{name}"] for name in _CLASSES))
+    rows = [len(arrays[f"classes.{name}"]) for name in _CLASSES[1:-1]]
+    first, n = classes.first, len(classes)
+    if set(rows) != {rows[0]} or len(first) != n + 1 or first[0] != 0 or first[-1] != rows[0] or (
+        np.diff(first) < 1
+    ).any():  # fmt: skip
+        raise InputError(f"classes.first must ascend from 0 to {rows[0]}, the rows of all columns.")
     fractions = classes.start_fraction
     if not ((fractions >= 0) & (fractions <= 1)).all():
         raise InputError("classes.start_fraction must be from 0 to 1.")

@@ -136,6 +136,9 @@ def set_value(name, row, value):
 
 
 SPOILT = {
+    "rows of classes": (
+        lambda _, arrays: arrays["classes.first"].__setitem__(-1, 2**40), "classes.first"
+    ),
     "negative priority": (set_value("utility.priority", 0, -8.0), "priority"),
     "unknown class": (set_value("utility.utility_class", 1, 9), "classes 0 to 2"),
     "no classes": (lambda _, arrays: arrays.pop("classes.kind"), "classes.kind"),
