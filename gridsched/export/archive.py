@@ -294,7 +294,8 @@ def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:
     if "utility.priority" in arrays:
         priority, urgency, number = (arrays[f"utility.{name}"] for name in _FUNCTIONS)
         utility = UtilityFunctions(
-            priority, urgency, number, _classes(arrays), description.urgency_unit_s or 1.0
+            priority.astype(np.float64), urgency.astype(np.float64), number.astype(np.int64),
+            _classes(arrays), description.urgency_unit_s or 1.0,
         )
     if description.files is not None:
         told = description.files
@@ -324,9 +325,10 @@ def _check_platform(platform: Platform) -> None:
 
 
 def _classes(arrays: dict[str, NDArray[Any]]) -> UtilityClasses:
-    classes = UtilityClasses(*(arrays[f"classes.{name}"] for name in _CLASSES))
-    rows = [len(arrays[f"classes.{name}"]) for name in _CLASSES[1:-1]]
-    first, n = classes.first, len(classes)
+    first, *columns, kind = (arrays[f"classes.{name}"] for name in _CLASSES)
+    floats = [column.astype(np.float64) for column in columns]
+    classes = UtilityClasses(first.astype(np.int64), *floats, kind.astype(np.int64))
+    rows, first, n = [len(column) for column in columns], classes.first, len(classes)
     if set(rows) != {rows[0]} or len(first) != n + 1 or first[0] != 0 or first[-1] != rows[0] or (
         np.diff(first) < 1
     ).any():  # fmt: skip

@@ -136,6 +136,9 @@ def set_value(name, row, value):
 
 
 SPOILT = {
+    "words for classes": (
+        lambda _, arrays: arrays.update({"classes.kind": np.array([b"x"] * 3)}), "no whole archive"
+    ),
     "rows of classes": (
         lambda _, arrays: arrays["classes.first"].__setitem__(-1, 2**40), "classes.first"
     ),
