@@ -26,7 +26,7 @@ from campaign_cases import (
     write_troubled,
 )
 
-from gridsched.campaign.local_pool import WorkerProcess
+from gridsched.campaign.local_pool import Performer, WorkerProcess
 from gridsched.campaign.messages import Job, Orders, failed_row
 from gridsched.campaign.rerun import rerun
 from gridsched.campaign.run_records import read_records
@@ -157,6 +157,31 @@ def test_a_worker_that_dies_is_not_waited_for(tmp_path: Path):
     assert error.endswith("yyy the end")
     assert len(error) < 600
     wait_for_the_end_of(int((tmp_path / "child").read_text()))
+
+
+WRITES_AT_IMPORT = """
+for number in range(3, 64) if Path({entered!r}).exists() else ():
+    try:
+        os.write(number, b"x" * 100)
+    except OSError:
+        pass
+"""
+
+
+def test_a_worker_that_says_no_message_is_not_waited_for(tmp_path: Path):
+    """A file of policies writes into the worker's pipe: its run has failed, without a time-out."""
+    path, entered = write_troubled(tmp_path, '["troubled"]'), tmp_path / "entered"
+    with (tmp_path / "troubled.py").open("a") as stream:
+        stream.write(WRITES_AT_IMPORT.format(entered=str(entered)))
+    study = Study.from_file(path)
+    (run,) = study.scenarios()
+    entered.touch()
+    inputs = {each.sha256: each.path for each in study.inputs.values()}
+    performer = Performer(Orders(None, inputs, tmp_path))
+    answer = performer.do(Job(run.run_id, run.scenario, run.policies))
+    performer.end()
+    assert answer.status == "failed"
+    assert "was no message" in answer.error
 
 
 def test_faults_of_the_machine_are_no_results(tmp_path: Path, capsys: pytest.CaptureFixture):

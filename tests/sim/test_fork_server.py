@@ -17,6 +17,7 @@ from gridsched.errors import GridschedError, IncompleteRun, InputError, Simulati
 from gridsched.files.scratch import is_alive
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler
+from gridsched.sim import wire
 from gridsched.sim.client import SimulationServer, modules_of, server
 from gridsched.sim.request import SimulationRequest
 
@@ -347,3 +348,20 @@ def test_only_modules_of_this_package_are_imported_before_the_fork():
 
 def _modules(scheduler) -> list[str]:
     return modules_of(SimulationRequest(None, None, scheduler))
+
+
+def test_a_message_has_a_mark_and_a_deadline():
+    """What is no message is refused at once, half of one is not waited for."""
+    reader, writer = os.pipe()
+    wire.send(writer, b"whole")
+    assert wire.receive(reader) == b"whole"
+    os.write(writer, b"x" * 100)
+    with pytest.raises(wire.Garbled):
+        wire.receive(reader)
+    os.read(reader, 100)
+    os.write(writer, wire._HEADER.pack(wire._MARK, 2**60))
+    with pytest.raises(TimeoutError):
+        wire.receive(reader, time.monotonic() + 0.05)
+    os.close(writer)
+    assert wire.receive(reader) is None
+    os.close(reader)
