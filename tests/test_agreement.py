@@ -49,9 +49,9 @@ def platforms(draw) -> Platform:
 
 @st.composite
 def scenarios(draw) -> Scenario:
-    """A platform and a bag of up to twelve tasks, some submitted later."""
+    """A platform and a bag of one to twelve tasks, some submitted later."""
     platform = draw(platforms())
-    sizes = draw(st.lists(SIZES, max_size=12))
+    sizes = draw(st.lists(SIZES, min_size=1, max_size=12))
     times = [draw(TIMES) for _ in sizes]
     pstate = st.integers(0, len(platform.hosts[0].pstates) - 1)
     of_each = [f"{host.name}={draw(pstate)}" for host in platform.hosts]

@@ -12,6 +12,8 @@ import time
 BEGUN, COMPILING = b"begun", b"compiling"
 _MARK = b"\x93gs\n"
 _HEADER = struct.Struct("<4sQ")
+#: Longest wait of one call: poll counts milliseconds in 32 bits [s].
+_POLL_S = 3600.0
 
 
 class Garbled(Exception):
@@ -57,9 +59,11 @@ def receive(
     def read(size: int) -> bytes | None:
         parts = bytearray()
         while len(parts) < size:
-            rest_ms = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1e3
-            ready = [source for source, _ in poll.poll(rest_ms)]
+            rest_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ready = [source for source, _ in poll.poll(rest_s and min(rest_s, _POLL_S) * 1e3)]
             if not ready:
+                if rest_s is None or rest_s > _POLL_S:
+                    continue
                 raise TimeoutError
             part = b""
             if descriptor in ready:

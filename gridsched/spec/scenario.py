@@ -324,7 +324,13 @@ def workload_kinds(scenario: LoadedScenario) -> set[str]:
 
 
 def make_system(scenario: LoadedScenario) -> System:
-    """Return what the scheduler is prepared for."""
+    """Return what the scheduler is prepared for.
+
+    Raises
+    ------
+    InputError
+        If a host lacks a P-state that is asked for.
+    """
     tasks = scenario.tasks
     estimates: Estimates
     if scenario.estimates is not None:
@@ -335,7 +341,7 @@ def make_system(scenario: LoadedScenario) -> System:
         estimates = RequestedTimes(scenario.platform, tasks)
     else:
         estimates = FlopsEstimates(scenario.platform, tasks)
-    return System(
+    system = System(
         platform=scenario.platform,
         estimates=estimates,
         pstates=pstates_of(scenario.platform, scenario.pstate),
@@ -343,3 +349,5 @@ def make_system(scenario: LoadedScenario) -> System:
         rules=scenario.rules,
         tariff=scenario.tariff,
     )
+    system.check_pstates()
+    return system

@@ -26,10 +26,10 @@ def has_the_papers_numbers(seed: int) -> bool:
 
 
 def test_the_runs_of_the_study():
-    """50 trials of 16 variants, and one trial of each on SimGrid; every claim of F-002."""
+    """50 trials of 20 variants, and one trial of each on SimGrid; every claim of F-002."""
     study = Study.shipped("robust")
-    assert len(study.schedulers) == 16
-    assert study.n_runs == 50 * 16 + 16
+    assert len(study.schedulers) == 20
+    assert study.n_runs == 50 * 20 + 20
     rows = {claim.id.partition("-")[0] for claim in study.claims}
     assert rows == {f"F{k}" for k in range(1, 11)}
 

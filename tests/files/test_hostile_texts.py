@@ -83,8 +83,8 @@ def test_claims_as_markdown_hold_no_links_of_a_study(text: str):
     markdown.validateLink = lambda url: True  # many a reader checks nothing
     word = "".join(text.split())
     claim = Claim(
-        id=word, source=text, metric="makespan_s", scheduler="wq", paper=1.0, tolerance=(0.0, 1.0),
-        tolerance_set="before", text=text, unit=text,
+        id=word, kind="number", source=text, metric="makespan_s", scheduler="wq", paper=1.0,
+        tolerance=(0.0, 1.0), tolerance_set="before", tolerance_ground=text, text=text, unit=text,
     )  # fmt: skip
     finding = Finding(claim, Interval(2.0, 1.0, 3.0, 3), text, MISSED, text, ("0" * 32,))
     page = markdown.render(claims_markdown([finding], text))

@@ -235,13 +235,6 @@ def test_an_unknown_host_cannot_be_off():
         on_simgrid(ex_a(), SIZES, "wq", hosts_off=("h9",))
 
 
-def test_a_run_without_tasks_is_metered_too():
-    """Nothing happens, and nothing is used."""
-    result = on_simgrid(ex_a(), [])
-    assert result.trace.horizon_s == 0.0
-    assert set(result.plugin_j.values()) == {0.0}
-
-
 def test_very_small_and_very_large_times():
     """Run times from a microsecond to years agree, too."""
     platform = Platform((Host("h1", (PState(1e9, 1, 2, 3),)), Host("h2", (PState(1e3, 1, 2, 3),))))

@@ -69,12 +69,15 @@ class ArrivalAware(EventBased):
     """
 
     _id: ClassVar[str] = "arrival_aware"
+    counts_place_holders = False
 
     def __init__(
         self, energy_filter: str = "none", energy_leniency: float | str = "paper",
         dropping_threshold: float = 0.5,
     ) -> None:  # fmt: skip
-        super().__init__(energy_filter, energy_leniency, dropping_threshold)
+        self.energy_filter = energy_filter
+        self.energy_leniency = energy_leniency
+        self.dropping_threshold = dropping_threshold
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Check the parameters; read the nodes, the budget and what the filter needs.
