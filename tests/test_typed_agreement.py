@@ -64,7 +64,7 @@ def typed_scenarios(draw) -> Scenario:
         *(draw(st.integers(0, n_host_types - 1)) for _ in range(draw(st.integers(0, 3)))),
     ]
     types = TaskTypes(etc, apc, np.array(host_type))
-    n = draw(st.integers(0, 15))
+    n = draw(st.integers(1, 15))
     submit = [
         draw(st.sampled_from([0.0, 30.0, 60.0]) | st.floats(0.0, 3 * DAY_S)) for _ in range(n)
     ]
