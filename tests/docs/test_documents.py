@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -28,6 +29,13 @@ DOCS = ROOT / "docs"
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _TARGET = re.compile(r"""\s(?:href|src)=["']([^"'#]*)""")
 _HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*$", re.MULTILINE)
+_ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
+#: "algorithms C3", "algorithms, E5", "algorithms B4 to B6", "algorithms C2.5, 8", ...
+_CITATION = re.compile(
+    r"[Aa]lgorithms(?:\.md)?,?\s+((?:F-\d{3}|0|[A-I](?:\d+(?:\.\d+)?)?)\b"
+    r"(?:\s*(?:,|-|to|and)\s*(?:[A-I]\d+(?:\.\d+)?|\d+)\b)*)"
+)
+_ROWS = re.compile(r"(F-\d{3}),? rows? (\d+)(?: (?:and|to) (\d+))?")
 
 
 def read(name: str) -> str:
@@ -36,9 +44,10 @@ def read(name: str) -> str:
 
 
 def anchors_of(document: Path) -> set[str]:
-    """Return the anchors that GitHub gives to a document's headings."""
-    plain = (re.sub(r"[^\w\- ]", "", h.lower()) for h in _HEADING.findall(prose_of(document)))
-    return {heading.replace(" ", "-") for heading in plain}
+    """Return the anchors that GitHub gives to a document's headings, and those it sets itself."""
+    prose = prose_of(document)
+    plain = (re.sub(r"[^\w\- ]", "", h.lower()) for h in _HEADING.findall(prose))
+    return {heading.replace(" ", "-") for heading in plain} | set(_ANCHOR.findall(prose))
 
 
 def sections_of(name: str, level: int) -> dict[str, str]:
@@ -87,6 +96,40 @@ def test_the_index_lists_all_documents():
     for study in DOCS.glob("studies/*.md"):
         deeper = {str(path.relative_to(study.parent)) for path in DOCS.glob(f"{study.stem}/*.md")}
         assert deeper <= set(_LINK.findall(read(str(study.relative_to(ROOT)))))
+
+
+def cited_sections(citation: str) -> Iterator[str]:
+    """Yield the anchor of each section that a citation names: of "C2.5, 8" c2-5 and c2-8."""
+    item_of = ""
+    for name in re.findall(r"F-\d{3}|[A-I](?:\d+(?:\.\d+)?)?|\d+", citation):
+        if not name.isdigit():
+            item_of = name.partition(".")[0] if "." in name else ""
+            yield name.lower().replace(".", "-")
+        elif name == citation:
+            yield f"s{name}"
+        elif item_of:
+            yield f"{item_of.lower()}-{name}"
+
+
+def test_citations_of_algorithms_resolve():
+    """Each "algorithms C3" in code, tests and documents is a section, each row of F one there."""
+    document = DOCS / "algorithms.md"
+    anchors = set(_ANCHOR.findall(prose_of(document)))
+    tables = sections_of("docs/algorithms.md", 2)
+    cited, wrong = 0, []
+    for folder, suffix in itertools.product(("gridsched", "tests", "docs"), ("py", "md", "toml")):
+        for path in (ROOT / folder).rglob(f"*.{suffix}"):
+            # a citation may go on in the next line, of a comment, too
+            text = re.sub(r"\n\s*#?:?\s*", " ", path.read_text(encoding="utf-8"))
+            names = [name for each in _CITATION.findall(text) for name in cited_sections(each)]
+            for table, *rows in _ROWS.findall(text):
+                shown = re.findall(r"^\| (\d+) \|", tables.get(table, ""), flags=re.MULTILINE)
+                missing = [row for row in rows if row and row not in shown]
+                wrong += [f"{name_of(path)}: {table} row {row}" for row in missing]
+            wrong += [f"{name_of(path)}: {name}" for name in names if name not in anchors]
+            cited += len(names)
+    assert cited
+    assert wrong == []
 
 
 def test_every_scheduler_is_documented_with_its_parameters():
