@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gridsched.schedulers.deadline.heuristics import CheapestInTime
 from gridsched.spec.study import Study
 from gridsched.workloads.robust_system import RobustTrial, draw_robust_system
 
@@ -41,6 +42,16 @@ def test_remap_is_judged_on_the_same_trials():
     without = [run.run_id for run in runs if "remap=False" in run.axes["scheduler"]]
     assert len(runs) == 2 * len(without) == 400
     assert ids.issuperset(without)
+
+
+def test_the_least_chance_was_chosen_on_other_seeds():
+    """The study that judges has the trials of robust; the one that chooses has other ones."""
+    judging, choosing = (Study.shipped(f"robust_in_time{name}") for name in ("", "_choice"))
+    robust = Study.shipped("robust")
+    assert (judging.seed, judging.replicates) == (robust.seed, robust.replicates)
+    assert choosing.seed != judging.seed
+    chances = {each.parameters.get("least_chance") for each in choosing.schedulers}
+    assert CheapestInTime().least_chance in chances
 
 
 def test_the_system_is_the_first_with_the_papers_numbers():
