@@ -66,15 +66,22 @@ TABLES: dict[str, Callable[[], str]] = {
     "metric_names": metric_names_table,
     "claims": claims_table,
     **{
-        f"claims_{study}": partial(published_claims.counts_text, study)
-        for study in published_claims.published_claims()
+        f"claims_of_{paper or 'none'}": partial(published_claims.counts_list, paper)
+        for paper in ("000", "001", "002", "003", "004", "")
     },
 }
 
 
+def block(name: str) -> str:
+    """Return what stands in a block: a table, or for ``claims_STUDY`` the counts of a study."""
+    if name in TABLES:
+        return TABLES[name]()
+    return published_claims.counts_text(name.removeprefix("claims_"))
+
+
 def up_to_date(text: str) -> str:
     """Return a document with its generated tables as they are now."""
-    return _TABLE.sub(lambda found: found[1] + "\n" + TABLES[found[2]]() + "\n" + found[4], text)
+    return _TABLE.sub(lambda found: found[1] + "\n" + block(found[2]) + "\n" + found[4], text)
 
 
 def main() -> None:

@@ -114,6 +114,16 @@ def counts_text(study: str) -> str:
     return verdict_counts([(each.claim.kind, each.verdict) for each in claims]) + ".\n"
 
 
+def counts_list(paper: str) -> str:
+    """Return the counts of the studies of one paper, or of no paper's, as a list."""
+    lines = [
+        f"- `{study}`: {counts_text(study)}"
+        for study, claims in published_claims().items()
+        if claims[0].paper == paper
+    ]
+    return "".join(lines)
+
+
 def counts_rows() -> list[list[str]]:
     """Return for each study how many of each kind are reproduced, and how the others ended."""
     rows = []
