@@ -326,8 +326,9 @@ def _check_platform(platform: Platform) -> None:
 
 def _classes(arrays: dict[str, NDArray[Any]]) -> UtilityClasses:
     first, *columns, kind = (arrays[f"classes.{name}"] for name in _CLASSES)
-    floats = [column.astype(np.float64) for column in columns]
-    classes = UtilityClasses(first.astype(np.int64), *floats, kind.astype(np.int64))
+    time, start, end, modifier = (column.astype(np.float64) for column in columns)
+    whole = first.astype(np.int64), kind.astype(np.int64)
+    classes = UtilityClasses(whole[0], time, start, end, modifier, whole[1])
     rows, first, n = [len(column) for column in columns], classes.first, len(classes)
     if set(rows) != {rows[0]} or len(first) != n + 1 or first[0] != 0 or first[-1] != rows[0] or (
         np.diff(first) < 1
