@@ -104,13 +104,12 @@ class WorkerProcess:
         for source in (*sources, said):
             poll.register(source, select.POLLIN)
         while True:
-            rest_ms = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1e3
-            ready = {source for source, _ in poll.poll(rest_ms)}
+            ready = wire.readable(poll, deadline)
             if said in ready and not self._hear():
                 poll.unregister(said)
             if not ready.isdisjoint(sources):
                 return ready
-            if not ready or rest_ms == 0.0:
+            if not ready or (deadline is not None and time.monotonic() >= deadline):
                 raise TimeoutError
 
     def _hear(self) -> bool:

@@ -12,8 +12,8 @@ import time
 BEGUN, COMPILING = b"begun", b"compiling"
 _MARK = b"\x93gs\n"
 _HEADER = struct.Struct("<4sQ")
-#: Longest wait of one call: poll counts milliseconds in 32 bits [s].
-_POLL_S = 3600.0
+#: `select.poll` waits no longer at once than 2**31 ms, 25 days: a day.
+_LONGEST_POLL_MS = 86_400e3
 
 
 class Garbled(Exception):
@@ -30,6 +30,16 @@ def write(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def readable(poll: select.poll, deadline: float | None) -> set[int]:
+    """Wait for what can be read; return nothing once the deadline has passed (`time.monotonic`)."""
+    while True:
+        rest_ms = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1e3
+        wait_ms = None if rest_ms is None else min(rest_ms, _LONGEST_POLL_MS)
+        ready = {source for source, _ in poll.poll(wait_ms)}
+        if ready or rest_ms == 0.0:
+            return ready
 
 
 def receive(
@@ -59,11 +69,8 @@ def receive(
     def read(size: int) -> bytes | None:
         parts = bytearray()
         while len(parts) < size:
-            rest_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-            ready = [source for source, _ in poll.poll(rest_s and min(rest_s, _POLL_S) * 1e3)]
+            ready = readable(poll, deadline)
             if not ready:
-                if rest_s is None or rest_s > _POLL_S:
-                    continue
                 raise TimeoutError
             part = b""
             if descriptor in ready:

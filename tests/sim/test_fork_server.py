@@ -20,6 +20,7 @@ from gridsched.policy.registry import make_scheduler
 from gridsched.sim import wire
 from gridsched.sim.client import SimulationServer, modules_of, server
 from gridsched.sim.request import SimulationRequest
+from gridsched.spec.settings import MAX_TIMEOUT_S
 
 PLATFORMS = Path(__file__).resolve().parents[3] / "shared" / "data" / "platforms"
 
@@ -365,3 +366,16 @@ def test_a_message_has_a_mark_and_a_deadline():
     os.close(writer)
     assert wire.receive(reader) is None
     os.close(reader)
+
+
+def test_a_deadline_of_years_is_waited_for():
+    """The longest time-out that is legal is more than the system waits for at once."""
+    taker, giver = os.pipe()
+    try:
+        wire.send(giver, b"here")
+        assert wire.receive(taker, time.monotonic() + MAX_TIMEOUT_S) == b"here"
+        with pytest.raises(TimeoutError):
+            wire.receive(taker, time.monotonic())
+    finally:
+        os.close(taker)
+        os.close(giver)
