@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gridsched.energy import host_power
 from gridsched.errors import InputError
 from gridsched.model.instants import instant_width
+from gridsched.model.platform import Platform
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_number
 from gridsched.policy.decisions import Decision, Plan, PowerOff, PowerOn, WakeAt
@@ -31,7 +32,7 @@ class IdleOff(Wrapper):
         Who decides about the tasks: an id, alone or with parameters
         (``"wqr(max_replicas=3)"``), or an instance.
     timeout_s : float
-        How long a host is idle before it is switched off [s].
+        How long a host is idle before it is switched off [s]; longer where that would not pay.
 
     Notes
     -----
@@ -47,6 +48,8 @@ class IdleOff(Wrapper):
        work at once. Under a cap, hosts that still shut down have to wait until they are off;
     2. hosts that are idle for `timeout_s` are switched off, but for those that got a task in this
        count or have planned or reserved work, and those that a power cap does not let shut down.
+       A host is expected to stay idle for as long again as it has been: it stays on until being
+       off for so long saves what shutting it down and booting it cost (`break_even_s`).
 
     Parallel tasks count with their width in every cluster where they can run. A core that fetches
     input files is not idle. Under a mapping interval hosts are looked at only at its multiples and
@@ -57,7 +60,7 @@ class IdleOff(Wrapper):
     .. [1] SchedMD, "Slurm power saving guide", https://slurm.schedmd.com/power_save.html (its
        beginning read): nodes that are idle for SuspendTime are suspended, and resumed for work.
     .. [2] L. Benini, A. Bogliolo, G. De Micheli, "A survey of design techniques for system-level
-       dynamic power management", IEEE TVLSI 8(3), 2000 (not read): fixed timeouts.
+       dynamic power management", IEEE TVLSI 8(3), 2000 (not read): fixed timeouts, break-even times.
     """
 
     _id: ClassVar[str] = "idle_off"
@@ -93,6 +96,8 @@ class IdleOff(Wrapper):
         )
         #: what each host draws at least while it boots, and then with one core at work [W]
         self.least_w_ = np.maximum(least_w, [host.boot_w or 0.0 for host in platform.hosts])
+        #: how long each host is idle before it is switched off [s], shape (hosts, P-states)
+        self.timeouts_s_ = np.maximum(self.timeout_s, break_even_s(platform))
         #: when each host that was switched off has shut down [s]
         self.off_at_ = np.full(len(platform), -math.inf)
         self.wakes_ = system.rules.mapping_interval_s is None
@@ -113,11 +118,12 @@ class IdleOff(Wrapper):
         if is_on.all() and not idle.any():
             return []
         needed, busy = self._needed(state, since)
-        due = idle & (state.now >= since + self.timeout_s - instant_width(state.now))
+        due_at = since + self.timeouts_s_[np.arange(len(since)), state.pstate]
+        due = idle & (state.now >= due_at - instant_width(state.now))
         wanted = needed & ~is_on
         off = due & ~needed & ~busy
         decisions = list(self._switched(state, np.flatnonzero(wanted), np.flatnonzero(off)))
-        times = [since[idle & ~due] + self.timeout_s]
+        times = [due_at[idle & ~due]]
         if state.power.cap_w < math.inf:
             times.append(self.off_at_[wanted & (self.off_at_ > state.now)])
         decisions += self._wake(state.now, np.concatenate(times))
@@ -220,3 +226,34 @@ class IdleOff(Wrapper):
         widths = 1 if plan.offsets is None else np.diff(plan.offsets)
         has_work[hosts[np.repeat(still, widths)]] = True
         return has_work, tasks[still]
+
+
+def break_even_s(platform: Platform) -> Floats:
+    """Return how long each host must be idle for being off meanwhile to pay.
+
+    Parameters
+    ----------
+    platform : Platform
+
+    Returns
+    -------
+    ndarray of float64, shape (hosts, P-states)
+        Idle time in which a host that is on draws as much more than one that is off as shutting
+        down and booting draw more [s]: 0 where switching costs nothing, infinite where being off
+        saves nothing.
+    """
+    idle_w, hosts = platform.idle_w, platform.hosts
+    off_w = np.array([[host.off_w] for host in hosts])
+    boot_s = np.array([[host.boot_time_s] for host in hosts])
+    shutdown_s = np.array([[host.shutdown_time_s] for host in hosts])
+    boot_w, shutdown_w = (
+        np.where(np.isnan(watts), idle_w, watts)
+        for watts in (
+            np.array([[getattr(host, name)] for host in hosts], dtype=np.float64)
+            for name in ("boot_w", "shutdown_w")
+        )
+    )
+    saved_w, cost_j = idle_w - off_w, shutdown_s * (shutdown_w - off_w) + boot_s * boot_w
+    with np.errstate(divide="ignore", invalid="ignore"):
+        needed = np.where(saved_w > 0, cost_j / saved_w, np.inf)
+    return np.where((cost_j <= 0) & (saved_w >= 0), 0.0, needed)
