@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,18 @@ _OF_ENERGY = {
 NO_ENERGY = "No energy: the hosts have no power (--power none)."
 #: An excess of less than this share of the budget is rounding.
 ROUNDING = 1e-9
+
+
+def free_boots(rows: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the line on runs in which hosts were switched on for nothing, if there are any."""
+    ids = [row["scheduler"] for row in rows if row["provenance"].get("free_boots")]
+    if not ids:
+        return None
+    return (
+        f"{', '.join(ids)}: hosts boot in 0 s and for 0 J here. On a log's machine --boot S:W and "
+        "--shutdown S:W say what it takes, in a platform the properties boot_time_s and "
+        "shutdown_time_s."
+    )
 
 
 def mapping_event_s(row: Mapping[str, Any]) -> float | None:
@@ -172,6 +184,8 @@ def _notes(
     for row in rows:
         if "delegated_to" in row["provenance"]:
             yield f"{row['scheduler']} followed {row['provenance']['delegated_to']}."
+    if (line := free_boots(rows)) is not None:
+        yield line
 
 
 def _milliseconds(row: Mapping[str, Any]) -> str | None:

@@ -36,7 +36,7 @@ from gridsched.workloads.traces.formats import (
     write_jobs,
 )
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.options import OF_MACHINE, TraceOptions
 from gridsched.workloads.traces.serial_tasks import serial_tasks
 
 #: Statistic -> its name and unit for people.
@@ -103,6 +103,7 @@ def described_jobs(workload: Path, given: Mapping[str, Any]) -> JobTable | None:
     """
     options = TraceOptions(**given)
     if is_trace(workload):
+        options.refuse(OF_MACHINE - {"nodes"}, workload, "nothing runs here")
         jobs = read_jobs(workload, options)
         n_nodes = options.nodes or jobs.nodes_of_header
         return jobs if n_nodes is None else jobs.that_fit(n_nodes)
@@ -180,7 +181,7 @@ def _read(
     targets: dict[str, Sequence[Path]] = {"-o": [output], "--report": [report] if report else []}
     check_targets(targets, [log], force=force)
     how = TraceOptions(**options.trace)
-    how.refuse({"nodes"}, log, "nothing runs here")
+    how.refuse(OF_MACHINE, log, "nothing runs here")
     return read_jobs(log, how, speed=speed)
 
 

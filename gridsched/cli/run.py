@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from gridsched.cli.compare_tables import NO_ENERGY, excess, mapping_event_s
+from gridsched.cli.compare_tables import NO_ENERGY, excess, free_boots, mapping_event_s
 from gridsched.cli.output import (
     OUTPUT_PANEL,
     ForceOption,
@@ -136,6 +136,8 @@ def _show(result: RunResult, scheduler: str, export: Path | None) -> None:
     print_values(out, rows, title)
     if not has_energy:
         out.print(NO_ENERGY)
+    if (line := free_boots([{**summary, "provenance": result.provenance}])) is not None:
+        out.print(line, soft_wrap=True)
     if export is not None:
         out.print(f"Records: {export}")
 

@@ -221,8 +221,18 @@ def run(scenario: Scenario) -> RunResult:
         links_j = outcome.links_j
     if trace.delegated_to:
         provenance["delegated_to"] = trace.delegated_to
+    if request.scheduler.traits.powers_hosts and _boots_for_nothing(trace):
+        provenance["free_boots"] = True
     timing = {**trace.timing, "run_s": time.perf_counter() - began}
     return RunResult(prepared, trace, plugin_j, provenance, log, timing, links_j)
+
+
+def _boots_for_nothing(trace: Trace) -> bool:
+    """Whether a host was switched on that boots in no time, and so without energy."""
+    changes = trace.host_changes[np.argsort(trace.host_changes["host"], kind="stable")]
+    host, is_on = changes["host"], changes["is_on"]
+    booted = host[1:][(host[1:] == host[:-1]) & is_on[1:] & ~is_on[:-1]]
+    return any(trace.platform.hosts[h].boot_time_s == 0 for h in np.unique(booted).tolist())
 
 
 def check(scenario: Scenario) -> None:

@@ -77,7 +77,7 @@ class Content(Section):
     workload: Any = Field(
         default_factory=dict,
         description="A workload file (with `files` for the table of input files; with "
-        "`nodes_from, procs_per_node, nodes` for a [trace](traces.md)), or a "
+        "`nodes_from, procs_per_node, nodes, boot, shutdown` for a [trace](traces.md)), or a "
         "`generator` with its keys (see below).",
     )
     schedulers: Any = Field(

@@ -8,6 +8,12 @@ import pytest
 from cli_cases import ROOT, platform_xml
 
 FOUR = ROOT / "examples" / "four_nodes.swf"
+#: Two jobs of 10 s on both nodes of a machine, the second at 100 s.
+TWO = """\
+; MaxProcs: 2
+1   0 -1 10 2 -1 -1 2 10 -1 1
+2 100 -1 10 2 -1 -1 2 10 -1 1
+"""
 
 
 def test_a_log_runs_as_it_is(gridsched, tmp_path):
@@ -128,3 +134,40 @@ def test_a_log_of_which_no_job_is_left_is_refused(refused, write):
     log = write("l.swf", "; MaxProcs: 4\n1 0 -1 -1 2 -1 -1 2 10 -1 0 1 1 -1 -1 -1 -1 -1\n")
     line = refused("run", "--workload", log, "--scheduler", "fcfs", "--power", "1:2")
     assert "there are no tasks to run (1 job left out: " in line
+
+
+def test_what_booting_costs_on_a_logs_machine(gridsched, refused, write):
+    """Off at 15 s for nothing, which is said; or once idle for 560 J / 50 W = 11.2 s, at a price."""
+    log = write("two.swf", TWO)
+    what = (
+        "--workload", log, "--driver", "reference", "--power", "50:150",
+        "--set", "idle_off.scheduler=fcfs", "--set", "idle_off.timeout_s=5",
+    )  # fmt: skip
+    costs = ("--boot", "4:100", "--shutdown", "2:80")
+    commands = (("run", "--scheduler", "idle_off"), ("compare", "--schedulers", "fcfs,idle_off"))
+    for command in commands:
+        free = gridsched(*command, *what)
+        assert [line for line in free.out.splitlines() if "0 J" in line and "--boot" in line]
+        assert "--boot" not in gridsched(*command, *what, *costs).out
+    found = gridsched("run", "--scheduler", "idle_off", *what, *costs, "--json").json
+    assert found["makespan_s"] == 114
+    assert found["energy_model_j"] == pytest.approx(2 * (20 * 150 + 11.2 * 50 + 4 * 100 + 2 * 80))
+    assert (found["energy_boot_j"], found["energy_shutdown_j"]) == (800, 320)
+    assert found["provenance"]["trace"] == {"boot": "4:100", "shutdown": "2:80"}
+    fcfs = ("run", "--scheduler", "fcfs", "--workload", log)
+    for text in ("4", "4:100:2", "0:100", "4:-1", "nan:1", "4:inf"):
+        assert f"boot is '{text}'; S:W is legal" in refused(*fcfs, "--boot", text)
+    platform = ROOT / "platforms" / "ex_a.xml"
+    assert "shutdown has no effect" in refused(*fcfs, "--platform", platform, "--shutdown", "1:1")
+    assert "boot has no effect" in refused("workload", "describe", log, "--boot", "1:1")
+
+
+def test_the_meter_agrees_on_nodes_that_boot(gridsched, write):
+    """SimGrid's plugin, host by host, on the machine made from a log."""
+    log = write("two.swf", TWO)
+    outcome = gridsched(
+        "validate", "--workload", log, "--schedulers", "idle_off", "--set", "scheduler=fcfs",
+        "--boot", "4:100", "--shutdown", "2:80", "--json",
+    )  # fmt: skip
+    assert outcome.status == 0
+    assert outcome.json["hosts"][-1]["plugin_j"] > 2 * 560

@@ -194,7 +194,7 @@ def test_keys_are_spelled_as_options():
     elsewhere = {"scheduler", "set", "log", "export", "json"}
     assert all(f"--{name}" in table for name in elsewhere)
     output = {"output", "force", "quiet", "sg_cfg", "sg_log"}
-    trace = {"files", "nodes", "nodes_from", "procs_per_node"}
+    trace = {"files", "nodes", "nodes_from", "procs_per_node", "boot", "shutdown"}
     keys = {*Settings.model_fields, "platform", "workload", "seed", "timeout_s"}
     assert options_of("run") - elsewhere - output - trace <= keys
     assert trace <= set(WorkloadFile.model_fields)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.platform import PState
 from gridsched.model.records import check_record
 
 #: Power of a node that idles and of one that computes [W], where nobody says it: a Taurus node of
@@ -16,6 +19,8 @@ from gridsched.model.records import check_record
 NODE_POWER_W = (95.0, 190.738)
 #: More nodes than this are refused: each is a host of the simulation.
 MAX_NODES = 1_000_000
+#: Options that say what the machine is, and mean nothing where it is given or nothing runs.
+OF_MACHINE = {"nodes", "boot", "shutdown"}
 _GROUP = {"group": "Traces (SWF, sacct, Batsim's JSON)"}
 
 
@@ -33,6 +38,9 @@ class TraceOptions:
         times fewer.
     nodes : int, optional
         Nodes of the machine, where no platform is given; default what the log's header says.
+    boot, shutdown : str, optional
+        How long a node of that machine boots and shuts down [s] and what it draws meanwhile [W],
+        as ``"120:150"``; default no time, and so no energy.
 
     Raises
     ------
@@ -68,9 +76,36 @@ class TraceOptions:
             json_schema_extra=_GROUP,
         ),
     ] = None
+    boot: Annotated[
+        str | None,
+        Field(
+            description="Time a node boots and its power meanwhile, without --platform; default "
+            "0 s and 0 J.",
+            examples=["S:W"],
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
+    shutdown: Annotated[
+        str | None,
+        Field(
+            description="Likewise for shutting down.", examples=["S:W"], json_schema_extra=_GROUP
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         check_record(self, TraceOptions)
+        _ = self.switching  # whose messages name the option
+
+    @property
+    def switching(self) -> dict[str, Any]:
+        """How a node boots and shuts down, as the fields of `Host` behind one P-state."""
+        values: dict[str, Any] = {"switch_pstates": ()}
+        for name in ("boot", "shutdown"):
+            if (text := getattr(self, name)) is not None:
+                values[f"{name}_time_s"], watts = _time_and_power(name, text)
+                values[f"{name}_pstate"] = 1 + len(values["switch_pstates"])
+                values["switch_pstates"] += (PState(0.0, watts, watts, watts),)
+        return values
 
     @property
     def given(self) -> dict[str, str | int]:
@@ -86,3 +121,17 @@ class TraceOptions:
         for name in self.given:
             if name in names:
                 raise InputError(f"{owner}: {name} has no effect: {why}. Leave it out.")
+
+
+def _time_and_power(name: str, text: str) -> tuple[float, float]:
+    """Return what an option says of booting or shutting down [s, W]."""
+    try:
+        time_s, watts = map(float, text.split(":"))
+    except ValueError:
+        time_s = watts = math.nan
+    if SMALLEST <= time_s <= LARGEST and 0 <= watts <= LARGEST:
+        return time_s, watts
+    raise InputError(
+        f"{name} is {text!r}; S:W is legal, a time greater than 0 s and a power of at least 0 W, as "
+        "120:150."
+    )

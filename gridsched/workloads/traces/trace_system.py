@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gridsched.errors import InputError
@@ -12,7 +12,7 @@ from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import make_tasks
 from gridsched.workloads.traces.formats import NODE_SPEED, read_jobs
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.options import MAX_NODES, NODE_POWER_W, TraceOptions
+from gridsched.workloads.traces.options import MAX_NODES, NODE_POWER_W, OF_MACHINE, TraceOptions
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,10 @@ def trace_system(
         platform = homogeneous_cluster(
             n_nodes, idle_w=idle_w, busy_w=busy_w, speed=speed, name=f"{n_nodes:,} nodes"
         )
+        nodes = tuple(replace(host, **options.switching) for host in platform.hosts)
+        platform = replace(platform, hosts=nodes)
     else:
-        options.refuse({"nodes"}, path, f"the nodes are those of {platform.name}")
+        options.refuse(OF_MACHINE, path, f"the nodes are those of {platform.name}")
     widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)
     jobs = jobs.that_fit(widest).from_zero()
     return TraceSystem(rigid_system(jobs, platform), jobs)
