@@ -60,7 +60,8 @@ class IdleOff(Wrapper):
     .. [1] SchedMD, "Slurm power saving guide", https://slurm.schedmd.com/power_save.html (its
        beginning read): nodes that are idle for SuspendTime are suspended, and resumed for work.
     .. [2] L. Benini, A. Bogliolo, G. De Micheli, "A survey of design techniques for system-level
-       dynamic power management", IEEE TVLSI 8(3), 2000 (not read): fixed timeouts, break-even times.
+       dynamic power management", IEEE TVLSI 8(3), 2000 (not read): fixed timeouts,
+       break-even times.
     """
 
     _id: ClassVar[str] = "idle_off"

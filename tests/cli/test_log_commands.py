@@ -137,7 +137,7 @@ def test_a_log_of_which_no_job_is_left_is_refused(refused, write):
 
 
 def test_what_booting_costs_on_a_logs_machine(gridsched, refused, write):
-    """Off at 15 s for nothing, which is said; or once idle for 560 J / 50 W = 11.2 s, at a price."""
+    """Off at 15 s for nothing, which is said; or once idle for 560 J / 50 W = 11.2 s."""
     log = write("two.swf", TWO)
     what = (
         "--workload", log, "--driver", "reference", "--power", "50:150",

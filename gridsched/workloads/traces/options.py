@@ -132,6 +132,6 @@ def _time_and_power(name: str, text: str) -> tuple[float, float]:
     if SMALLEST <= time_s <= LARGEST and 0 <= watts <= LARGEST:
         return time_s, watts
     raise InputError(
-        f"{name} is {text!r}; S:W is legal, a time greater than 0 s and a power of at least 0 W, as "
-        "120:150."
+        f"{name} is {text!r}; S:W is legal, a time greater than 0 s and a power of at least 0 W, "
+        "as 120:150."
     )
