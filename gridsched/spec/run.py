@@ -221,7 +221,9 @@ def run(scenario: Scenario) -> RunResult:
         links_j = outcome.links_j
     if trace.delegated_to:
         provenance["delegated_to"] = trace.delegated_to
-    if request.scheduler.traits.powers_hosts and _boots_for_nothing(trace):
+    with policy_at_work():
+        powers_hosts = request.scheduler.traits.powers_hosts
+    if powers_hosts and _boots_for_nothing(trace):
         provenance["free_boots"] = True
     timing = {**trace.timing, "run_s": time.perf_counter() - began}
     return RunResult(prepared, trace, plugin_j, provenance, log, timing, links_j)
