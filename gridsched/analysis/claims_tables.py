@@ -141,7 +141,7 @@ def claims_markdown(findings: Sequence[Finding], title: str) -> str:
         claim = finding.claim
         ground = f"*{claim.tolerance_set}*: {markdown_text(claim.tolerance_ground)}"
         grounds.setdefault(ground, []).append(claim.id)
-    lines += [f"- {text} ({', '.join(ids)})" for text, ids in grounds.items()]
+    lines += [f"- {text} ({markdown_text(', '.join(ids))})" for text, ids in grounds.items()]
     groups = explained(findings)
     if groups:
         lines += ["", f"## {WHY}", ""]

@@ -107,8 +107,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say("interrupted")
         return INTERRUPTED
     except BaseException as error:  # noqa: BLE001 - each becomes one line, a bug too
-        if isinstance(error, SystemExit) and arguments is None and _COMPLETION in os.environ:
-            raise  # the shell has asked for words
+        if isinstance(error, SystemExit):
+            if arguments is None and _COMPLETION in os.environ:
+                raise  # the shell has asked for words
+            if isinstance(error.__context__, BrokenPipeError):  # click's answer to it
+                return 1
         if "--traceback" in words:
             traceback.print_exc()
         return _explain(error, words)

@@ -33,6 +33,7 @@ READERS = readers()
 CLAIM = """
 [[claims]]
 id = "less"
+kind = "number"
 source = "by hand"
 metric = "energy_j"
 scheduler = "lecsa"
@@ -40,6 +41,7 @@ against = "wq"
 paper = 50
 tolerance = [1, 90]
 tolerance_set = "after"
+tolerance_ground = "the first run"
 """
 #: 'make test-long' asks for 10,000 files in all.
 _IS_WIDE = settings.default.max_examples > 100
