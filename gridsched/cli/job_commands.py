@@ -99,14 +99,18 @@ def described_jobs(workload: Path, given: Mapping[str, Any]) -> JobTable | None:
     Raises
     ------
     InputError
-        If an option has no effect.
+        If an option has no effect, or no job of a log is left.
     """
     options = TraceOptions(**given)
     if is_trace(workload):
         options.refuse(OF_MACHINE - {"nodes"}, workload, "nothing runs here")
         jobs = read_jobs(workload, options)
         n_nodes = options.nodes or jobs.nodes_of_header
-        return jobs if n_nodes is None else jobs.that_fit(n_nodes)
+        jobs = jobs if n_nodes is None else jobs.that_fit(n_nodes)
+        if not len(jobs):
+            why = "; ".join(str(each).removesuffix(".") for each in jobs.dropped)
+            raise InputError(f"{workload}: no job is left to describe{f' ({why})' if why else ''}.")
+        return jobs
     options.refuse(set(options.given), workload, "this workload is no trace")
     parameters = read_generator(workload) if workload.suffix.lower() == ".toml" else None
     return draw_rigid_jobs(parameters) if isinstance(parameters, RigidJobs) else None

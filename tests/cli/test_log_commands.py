@@ -65,6 +65,18 @@ def test_a_log_on_anybodys_platform(gridsched, write):
     assert found["energy_model_j"] == busy_j + (8 * found["makespan_s"] - 133) * 50
 
 
+@pytest.mark.parametrize("words", [(), ("--json", "--plot", "{}/jobs.svg"), ("--nodes", "1")])
+def test_a_log_without_jobs_is_not_described(refused, write, tmp_path, words):
+    """Statistics of nothing are no answer: why each job was left out is in the one line."""
+    lines = [line.split() for line in FOUR.read_text().splitlines() if line[:1].isdigit()]
+    for line in lines:
+        line[3] = "-1"  # run time is not known
+    log = write("none.swf", "\n".join(map(" ".join, lines)) + "\n")
+    told = refused("workload", "describe", log, *(w.format(tmp_path) for w in words))
+    assert "no job is left" in told
+    assert "left out" in told
+
+
 def test_a_log_is_described(gridsched, tmp_path):
     """Numbers by hand, and a figure."""
     figure = tmp_path / "jobs.svg"
