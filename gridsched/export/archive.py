@@ -371,8 +371,8 @@ def _check_trace(trace: Trace) -> None:
     legal = trace.periods["end"] > trace.periods["start"]
     legal[1:] &= trace.periods["start"][1:] >= trace.periods["end"][:-1]
     _check("periods", "start", legal, trace.periods, "before its end and after the last one's")
-    legal = np.diff(changes["time"], prepend=0.0) >= 0
-    _check("host_changes", "time", legal, changes, "at least the time before")
+    legal = (np.diff(changes["time"], prepend=0.0) >= 0) & (changes["time"] <= LARGEST_RESULT)
+    _check("host_changes", "time", legal, changes, "at least the time before, and finite")
     if len(np.unique(changes["host"][changes["time"] == 0])) != len(trace.platform):
         raise InputError(f"host_changes: each of the {len(trace.platform)} hosts needs one at 0 s.")
     if not 0 <= trace.horizon_s <= LARGEST_RESULT:

@@ -340,6 +340,7 @@ def describe(path, value):
         (change_row("executions", 0, "outcome", 3), r"job 7 ends as state 6, but has 0 finished"),
         (change_row("host_changes", 1, "time", 1.0), "needs one at 0 s"),
         (change_row("host_changes", -1, "time", 30.0), r"time is 30\.0; it must be at least the"),
+        (change_row("host_changes", -1, "time", 1e308), r"time is 1e\+308; it must be .* finite"),
         (change_row("tasks.flops", 0, None, -100), r"task 7 has flops -100; it must be finite and"),
         (change_row("tasks.labels", 0, None, 3), "distinct"),
         (change_row("tasks.submit_time_s", 0, None, 9.0), "submit_time_s must never decrease"),
