@@ -157,6 +157,21 @@ def test_export_and_figures(gridsched, ex_a, tmp_path):
         assert figure.with_suffix(".csv").exists()
 
 
+def test_a_dollar_in_names_is_a_dollar(gridsched, tmp_path, write):
+    """A host may be called what is no formula; figures show it letter by letter."""
+    platform = write("p.xml", zone_xml(host_xml("$x_{$")))
+    workload, folder = write("w.csv", "id,flops\n1,1000\n"), tmp_path / "out"
+    outcome = gridsched(
+        "run", "--platform", platform, "--workload", workload, "--driver", "reference",
+        "--network", "none", "--export", folder,
+    )  # fmt: skip
+    assert outcome.status == 0, outcome.err
+    for kind in ("gantt", "power", "trace"):
+        drawn = gridsched("plot", kind, folder, "-o", tmp_path / f"{kind}.svg")
+        assert (drawn.status, drawn.err) == (0, "")
+    assert "<!-- $x_{$ -->" in (tmp_path / "gantt.svg").read_text()
+
+
 def test_table_of_a_run(gridsched, ex_a):
     """What is 0 and unusual is left out of the table; numbers carry their units."""
     outcome = gridsched("run", *ex_a, "--scheduler", "wqr")
