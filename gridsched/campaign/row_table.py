@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -34,6 +34,8 @@ SERIES_PREFIX = "series."
 _CHUNK = 2000
 #: So many rows stand in one Parquet file, which one damaged bit loses.
 FILE_ROWS = 2000
+#: A Parquet file, as if it had 64 KiB at least, unpacks to at most so many times its size.
+_UNPACKED = 1000
 #: Key of a file's metadata that says which part of which rows it is.
 _PART = "gridsched.part"
 _PREFIX = "rows-"
@@ -43,6 +45,7 @@ _SOURCE = "energy_source"
 def _arrow() -> Any:
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
         raise MissingDependency(
@@ -327,19 +330,34 @@ def part_of(path: Path) -> str:
     ----------
     path : Path
         A file that `is_whole`.
+
+    Raises
+    ------
+    InputError
+        If it is no Parquet file.
     """
-    with open(path, "rb") as stream:
+    with open(path, "rb") as stream, _refusing(path):
         metadata = _arrow().parquet.read_schema(stream).metadata or {}
-    return metadata.get(_PART.encode(), b"").decode()
+        return metadata.get(_PART.encode(), b"").decode()
+
+
+@contextlib.contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Raise `InputError` where Arrow cannot read a file."""
+    try:
+        yield
+    except FileNotFoundError:  # compacted in this moment
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}.") from None
 
 
 def are_all_parts(parts: Sequence[str]) -> bool:
     """Whether files are all of one compaction, by what `part_of` says; or there is none."""
     if not parts or list(parts) == [""]:
         return True
-    numbers, _, rows = parts[0].partition(" ")
-    whole = numbers.rpartition("/")[2]
-    return bool(rows) and set(parts) == {f"{k}/{whole} {rows}" for k in range(1, int(whole) + 1)}
+    number, rows = len(parts), parts[0].partition(" ")[2]
+    return bool(rows) and set(parts) == {f"{k}/{number} {rows}" for k in range(1, number + 1)}
 
 
 def lost_rows(path: Path) -> str:
@@ -351,18 +369,78 @@ def lost_rows(path: Path) -> str:
     return f"{path.stat().st_size:,} bytes; how many rows is not known"
 
 
-def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file of rows that `is_whole`."""
+def read_parquet(path: Path) -> pa.Table:
+    """Read a Parquet file in this thread alone.
+
+    A thread of Arrow's pools that lets go of a Python file last needs Python, and aborts the
+    process where Python has ended meanwhile; so none is started.
+
+    Raises
+    ------
+    InputError
+        If it unpacks to more than `_UNPACKED` times its size.
+    ValueError
+        If it is no Parquet file.
+    """
+    parquet = _arrow().parquet
     with open(path, "rb") as stream:
-        return _arrow().parquet.read_table(stream, columns=list(columns) if columns else None)
+        file = parquet.ParquetFile(stream, pre_buffer=False)
+        most = _UNPACKED * max(path.stat().st_size, 2**16)
+        metadata = file.metadata
+        texts = [leaf.path for leaf in file.schema if leaf.physical_type == "BYTE_ARRAY"]
+        groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+        values = sum(each.column(k).num_values for each in groups for k in range(each.num_columns))
+        _check_unpacked(path, sum(each.total_byte_size for each in groups) + 8 * values, most)
+        # each text is unpacked once, until it is known how often it stands there
+        packed = parquet.ParquetFile(
+            stream, metadata=metadata, pre_buffer=False, read_dictionary=texts
+        ).read(use_threads=False)
+        _check_unpacked(path, sum(map(_text_bytes, packed.columns)), most)
+        return packed.cast(file.schema_arrow)
+
+
+def _check_unpacked(path: Path, found: int, most: int) -> None:
+    if found > most:
+        raise InputError(f"{path}: unpacks to more than {most // 2**20:,} MB; it is not read.")
+
+
+def _text_bytes(column: pa.ChunkedArray) -> int:
+    """Return the bytes of texts that stand in a dictionary, each as often as it is there."""
+    arrow = _arrow()
+    compute, total = arrow.compute, 0
+    for chunk in column.chunks:
+        values = compute.list_flatten(chunk) if arrow.types.is_list(chunk.type) else chunk
+        if arrow.types.is_dictionary(values.type):
+            lengths = compute.binary_length(values.dictionary).take(values.indices)
+            total += compute.sum(lengths).as_py() or 0
+    return total
+
+
+def read_rows(path: Path) -> pa.Table:
+    """Read a Parquet file of rows that `is_whole`; others may have forged it.
+
+    Raises
+    ------
+    InputError
+        If it is none, or unpacks to too much.
+    """
+    with _refusing(path):
+        table = read_parquet(path)
+    for name in _TEXTS:
+        legal = (_arrow().string(), *([_arrow().null()] if name == "error" else []))
+        if name not in table.column_names or table.schema.field(name).type not in legal or (
+            name != "error" and table.column(name).null_count
+        ):  # fmt: skip
+            raise InputError(f"{path}: holds no rows of runs; it is not read.")
+    return table
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:
     """Return a table as a data frame."""
-    return table.to_pandas()
+    return table.to_pandas(use_threads=False)
 
 
 def ids_and_statuses(path: Path) -> list[tuple[str, str]]:
     """Return id and status of every row of a Parquet file."""
-    table = read_parquet(path, ("run_id", "status"))
+    table = read_rows(path)
     return list(zip(*(table.column(k).to_pylist() for k in range(2)), strict=True))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from gridsched.campaign import row_table
 from gridsched.campaign.segments import cannot_write
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
@@ -100,8 +101,7 @@ def read_records(store: Path, run_id: str) -> pd.DataFrame:
     """
     path = records_file(store, run_id)
     try:
-        with open(path, "rb") as stream:
-            return pd.read_parquet(stream, engine="pyarrow")
+        return row_table.frame_of(row_table.read_parquet(path))
     except FileNotFoundError:
         raise InputError(
             f"{path}: no records of this run; 'gridsched study run --records' keeps them."

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gridsched.campaign import row_table
 from gridsched.campaign.segments import Damage, Line, is_growing, read_segment
+from gridsched.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +61,7 @@ class StoredRows:
         self.damage = []
         damage: list[str] = []
         from_segments = row_table.table_of(self._segment_rows(segments), damage)
-        tables = self._of_parquet(row_table.read_parquet)
+        tables = self._of_parquet(row_table.read_rows)
         whole = row_table.joined([*tables.values(), from_segments], damage)
         self.damage += [f"{self._root}: {each}" for each in damage]
         return whole, list(tables)
@@ -98,13 +99,16 @@ class StoredRows:
         return len(list((self._root / "damaged").glob("*")))
 
     def _of_parquet(self, read: Callable[[Path], T]) -> dict[Path, T]:
-        """Return what is read from each Parquet file that is whole."""
+        """Return what is read from each Parquet file that is whole, and no forgery."""
         while True:
             found, damage = {}, []
             try:
                 for path in row_table.parquet_files(self._root):
                     if row_table.is_whole(path):
-                        found[path] = read(path)
+                        try:
+                            found[path] = read(path)
+                        except InputError as error:
+                            damage.append(str(error))
                     else:
                         damage.append(f"{path}: damaged ({row_table.lost_rows(path)})")
             except FileNotFoundError:  # compacted in this moment, on another machine

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import shutil
@@ -11,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -249,6 +253,51 @@ def test_lost_rows_are_told_and_done_again(
     assert main(["study", "claims", str(store), "--quiet"]) == 0
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{store}/damaged: 1 files were damaged; of the study {number + 1} runs" in line
+
+
+def forge(store: Path, content: bytes) -> Path:
+    """Add a Parquet file whose name tells the digest of its content."""
+    path = store / f"rows-{hashlib.sha256(content).hexdigest()[:32]}.parquet"
+    path.write_bytes(content)
+    return path
+
+
+def parquet(columns: dict[str, object]) -> bytes:
+    """Return columns as a Parquet file."""
+    stream = io.BytesIO()
+    pq.write_table(pa.table(columns), stream, compression="zstd")
+    return stream.getvalue()
+
+
+LONG = ["x" * 100_000] * 2000
+BEGUN = {name: ["a"] * 2000 for name in ("run_id", "status", "error", "scenario", "provenance")}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (parquet(BEGUN | {"error": LONG}), "unpacks to more than"),
+        (parquet(BEGUN | {"series.a": [[each] for each in LONG]}), "unpacks to more than"),
+        (parquet({name: ["a"] * 10**7 for name in BEGUN}), "unpacks to more than"),
+        (parquet({"run_id": ["a"], "status": ["finished"]}), "holds no rows of runs"),
+        (parquet(BEGUN | {"run_id": [1] * 2000}), "holds no rows of runs"),
+        (b"no Parquet", "cannot be read"),
+    ],
+    ids=["text", "list", "rows", "columns", "types", "bytes"],
+)
+def test_a_forged_parquet_file_is_left_out(store: Path, content: bytes, words: str):
+    """What unpacks to a thousand times its size, or has no rows of ours, is named and not read."""
+    path = forge(store, content)
+    before = pa.total_allocated_bytes()
+    opened = Store.open(store)
+    assert len(opened.rows()) == 71
+    (line,) = opened.damage
+    assert line.startswith(f"{path}: ")
+    assert words in line
+    assert len(opened.stored()) == 71
+    opened.compact()
+    assert path.exists()
+    assert pa.total_allocated_bytes() < before + 64 * 2**20
 
 
 def test_a_damaged_input_hides_no_run(store: Path):
