@@ -243,6 +243,17 @@ def test_days_add_up_and_series_end_at_the_totals(n_hosts, n_tasks, cores, seed)
             assert (np.diff(series["energy_j"]) >= 0).all()
 
 
+def test_what_is_carried_over_shares_its_host():
+    """Two tasks on a host of two cores at 50 W from 10 s on: the one from before has 250 J."""
+    platform = Platform((Host("m1", (PState(1.0, 0.0, 0.0, 50.0),), cores=2),))
+    tasks = make_tasks([20.0, 10.0], [0.0, 10.0])
+    runs = [(0, 0, 0, 0.0, 20.0, by_hand.FINISHED), (1, 0, 0, 10.0, 20.0, by_hand.FINISHED)]
+    trace = by_hand.make_trace(platform, tasks, runs)
+    periods = [(0.0, 10.0, math.inf, math.nan, math.nan), (10.0, 20.0, math.inf, math.nan, math.nan)]
+    object.__setattr__(trace, "periods", np.array(periods, dtype=PERIOD))
+    assert carried_over_energy(trace) == pytest.approx([0.0, 250.0], rel=1e-12)
+
+
 def test_utility_of_a_window_over_what_is_possible():
     """One task arrives before the window, one can run nowhere; 0.01 a minute is lost."""
     tasks = make_tasks([60.0] * 3, [50.0, 100.0, 160.0], utility=flat(8.0, 8.0, 5.0, rate=0.01))

@@ -216,6 +216,27 @@ def test_what_a_period_leaves_is_shared_by_those_that_are_left():
     np.testing.assert_allclose(trace.periods["budget_j"], [100.0, 130.0, 130.0], rtol=1e-12)
 
 
+def test_what_a_period_draws_beyond_its_budget_is_missing_later():
+    """24 J for three periods of 10 s at 1 W idle: 10, not 8, are gone after each."""
+    tasks = make_tasks([1.0, 1.0, 1.0], [0.0, 10.0, 20.0])
+    answer, seen = seen_energy(lambda state: [Drop(task) for task in state.waiting()])
+    budget = EnergyBudget(8.0, period_s=10.0, carry_over=True, periods=3)
+    play(hosts(10.0), tasks, answer, HEEDING, budget=budget)
+    assert [seen[t].budget_j for t in (0.0, 10.0, 20.0)] == pytest.approx([8.0, 7.0, 4.0])
+
+
+def test_stop_heeds_what_earlier_periods_left():
+    """95 J a period of 10 s: the first draws 10, so that the second has 180, for 9 s at 20 W."""
+    tasks = make_tasks([10.0, 200.0, 200.0], [0.0, 10.0, 10.0])
+    answer = at((0.0, [Assign(0, 0)]), (10.0, [Assign(1, 0), Assign(2, 1)]))
+    budget = EnergyBudget(
+        95.0, period_s=10.0, carry_over=True, periods=2, on_exhaustion="stop"
+    )  # fmt: skip
+    trace, _ = play(idle_free(10.0, 10.0), tasks, answer, budget=budget)
+    assert trace.horizon_s == pytest.approx(19.0, rel=1e-12)
+    np.testing.assert_allclose(trace.periods["consumed_j"], [10.0, 180.0], rtol=1e-12)
+
+
 def test_stop_ends_the_run_when_the_budget_is_used_up():
     """Two hosts draw 20 W; 50 J last 2.5 s; what is unfinished is killed."""
     tasks = make_tasks([20.0, 90.0, 10.0, 10.0], [0.0, 0.0, 0.0, 50.0])
@@ -250,6 +271,16 @@ def test_what_a_policy_that_knows_no_budget_asks_for_too_much_is_put_off(decide)
     assert rows(trace) == [(0.0, 0, 0, 6.0), (0.0, 1, 1, 3.0), (1000.0, 0, 2, 1004.0)]
     assert trace.times_postponed.tolist() == [0, 0, 1]
     assert trace.periods["consumed_j"].tolist() == pytest.approx([90.0, 40.0])
+
+
+def test_of_such_a_policy_a_plan_fills_the_cores_of_a_host():
+    """Two tasks of 6 s on two cores both start at once, and 30 J of 40 are taken by the first."""
+    host = Host("h0", (PState(10.0, 0.0, 0.0, 10.0),), cores=2)
+    budget = EnergyBudget(40.0, period_s=8.0)
+    answer = at((0.0, [plan((0, 0), (1, 0))]), (8.0, [plan((1, 0))]))
+    trace, _ = play(Platform((host,)), make_tasks([60.0, 60.0]), answer, budget=budget)
+    assert rows(trace) == [(0.0, 0, 0, 6.0), (8.0, 0, 1, 14.0)]
+    assert trace.times_postponed.tolist() == [0, 1]
 
 
 def test_such_a_policy_starts_nothing_in_a_later_period():

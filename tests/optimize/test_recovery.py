@@ -88,6 +88,13 @@ def test_promises():
     assert not earnings(found, Tariff(price=300), least_rate_per_s=0.03).keeps_rate
 
 
+def test_a_bag_that_loses_money_is_not_over_before_its_last_machine():
+    """One that is late for its promise waits no longer, and ends no earlier."""
+    found = recover(example(), np.array([[0.0, 12.0]]))
+    late = earnings(found, Tariff(price=108), least_rate_per_s=0.1)
+    assert (late.length_s, late.keeps_rate) == (found.finish_s, False)
+
+
 def test_every_cost_enters():
     """E3's extensions on whole tasks: 300 - 12 - 200 - 16 x 1.5 - 16 x 1.5 over 16 s."""
     found = recover(example(), np.array([[8.0, 4.0]]))

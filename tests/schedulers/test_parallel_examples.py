@@ -24,6 +24,7 @@ from gridsched.schedulers.kernels.parallel_options import (
     UPE,
     UPR,
     ParallelLimits,
+    ParallelRows,
     passes_filter,
 )
 from gridsched.schedulers.parallel.energy_filters import (
@@ -31,6 +32,7 @@ from gridsched.schedulers.parallel.energy_filters import (
     EnergyPerTask,
     resources_remaining,
 )
+from gridsched.schedulers.parallel.permanent import mean_resources
 from gridsched.sim.library import is_installed
 from gridsched.workloads.generators import checked_parameters, generator_of
 
@@ -227,6 +229,23 @@ def test_comparison_heuristics_choose_a_cluster(
     rows = np.sort(trace.executions, order="task")
     assert rows["host"].tolist() == hosts
     assert rows["start"].tolist() == starts
+
+
+def test_mean_resources_leave_out_clusters_that_cannot_run_a_task():
+    """10 s on 2 of 10-core nodes: 200 core-s; with 20 s on 3 nodes of 4 cores the mean is 220."""
+    nodes, cores = np.array([[2, 3]]), np.array([10, 4])
+    for second, expected in ((INF, 200.0), (20.0, 220.0)):
+        time_s = np.array([[[10.0], [second]]])
+        rows = ParallelRows(time_s, time_s, time_s, nodes, np.zeros(1), cores)
+        assert mean_resources(rows).tolist() == [expected]
+
+
+@pytest.mark.parametrize(("worth", "started"), [(0.5, True), (0.49, False)])
+def test_what_earns_exactly_the_threshold_is_not_dropped(worth: float, started: bool):
+    """The threshold of 0.5 drops T3 only if it is worth less."""
+    parameters = {"reservations": "permanent", "dropping_threshold": 0.5}
+    whole = scenario("conservative_backfilling", worth_of_t3=worth, **parameters)
+    assert ("T3" in placed(whole, "reference")) == started
 
 
 #: Cluster that each type chooses on the empty testbed, in the order of `TESTBED_TASKS`.
