@@ -3,7 +3,7 @@
 Usage: python benchmarks/run.py [--tasks N] [--repeats R] [--output FILE]
 
 Both sides of a ratio run alternately in fresh processes pinned to one CPU; each figure is the
-median of the repeats, each ratio the median of the pairs' ratios. README's table is rewritten from
+median of the repeats, each ratio the median of the pairs' ratios. docs/performance.md's table is rewritten from
 the file, unless another output is named.
 """
 
@@ -170,7 +170,7 @@ def main() -> None:
     arguments.output.write_text(json.dumps(results, indent=2) + "\n")
     print(table.render(results))
     if arguments.output == HERE / "results.json":
-        table.rewrite_readme(results)
+        table.rewrite_document(results)
 
 
 if __name__ == "__main__":

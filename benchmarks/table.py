@@ -1,4 +1,4 @@
-"""README's benchmark table, rendered from benchmarks/results.json."""
+"""The benchmark table of docs/performance.md, rendered from benchmarks/results.json."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def render(results: dict) -> str:
     return "\n".join(lines)
 
 
-def shown_in_readme() -> str:
-    """Return what README shows between the two markers."""
-    text = (ROOT / "README.md").read_text()
+def shown_in_document() -> str:
+    """Return what the document shows between the two markers."""
+    text = (ROOT / "docs" / "performance.md").read_text()
     return text.split(BEGIN)[1].split(END)[0].strip()
 
 
-def rewrite_readme(results: dict) -> None:
-    """Put the rendered table between README's markers."""
-    path = ROOT / "README.md"
+def rewrite_document(results: dict) -> None:
+    """Put the rendered table between the document's markers."""
+    path = ROOT / "docs" / "performance.md"
     text = path.read_text()
     head, rest = text.split(BEGIN)
     path.write_text(f"{head}{BEGIN}\n{render(results)}\n{END}{rest.split(END)[1]}")

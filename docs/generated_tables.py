@@ -61,10 +61,27 @@ def claims_table() -> str:
     return markdown(published_claims.COUNTS_HEADER, rows)
 
 
+#: What README says of each paper, and where its studies begin.
+PAPERS = {
+    "000": ("serial tasks with utility, a day's energy", "docs/studies/utility.md"),
+    "001": ("the same for parallel tasks on clusters", "docs/studies/parallel.md"),
+    "002": ("uncertain run times, deadlines, one budget", "docs/studies/robust.md"),
+    "003": ("profit of bags by linear programmes", "docs/studies/profit.md"),
+    "004": ("LECSA, bags of tasks on grids", "docs/studies/lecsa.md"),
+}
+
+
+def papers_table() -> str:
+    """Return for each paper how many claims of each kind are reproduced."""
+    header = ["paper", *published_claims.OF_THE_PAPER.values(), "theorems", "study"]
+    return markdown(header, published_claims.paper_rows(PAPERS))
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "metrics": metrics_table,
     "metric_names": metric_names_table,
     "claims": claims_table,
+    "papers": papers_table,
     **{
         f"claims_of_{paper or 'none'}": partial(published_claims.counts_list, paper)
         for paper in ("000", "001", "002", "003", "004", "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -142,6 +142,28 @@ def counts_rows() -> list[list[str]]:
 COUNTS_HEADER = (
     "paper", "study", *OF_THE_PAPER.values(), *APART.values(), *VERDICTS[1:]
 )  # fmt: skip
+
+
+def paper_rows(links: Mapping[str, tuple[str, str]]) -> list[list[str]]:
+    """Return for each paper how many claims of each kind its studies reproduce.
+
+    Parameters
+    ----------
+    links : Mapping
+        By the paper's number: what it is of, and the page of its main study.
+    """
+    rows = []
+    for paper, (title, page) in links.items():
+        claims = [each for of_study in published_claims().values() for each in of_study]
+        kinds = (*OF_THE_PAPER, "theorem")
+        row = [f"{paper}: {title}"]
+        for kind in kinds:
+            verdicts = [
+                each.verdict for each in claims if (each.paper, each.claim.kind) == (paper, kind)
+            ]
+            row.append(f"{verdicts.count(REPRODUCED)} of {len(verdicts)}" if verdicts else "")
+        rows.append([*row, f"[{Path(page).stem}]({page})"])
+    return rows
 
 
 def _order(claims: Sequence[Published]) -> tuple[bool, str, str]:

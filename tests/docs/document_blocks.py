@@ -11,7 +11,7 @@ The convention, by the info string of a block:
 ``console not-run``     is not executed; its commands stand in an explicit list of the tests
 ``python``              is executed; the blocks of a document share their names
 ``LANGUAGE PATH``       shows a file of the repository, whole
-``text``                is no code
+``text``, ``mermaid``   are no code
 ======================  ========================================================================
 """
 

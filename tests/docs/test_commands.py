@@ -30,7 +30,7 @@ from gridsched.policy import registry
 FOLDERS = ("platforms", "deployments", "examples", "docs/figures")
 #: What a command may call beside gridsched and python.
 SMALL_TOOLS = ("cat", "head", "ls")
-LANGUAGES = ("console", "python", "text", "csv", "toml", "xml")
+LANGUAGES = ("console", "python", "text", "csv", "toml", "xml", "mermaid")
 #: The only commands of the documents that no test executes: they set up a machine, or measure it.
 NOT_RUN = {
     "make demo",
@@ -165,7 +165,7 @@ def all_blocks() -> list[Block]:
 
 def test_no_block_escapes_the_convention():
     """Each block says what it is, so that no command hides in one that nobody runs."""
-    plain = {"console", "console long", "console not-run", "python", "text"}
+    plain = {"console", "console long", "console not-run", "python", "text", "mermaid"}
     wrong = []
     for block in all_blocks():
         shows_a_file = block.language in LANGUAGES[1:] and block.info.count(" ") == 1

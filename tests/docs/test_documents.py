@@ -151,28 +151,28 @@ def commands_below(command: object, words: str) -> Iterator[str]:
         yield from commands_below(child, f"{words} {name}")
 
 
-def test_readme_lists_all_commands():
-    """README's table has each command, and no command that does not exist."""
+def test_all_commands_are_listed():
+    """The table of docs/commands.md has each command, and no command that does not exist."""
     known = set(commands_below(get_command(app), "gridsched"))
-    rows = re.findall(r"^\| `(gridsched [^|]*)` \|", read("README.md"), flags=re.MULTILINE)
+    rows = re.findall(r"^\| `(gridsched [^|]*)` \|", read("docs/commands.md"), flags=re.MULTILINE)
     shown = {name for row in rows for name in known if re.match(rf"{name}\b", row)}
     assert shown == known
     assert all(any(re.match(rf"{name}\b", row) for name in known) for row in rows)
 
 
-def test_readme_shows_the_measured_benchmarks():
-    """README's table is the rendering of benchmarks/results.json."""
+def test_the_document_shows_the_measured_benchmarks():
+    """The table of docs/performance.md is the rendering of benchmarks/results.json."""
     results = ROOT / "benchmarks" / "results.json"
     if not results.exists():
         pytest.skip("benchmarks/results.json does not exist; 'make benchmark' writes it")
     table = load_benchmark_table()
-    assert table.shown_in_readme() == table.render(json.loads(results.read_text())).strip()
+    assert table.shown_in_document() == table.render(json.loads(results.read_text())).strip()
 
 
-def test_readme_keeps_the_place_of_the_benchmarks():
+def test_the_document_keeps_the_place_of_the_benchmarks():
     """'make benchmark' finds the two markers between which it writes."""
     table = load_benchmark_table()
-    text = read("README.md")
+    text = read("docs/performance.md")
     assert text.count(table.BEGIN) == text.count(table.END) == 1
     assert text.index(table.BEGIN) < text.index(table.END)
 
