@@ -77,11 +77,23 @@ def papers_table() -> str:
     return markdown(header, published_claims.paper_rows(PAPERS))
 
 
+def schedulers_table() -> str:
+    """Return the families of schedulers: a page each, and whom it describes."""
+    rows = []
+    for page in sorted(DOCS.glob("schedulers/*.md")):
+        text = page.read_text(encoding="utf-8")
+        title = text.partition("\n")[0].removeprefix("# ")
+        ids = re.findall(r"^## (`\w+`)$", text, flags=re.MULTILINE)
+        rows.append([f"[{title}](schedulers/{page.name})", ", ".join(ids)])
+    return markdown(["family", "schedulers"], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "metrics": metrics_table,
     "metric_names": metric_names_table,
     "claims": claims_table,
     "papers": papers_table,
+    "schedulers": schedulers_table,
     **{
         f"claims_of_{paper or 'none'}": partial(published_claims.counts_list, paper)
         for paper in ("000", "001", "002", "003", "004", "")

@@ -82,6 +82,8 @@ def test_the_index_lists_all_documents():
     linked = set(_LINK.findall(read("docs/index.md")))
     own = [*DOCS.glob("*.md"), *DOCS.glob("studies/*.md")]
     assert {str(path.relative_to(DOCS)) for path in own} - {"index.md"} <= linked
+    families = {str(path.relative_to(DOCS)) for path in DOCS.glob("schedulers/*.md")}
+    assert families <= set(_LINK.findall(read("docs/schedulers.md")))
     for study in DOCS.glob("studies/*.md"):
         kept = [*DOCS.glob(f"studies/{study.stem}/*.md"), *DOCS.glob(f"studies/{study.stem}/*.png")]
         own = {str(path.relative_to(study.parent)) for path in kept}
@@ -123,8 +125,10 @@ def test_citations_of_algorithms_resolve():
 
 
 def test_every_scheduler_is_documented_with_its_parameters():
-    """docs/schedulers.md has a section for each id, with just its parameters and defaults."""
-    sections = sections_of("docs/schedulers.md", 2)
+    """docs/schedulers/ has a section for each id, with just its parameters and defaults."""
+    sections: dict[str, str] = {}
+    for page in DOCS.glob("schedulers/*.md"):
+        sections |= sections_of(str(page.relative_to(ROOT)), 2)
     wrong = []
     for entry in entries():
         if not entry.target.startswith("gridsched."):
