@@ -16,27 +16,6 @@ from gridsched.model.trace import Trace
 
 Floats = NDArray[np.float64]
 
-#: The power of a host from `time` on, until its next row.
-POWER_CHANGE = np.dtype([("time", np.float64), ("host", np.int64), ("watts", np.float64)])
-
-
-def power_series(trace: Trace) -> NDArray[np.void]:
-    """Return every change of a computing host's power, exact, in order of time, then host.
-
-    Returns
-    -------
-    ndarray of `POWER_CHANGE`
-        Each host has a row at time 0; between two rows of a host its power is constant.
-    """
-    power = trace_power(trace)
-    timeline, watts = power.timeline, power.watts
-    rows = np.flatnonzero(timeline.changes_of(watts))
-    rows = rows[np.lexsort((timeline.host[rows], timeline.time[rows]))]
-    series = np.empty(len(rows), dtype=POWER_CHANGE)
-    series["time"], series["host"] = timeline.time[rows], timeline.host[rows]
-    series["watts"] = watts[rows]
-    return series
-
 
 @dataclass(frozen=True)
 class GridPower:

@@ -189,18 +189,6 @@ class EnergyBudget:
         """The budget of one period with its unit."""
         return f"{self.amount:g} {'J' if self.money is None else 'of money'}"
 
-    def period_at(self, time: float) -> int:
-        """Return the number of the period that holds `time` [s]; -1 before the first."""
-        if time < self.first_period_start_s:
-            return -1
-        index = int((time - self.first_period_start_s) / self.period_s)
-        # rounding of the quotient must not put a boundary into the period before it
-        while self.start_of(index + 1) <= time:
-            index += 1
-        while self.start_of(index) > time:
-            index -= 1
-        return index
-
     def start_of(self, period: int) -> float:
         """Return when a period starts [s]; infinite if there is no such period."""
         if period == 0:  # zero periods last no time, even if each is infinite

@@ -339,13 +339,3 @@ def homogeneous_cluster(
     pstates = (PState(speed, idle_w, idle_w, busy_w),)
     hosts = tuple(Host(f"n{k}", pstates) for k in range(n_nodes))
     return Platform(hosts, (Cluster("nodes", tuple(range(n_nodes))),), name=name)
-
-
-def plain_platform(speeds: Iterable[float]) -> Platform:
-    """Return a platform of one-core hosts with the given speeds [flop/s] and no power figures.
-
-    A convenience for tests and examples; hosts are named ``h1``, ``h2``, ...
-    """
-    return Platform(
-        tuple(Host(f"h{k}", (PState(float(s)),)) for k, s in enumerate(speeds, start=1))
-    )

@@ -7,7 +7,6 @@ D1 and D3).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -62,11 +61,6 @@ class Pmf:
         return float(self.times @ self.masses)
 
     @cached_property
-    def variance(self) -> float:
-        """Variance of the time [s^2]."""
-        return float((self.times - self.mean) ** 2 @ self.masses)
-
-    @cached_property
     def _until(self) -> Floats:
         """Mass of the first k impulses, for k = 0 to all of them."""
         return np.append(0.0, np.cumsum(self.masses))
@@ -78,10 +72,6 @@ class Pmf:
         It is summed from the end, so that small tails keep their digits.
         """
         return np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
-
-    def mass_until(self, time: ArrayLike) -> Any:
-        """Return the probability of ending at `time` [s] or before; an impulse at `time` counts."""
-        return self._until[np.searchsorted(self.times, time, side="right")]
 
     def late_mass(self, time: ArrayLike) -> Any:
         """Return the probability of ending after `time` [s], the direct sum of those impulses."""
@@ -153,7 +143,8 @@ class Pmf:
         """Return the pmf on the multiples of `step` [s], and how far times may be off [s].
 
         Every impulse goes to the nearest multiple, so that with the error e <= step / 2 that is
-        returned, ``mass_until(t - e) <= coarse.mass_until(t) <= mass_until(t + e)`` for all t.
+        returned, the probability of ending until t is at least that of ending until t - e before,
+        and at most that of ending until t + e.
 
         Raises
         ------
@@ -225,28 +216,6 @@ def from_samples(samples: ArrayLike, step: float | None = None) -> Pmf:
     return pmf if step is None else pmf.coarsened(step)[0]
 
 
-def from_distribution(distribution: Any, step: float, *, tail: float = TAIL) -> Pmf:
-    """Return a distribution of times at least 0 on the multiples of `step` (algorithms D1).
-
-    Parameters
-    ----------
-    distribution : scipy.stats frozen distribution
-        Anything with ``cdf`` and ``isf`` over times [s].
-    step : float
-        Distance D of the grid [s]; ``p_k = F((k + 1/2) D) - F((k - 1/2) D)``.
-    tail : float
-        The grid ends where less than this mass would follow; the rest is renormalised.
-
-    Raises
-    ------
-    InputError
-        If the step is not greater than 0, or hardly any mass lies on the grid.
-    """
-    _check_step(step)
-    last = max(int(np.ceil(float(distribution.isf(tail)) / step)), 0)
-    return from_edges(distribution.cdf((np.arange(last + 2) - 0.5) * step), step)
-
-
 def from_edges(edges: Floats, step: float) -> Pmf:
     """Return a distribution on the multiples of `step`, given between them.
 
@@ -274,14 +243,6 @@ def from_edges(edges: Floats, step: float) -> Pmf:
     first, end = int(present[0]), int(present[-1]) + 1
     kept = masses[first:end] / masses[first:end].sum()
     return Pmf(_grid(first, end - first, step), kept, step)
-
-
-def convolution(parts: Sequence[Pmf]) -> Pmf:
-    """Return the pmf of the sum of independent times, at least one, convolved from the left."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.convolved(part)
-    return total
 
 
 def convolved_by_fft(first: Floats, second: Floats) -> Floats:

@@ -85,24 +85,6 @@ def _group(info: FieldInfo) -> str | None:
     return str(extra["group"]) if isinstance(extra, dict) and "group" in extra else None
 
 
-def as_keys(record: Any, of: type | None = None) -> dict[str, Any]:
-    """Return the value of each key of a record; None where an inner record is missing.
-
-    Parameters
-    ----------
-    record : object
-    of : type, optional
-        The record type whose keys are meant, if not all of the record's own.
-    """
-    values = {}
-    for key in keys_of(of or type(record)).values():
-        value = record
-        for part in key.path:
-            value = None if value is None else getattr(value, part)
-        values[key.name] = value
-    return values
-
-
 def with_keys(
     record: Record, values: Mapping[str, Any], spelled: Callable[[str], str] = str
 ) -> Record:

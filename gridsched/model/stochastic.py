@@ -77,7 +77,7 @@ class GammaLaw:
     def pmfs(self, means_s: Floats, step_s: float) -> list[Pmf]:
         """Return the distributions with these means on the multiples of `step_s` [s].
 
-        As `gridsched.model.pmf.from_distribution` makes them, but with one call of the gamma
+        As `gridsched.model.pmf.from_edges` makes them, but with one call of the gamma
         function for all.
         """
         from scipy import special  # slow to load

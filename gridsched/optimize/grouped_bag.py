@@ -71,25 +71,6 @@ class GroupedBag:
             for hosts, cores in zip(self.machines, self.cores, strict=True)
         )
 
-    def energy_of_used_j(self, allocation: Allocation, off_w: NDArray[np.float64]) -> float:
-        """Return the energy until the makespan if hosts without tasks are off from the start [J].
-
-        Parameters
-        ----------
-        allocation : Allocation
-            Of `bag`.
-        off_w : ndarray of float64, shape (hosts of the platform,)
-            Power of each host while it is off [W].
-        """
-        used = np.zeros(len(off_w), dtype=bool)
-        for hosts, placed in zip(self.machines, allocation.machines, strict=True):
-            used[hosts[placed.loads_s > 0]] = True
-        unused = [hosts[~used[hosts]] for hosts in self.machines]
-        idle_w = float(np.array([len(hosts) for hosts in unused]) @ self.bag.idle_w)
-        off = np.unique(np.concatenate(unused))
-        saved_w = idle_w - float(off_w[off].sum())
-        return allocation.energy_j() - saved_w * allocation.finish_s
-
     def placed(self, allocation: Allocation) -> tuple[Integers, Integers]:
         """Return tasks and their hosts, each host's tasks in the order of execution.
 

@@ -198,40 +198,6 @@ def feasible_energies(bag: TypedBag, makespan_s: float) -> tuple[float, float]:
 # ---------------------------------------------------------------------- fronts
 
 
-def weighted_front(bag: TypedBag, weights: int | Sequence[float] = 101) -> ParetoFront:
-    """Return the front by weighted sums, with lexicographic ends (paper 003, III-B).
-
-    Parameters
-    ----------
-    bag : TypedBag
-    weights : int or sequence of float
-        Weights alpha of the energy, from 0 to 1, or how many of them, evenly spaced. What is
-        minimised is ``alpha E / E_min + (1 - alpha) MS / MS_min``.
-
-    Returns
-    -------
-    ParetoFront
-        Without duplicates and dominated points; it may miss corners.
-
-    Raises
-    ------
-    InputError
-        If a weight is not between 0 and 1, or there are fewer than two.
-    """
-    alphas = np.linspace(0, 1, weights) if isinstance(weights, int) else np.asarray(weights)
-    if len(alphas) < 2 or not np.all((alphas >= 0) & (alphas <= 1)):
-        raise InputError(f"A front needs two or more weights from 0 to 1; found {weights}.")
-    solver = FrontSolver(bag)
-    shortest, cheapest = solver.shortest(), solver.cheapest()
-    energy, makespan = cheapest.energy_j or 1.0, shortest.makespan_s
-    inner = [
-        solver.weighted(alpha / energy, (1 - alpha) / makespan)
-        for alpha in alphas[(alphas > 0) & (alphas < 1)].tolist()
-    ]
-    points = non_dominated([shortest, cheapest, *inner])
-    return ParetoFront(bag, points, tuple(solver.lines))
-
-
 def exact_front(bag: TypedBag, most_points: int = 1000) -> ParetoFront:
     """Return all corners of the front, by walking its breakpoints.
 

@@ -19,7 +19,6 @@ def _functions() -> dict[str, Callable[..., Any]]:
     return {
         "by_name": c_function("sg_host_by_name", c_char_p, result=c_void_p),
         "consumed": c_function("sg_host_get_consumed_energy", c_void_p, result=c_double),
-        "power": c_function("sg_host_get_current_consumption", c_void_p, result=c_double),
         "init": c_function("sg_host_energy_plugin_init"),
     }
 
@@ -44,12 +43,6 @@ def consumed_energy_j(name: str) -> float:
     """
     energy_j: float = _functions()["consumed"](_host(name))
     return energy_j
-
-
-def current_power_w(name: str) -> float:
-    """Power of the host at the present simulated time [W]."""
-    power_w: float = _functions()["power"](_host(name))
-    return power_w
 
 
 def consumed_by_host(names: Iterable[str]) -> dict[str, float]:

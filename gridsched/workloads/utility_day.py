@@ -168,11 +168,6 @@ class UtilityDay(DayKeys):
         """Return the keys that still have an effect where all else is read from files."""
         return self.changed_but({"kind", "seed", "replicate"}.union(*_REPLACED.values()))
 
-    @property
-    def mean_rate(self) -> float:
-        """Nominal mean arrival rate of a task type [1/s]."""
-        return self.arrival_factor * self.tasks_per_type / self.tasks_per_type_in_s
-
 
 _ARRIVAL_KEYS = {
     "tasks_per_type", "tasks_per_type_deviation", "tasks_per_type_in_s", "arrival_factor",

@@ -11,9 +11,10 @@ import pytest
 from bag_cases import environment, ex_a_platform, ex_a_tasks, platform_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_hosts import plain_platform
 
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
-from gridsched.model.platform import Host, Platform, PState, plain_platform
+from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Scheduler, Traits

@@ -8,9 +8,9 @@ import warnings
 import numpy as np
 import pytest
 import traces_by_hand as by_hand
+from plain_hosts import plain_platform
 
 from gridsched import metrics
-from gridsched.model.platform import plain_platform
 from gridsched.model.tasks import make_tasks
 
 

@@ -16,7 +16,7 @@ from gridsched.errors import InputError
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import make_tasks
 from gridsched.model.timeline import host_timeline
-from gridsched.power import grid_power, power_series
+from gridsched.power import grid_power
 
 
 @pytest.mark.parametrize(
@@ -132,15 +132,6 @@ def test_a_host_without_its_first_row_is_refused():
         trace_energy(trace)
 
 
-def test_power_series_of_the_work_queue():
-    """Each change of a host's power once, exact, in order of time, then host."""
-    series = power_series(by_hand.work_queue())
-    assert series.tolist() == [
-        (0.0, 0, 50.0), (0.0, 1, 20.0), (0.0, 2, 5.0), (15.0, 1, 4.0), (25.0, 0, 4.0),
-        (80.0, 2, 4.0),
-    ]  # fmt: skip
-
-
 def test_grid_power_of_lecsa():
     """Total power by state; hosts switched off leave the idle part."""
     power = grid_power(by_hand.lecsa(switch_off=True))
@@ -191,12 +182,6 @@ def test_power_over_time_integrates_to_the_same_energy(n_hosts, n_tasks, cores, 
     for part in ("busy", "idle"):
         curve = getattr(power, f"{part}_w")
         assert (curve * spans).sum() == pytest.approx(energy.grid_total(f"{part}_j"), rel=1e-12)
-    series = power_series(trace)
-    joules = 0.0
-    for host in range(n_hosts):
-        rows = series[series["host"] == host]
-        joules += (rows["watts"] * np.diff(np.append(rows["time"], trace.horizon_s))).sum()
-    assert joules == pytest.approx(energy.grid_total(), rel=1e-12)
 
 
 def test_no_digits_are_lost_over_a_long_run():

@@ -10,13 +10,14 @@ import pytest
 import traces_by_hand as by_hand
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from plain_hosts import plain_platform
 
 from gridsched import metrics
 from gridsched.energy import carried_over_energy, trace_energy
 from gridsched.errors import InputError
 from gridsched.metrics.facts import RunFacts
 from gridsched.model.estimates import FlopsEstimates, TypedEstimates
-from gridsched.model.platform import Host, Platform, PState, plain_platform
+from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import make_tasks
 from gridsched.model.timeline import spread_evenly
 from gridsched.model.trace import PERIOD, TaskState

@@ -15,11 +15,11 @@ from bag_cases import (
     state_of,
     system_of,
 )
+from plain_hosts import plain_platform
 
 from gridsched import Scenario, run
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedEstimates
-from gridsched.model.platform import plain_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.decisions import PowerOff
 from gridsched.schedulers.bag.lecsa import LECSA, select_hosts, share_for

@@ -236,8 +236,10 @@ def test_a_plan_without_unused_hosts_has_its_own_energy(driver):
     system = make_system(scenario)
     grouped = grouped_bag(platform, system.estimates, tasks, np.arange(4), np.arange(12))
     planned = recover(grouped.bag, weighted_point(grouped.bag, 0.5).x)
-    off_w = np.array([host.off_w for host in platform.hosts])
-    energy_j = grouped.energy_of_used_j(planned, off_w)
+    _, planned_hosts = grouped.placed(planned)
+    unused = [host for k, host in enumerate(platform.hosts) if k not in planned_hosts]
+    saved_w = sum(host.pstates[0].idle_w - host.off_w for host in unused)
+    energy_j = planned.energy_j() - saved_w * planned.finish_s
     assert energy_j < planned.energy_j()
     result = run(scenario)
     assert 1 <= result.summary()["hosts_used"] < 12

@@ -16,9 +16,10 @@ from bag_cases import (
     system_of,
 )
 from batch_oracles import Instance
+from plain_hosts import plain_platform
 
 from gridsched.errors import InputError
-from gridsched.model.platform import Cluster, Platform, plain_platform
+from gridsched.model.platform import Cluster, Platform
 from gridsched.model.tasks import DataFiles, make_tasks
 from gridsched.policy.decisions import Assign, Plan
 from gridsched.schedulers.bag.dynamic_fpltf import DynamicFPLTF

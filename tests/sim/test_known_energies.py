@@ -9,7 +9,7 @@ import pytest
 from gridsched.model.platform import Platform
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.sim.client import server
-from gridsched.sim.host_energy import consumed_energy_j, current_power_w
+from gridsched.sim.host_energy import consumed_energy_j
 from gridsched.sim.library import load_simgrid
 from gridsched.sim.world import World
 
@@ -38,7 +38,6 @@ def execute_and_switch(world: World) -> None:
     host.pstate = 2
     this_actor.execute(100e6)
     this_actor.sleep_for(4)
-    assert current_power_w("MyHost1") == 90.0
     world.host_named["MyHost2"].turn_off()
     this_actor.sleep_for(10)
 

@@ -16,7 +16,7 @@ import pytest
 from gridsched.cli.run import run_command
 from gridsched.errors import InputError
 from gridsched.model.budget import EnergyBudget
-from gridsched.model.records import as_keys, keys_of, with_keys
+from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
 from gridsched.spec.run_spec import Settings
 from gridsched.spec.scenario import Scenario, make_system
@@ -130,7 +130,7 @@ def test_keys_of_an_inner_record_change_it():
     assert made.budget == EnergyBudget(9.0, 3.0)
     changed = with_keys(made, {"energy_budget_j": None, "on_exhaustion": "stop"})
     assert changed.budget == EnergyBudget(9.0, 3.0, on_exhaustion="stop")
-    assert as_keys(changed)["budget_period_s"] == 3.0
+    assert changed.budget.period_s == 3.0
     with pytest.raises(InputError, match="--budget-periods has no effect without --energy"):
         with_keys(Rules(), {"budget_periods": 3}, lambda key: f"--{key.replace('_', '-')}")
 

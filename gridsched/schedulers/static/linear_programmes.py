@@ -134,7 +134,7 @@ class LPMaxProfit(_PlannedOnce):
         Bags per second that have been promised.
     power_off_unused : bool
         Switch off at once every host that gets no task. The programme does not know it: it counts
-        all machines as on (`GroupedBag.energy_of_used_j` tells what is then drawn).
+        all machines as on.
 
     References
     ----------
@@ -181,7 +181,7 @@ class LPPareto(_PlannedOnce):
         MS_min``. 0 is the least energy of the shortest, 1 the shortest of the least energy.
     power_off_unused : bool
         Switch off at once every host that gets no task. The programme does not know it: it counts
-        all machines as on (`GroupedBag.energy_of_used_j` tells what is then drawn).
+        all machines as on.
 
     References
     ----------
@@ -217,7 +217,7 @@ class LPParetoProfit(_PlannedOnce):
         tariff of the scenario says the price; 1.2 if there is none.
     power_off_unused : bool
         Switch off at once every host that gets no task. The programme does not know it: it counts
-        all machines as on (`GroupedBag.energy_of_used_j` tells what is then drawn).
+        all machines as on.
 
     References
     ----------
