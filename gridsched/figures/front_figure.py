@@ -163,13 +163,13 @@ def _draw_plan(axes: Axes, subject: Landscape, factor: float) -> Points:
             look = looks[row["tasks"]] | empty
             axes.plot(energy / factor, time, zorder=4, **look)
             points.append((f"largest profit, {row['tasks']}", energy, time, row["profit_rate"]))
-    if np.isfinite(answer.power_cap_w):
+    if np.isfinite(answer.plan.power_cap_w):
         joules = np.array(axes.get_xlim()) * factor
-        time = joules * answer.plan.tariff.pue / answer.power_cap_w
+        time = joules * answer.plan.tariff.pue / answer.plan.power_cap_w
         below = axes.get_ylim()[0]
         axes.fill_between(
             joules / factor, below, np.maximum(time, below), facecolor="none", hatch="...",
-            edgecolor="#b8b8b8", linewidth=0, label=f"above {answer.power_cap_w:,.6g} W",
+            edgecolor="#b8b8b8", linewidth=0, label=f"above {answer.plan.power_cap_w:,.6g} W",
         )  # fmt: skip
         axes.plot(joules / factor, time, color="#505050", linewidth=1.2, scaley=False)
     return points

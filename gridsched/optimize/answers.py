@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.divided_plan import point_profit_rate
-from gridsched.optimize.front_solver import FrontPoint
+from gridsched.optimize.divided_plan import DividedPlan
 from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.pareto_front import (
     ParetoFront,
@@ -35,8 +34,6 @@ class ProfitAnswer:
     ----------
     named : NamedBag
     plan : ProfitPlan
-    power_cap_w, least_rate_per_s : float
-        The limits [W], [bags/s].
     allocation : Allocation or None
         None where nothing runs.
     earned : Earnings or None
@@ -45,8 +42,6 @@ class ProfitAnswer:
 
     named: NamedBag
     plan: ProfitPlan
-    power_cap_w: float
-    least_rate_per_s: float
     allocation: Allocation | None
     earned: Earnings | None
 
@@ -58,7 +53,7 @@ class ProfitAnswer:
         return (
             *self.named.notes,
             f"whole tasks take {self.earned.length_s:,.6g} s a bag, too slow for the promised "
-            f"{self.least_rate_per_s:,.6g} a second.",
+            f"{self.plan.least_rate_per_s:,.6g} a second.",
         )
 
     def rates(self) -> list[dict[str, Any]]:
@@ -166,7 +161,7 @@ def profit_answer(
     if plan.runs:
         allocation = recover(named.bag, plan.x)
         earned = earnings(allocation, tariff, **limits)
-    return ProfitAnswer(named, plan, power_cap_w, least_rate_per_s, allocation, earned)
+    return ProfitAnswer(named, plan, allocation, earned)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +191,7 @@ class FrontAnswer:
             for each in zip(self.front.points, self.allocations, slopes, strict=True)
         ]
 
-    def _row(self, point: FrontPoint, whole: Allocation, slope: float | None) -> dict[str, Any]:
+    def _row(self, point: DividedPlan, whole: Allocation, slope: float | None) -> dict[str, Any]:
         first, last = self.front.points[0], self.front.points[-1]
         row = {
             "makespan_s": point.makespan_s, "energy_j": point.energy_j,
@@ -207,7 +202,7 @@ class FrontAnswer:
             "schedule_makespan_s": whole.finish_s, "schedule_energy_j": whole.energy_j(),
         }  # fmt: skip
         if self.tariff is not None:
-            row["profit_rate"] = point_profit_rate(self.named.bag, point, self.tariff)
+            row["profit_rate"] = point.profit_rate_under(self.tariff)
         return row
 
     def as_dict(self) -> dict[str, Any]:

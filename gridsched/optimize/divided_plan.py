@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.front_solver import FrontPoint
-from gridsched.optimize.profit_lp import ProfitPlan
 from gridsched.optimize.typed_bag import Floats, TypedBag
 
 
@@ -19,12 +17,15 @@ class DividedPlan:
 
     Attributes
     ----------
+    bag : TypedBag
     x : ndarray of float64, shape (task types, machine types)
         Tasks by type; 0 where nothing runs.
     makespan_s : float
-        Of the divided tasks [s]; infinite where nothing runs.
+        Time at which the last machine type finishes, or the next bag begins [s] (eq. 3); infinite
+        where nothing runs.
     energy_j : float
-        Of all machines until then, idle power included [J]; infinite where nothing runs.
+        Of all machines until then, idle power included, without PUE [J] (eq. 4); infinite where
+        nothing runs.
     tariff : Tariff or None
         What profits are counted by.
     profit_rate : float or None
@@ -37,6 +38,7 @@ class DividedPlan:
         Bags per second that have been promised.
     """
 
+    bag: TypedBag
     x: Floats
     makespan_s: float
     energy_j: float
@@ -50,6 +52,18 @@ class DividedPlan:
     def runs(self) -> bool:
         """Whether running the bag is better than doing nothing, or demanded."""
         return bool(np.isfinite(self.makespan_s))
+
+    def profit_rate_under(self, tariff: Tariff) -> float:
+        """Return what the plan earns if such bags follow each other [money/s] (eq. 6)."""
+        busy_s = self.bag.host_busy_s(self.x)
+        profit = tariff.profit(self.energy_j, busy_s, self.makespan_s, self.bag.hosts)
+        return profit / self.makespan_s
+
+    def under(self, tariff: Tariff | None) -> DividedPlan:
+        """Return the plan with what it earns under a tariff, if there is one."""
+        if tariff is None:
+            return self
+        return replace(self, tariff=tariff, profit_rate=self.profit_rate_under(tariff))
 
 
 @runtime_checkable
@@ -80,26 +94,3 @@ class Planner(Protocol):
         InputError
             If a parameter is out of range, or a limit cannot be kept.
         """
-
-
-def of_profit_plan(
-    plan: ProfitPlan, *, power_cap_w: float = np.inf, least_rate_per_s: float = 0.0
-) -> DividedPlan:
-    """Return the solution of programme (10), with the limits that it was found under."""
-    return DividedPlan(
-        plan.x, plan.makespan_s, plan.energy_j, plan.tariff, plan.profit_rate, plan.bound,
-        power_cap_w, least_rate_per_s,
-    )  # fmt: skip
-
-
-def of_front_point(bag: TypedBag, point: FrontPoint, tariff: Tariff | None) -> DividedPlan:
-    """Return a point of the front of programme (5), with what it earns."""
-    rate = None if tariff is None else point_profit_rate(bag, point, tariff)
-    return DividedPlan(point.x, point.makespan_s, point.energy_j, tariff, rate)
-
-
-def point_profit_rate(bag: TypedBag, point: FrontPoint, tariff: Tariff) -> float:
-    """Return what a point of the front earns if such bags follow each other [money/s] (eq. 6)."""
-    busy_s = bag.host_busy_s(point.x)
-    profit = tariff.profit(point.energy_j, busy_s, point.makespan_s, bag.hosts)
-    return profit / point.makespan_s

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.optimize.front_solver import FrontPoint, FrontSolver, Line
+from gridsched.optimize.divided_plan import DividedPlan
+from gridsched.optimize.front_solver import FrontSolver, Line
 from gridsched.optimize.relaxation import Infeasible
 from gridsched.optimize.typed_bag import Floats, TypedBag
 
@@ -26,8 +27,7 @@ class ParetoFront:
 
     Attributes
     ----------
-    bag : TypedBag
-    points : tuple of FrontPoint
+    points : tuple of DividedPlan
         By rising makespan and falling energy.
     lines : tuple of Line
         Bounds that hold for every schedule, of whole or divided tasks; one for each programme
@@ -36,8 +36,7 @@ class ParetoFront:
         Whether the points are all corners of the front, to the solver's tolerance.
     """
 
-    bag: TypedBag
-    points: tuple[FrontPoint, ...]
+    points: tuple[DividedPlan, ...]
     lines: tuple[Line, ...]
     complete: bool = False
 
@@ -138,10 +137,10 @@ class LowerFront:
         return self._front().least_energy_j(makespan_s)
 
     def _front(self) -> ParetoFront:
-        return ParetoFront(self._solver.bag, (), tuple(self._solver.lines))
+        return ParetoFront((), tuple(self._solver.lines))
 
 
-def weighted_point(bag: TypedBag, energy_weight: float) -> FrontPoint:
+def weighted_point(bag: TypedBag, energy_weight: float) -> DividedPlan:
     """Return the schedule of divided tasks that is best for one weight of the energy.
 
     Parameters
@@ -161,7 +160,7 @@ def weighted_point(bag: TypedBag, energy_weight: float) -> FrontPoint:
     return solver.weighted(energy_weight / energy, (1 - energy_weight) / makespan)
 
 
-def least_energy(bag: TypedBag) -> FrontPoint:
+def least_energy(bag: TypedBag) -> DividedPlan:
     """Return the schedule of divided tasks with least energy, and of those the shortest.
 
     Its energy is E_min, the reference of prices ``gamma c E_min`` (algorithms E4).
@@ -236,11 +235,11 @@ def exact_front(bag: TypedBag, most_points: int = 1000) -> ParetoFront:
         points.append(found)
         _add_chord(chords, points, left, len(points) - 1)
         _add_chord(chords, points, len(points) - 1, right)
-    return ParetoFront(bag, _corners(non_dominated(points)), tuple(solver.lines), not chords)
+    return ParetoFront(_corners(non_dominated(points)), tuple(solver.lines), not chords)
 
 
 def _add_chord(
-    chords: list[tuple[float, int, int]], points: list[FrontPoint], left: int, right: int
+    chords: list[tuple[float, int, int]], points: list[DividedPlan], left: int, right: int
 ) -> None:
     """Put the chord between two points in the heap, unless they are one point."""
     before, after = points[left], points[right]
@@ -250,12 +249,12 @@ def _add_chord(
         heapq.heappush(chords, (-seconds * joules, left, right))
 
 
-def non_dominated(points: Iterable[FrontPoint]) -> tuple[FrontPoint, ...]:
+def non_dominated(points: Iterable[DividedPlan]) -> tuple[DividedPlan, ...]:
     """Return the points that no other is as good as in both objectives, by rising makespan.
 
     Of points that differ by less than `SAME_POINT` the shorter one stays.
     """
-    kept: list[FrontPoint] = []
+    kept: list[DividedPlan] = []
     for point in sorted(points, key=lambda each: (each.makespan_s, each.energy_j)):
         if not kept:
             kept.append(point)
@@ -271,7 +270,7 @@ def non_dominated(points: Iterable[FrontPoint]) -> tuple[FrontPoint, ...]:
     return tuple(kept)
 
 
-def _corners(points: Sequence[FrontPoint]) -> tuple[FrontPoint, ...]:
+def _corners(points: Sequence[DividedPlan]) -> tuple[DividedPlan, ...]:
     """Return the corners of the lower convex hull of points by rising makespan."""
     at: NDArray[np.float64] = np.array([(p.makespan_s, p.energy_j) for p in points])
     kept: list[int] = []

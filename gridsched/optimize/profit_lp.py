@@ -8,6 +8,7 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.model.tariff import Tariff
+from gridsched.optimize.divided_plan import DividedPlan
 from gridsched.optimize.relaxation import (
     ROUNDOFF,
     Infeasible,
@@ -23,22 +24,19 @@ from gridsched.optimize.typed_bag import Floats, TypedBag
 SMALL_RATE = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
-class ProfitPlan:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProfitPlan(DividedPlan):
     """The best use of the machines by divided tasks, and what no schedule can exceed.
 
     Attributes
     ----------
-    bag : TypedBag
     tariff : Tariff
-    x : ndarray of float64, shape (task types, machine types)
-        Tasks of each bag by type; 0 if nothing pays.
-    rate_per_s : float
-        Bags per second r; 0 says "do not run": every bag would lose more than standing still does.
     profit_rate : float
         Profit rate of `x` with makespan ``1 / rate_per_s`` [money/s].
     bound : float
         Upper bound of the profit rate of every schedule, of whole or divided tasks [money/s].
+    rate_per_s : float
+        Bags per second r; 0 says "do not run": every bag would lose more than standing still does.
     mean_power_w : float
         Drawn from the grid, PUE included [W].
     machine_worth : ndarray of float64, shape (machine types,)
@@ -54,31 +52,14 @@ class ProfitPlan:
     here, true on one side only. They follow from the prices that also prove `bound`.
     """
 
-    bag: TypedBag
     tariff: Tariff
-    x: Floats
-    rate_per_s: float
     profit_rate: float
     bound: float
+    rate_per_s: float
     mean_power_w: float
     machine_worth: Floats
     watt_worth: float
     task_worth: Floats
-
-    @property
-    def runs(self) -> bool:
-        """Whether running the bag is better than doing nothing, or demanded."""
-        return self.rate_per_s > 0
-
-    @property
-    def makespan_s(self) -> float:
-        """Time from one bag to the next [s]; infinite if nothing runs."""
-        return 1.0 / self.rate_per_s if self.runs else np.inf
-
-    @property
-    def energy_j(self) -> float:
-        """Energy of the machines for one bag, idle power included, without PUE [J]."""
-        return self.bag.energy_j(self.x, self.makespan_s) if self.runs else np.inf
 
     def describe(self) -> str:
         """Return one line that says what to do and what it earns."""
@@ -254,11 +235,15 @@ class _Programme:
         profit_rate = self._profit_rate(x, rate)
         if self.least_rate == 0 and profit_rate <= self.standing_still:
             x, rate, profit_rate = 0.0 * x, 0.0, self.standing_still
+        length = 1.0 / rate if rate > 0 else np.inf
         return ProfitPlan(
-            bag, tariff, x, rate, profit_rate, self._bound(prices, solution.row_price, costs),
-            tariff.pue * (bag.above_idle_j(x) * rate + bag.all_idle_w),
-            self._machine_worth(costs, per_joule),
-            solution.row_price, rate * costs,
+            bag, x, length, bag.energy_j(x, length) if rate > 0 else np.inf,
+            power_cap_w=self.power_cap_w, least_rate_per_s=self.least_rate,
+            tariff=tariff, profit_rate=profit_rate, rate_per_s=rate,
+            bound=self._bound(prices, solution.row_price, costs),
+            mean_power_w=tariff.pue * (bag.above_idle_j(x) * rate + bag.all_idle_w),
+            machine_worth=self._machine_worth(costs, per_joule),
+            watt_worth=solution.row_price, task_worth=rate * costs,
         )  # fmt: skip
 
     def _schedule(self, solution: Solution, base: Relaxation) -> tuple[Floats, float]:

@@ -118,7 +118,7 @@ def recover(bag: TypedBag, x: Floats, ready_s: Sequence[Floats] | None = None) -
     ----------
     bag : TypedBag
     x : ndarray of float64, shape (task types, machine types)
-        Divided tasks, as `ProfitPlan.x` or `FrontPoint.x`.
+        Divided tasks, as `DividedPlan.x`.
     ready_s : sequence of ndarray of float64, optional
         For each machine type, when each of its machines is ready for its first task [s]; by
         default all are at 0.

@@ -13,8 +13,8 @@ from scipy.optimize import linprog
 from typed_bags import changed, every_schedule, exact_idle_w, example, random_bag
 
 from gridsched.errors import InputError
+from gridsched.optimize.divided_plan import DividedPlan
 from gridsched.optimize.pareto_front import (
-    FrontPoint,
     exact_front,
     feasible_energies,
     least_energy,
@@ -29,7 +29,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 def at(makespan, energy):
     """A point without its tasks."""
-    return FrontPoint(makespan, energy, np.zeros((1, 1)))
+    return DividedPlan(example(), np.zeros((1, 1)), makespan, energy)
 
 
 def weighted_points(bag, weights):

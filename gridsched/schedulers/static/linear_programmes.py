@@ -9,12 +9,7 @@ import numpy as np
 
 from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.divided_plan import (
-    DividedPlan,
-    of_front_point,
-    of_profit_plan,
-    point_profit_rate,
-)
+from gridsched.optimize.divided_plan import DividedPlan
 from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.pareto_front import exact_front, least_energy, weighted_point
 from gridsched.optimize.profit_lp import most_profit
@@ -163,12 +158,11 @@ class LPMaxProfit(_PlannedOnce):
     def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
         """Solve programme (10)."""
         self._check()
-        limits = {
-            "power_cap_w": np.inf if self.power_cap_w is None else self.power_cap_w,
-            "least_rate_per_s": self.least_rate_per_s,
-        }
-        plan = most_profit(bag, priced(bag, tariff, self.gamma), **limits)
-        return of_profit_plan(plan, **limits)
+        return most_profit(
+            bag, priced(bag, tariff, self.gamma),
+            power_cap_w=np.inf if self.power_cap_w is None else self.power_cap_w,
+            least_rate_per_s=self.least_rate_per_s,
+        )  # fmt: skip
 
 
 class LPPareto(_PlannedOnce):
@@ -199,7 +193,7 @@ class LPPareto(_PlannedOnce):
     def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
         """Solve programme (5) with the weight of the energy."""
         self._check()
-        return of_front_point(bag, weighted_point(bag, self.energy_weight), tariff)
+        return weighted_point(bag, self.energy_weight).under(tariff)
 
 
 class LPParetoProfit(_PlannedOnce):
@@ -237,5 +231,5 @@ class LPParetoProfit(_PlannedOnce):
         self._check()
         counted = priced(bag, tariff, self.gamma)
         points = exact_front(bag, MOST_CORNERS).points
-        best = max(points, key=lambda point: point_profit_rate(bag, point, counted))
-        return of_front_point(bag, best, counted)
+        best = max(points, key=lambda point: point.profit_rate_under(counted))
+        return best.under(counted)
