@@ -27,6 +27,7 @@ from gridsched.model.budget import EnergyBudget
 from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.limits import LARGEST_RESULT, Positive
 from gridsched.model.platform import Platform
+from gridsched.model.records import complaint, gravest, key_name
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
 from gridsched.model.trace import (
@@ -144,10 +145,9 @@ class Export:
         try:
             return TypeAdapter(kind).validate_python(told)
         except ValidationError as error:
-            first = error.errors()[0]
-            raise InputError(
-                f"provenance: {name}: {first['loc'][-1]} is {first['input']!r}: {first['msg']}."
-            ) from None
+            first = gravest(error)
+            where = key_name((name, *first["loc"]))
+            raise InputError(f"provenance: {where} {complaint(first)}") from None
 
 
 def as_json(platform: Platform) -> dict[str, Any]:
@@ -217,9 +217,8 @@ def read_archive(path: Path) -> Export:
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(f"{path}: {where}: {first['msg']}.") from None
+        first = gravest(error)
+        raise InputError(f"{path}: {key_name(first['loc'])} {complaint(first)}") from None
     except (
         EOFError, IndexError, KeyError, OverflowError, RuntimeError, TypeError, ValueError,
         zipfile.BadZipFile, zlib.error,

@@ -8,22 +8,27 @@ one: flat names that a command line or a TOML file can use.
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, did_you_mean
 from gridsched.model.limits import SMALLEST
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 Record = TypeVar("Record")
 Model = TypeVar("Model", bound=BaseModel)
 #: Units by the end of a name.
 _UNITS = {"_s": " s", "_j": " J", "_w": " W"}
+#: Longer values are cut in messages; more keys are not listed where a document lists them.
+_MAX_SHOWN, _MAX_LISTED = 80, 20
 
 
 @dataclass(frozen=True)
@@ -181,6 +186,49 @@ def _legal(info: FieldInfo, unit: str, complaint: str) -> str:
     if limits:
         return f"it must be {' and '.join(limits)}"
     return complaint.replace("Input should", "it must")
+
+
+def key_name(path: Sequence[str | int]) -> str:
+    """Return the path to a value as ``claims[2].paper``."""
+    text = ""
+    for part in path:
+        name = str(part) if str(part).isprintable() else repr(part)
+        text += f"[{name}]" if isinstance(part, int) else f".{name}" if text else name
+    return text or "the file"
+
+
+def shown_value(value: Any) -> str:
+    """Return a value for a message, cut where it is long."""
+    text = repr(list(value) if isinstance(value, tuple) else value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+
+
+def gravest(error: ValidationError) -> ErrorDetails:
+    """Return the complaint to show first: a mistyped key explains a missing one."""
+    return min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+
+
+def complaint(error: ErrorDetails, legal: Collection[str] = (), document: str = "") -> str:
+    """Return what is wrong with a key, as a sentence that follows the key's name.
+
+    Parameters
+    ----------
+    error : ErrorDetails
+        What pydantic says of it.
+    legal : collection of str
+        The keys that there are, if they are known.
+    document : str
+        Where they are listed, if there may be too many for a message.
+    """
+    if error["type"] == "missing":
+        return "is missing."
+    if error["type"] == "extra_forbidden":
+        shown = f"Legal: {', '.join(legal)}." if legal else ""
+        if document and len(legal) > _MAX_LISTED:
+            shown = f"{document} lists the legal ones."
+        return f"is no known key. {did_you_mean(str(error['loc'][-1]), legal)}{shown}".rstrip()
+    said = error["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+    return f"is {shown_value(error['input'])}; {said}."
 
 
 def _described(record: type) -> list[tuple[Field[Any], FieldInfo]]:

@@ -27,7 +27,7 @@ from pydantic import (
 
 from gridsched.errors import InputError
 from gridsched.files.output_files import is_file_name
-from gridsched.model.records import keys_of, with_fields
+from gridsched.model.records import complaint, gravest, key_name, keys_of, with_fields
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.simgrid_options import check_option
@@ -277,11 +277,9 @@ class RunSpec(Section):
         try:
             spec = cls.model_validate(values)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
+            first = gravest(error)
             raise InputError(
-                f"The description of a run: {where} is {repr(first['input'])[:80]}: "
-                f"{without_prefix(first['msg'])}."
+                f"The description of a run: {key_name(first['loc'])} {complaint(first)}"
             ) from None
         spec._refuse_paths()
         return spec
@@ -380,11 +378,6 @@ def with_tuples(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(with_tuples(item) for item in value)
     return value
-
-
-def without_prefix(complaint: str) -> str:
-    """Return what pydantic says of a value without the kind of exception it was."""
-    return complaint.removeprefix("Value error, ")
 
 
 def members_of(annotation: Any) -> set[Any]:

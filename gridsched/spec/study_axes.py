@@ -11,6 +11,7 @@ from typing import Any
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics.table import RESERVED
+from gridsched.model.records import key_name, shown_value
 from gridsched.spec.run_spec import (
     SECTION_MODELS,
     SYSTEM_GENERATORS,
@@ -18,7 +19,7 @@ from gridsched.spec.run_spec import (
     Section,
     Settings,
 )
-from gridsched.spec.study_document import KeyPath, StudyDocument, key_name, shown_value
+from gridsched.spec.study_document import KeyPath, StudyDocument
 from gridsched.workloads import generators
 from gridsched.workloads.traces.formats import is_trace
 

@@ -9,12 +9,13 @@ from typing import Any
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics import METRICS, known_metrics
 from gridsched.metrics.table import RESERVED
+from gridsched.model.records import key_name
 from gridsched.spec.claims_schema import Claim, DeclaredFigure
 from gridsched.spec.formulas import Formula, declare, formula
 from gridsched.spec.run_spec import OPTIMIZE
 from gridsched.spec.study_axes import Axis, axis_values, workload_kinds
 from gridsched.spec.study_claims import study_claims
-from gridsched.spec.study_document import KeyPath, StudyDocument, key_name
+from gridsched.spec.study_document import KeyPath, StudyDocument
 from gridsched.spec.study_schedulers import StudyScheduler
 
 #: What figures of single variants need; the other kinds need `metric` and `along`.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gridsched.model.records import shown_value
 from gridsched.spec.claims_schema import Claim
-from gridsched.spec.study_document import KeyPath, StudyDocument, shown_value
+from gridsched.spec.study_document import KeyPath, StudyDocument
 
 #: Fields of a claim that a column of its rows can hold; every other column is an axis.
 _FIELDS = (

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError
 from gridsched.files.input_files import read_text
 from gridsched.files.toml_files import parse_toml
+from gridsched.model.records import complaint, gravest, key_name
 from gridsched.policy.policy_files import named_file
 from gridsched.spec.claims_schema import (
     Claim,
@@ -27,7 +28,6 @@ from gridsched.spec.run_spec import (
     Settings,
     members_of,
     with_tuples,
-    without_prefix,
 )
 from gridsched.spec.settings import MAX_TIMEOUT_S
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Model = TypeVar("Model", bound=BaseModel)
-#: Longer values are cut in messages.
-_MAX_SHOWN = 80
 #: Keys and indices that lead to a value.
 KeyPath = tuple[str | int, ...]
 
@@ -181,7 +179,7 @@ class StudyDocument:
         try:
             return model.model_validate(values)
         except ValidationError as error:
-            first = _gravest(error)
+            first = gravest(error)
             location = first["loc"] or ("",)
             path = (*source(str(location[0])), *location[1:])
             self.refuse(path, _complaint(first, model))
@@ -200,7 +198,7 @@ def parse_document(text: str, path: str) -> StudyDocument:
     try:
         content = Content.model_validate(raw)
     except ValidationError as error:
-        first = _gravest(error)
+        first = gravest(error)
         complaint = _complaint(first, Content, extra=tuple(Settings.model_fields))
         raise InputError(f"{path}: {key_name(first['loc'])} {complaint}") from None
     policies = tuple(dict.fromkeys((*content.policies, *_scheduler_files(content.schedulers))))
@@ -222,36 +220,9 @@ def read_document(path: Path) -> StudyDocument:
     return parse_document(read_text(path), str(path))
 
 
-def key_name(path: KeyPath) -> str:
-    """Return a path as ``claims[2].paper``."""
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text or "the file"
-
-
-def shown_value(value: Any) -> str:
-    """Return a value for a message, cut where it is long."""
-    text = repr(list(value) if isinstance(value, tuple) else value)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
-
-
-def _gravest(error: ValidationError) -> ErrorDetails:
-    """Return the complaint to show first: a mistyped key explains a missing one."""
-    found = error.errors()
-    return next((each for each in found if each["type"] == "extra_forbidden"), found[0])
-
-
 def _complaint(error: ErrorDetails, model: type[BaseModel], extra: tuple[str, ...] = ()) -> str:
-    if error["type"] == "missing":
-        return "is missing."
-    if error["type"] == "extra_forbidden":
-        fields = _model_at(model, error["loc"]).model_fields
-        legal = (*fields, *(extra if fields is model.model_fields else ()))
-        hint = did_you_mean(str(error["loc"][-1]), legal)
-        return f"is no known key. {hint}Legal: {', '.join(legal)}."
-    said = without_prefix(error["msg"]).replace("Input should", "it should")
-    return f"is {shown_value(error['input'])}; {said}."
+    fields = _model_at(model, error["loc"]).model_fields
+    return complaint(error, (*fields, *(extra if fields is model.model_fields else ())))
 
 
 def _model_at(model: type[BaseModel], location: tuple[str | int, ...]) -> type[BaseModel]:

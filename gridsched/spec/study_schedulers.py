@@ -10,11 +10,12 @@ from types import ModuleType
 from typing import Any
 
 from gridsched.errors import GridschedError, InputError, did_you_mean
+from gridsched.model.records import shown_value
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.policy_files import named_file, scheduler_of
 from gridsched.policy.registry import make_scheduler, scheduler_class
 from gridsched.spec.study_axes import check_values, depth_of_value
-from gridsched.spec.study_document import KeyPath, StudyDocument, shown_value
+from gridsched.spec.study_document import KeyPath, StudyDocument
 
 #: Keys of a scheduler's table beside its parameters.
 _OWN_KEYS = ("id", "label")

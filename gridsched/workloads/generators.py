@@ -14,6 +14,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.model.records import complaint, gravest, key_name
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.bag import BagOfTasks, generate_bag
@@ -26,11 +27,6 @@ from gridsched.workloads.robust_system import RobustTrial
 from gridsched.workloads.robust_trial import generate_robust_trial
 from gridsched.workloads.utility_day import UtilityDay
 from gridsched.workloads.utility_workload import generate_utility_day
-
-#: Longer values are cut in messages.
-MAX_SHOWN = 80
-#: More keys than this are not listed in a message.
-MAX_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -168,20 +164,8 @@ def _checked(
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        # a misspelt key explains why another one is missing
-        first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
-        key = ".".join(str(part) for part in first["loc"]) or "table"
-        if first["type"] == "missing":
-            raise InputError(f"{owner}: {spelled(key)} is missing.") from None
-        if first["type"] == "extra_forbidden":
-            hint = did_you_mean(key, model.model_fields)
-            legal = f"Legal: {', '.join(model.model_fields)}."
-            if len(model.model_fields) > MAX_LISTED:
-                legal = f"{generator.document} lists the legal ones."
-            raise InputError(f"{owner}: unknown key {key!r}. {hint}{legal}") from None
-        found = repr(first["input"])
-        found = found if len(found) < MAX_SHOWN else f"{found[:MAX_SHOWN]}..."
-        legal = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
-        raise InputError(f"{owner}: {spelled(key)} is {found}; {legal}.") from None
+        first = gravest(error)
+        said = complaint(first, model.model_fields, generator.document)
+        raise InputError(f"{owner}: {spelled(key_name(first['loc']))} {said}") from None
     except InputError as error:  # keys that contradict each other
         raise InputError(f"{owner}: {error}") from None

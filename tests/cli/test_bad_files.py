@@ -171,7 +171,7 @@ GENERATORS = {
     "empty": ("", ["tasks", "missing"]),
     "no TOML": ("tasks = = 3\n", ["TOML", "line 1"]),
     "binary": (bytes(range(256)), ["UTF-8"]),
-    "unknown key": ("tasks = 1\nmean_flops = 1\ntask = 2\n", ["'task'", "'tasks'"]),
+    "unknown key": ("tasks = 1\nmean_flops = 1\ntask = 2\n", ["task ", "'tasks'"]),
     "unknown kind": ("kind = 'bags'\ntasks = 1\nmean_flops = 1\n", ["kind", "'bags'", "'bag'"]),
     "a billion tasks": (
         "tasks = 1000000000\nmean_flops = 1\n",

@@ -73,10 +73,11 @@ def test_prices_come_from_the_export(folder, tmp_path):
     with pytest.raises(InputError, match="no prices that vary; run it with --prices FILE"):
         run("prices", folder, "-o", tmp_path / "none.png")
     wrong = export_of(tmp_path / "wrong", {"price": -1.0})
-    with pytest.raises(
-        InputError, match=r"wrong: provenance: tariff: price is -1\.0: Input should be gr"
-    ):
+    with pytest.raises(InputError, match=r"wrong: provenance: tariff\.price is -1\.0; "):
         run("prices", wrong, "-o", tmp_path / "none.png")
+    worse = export_of(tmp_path / "worse", "dear")
+    with pytest.raises(InputError, match="worse: provenance: tariff is 'dear'; "):
+        run("prices", worse, "-o", tmp_path / "none.png")
 
 
 def test_help_shows_examples():

@@ -142,7 +142,7 @@ def test_what_generate_and_describe_refuse(gridsched, tmp_path):
         (("generate", SMALL, "-o", tmp_path / "x.txt"), "written as .csv"),
         (("generate", SMALL, "--seed", 3, "-o", tmp_path / "x.csv"), "--seed has no effect beside"),
         (("generate", "--kind", "utility", "--tasks", 3, "-o", tmp_path / "x.csv"),
-         "unknown key 'tasks'"),
+         "--tasks is no known key"),
         (("describe", made, "--plot", tmp_path / "day.png", "--force"), "over the input"),
         (("describe", SMALL, "--files", tasks), "--files goes with a CSV workload"),
     ):  # fmt: skip
