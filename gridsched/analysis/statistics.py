@@ -44,9 +44,7 @@ class Interval:
         return (self.high - self.low) / 2
 
 
-def half_widths(
-    deviation: ArrayLike, count: ArrayLike, confidence: float = CONFIDENCE
-) -> NDArray[np.float64]:
+def half_widths(deviation: ArrayLike, count: ArrayLike) -> NDArray[np.float64]:
     """Return ``t(count - 1) * deviation / sqrt(count)``, nan for fewer than two values.
 
     Parameters
@@ -55,26 +53,22 @@ def half_widths(
         Standard deviations of samples (divisor ``count - 1``).
     count : array_like
         Sizes of the samples.
-    confidence : float
-        Probability that the interval holds the expected value, if values are normal.
     """
     from scipy.stats import t
 
     n = np.asarray(count, dtype=np.float64)
     several = np.where(n >= 2, n, np.nan)
-    quantile = t.ppf((1 + confidence) / 2, several - 1)
+    quantile = t.ppf((1 + CONFIDENCE) / 2, several - 1)
     return quantile * np.asarray(deviation, dtype=np.float64) / np.sqrt(several)
 
 
-def t_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
+def t_interval(values: ArrayLike) -> Interval:
     """Return the mean of a sample with Student's interval; nan values do not count.
 
     Parameters
     ----------
     values : array_like
         The sample.
-    confidence : float
-        Confidence of the interval.
     """
     sample = np.asarray(values, dtype=np.float64)
     sample = sample[~np.isnan(sample)]
@@ -82,20 +76,19 @@ def t_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
         return Interval(np.nan, np.nan, np.nan, 0)
     mean = float(sample.mean())
     deviation = float(sample.std(ddof=1)) if len(sample) > 1 else np.nan
-    half = float(half_widths(deviation, len(sample), confidence))
+    half = float(half_widths(deviation, len(sample)))
     return Interval(mean, mean - half, mean + half, len(sample))
 
 
-def median_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
+def median_interval(values: ArrayLike) -> Interval:
     """Return the median of a sample with the interval of its order statistics.
+
+    It holds the median with the confidence at least, whatever the distribution is.
 
     Parameters
     ----------
     values : array_like
         The sample; nan values do not count.
-    confidence : float
-        Probability that the interval holds the median of the distribution, at least, whatever
-        the distribution is.
 
     Returns
     -------
@@ -109,21 +102,17 @@ def median_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interv
     sample = sample[~np.isnan(sample)]
     if not len(sample):
         return Interval(np.nan, np.nan, np.nan, 0)
-    ends = quantile_test(sample, p=0.5).confidence_interval(confidence)
+    ends = quantile_test(sample, p=0.5).confidence_interval(CONFIDENCE)
     return Interval(float(np.median(sample)), float(ends.low), float(ends.high), len(sample))
 
 
-def difference_of_medians(
-    one: ArrayLike, other: ArrayLike, confidence: float = CONFIDENCE
-) -> Interval:
+def difference_of_medians(one: ArrayLike, other: ArrayLike) -> Interval:
     """Return the median of one sample minus that of another, with its percentile bootstrap.
 
     Parameters
     ----------
     one, other : array_like, shape (replicates,)
         Paired samples: pairs are drawn again as pairs.
-    confidence : float
-        Confidence of the interval.
     """
     pairs = np.column_stack([one, other]).astype(np.float64)
     n = len(pairs)
@@ -135,13 +124,13 @@ def difference_of_medians(
         return Interval(value, np.nan, np.nan, n)
     drawn = np.random.default_rng(BOOTSTRAP_SEED).integers(n, size=(RESAMPLES, n))
     medians = np.median(pairs[drawn], axis=1)
-    outside = (1 - confidence) / 2
+    outside = (1 - CONFIDENCE) / 2
     low, high = np.quantile(medians[:, 0] - medians[:, 1], [outside, 1 - outside])
     return Interval(value, float(low), float(high), n)
 
 
 def proportion_intervals(
-    hits: ArrayLike, tries: ArrayLike, confidence: float = CONFIDENCE
+    hits: ArrayLike, tries: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the ends of Wilson's intervals of proportions.
 
@@ -149,30 +138,24 @@ def proportion_intervals(
     ----------
     hits, tries : array_like of whole numbers, shape (n,)
         Independent tries, at least 1 each, and how many of them succeeded.
-    confidence : float
-        Confidence of the intervals.
     """
     from scipy.stats import binomtest  # slow to load
 
     pairs = zip(np.asarray(hits), np.asarray(tries), strict=True)
     ends = [
-        binomtest(int(hit), int(n)).proportion_ci(confidence, method="wilson") for hit, n in pairs
+        binomtest(int(hit), int(n)).proportion_ci(CONFIDENCE, method="wilson") for hit, n in pairs
     ]
     low, high = (np.array([getattr(each, end) for each in ends]) for end in ("low", "high"))
     return low, high
 
 
-def ratio_of_means(
-    numerator: ArrayLike, denominator: ArrayLike, confidence: float = CONFIDENCE
-) -> Interval:
+def ratio_of_means(numerator: ArrayLike, denominator: ArrayLike) -> Interval:
     """Return the mean of one sample over that of another, paired with it.
 
     Parameters
     ----------
     numerator, denominator : array_like
         Paired values; pairs with a nan do not count.
-    confidence : float
-        Confidence of the interval.
 
     Notes
     -----
@@ -185,18 +168,17 @@ def ratio_of_means(
         return Interval(np.nan, np.nan, np.nan, 0)
     ratio = float(above.mean() / below.mean())
     deviation = float((above - ratio * below).std(ddof=1)) if len(below) > 1 else np.nan
-    half = float(half_widths(deviation, len(below), confidence)) / abs(float(below.mean()))
+    half = float(half_widths(deviation, len(below))) / abs(float(below.mean()))
     return Interval(ratio, ratio - half, ratio + half, len(below))
 
 
 def bootstrap_interval(
-    table: ArrayLike,
-    of_means: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    confidence: float = CONFIDENCE,
+    table: ArrayLike, of_means: Callable[[NDArray[np.float64]], NDArray[np.float64]]
 ) -> Interval:
     """Return a function of several paired means with its percentile bootstrap interval.
 
-    For what has no t-interval: which level has the largest mean, or how far means spread.
+    For what has no t-interval: which level has the largest mean, or how far means spread. The
+    ends of the interval are numbers that occurred.
 
     Parameters
     ----------
@@ -204,24 +186,20 @@ def bootstrap_interval(
         Paired samples.
     of_means : callable
         From means of shape (n, columns) to n numbers.
-    confidence : float
-        Confidence of the interval; its ends are numbers that occurred.
     """
     sample = np.asarray(table, dtype=np.float64)
     value, n = float(of_means(sample.mean(axis=0)[None])[0]), len(sample)
     if n < 2:
         return Interval(value, np.nan, np.nan, n)
     counts = np.random.default_rng(BOOTSTRAP_SEED).multinomial(n, np.full(n, 1 / n), RESAMPLES)
-    outside = (1 - confidence) / 2
+    outside = (1 - CONFIDENCE) / 2
     low, high = np.quantile(
         of_means(counts @ sample / n), [outside, 1 - outside], method="inverted_cdf"
     )
     return Interval(value, float(low), float(high), n)
 
 
-def group_intervals(
-    frame: pd.DataFrame, by: Sequence[str], value: str, confidence: float = CONFIDENCE
-) -> pd.DataFrame:
+def group_intervals(frame: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
     """Return the mean and interval of a column in each group.
 
     Parameters
@@ -231,8 +209,6 @@ def group_intervals(
         Columns that make a group; none: all rows are one.
     value : str
         Column; nan values do not count.
-    confidence : float
-        Confidence of the intervals.
 
     Returns
     -------
@@ -240,11 +216,11 @@ def group_intervals(
         Columns `by`, ``mean``, ``low``, ``high``, ``count``, groups in order of appearance.
     """
     if not by:
-        interval = t_interval(frame[value].to_numpy(dtype=np.float64), confidence)
+        interval = t_interval(frame[value].to_numpy(dtype=np.float64))
         return pd.DataFrame([vars(interval)])
     groups = frame.groupby(list(by), sort=False, dropna=False, observed=True)[value]
     table = groups.agg(["mean", "std", "count"]).reset_index()
-    half = half_widths(table.pop("std"), table["count"], confidence)
+    half = half_widths(table.pop("std"), table["count"])
     table.insert(len(by) + 1, "low", table["mean"] - half)
     table.insert(len(by) + 2, "high", table["mean"] + half)
     return table
