@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.system import System
-from gridsched.policy.decisions import Decision
+from gridsched.policy.base import check_choice
+from gridsched.policy.decisions import Decision, Drop
 from gridsched.policy.state import EnergyState, State
 from gridsched.schedulers.kernels.parallel_options import UPE, UPR, Objective
 from gridsched.schedulers.parallel.heuristics import (
@@ -45,6 +46,9 @@ class ArrivalAware(EventBased):
     ----------
     energy_filter, energy_leniency, dropping_threshold : str or float
         As in `MaxUtilityPerEnergy`.
+    demand : {"submitted", "served"}
+        Whether all that is submitted counts as to come, or the share of it that was not dropped so
+        far, which is less where nodes are short, too.
 
     Notes
     -----
@@ -58,6 +62,9 @@ class ArrivalAware(EventBased):
       energy / mean power per core)``, with ``weight = ((budget - goal) / (budget - S)) ** 6``.
       As much spent as the goal says: 1, a core-second counts as much as what it draws in the mean.
       Less spent: it goes to 0, which is Max UPR. More spent: it grows, to Max UPE.
+
+    With ``demand = "served"`` expected and waiting are multiplied by the share of the demand that was
+    decided on so far and not dropped.
 
     Before the first period what is to come is a whole period at the mean rate so far, for which
     there is the whole budget: what runs when the period begins draws of it. Without a budget it
@@ -73,11 +80,12 @@ class ArrivalAware(EventBased):
 
     def __init__(
         self, energy_filter: str = "none", energy_leniency: float | str = "paper",
-        dropping_threshold: float = 0.5,
+        dropping_threshold: float = 0.5, demand: str = "submitted",
     ) -> None:  # fmt: skip
         self.energy_filter = energy_filter
         self.energy_leniency = energy_leniency
         self.dropping_threshold = dropping_threshold
+        self.demand = demand
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Check the parameters; read the nodes, the budget and what the filter needs.
@@ -88,10 +96,12 @@ class ArrivalAware(EventBased):
             If the workload is of another kind, or a parameter is illegal.
         """
         super().prepare(system, rng)
+        check_choice(self._id, "demand", self.demand, ("submitted", "served"))
         self.core_power_w_ = mean_core_power_w(parallel_estimates(self._id, system))
         self.budget_ = system.rules.budget
         self.demand_ = DemandPattern()
         self.waiting_j_ = 0.0
+        self.dropped_j_, self.served_share_ = 0.0, 1.0
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Learn what was submitted; drop what is worth too little, place the rest."""
@@ -102,7 +112,14 @@ class ArrivalAware(EventBased):
             self.demand_.add(submitted[new], least_energy_j(state.estimates.energy_j[new]))
         fresh = state.mappable[submitted[state.mappable] > state.now - FRESH_S]
         self.waiting_j_ = self.demand_.of(fresh)
-        return super().schedule(state)
+        decisions = list(super().schedule(state))
+        dropped = [each.task for each in decisions if isinstance(each, Drop)]
+        self.dropped_j_ += self.demand_.of(np.array(dropped, dtype=np.int64))
+        waiting = np.setdiff1d(state.mappable, dropped)
+        decided_j = self.demand_.total_j - self.demand_.of(waiting)
+        if self.demand == "served" and decided_j > 0.0:
+            self.served_share_ = 1.0 - self.dropped_j_ / decided_j
+        return decisions
 
     def _objectives(self, energy: EnergyState, now: float) -> Objectives:
         energy = self._with_first_period(energy)
@@ -141,7 +158,7 @@ class ArrivalAware(EventBased):
         weights = energy.weights
         expected = self.demand_.expected_j(now, energy.period_start, energy.period_end, weights)
         waiting = self.waiting_j_ * float(weights.mean(now, 0.0))
-        return energy.budget_j - HEADROOM * (expected + waiting)
+        return energy.budget_j - HEADROOM * self.served_share_ * (expected + waiting)
 
 
 def energy_weight(energy: EnergyState, goal_j: float) -> float:
@@ -198,11 +215,16 @@ class DemandPattern:
     has a rate of its own, from the periods before: its demand over its seconds, to which one part's
     length of the mean rate is added. The mean rate is that of all time so far. So what no earlier
     period tells is expected at the mean rate.
+
+    Attributes
+    ----------
+    total_j : float
+        Demand of all known tasks [J].
     """
 
     def __init__(self) -> None:
         self._submit_s, self._demand_j = np.empty(0), np.empty(0)
-        self._total_j = 0.0
+        self.total_j = 0.0
         self._period = (math.nan, math.nan)
         self._before = np.zeros((2, PARTS))
 
@@ -222,7 +244,7 @@ class DemandPattern:
         """
         self._submit_s = np.concatenate([self._submit_s, submit_s])
         self._demand_j = np.concatenate([self._demand_j, demand_j])
-        self._total_j += float(demand_j.sum())
+        self.total_j += float(demand_j.sum())
 
     def of(self, tasks: NDArray[np.int64]) -> float:
         """Return the demand of some of the known tasks together [J]."""
@@ -230,7 +252,7 @@ class DemandPattern:
 
     def is_known(self, now: float) -> bool:
         """Whether there was any time, and any demand in it."""
-        return now > 0.0 and self._total_j > 0.0
+        return now > 0.0 and self.total_j > 0.0
 
     def expected_j(
         self, now: float, start: float, end: float, weights: EnergyWeights = EVEN
@@ -246,7 +268,7 @@ class DemandPattern:
         weights : EnergyWeights
             What a joule counts when it is expected.
         """
-        mean_w = self._total_j / now
+        mean_w = self.total_j / now
         if now < start:
             return mean_w * (end - start) * float(weights.mean(start, end - start))
         if self._period != (start, end):
