@@ -129,6 +129,31 @@ def test_the_choice_by_hand(driver: str):
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize(("demand", "pstate"), [("submitted", 1), ("served", 0)])
+def test_what_is_dropped_may_count_less(demand: str, pstate: int, driver: str):
+    """A third task, worth too little, is dropped at 0 s. At 20 s 200 J of 2,000 J are spent.
+
+    80 s at 24 W and 160 J are 2,080 J to come, of which 3,120 J should remain: more than 1,800 J, so
+    that the second task runs slowly. Of what was decided on half was served: 1,560 J are enough.
+    """
+    whole = two_pstates(EnergyBudget(2000.0, period_s=100.0))
+    assert isinstance(whole.estimates, ParallelEstimates)
+    tasks = make_tasks(
+        [TYPED_TASK_FLOPS] * 3, [0.0, 0.0, 20.0], task_type=[0] * 3, width=[1] * 3,
+        utility=UtilityFunctions.exponential([4.0, 0.4, 4.0], 0.0),
+    )  # fmt: skip
+    times = np.array([[[10.0, 20.0]]] * 3)
+    estimates = ParallelEstimates(
+        whole.platform, times, np.ones((3, 1), dtype=np.int64), np.array([[[20.0, 8.0]]]),
+        [0] * 3, cores_per_node=1,
+    )  # fmt: skip
+    trace = run(replace(
+        whole, tasks=tasks, estimates=estimates, driver=driver, parameters={"demand": demand}
+    )).trace  # fmt: skip
+    assert trace.executions["pstate"].tolist() == [0, pstate]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
 def test_before_the_first_period_its_budget_counts(driver: str):
     """At 20 s 100 s at 16 W are expected, and 160 J wait: 2,640 J should remain.
 

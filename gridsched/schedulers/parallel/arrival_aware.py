@@ -112,13 +112,12 @@ class ArrivalAware(EventBased):
             self.demand_.add(submitted[new], least_energy_j(state.estimates.energy_j[new]))
         fresh = state.mappable[submitted[state.mappable] > state.now - FRESH_S]
         self.waiting_j_ = self.demand_.of(fresh)
+        decided_j = self.demand_.total_j - self.demand_.of(state.mappable)
+        if self.demand == "served" and decided_j > 0.0:
+            self.served_share_ = 1.0 - self.dropped_j_ / decided_j
         decisions = list(super().schedule(state))
         dropped = [each.task for each in decisions if isinstance(each, Drop)]
         self.dropped_j_ += self.demand_.of(np.array(dropped, dtype=np.int64))
-        waiting = np.setdiff1d(state.mappable, dropped)
-        decided_j = self.demand_.total_j - self.demand_.of(waiting)
-        if self.demand == "served" and decided_j > 0.0:
-            self.served_share_ = 1.0 - self.dropped_j_ / decided_j
         return decisions
 
     def _objectives(self, energy: EnergyState, now: float) -> Objectives:
