@@ -41,6 +41,44 @@ def process(*words: object, **options) -> subprocess.CompletedProcess:
     )  # fmt: skip
 
 
+#: Ends with as many threads as before, whatever it has read and written of a store.
+STORE_SCRIPT = """
+import os, sys
+import pandas, pyarrow.parquet, pyarrow.compute
+from pathlib import Path
+from gridsched.campaign.run_records import read_records
+from gridsched.campaign.store import Store
+from gridsched.cli.output import write_rows
+from gridsched.platform_io.name_patterns import contain_match
+before = set(os.listdir("/proc/self/task"))
+store = Store.open(sys.argv[1])
+for _ in range(2):
+    rows = store.rows()
+    store.compact()
+assert list(store.root.glob("rows-*.parquet")) and len(store.stored()) == len(rows)
+for run_id in rows["run_id"]:
+    assert len(read_records(store.root, run_id))
+assert contain_match(["a", "b"], "A").tolist() == [True, False]
+write_rows(Path(sys.argv[1]) / "t.parquet", rows[["run_id", "makespan_s"]].to_dict("records"),
+           None, force=True)
+assert set(os.listdir("/proc/self/task")) <= before
+"""
+
+
+def test_arrow_starts_no_thread(tmp_path):
+    """A thread of Arrow's that lets a file of ours go at exit needs Python, and aborts without."""
+    (tmp_path / "s.toml").write_text(
+        f'name = "s"\ndriver = "reference"\nschedulers = ["wq", "mct"]\n'
+        f'platform = "{ROOT}/platforms/ex_a.xml"\nworkload = "{ROOT}/examples/ex_a.csv"\n'
+    )
+    store = tmp_path / "store"
+    words = ["study", "run", str(tmp_path / "s.toml"), "--store", str(store), "--records"]
+    assert app.main([*words, "--quiet"]) == 0
+    words = [sys.executable, "-c", STORE_SCRIPT, str(store)]
+    outcome = subprocess.run(words, text=True, capture_output=True, check=False, timeout=300)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+
+
 def test_version():
     """--version prints the version and nothing else."""
     done = process("--version")
