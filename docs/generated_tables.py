@@ -88,12 +88,19 @@ def schedulers_table() -> str:
     return markdown(["family", "schedulers"], rows)
 
 
+def systems_table(study: str) -> str:
+    """Return the numbers of a study of paper 001 in both systems."""
+    header = ["claim", "paper", "`printed`", "`oversubscribed`"]
+    return markdown(header, published_claims.systems_rows(study))
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "metrics": metrics_table,
     "metric_names": metric_names_table,
     "claims": claims_table,
     "papers": papers_table,
     "schedulers": schedulers_table,
+    "systems_of_parallel": partial(systems_table, "parallel"),
     **{
         f"claims_of_{paper or 'none'}": partial(published_claims.counts_list, paper)
         for paper in ("000", "001", "002", "003", "004", "")

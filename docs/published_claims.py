@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import textwrap
@@ -41,7 +42,7 @@ from gridsched.spec.study_document import StudyDocument, read_document
 DOCS = Path(__file__).resolve().parent
 FIGURE = DOCS / "reproduction" / "claims-with-a-number.png"
 _TITLE = re.compile(r"# (\S+): the paper's claims beside our runs")
-_OURS = re.compile(r"(\S+)(?: \[(\S+), (\S+)\])?")
+_OURS = re.compile(r"(\S+)(?: \\?\[(\S+), (\S+)\])?")
 _PAPER = re.compile(r"[Pp]aper (\d{3})")
 
 
@@ -53,6 +54,11 @@ class Published:
     paper: str
     claim: Claim
     ours: Interval
+
+    @property
+    def system(self) -> str:
+        """Which of the two systems of paper 001 it is of; empty for what the papers print."""
+        return "oversubscribed" if "oversubscribed" in self.study else ""
 
     @property
     def verdict(self) -> str:
@@ -138,6 +144,8 @@ def counts_rows() -> list[list[str]]:
     return rows
 
 
+#: Systems that a paper's claims are of, and how a table calls them.
+_SYSTEMS = {"": "", "oversubscribed": ", the system that its figure 8 implies"}
 #: Header of `counts_rows`.
 COUNTS_HEADER = (
     "paper", "study", *OF_THE_PAPER.values(), *APART.values(), *VERDICTS[1:]
@@ -152,18 +160,35 @@ def paper_rows(links: Mapping[str, tuple[str, str]]) -> list[list[str]]:
     links : Mapping
         By the paper's number: what it is of, and the page of its main study.
     """
+    claims = [each for of_study in published_claims().values() for each in of_study]
     rows = []
-    for paper, (title, page) in links.items():
-        claims = [each for of_study in published_claims().values() for each in of_study]
-        kinds = (*OF_THE_PAPER, "theorem")
-        row = [f"{paper}: {title}"]
-        for kind in kinds:
-            verdicts = [
-                each.verdict for each in claims if (each.paper, each.claim.kind) == (paper, kind)
-            ]
+    for (paper, (title, page)), system in itertools.product(links.items(), _SYSTEMS):
+        of_row = [each for each in claims if (each.paper, each.system) == (paper, system)]
+        if not of_row:
+            continue
+        row = [f"{paper}: {title}{_SYSTEMS[system]}"]
+        for kind in (*OF_THE_PAPER, "theorem"):
+            verdicts = [each.verdict for each in of_row if each.claim.kind == kind]
             row.append(f"{verdicts.count(REPRODUCED)} of {len(verdicts)}" if verdicts else "")
         rows.append([*row, f"[{Path(page).stem}]({page})"])
     return rows
+
+
+def systems_rows(study: str) -> list[list[str]]:
+    """Return the numbers of a study of paper 001 in both systems, as printed and oversubscribed."""
+    claims = published_claims()
+    pairs = zip(claims[study], claims[f"{study}_oversubscribed"], strict=True)
+    return [
+        [f"{printed.claim.id}: {printed.claim.text}", f"{printed.claim.paper:g} "
+         f"{printed.claim.unit}".rstrip(), _number_cell(printed), _number_cell(other)]
+        for printed, other in pairs
+        if printed.claim.kind == "number"
+    ]  # fmt: skip
+
+
+def _number_cell(each: Published) -> str:
+    verdict = each.verdict if each.verdict == REPRODUCED else f"**{each.verdict}**"
+    return f"{each.ours.mean:.1f} [{each.ours.low:.1f}, {each.ours.high:.1f}], {verdict}"
 
 
 def _order(claims: Sequence[Published]) -> tuple[bool, str, str]:
@@ -246,8 +271,7 @@ def _panel(each: Published) -> str:
         is_difference = STATISTICS[claim.statistic].is_difference
         what = f"{name}, {'difference' if is_difference else 'value'}"
         unit = f" [{claim.unit}]" if claim.unit else ""
-    system = ", oversubscribed" if "oversubscribed" in each.study else ""
-    return f"{each.paper}{system}: {what}{unit}"
+    return f"{each.paper}{each.system and f', {each.system}'}: {what}{unit}"
 
 
 def _points(axes: Axes, x: float, y: float, ours: Interval, verdict: str, *, along_x: bool) -> None:
@@ -270,7 +294,7 @@ def _draw_panel(axes: Axes, name: str, group: Sequence[Published]) -> None:
     ends = (low - margin, high + margin)
     axes.plot(ends, ends, color="#888888", lw=0.9, zorder=1)
     axes.set(xlim=ends, ylim=ends, aspect="equal", xlabel="paper", ylabel="ours")
-    axes.set_title(name, fontsize=9, fontweight="normal", loc="left")
+    axes.set_title(name, fontsize=7.5, fontweight="normal", loc="left")
 
 
 def _draw_ratios(axes: Axes, few: Sequence[Published]) -> None:
@@ -287,7 +311,7 @@ def _draw_ratios(axes: Axes, few: Sequence[Published]) -> None:
         is_alone = sum(other.claim.text == each.claim.text for other in few) == 1
         family = "" if is_alone else each.claim.scheduler
         number = f"{scale:g} {each.claim.unit}".rstrip()
-        labels.append(f"{each.paper}: {' '.join(filter(None, [text, family]))}: {number}")
+        labels.append(f"{each.paper}{each.system and f', {each.system}'}: {' '.join(filter(None, [text, family]))}: {number}")
     axes.axvline(1.0, color="#888888", lw=0.9)
     axes.set_yticks(range(len(few)), labels, fontsize=8)
     axes.set_title("The others", fontsize=9, fontweight="normal", loc="left")
