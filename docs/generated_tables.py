@@ -50,7 +50,7 @@ def metric_names_table() -> str:
     rows = [
         [metric.name.lower(), f"`{metric.id}`", metric.unit, metric.better or ""]
         for metric in METRICS.values()
-        if metric.is_number
+        if metric.is_number and metric.condition is not FORMULA
     ]
     return markdown(["word", "in gridsched", "unit", "better"], rows)
 

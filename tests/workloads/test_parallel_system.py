@@ -305,7 +305,7 @@ def test_priorities_of_single_tasks_and_plateaus():
         ),
         ({"general_clusters": [(90_000, 100_000)]}, "A cluster of 9,000,000,000 cores"),
         ({"special_task_types": [100_000], "power_factors": [0.5] * 99}, "times .task types"),
-        ({"core_bands": [(1, 1, 10**400)]}, "core_bands.0.2 is 1000"),
+        ({"core_bands": [(1, 1, 10**400)]}, r"core_bands\[0\]\[2\] is 1000"),
         ({"log_least_jobs": 10**400, "jobs_swf": "a.swf"}, "log_least_jobs is 1000"),
         ({"joint_percent": [[1]]}, "joint_percent needs 4 rows"),
         ({"etc_csv": "e.csv"}, "clusters_csv is missing"),
