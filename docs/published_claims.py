@@ -311,7 +311,8 @@ def _draw_ratios(axes: Axes, few: Sequence[Published]) -> None:
         is_alone = sum(other.claim.text == each.claim.text for other in few) == 1
         family = "" if is_alone else each.claim.scheduler
         number = f"{scale:g} {each.claim.unit}".rstrip()
-        labels.append(f"{each.paper}{each.system and f', {each.system}'}: {' '.join(filter(None, [text, family]))}: {number}")
+        origin = ", ".join(filter(None, [each.paper, each.system]))
+        labels.append(f"{origin}: {' '.join(filter(None, [text, family]))}: {number}")
     axes.axvline(1.0, color="#888888", lw=0.9)
     axes.set_yticks(range(len(few)), labels, fontsize=8)
     axes.set_title("The others", fontsize=9, fontweight="normal", loc="left")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 
-
 def forget_stale_kernels(folder: Path, sources: Iterable[Path]) -> None:
     """Remove the indexes of numba's cache in a folder that are older than the newest of `sources`.
 
@@ -77,7 +76,6 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     Where neither the package's folder nor the user's home is writable, each process compiles anew.
     """
-
     from numba import njit  # slow to load
 
     _listen()

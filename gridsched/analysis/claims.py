@@ -77,7 +77,7 @@ def _finding(results: StudyResults, claim: Claim) -> Finding:
     if verdict == NO_DATA:
         complaint = f"no verdict: {measured.detail}"
         return Finding(claim, measured.interval, measured.detail, verdict, complaint=complaint)
-    needs_none = verdict == REPRODUCED or verdict == NOT_DISTINGUISHABLE and not claim.explanation
+    needs_none = verdict == REPRODUCED or (verdict == NOT_DISTINGUISHABLE and not claim.explanation)
     if needs_none:
         return Finding(claim, measured.interval, measured.detail, verdict)
     ids, complaint = supporting_runs(results, claim)

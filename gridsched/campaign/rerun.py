@@ -11,8 +11,8 @@ from gridsched.campaign.local_pool import Performer
 from gridsched.campaign.messages import Job, Orders
 from gridsched.campaign.segments import encoded, with_infinities
 from gridsched.campaign.store import Store
-from gridsched.files.scratch import temporary_folder
 from gridsched.errors import InputError
+from gridsched.files.scratch import temporary_folder
 from gridsched.metrics import METRICS
 from gridsched.spec.canonical import checked_file
 from gridsched.spec.run_spec import RunSpec

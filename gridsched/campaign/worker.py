@@ -31,16 +31,15 @@ from gridsched.campaign.messages import (
 )
 from gridsched.campaign.row_table import FAILED
 from gridsched.campaign.segments import SegmentWriter
+from gridsched.compiled import told_of_compiling
 from gridsched.errors import (
     EnvironmentFault,
-    GridschedError,
     InputError,
     MissingDependency,
     ProcessLost,
     error_of_policy,
 )
 from gridsched.policy.policy_files import comes_from_file
-from gridsched.compiled import told_of_compiling
 from gridsched.sim import wire
 from gridsched.sim.server import COMPILING_S
 from gridsched.spec.run import RunResult, check_energy_agreement, run

@@ -15,7 +15,6 @@ import os
 import pickle
 import select
 import signal
-import sys
 import time
 from os import _exit  # a policy may put something else in its place
 from typing import Any

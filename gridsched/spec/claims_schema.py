@@ -8,7 +8,6 @@ from pydantic import BeforeValidator, Field
 
 from gridsched.spec.run_spec import NAME, Section
 
-
 Kind = Literal["number", "order", "shape", "theorem", "driver"]
 
 

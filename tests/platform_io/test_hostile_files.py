@@ -12,8 +12,8 @@ from gridsched.errors import InputError
 from gridsched.platform_io import table_files, workbook, xml_document, xml_entries
 from gridsched.platform_io.check import check_platform_file
 from gridsched.platform_io.from_table import select_rows
-from gridsched.platform_io.simgrid_options import current_platform_xml
 from gridsched.platform_io.recipe import PlatformRecipe
+from gridsched.platform_io.simgrid_options import current_platform_xml
 from gridsched.platform_io.tables import read_machine_table
 from gridsched.platform_io.xml_document import _without_comments, read_document
 from gridsched.platform_io.xml_reader import read_platform
