@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import counted_inside
-from gridsched.engine.commitments import Commitments
+from gridsched.engine.commitments import Commitments, CountedEnergies
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.ledger import VIRTUAL, Ledger
 from gridsched.engine.legality import Ids, Refusal
@@ -33,16 +33,19 @@ class BudgetGuard:
     ledger : Ledger
     account : EnergyAccount
     commitments : Commitments
+    counted : Estimates or EnergyAboveIdle
+        What is counted of tasks' energies.
     """
 
     def __init__(
         self, system: System, budget: EnergyBudget, ledger: Ledger, account: EnergyAccount,
-        commitments: Commitments,
+        commitments: Commitments, counted: CountedEnergies,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._account = account
         self._commitments = commitments
         self._estimates = system.estimates
+        self._counted = counted
         self._weights = budget.weights
         self._limits = budget.on_exhaustion == "refuse" and budget.limit_j < math.inf
 
@@ -88,7 +91,7 @@ class BudgetGuard:
             return None
         energy = account.state(now)
         remaining_j = energy.remaining_j - self._planned_j()
-        energies = self._estimates.energies(tasks, hosts, pstates)
+        energies = np.maximum(self._counted.energies(tasks, hosts, pstates), 0.0)
         if account.allows(float(energies.sum()) * self._weights.most, remaining_j):
             return None  # even if all of it fell into the period, at the highest price
         if starts is None:
@@ -109,7 +112,7 @@ class BudgetGuard:
         """Return what tasks that start at some times [s] count inside the period [J]."""
         left = self._account.period_end - starts
         run_time = self._estimates.run_times(tasks, hosts, pstates)
-        energies = self._estimates.energies(tasks, hosts, pstates)
+        energies = self._counted.energies(tasks, hosts, pstates)
         inside = np.clip(left / run_time, 0.0, 1.0)
         return np.asarray(energies * inside * self._weights.mean(starts, run_time * inside))
 
@@ -155,7 +158,7 @@ class BudgetGuard:
         energy = account.state(now)
         end, remaining = energy.period_end, energy.remaining_j
         run_times = estimates.run_times(tasks, hosts, pstates).tolist()
-        energies = estimates.energies(tasks, hosts, pstates).tolist()
+        energies = self._counted.energies(tasks, hosts, pstates).tolist()
         cores = self._commitments.table(now)  # rows ascend
         verdicts = []
         for host, run_time, whole_j in zip(hosts.tolist(), run_times, energies, strict=True):

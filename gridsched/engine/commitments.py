@@ -8,6 +8,7 @@ are looked at; an idle host's time lies in the past, and becomes `now` when it i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
@@ -15,8 +16,55 @@ from numpy.typing import NDArray
 
 from gridsched.energy import counted_inside
 from gridsched.engine.ledger import Ledger
-from gridsched.model.energy_weights import EVEN, EnergyWeights
+from gridsched.model.energy_weights import EnergyWeights
 from gridsched.model.estimates import Estimates
+from gridsched.model.platform import Platform
+from gridsched.model.system import System
+
+
+class EnergyAboveIdle:
+    """Estimated energies of tasks above what their cores draw when idle.
+
+    A budget that reserves the idle power of every host until the period's end has to count of a
+    task only what comes on top of it.
+
+    Parameters
+    ----------
+    estimates : Estimates
+    platform : Platform
+    """
+
+    def __init__(self, estimates: Estimates, platform: Platform) -> None:
+        self._estimates = estimates
+        self._core_idle_w = platform.most_idle_w / platform.cores
+
+    def energy(self, task: int, host: int, pstate: int) -> float:
+        """Return the energy of one task above idle [J]."""
+        estimates = self._estimates
+        idle_w = self._core_idle_w.item(host) * estimates.width(task, host)
+        run_time = estimates.run_time(task, host, pstate)
+        return estimates.energy(task, host, pstate) - idle_w * run_time
+
+    def energies(
+        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the energies of tasks above idle [J], shape (tasks,)."""
+        estimates = self._estimates
+        idle_w = self._core_idle_w[hosts] * estimates.widths(tasks, hosts)
+        run_times = estimates.run_times(tasks, hosts, pstates)
+        return np.asarray(estimates.energies(tasks, hosts, pstates) - idle_w * run_times)
+
+
+#: What a budget counts of tasks.
+CountedEnergies = Estimates | EnergyAboveIdle
+
+
+def counted_energies(system: System) -> CountedEnergies:
+    """Return what a budget counts of tasks: their energies, above idle where hosts draw any."""
+    platform = system.platform
+    if not platform.most_idle_w.any():
+        return system.estimates
+    return EnergyAboveIdle(system.estimates, platform)
 
 
 class Commitments:
@@ -26,17 +74,20 @@ class Commitments:
     ----------
     ledger : Ledger
     estimates : Estimates
-    weights : EnergyWeights or None
-        What a joule counts, where a budget wants to know the energy.
+    weights : EnergyWeights
+        What a joule counts.
+    energy_of : callable or None
+        What a budget, where there is one, counts of (task, host, P-state) [J].
     """
 
     def __init__(
-        self, ledger: Ledger, estimates: Estimates, weights: EnergyWeights | None
+        self, ledger: Ledger, estimates: Estimates, weights: EnergyWeights,
+        energy_of: Callable[[int, int, int], float] | None,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._run_time = estimates.run_time
-        self._energy = None if weights is None else estimates.energy
-        self._weights = weights or EVEN
+        self._energy = energy_of
+        self._weights = weights
         n = len(ledger.cores)
         self._ready = np.full((n, max(ledger.cores, default=1)), np.inf)
         #: the earliest end that a queue is built on; in the past it has to be built again

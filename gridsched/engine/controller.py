@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gridsched.energy import carried_over_energy
 from gridsched.engine.admission import check_policy
-from gridsched.engine.commitments import Commitments
+from gridsched.engine.commitments import Commitments, counted_energies
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_parts import energy_parts
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer
@@ -103,11 +103,14 @@ class Controller:
         self._timers = Timers()
         self._progress = Progress()
         self._ledger = ledger = Ledger(system, tasks, hosts_off, scheduler.traits)
-        weights = None if budget is None else budget.weights
-        commitments = Commitments(ledger, system.estimates, weights)
+        counted = counted_energies(system)
+        commitments = Commitments(
+            ledger, system.estimates, EVEN if budget is None else budget.weights,
+            None if budget is None else counted.energy,
+        )  # fmt: skip
         files = tasks.files
         staging = None if files is None else Staging(system.platform, tasks, files)
-        energy = energy_parts(system, ledger, commitments)
+        energy = energy_parts(system, ledger, commitments, counted)
         powers, account, self._cap = energy.powers, energy.account, energy.cap
         self._account = account
         self._dispatch = Dispatch(system, ledger, self._timers, staging, account, powers)

@@ -154,7 +154,7 @@ class Dispatch:
         run_time = self.run_time(task, host, pstate)
         made = Reservation(task, hosts, pstate, start, start + run_time)
         if self._account is not None:
-            made.watts = self._estimates.energy(task, host, pstate) / run_time
+            made.watts = self._account.mean_w(task, host, pstate)
         self._ledger.state_of[task] = QUEUED
         self._ledger.reservations.add(made)
 

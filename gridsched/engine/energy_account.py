@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.commitments import Commitments
+from gridsched.engine.commitments import Commitments, CountedEnergies
 from gridsched.engine.execution import Execution
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ledger import Ledger
@@ -40,6 +40,8 @@ class EnergyAccount:
         What the fixed queues will draw.
     powers : HostPowers
         What the hosts draw; only read.
+    counted : Estimates or EnergyAboveIdle
+        What is counted of tasks' energies.
     speeds : SpeedChanges or None
         Where the speed of hosts changes with time.
 
@@ -51,13 +53,17 @@ class EnergyAccount:
 
     def __init__(
         self, system: System, budget: EnergyBudget, ledger: Ledger, commitments: Commitments,
-        powers: HostPowers, speeds: SpeedChanges | None = None,
+        powers: HostPowers, counted: CountedEnergies, speeds: SpeedChanges | None = None,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._budget = budget
         self._commitments = commitments
         self._estimates = system.estimates
         self._powers = powers
+        self._counted = counted
+        self._idle_w = system.platform.most_idle_w
+        self._draws_idle = bool(self._idle_w.any())
+        self._off_w = np.array([host.off_w for host in system.platform.hosts])
         self._speeds = speeds
         self._weights = budget.weights
         self._time = 0.0
@@ -130,20 +136,21 @@ class EnergyAccount:
 
     # ------------------------------------------------------------------ what is bound to be drawn
 
-    def _watts_of(self, execution: Execution) -> float:
-        """Average power of an execution [W]: its estimated energy over its estimated time."""
-        estimates, task, host = self._estimates, execution.task, execution.host
-        pstate = estimates.scheduler_pstate(task, execution.pstate)
-        return estimates.energy(task, host, pstate) / estimates.run_time(task, host, pstate)
+    def mean_w(self, task: int, host: int, pstate: int) -> float:
+        """Average power of a task above idle [W]: its estimated energy over its estimated time."""
+        return self._counted.energy(task, host, pstate) / self._estimates.run_time(
+            task, host, pstate
+        )
 
     def commit(self, execution: Execution) -> None:
         """Note the average power of an execution that computes from now on, or from later on."""
-        execution.watts = self._watts_of(execution)
+        pstate = self._estimates.scheduler_pstate(execution.task, execution.pstate)
+        execution.watts = self.mean_w(execution.task, execution.host, pstate)
         if self._ledger.nodes is not None:
             self._ledger.nodes.set_watts(execution)
 
     def committed_j(self, now: float) -> float:
-        """What is bound to be drawn from `now` to the period's end [J].
+        """What is bound to be drawn from `now` to the period's end, above idle [J].
 
         By running tasks, fixed queues and reservations.
         """
@@ -163,6 +170,28 @@ class EnergyAccount:
                 total += self._commitments.inside_j(host, now)
         return total
 
+    def idle_j(self, now: float) -> float:
+        """What all hosts would draw from `now` to the period's end if they were idle [J].
+
+        Where the period never ends, until what is committed ends: when the run does is not known.
+        """
+        if not self._draws_idle:
+            return 0.0
+        ledger, until = self._ledger, self.period_end
+        watts = float(np.where(ledger.switched_on, self._idle_w, self._off_w).sum())
+        if until == math.inf:
+            until = self._last_end(now)
+        return watts * self._counted_s(now, until)
+
+    def _last_end(self, now: float) -> float:
+        """When the last of what runs, is fixed or reserved ends, as estimated [s]."""
+        ledger = self._ledger
+        if ledger.nodes is not None:
+            ends = ledger.nodes.free_at(now)[ledger.nodes.ready]
+            return max(float(ends.max(initial=now)), ledger.reservations.last_end)
+        ready = self._commitments.table(now)
+        return float(ready.max(initial=now, where=np.isfinite(ready)))
+
     def forget_state(self) -> None:
         """A decision or time has changed what is committed."""
         self._state = None
@@ -174,12 +203,12 @@ class EnergyAccount:
         return self._state
 
     def _present_state(self, now: float) -> EnergyState:
-        consumed = committed = 0.0
+        consumed = committed = idle = 0.0
         if self._period >= 0:  # before the first period nothing is counted
-            consumed, committed = self._drawn_j, self.committed_j(now)
+            consumed, committed, idle = self._drawn_j, self.committed_j(now), self.idle_j(now)
         return EnergyState(
-            self._budget_j, consumed, committed, self._budget_j - consumed - committed,
-            self.assigned_j, self.period_start, self.period_end, self._weights,
+            self._budget_j, consumed, committed, self._budget_j - consumed - committed - idle,
+            self.assigned_j, self.period_start, self.period_end, self._weights, idle,
         )  # fmt: skip
 
     # ------------------------------------------------------------------ limits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gridsched.engine.budget_guard import BudgetGuard
-from gridsched.engine.commitments import Commitments
+from gridsched.engine.commitments import Commitments, CountedEnergies
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.ledger import Ledger
@@ -37,7 +37,10 @@ class EnergyParts:
     guard: BudgetGuard | None = None
 
 
-def energy_parts(system: System, ledger: Ledger, commitments: Commitments) -> EnergyParts:
+def energy_parts(
+    system: System, ledger: Ledger, commitments: Commitments,
+    counted: CountedEnergies,
+) -> EnergyParts:  # fmt: skip
     """Return the parts that the rules of a system ask for.
 
     Raises
@@ -55,6 +58,6 @@ def energy_parts(system: System, ledger: Ledger, commitments: Commitments) -> En
     speeds = None
     if platform.profiles.speeds:
         speeds = SpeedChanges(platform, powers)
-    account = EnergyAccount(system, budget, ledger, commitments, powers, speeds)
-    guard = BudgetGuard(system, budget, ledger, account, commitments)
+    account = EnergyAccount(system, budget, ledger, commitments, powers, counted, speeds)
+    guard = BudgetGuard(system, budget, ledger, account, commitments, counted)
     return EnergyParts(powers, powers if speeds is None else None, cap, account, guard)

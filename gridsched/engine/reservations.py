@@ -136,6 +136,11 @@ class Reservations:
         )
         return int(first.hosts[np.argmax(wanted[first.hosts])]), first
 
+    @property
+    def last_end(self) -> float:
+        """When the last one ends, or one that has been taken ended, as estimated [s]."""
+        return float(self._last_end.max(initial=0.0))
+
     def is_reserved(self, host: int) -> bool:
         """Whether a node is reserved at any time."""
         return any((each.hosts == host).any() for each in self._at)

@@ -225,6 +225,11 @@ class Platform:
         return self._table("idle_w")
 
     @cached_property
+    def most_idle_w(self) -> NDArray[np.float64]:
+        """The greatest idle power of each host's P-states [W], shape (hosts,)."""
+        return _frozen(np.nanmax(self.idle_w, axis=1, initial=0.0))
+
+    @cached_property
     def epsilon_w(self) -> NDArray[np.float64]:
         """Power with the least possible load [W], shape (hosts, P-states)."""
         return self._table("epsilon_w")

@@ -123,9 +123,11 @@ class EnergyState:
     consumed_j : float
         Drawn in the present period until now [J].
     committed_j : float
-        What running tasks and fixed queues will draw until the period's end [J].
+        What running tasks and fixed queues will draw until the period's end above the idle
+        power of their cores [J].
     remaining_j : float
-        ``budget_j - consumed_j - committed_j`` (paper 000, eq. 1) [J].
+        ``budget_j - consumed_j - committed_j - idle_j`` (paper 000, eq. 1, whose hosts draw
+        nothing when idle) [J].
     assigned_j : float
         Estimated energy of all tasks that were ever started or fixed [J] (paper 002's zeta); of
         what a `Cancel` withdrew, only the part that had been computed.
@@ -133,7 +135,11 @@ class EnergyState:
         The present period [s].
     weights : EnergyWeights
         What a joule counts, by the time at which it is drawn: 1, or under a budget in money its
-        price over the mean price. All of the above but `assigned_j` is counted so.
+        price over the mean price. Everything but `assigned_j` is counted so.
+    idle_j : float
+        What all hosts would draw from now to the period's end if nothing ran [J]: the greatest
+        idle power of each host's P-states, or what it draws while it is off. In a period without
+        end until the last task ends that is committed.
     """
 
     budget_j: float
@@ -144,6 +150,7 @@ class EnergyState:
     period_start: float
     period_end: float
     weights: EnergyWeights = EVEN
+    idle_j: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -416,3 +416,45 @@ def test_a_cancel_takes_its_energy_out_of_what_was_assigned():
     play(idle_free(10.0, 10.0), make_tasks([40.0, 60.0, 50.0]), answer, budget=budget)
     assert [seen[t].assigned_j for t in (1.0, 2.0, 3.0)] == pytest.approx([150, 90, 60])
     assert seen[3.0].consumed_j == pytest.approx(50.0)  # of tasks 0 and 2, until 3 s and 2 s
+
+
+def idling(n_hosts: int, idle_w: float, cores: int = 1) -> Platform:
+    """Hosts of 1 flop/s a core that draw `idle_w` when idle and 100 W with all cores busy."""
+    states = (PState(1.0, idle_w, idle_w, 100.0),)
+    return Platform(tuple(Host(f"h{k}", states, cores=cores) for k in range(n_hosts)))
+
+
+def test_what_remains_keeps_the_idle_power_of_every_host():
+    """Two hosts of 20 W idle in a period of 100 s; the task takes 80 W more for 30 s."""
+    answer, seen = seen_energy(at((0.0, [Assign(0, 0)]), (10.0, []), (50.0, [Drop(1), Drop(2)])))
+    tasks = make_tasks([30.0, 1.0, 1.0], [0.0, 10.0, 50.0])
+    play(idling(2, 20.0), tasks, answer, HEEDING, budget=EnergyBudget(7000.0, period_s=100.0))
+    accounts = {
+        now: (e.consumed_j, e.committed_j, e.idle_j, e.remaining_j) for now, e in seen.items()
+    }
+    assert accounts[0.0] == (0.0, 0.0, 4000.0, 3000.0)
+    assert accounts[10.0] == (1200.0, 1600.0, 3600.0, 600.0)
+    assert accounts[50.0] == (4400.0, 0.0, 2000.0, 600.0)
+
+
+def test_a_period_without_end_keeps_idle_power_until_the_last_committed_task_ends():
+    """Two hosts of 20 W; task 0 runs 30 s, task 1 is fixed behind it for 20 s."""
+    answer, seen = seen_energy(at((0.0, [Assign(0, 0), Assign(1, 0)]), (10.0, [Drop(2)])))
+    tasks = make_tasks([30.0, 20.0, 1.0], [0.0, 0.0, 10.0])
+    budget = EnergyBudget(9000.0, period_s=math.inf)
+    play(idling(2, 20.0), tasks, answer, HEEDING, budget=budget)
+    assert seen[0.0].idle_j == 0.0
+    assert seen[10.0].idle_j == 2 * 20.0 * 40.0
+    assert seen[10.0].remaining_j == 9000.0 - 1200.0 - 40.0 * 80.0 - 1600.0
+
+
+@pytest.mark.parametrize("idle_w", [0.0, 5.0, 7.0])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_no_period_exceeds_its_budget_by_idle_power(idle_w, cores):
+    """Four hosts, 5,000 J in each 100 s, and more work than that pays for."""
+    tasks = make_tasks([20.0] * 30)
+    budget = EnergyBudget(5000.0, period_s=100.0)
+    trace, _ = play(idling(4, idle_w, cores), tasks, first_host, budget=budget)
+    own_j = trace.periods["consumed_j"] - trace.periods["carried_over_j"]
+    assert (own_j <= 5000.0 * (1 + 1e-9)).all()
+    assert len(trace.executions) == 30

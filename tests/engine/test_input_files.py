@@ -52,7 +52,7 @@ def test_a_budget_counts_from_when_the_file_is_there():
     assert rows(trace) == [(10.0, 2, 0, 20.0), (20.0, 2, 1, 30.0)]
     # at 5 s nothing computes: four hosts idle; 2 s of the task lie before 12 s, 1 s of it at 11 s
     energies = [seen[time] for time in (5.0, 11.0)]
-    assert [(e.consumed_j, e.committed_j) for e in energies] == [(20, 4), (45, 2)]
+    assert [(e.consumed_j, e.committed_j) for e in energies] == [(20, 2), (45, 1)]
     periods = trace.periods
     assert periods["consumed_j"].tolist() == [48.0 + 2.0, 48.0 + 12.0, 24.0 + 6.0]
     assert periods["carried_over_j"].tolist() == [0.0, 16.0, 12.0]

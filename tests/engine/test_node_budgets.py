@@ -32,7 +32,7 @@ def play(answer, tasks=TWO, *, traits=OF_BUDGETS, idle_w=5.0, energy_j=5000.0, *
 
 
 def test_what_is_drawn_and_committed():
-    """Running tasks, reservations and idle power of 7 nodes of 5 W, by hand."""
+    """Running tasks and reservations above the idle power of 7 nodes of 5 W, by hand."""
     seen = {}
 
     def answer(state):
@@ -44,16 +44,16 @@ def test_what_is_drawn_and_committed():
 
     trace = play(answer)
     assert seen == {
-        0.0: (0, 0, 5000, 0),
-        4.0: (4 * 140, 6 * 120 + 800, 5000 - 560 - 1520, 2000),
-        10.0: (1400, 800, 2800, 2000),
-        30.0: (1400 + 350 + 450, 30 * 20, 2200, 2000),
+        0.0: (0, 0, 5000 - 3500, 0),
+        4.0: (4 * 140, 6 * 105 + 40 * 10, 5000 - 560 - 1030 - 96 * 35, 2000),
+        10.0: (1400, 400, 5000 - 1800 - 90 * 35, 2000),
+        30.0: (1400 + 350 + 450, 30 * 10, 5000 - 2500 - 70 * 35, 2000),
     }
     assert trace.periods.tolist() == [(0.0, 60.0, 5000.0, 3550.0, 0.0)]
 
 
 def test_only_the_part_inside_the_period_counts():
-    """The reservation from 20 to 60 s, in periods of 50 s: 600 J now, 200 J carried over."""
+    """The reservation from 20 to 60 s, in periods of 50 s: half of it is idle power."""
     seen = {}
 
     def answer(state):
@@ -61,8 +61,8 @@ def test_only_the_part_inside_the_period_counts():
         return {0.0: [ON_B, Drop(0), WakeAt(1.0)]}.get(state.now, [])
 
     trace = play(answer, period_s=50.0)
-    assert seen[1.0] == 600
-    assert seen[50.0] == 200
+    assert seen[1.0] == 300
+    assert seen[50.0] == 100
     assert trace.periods["carried_over_j"].tolist() == [0.0, 200.0]
 
 
