@@ -7,37 +7,97 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
 
 import typer
 from typer import Exit
-from typer.main import get_command
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
 
 from gridsched import __version__
-from gridsched.cli.compare import EPILOG as COMPARE_EPILOG
-from gridsched.cli.compare import compare
-from gridsched.cli.example import example_app
-from gridsched.cli.optimize import optimize_app
-from gridsched.cli.output import say
-from gridsched.cli.platform import platform_app
-from gridsched.cli.plot import plot_app
-from gridsched.cli.reproduce import EPILOG as REPRODUCE_EPILOG
-from gridsched.cli.reproduce import reproduce
-from gridsched.cli.run import EPILOG as RUN_EPILOG
-from gridsched.cli.run import run_command
-from gridsched.cli.schedulers import EPILOG as SCHEDULERS_EPILOG
-from gridsched.cli.schedulers import schedulers
-from gridsched.cli.study import study_app
-from gridsched.cli.study_report import claims, report
-from gridsched.cli.validate import EPILOG as VALIDATE_EPILOG
-from gridsched.cli.validate import validate
-from gridsched.cli.workload import workload_app
 from gridsched.errors import GridschedError, InputError, text_of
 
 INTERRUPTED = 130
 _COMPLETION = "_GRIDSCHED_COMPLETE"
 
+#: Where each command lives in this room, and the first line of its help.
+_COMMANDS = {
+    "schedulers": (
+        "schedulers:schedulers",
+        "List the schedulers: what they do, workloads they accept, parameters, sources.",
+    ),
+    "run": ("run:run_command", "Run one scheduler on a platform and a workload."),
+    "compare": (
+        "compare:compare",
+        "Compare schedulers on one platform and workload by energy and makespan, or by utility.",
+    ),
+    "validate": (
+        "validate:validate",
+        "Check the model's joules against SimGrid's energy plugin, host by host.",
+    ),
+    "reproduce": (
+        "reproduce:reproduce",
+        "Run a study, write its report, and set its paper's claims beside our runs.",
+    ),
+    "example": (
+        "example:example_app", "Platforms, workloads and studies that come with gridsched.",
+    ),
+    "platform": (
+        "platform:platform_app",
+        "Make SimGrid platforms from tables of machines, and check platform files.",
+    ),
+    "workload": ("workload:workload_app", "Make and describe workloads."),
+    "plot": (
+        "plot:plot_app", "Draw figures from an export (`gridsched run ... --export DIR`).",
+    ),
+    "optimize": (
+        "optimize:optimize_app",
+        "What is possible at best: profit, energy and makespan by linear programming.",
+    ),
+    "study": (
+        "study_report:study_app",
+        "Run campaigns of many runs from one study file; interrupted ones continue.",
+    ),
+}  # fmt: skip
+
+
+class Commands(TyperGroup):
+    """The commands by name; each is imported when it is called, and not to be listed."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, (_, help_line) in _COMMANDS.items():
+            self.add_command(TyperCommand(name, help=help_line))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name of the command that the words call, the command, and the other words."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else load_command(name), rest
+
+
+def load_command(name: str) -> Any:
+    """Import a command of the top level.
+
+    Returns
+    -------
+    click.Command
+        Of typer's copy of click.
+    """
+    module_name, _, attribute = _COMMANDS[name][0].partition(":")
+    module = import_module(f"gridsched.cli.{module_name}")
+    command = getattr(module, attribute)
+    if isinstance(command, typer.Typer):
+        command.rich_markup_mode = app.rich_markup_mode
+        return get_group(command)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=app.rich_markup_mode)
+    alone.command(name, epilog=module.EPILOG)(command)
+    return get_command(alone)
+
+
 app = typer.Typer(
     name="gridsched",
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -68,21 +128,6 @@ def _options(
     """Simulate grids on SimGrid and compare schedulers by energy and makespan."""
 
 
-app.command("schedulers", epilog=SCHEDULERS_EPILOG)(schedulers)
-app.command("run", epilog=RUN_EPILOG)(run_command)
-app.command("compare", epilog=COMPARE_EPILOG)(compare)
-app.command("validate", epilog=VALIDATE_EPILOG)(validate)
-app.add_typer(example_app, name="example")
-app.add_typer(platform_app, name="platform")
-app.add_typer(workload_app, name="workload")
-app.add_typer(plot_app, name="plot")
-app.add_typer(optimize_app, name="optimize")
-study_app.command("report")(report)
-study_app.command("claims")(claims)
-app.add_typer(study_app, name="study")
-app.command("reproduce", epilog=REPRODUCE_EPILOG)(reproduce)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
@@ -104,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        say("interrupted")
+        _say("interrupted")
         return INTERRUPTED
     except BaseException as error:  # noqa: BLE001 - each becomes one line, a bug too
         if isinstance(error, SystemExit):
@@ -116,19 +161,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         return _explain(error, words)
     if status == INTERRUPTED:  # typer's answer to Ctrl-C
-        say("interrupted")
+        _say("interrupted")
     return status if isinstance(status, int) else 0
+
+
+def _say(text: str) -> None:
+    from gridsched.cli.output import say  # loads numpy: not to say nothing
+
+    say(text)
 
 
 def _explain(error: BaseException, words: Sequence[str]) -> int:
     """Say in one line what went wrong; return the exit status."""
     if isinstance(error, GridschedError):
-        say(text_of(error))
+        _say(text_of(error))
         return 2 if isinstance(error, InputError) else 1
     # usage errors and aborts of click, or of the copy of it that typer brings
     kinds = {cls.__name__ for cls in type(error).__mro__}
     if "Abort" in kinds:
-        say("interrupted")
+        _say("interrupted")
         return INTERRUPTED
     if "NoArgsIsHelpError" in kinds:
         return 2
@@ -137,21 +188,21 @@ def _explain(error: BaseException, words: Sequence[str]) -> int:
         path = context.command_path if context is not None else "gridsched"
         message: Callable[[], str] = getattr(error, "format_message", error.__str__)
         text = message().rstrip(".")
-        say(f"{text}{_found(error, text, words)}. See '{path} --help'.")
+        _say(f"{text}{_found(error, text, words)}. See '{path} --help'.")
         return 2
     if isinstance(error, OSError) and error.strerror and error.filename:
-        say(f"{error.filename}: {error.strerror}.")
+        _say(f"{error.filename}: {error.strerror}.")
         return 2
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        say("too many open files; raise the limit by 'ulimit -n 1024' and try again.")
+        _say("too many open files; raise the limit by 'ulimit -n 1024' and try again.")
         return 2
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-        say(f"what is to be printed cannot be written: {error.strerror}.")
+        _say(f"what is to be printed cannot be written: {error.strerror}.")
         return 1
     if isinstance(error, MemoryError):
-        say("out of memory; try a smaller platform or workload.")
+        _say("out of memory; try a smaller platform or workload.")
         return 1
-    say(
+    _say(
         f"internal error: {type(error).__name__}: {text_of(error)}. This is a fault of gridsched "
         "or of a scheduler of yours; 'gridsched --traceback COMMAND ...' shows where."
     )

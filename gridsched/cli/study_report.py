@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption, say, warn
+from gridsched.cli.study import StoreArgument, study_app
 from gridsched.cli.tables import console, print_trimmed
 from gridsched.cli.trust import TrustOption, may_run, with_store
 from gridsched.files.json_files import json_text
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from gridsched.campaign.store import Store
     from gridsched.spec.study import Study
 
-StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the results.")]
 StudyOption = Annotated[
     str | None,
     typer.Option(
@@ -34,6 +34,7 @@ StudyOption = Annotated[
 ]  # fmt: skip
 
 
+@study_app.command("report")
 def report(
     store: StoreArgument,
     output: Annotated[
@@ -60,6 +61,7 @@ def report(
         print(f"{output}: {len(results.finished):,} of {len(results.runs):,} runs; {folder}/")
 
 
+@study_app.command("claims")
 def claims(
     store: StoreArgument,
     study: StudyOption = None,

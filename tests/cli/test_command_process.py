@@ -13,6 +13,7 @@ import sys
 import time
 
 import pytest
+from typer.main import get_command
 from cli_cases import ROOT
 
 from gridsched import __version__
@@ -308,3 +309,23 @@ def test_console_script_is_the_same():
     """The installed command and `python -m gridsched` are one function."""
     text = (ROOT / "pyproject.toml").read_text()
     assert f'gridsched = "{main.__module__}:main"' in text
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"]])
+def test_what_stands_above_all_commands_needs_none_of_their_imports(words):
+    """numpy alone takes longer to load than all that is printed here."""
+    code = (
+        "import sys; from gridsched.cli.app import main; main(sys.argv[1:]); "
+        "print({'numpy', 'numba', 'pandas', 'pydantic', 'scipy'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize("name", get_command(app.app).commands)
+def test_the_list_of_commands_says_what_each_says_of_itself(name):
+    """The list is plain text, so that it imports nothing."""
+    first = app.load_command(name).help.split("\n\n")[0]
+    assert get_command(app.app).commands[name].help == " ".join(first.split())

@@ -10,7 +10,7 @@ import click
 import pytest
 from typer.main import get_command
 
-from gridsched.cli.app import app
+from gridsched.cli.app import app, load_command
 
 _IN_HELP = re.compile(r"Example: `?(gridsched [^`\n]*)")
 #: Campaigns take their time; the documents run commands of these kinds.
@@ -31,7 +31,9 @@ def examples(command: click.Command) -> list[str]:
     return found + _IN_HELP.findall(f"{command.help} {command.epilog}")
 
 
-ALL = {words: examples(each) for words, each in commands(get_command(app))}
+GRIDSCHED = get_command(app)
+GRIDSCHED.commands = {name: load_command(name) for name in GRIDSCHED.commands}
+ALL = {words: examples(each) for words, each in commands(GRIDSCHED)}
 #: What is tried, by the command whose help has it.
 FOUND = {
     words: lines for words, lines in ALL.items()

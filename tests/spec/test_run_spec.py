@@ -8,10 +8,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
 from gridsched import Scenario, run
-from gridsched.cli.app import app
+from gridsched.cli.app import load_command
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.model.budget import EnergyBudget
@@ -178,8 +177,8 @@ def test_the_schema_takes_lists_as_axes():
 
 def options_of(*command: str) -> set[str]:
     """Return a command's options as keys are spelled."""
-    found = get_command(app)
-    for name in command:
+    found = load_command(command[0])
+    for name in command[1:]:
         found = found.commands[name]
     return {
         option[2:].replace("-", "_")
