@@ -45,9 +45,10 @@ test-faults: ## kill campaigns at random moments, 20 rounds, and look that no ru
 	@scripts/set_up.sh
 	@$(PYTEST) -q -m faults
 
-benchmark: ## measure the drivers' cost per task: benchmarks/results.json
-	@echo "make benchmark: sets up .venv where needed, then measures the drivers (some minutes)."
+benchmark: ## measure whole commands and the drivers' cost per task: docs/performance.md
+	@echo "make benchmark: sets up .venv where needed, then measures commands and drivers (some minutes)."
 	@scripts/set_up.sh
+	@.venv/bin/python benchmarks/whole_commands.py
 	@.venv/bin/python benchmarks/run.py
 
 benchmark-all: benchmark ## also campaigns, mapping events and whole trials (half an hour)

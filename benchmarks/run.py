@@ -168,9 +168,9 @@ def main() -> None:
     arguments = parser.parse_args()
     results = measure_all(arguments.tasks, arguments.repeats)
     arguments.output.write_text(json.dumps(results, indent=2) + "\n")
-    print(table.render(results))
+    print(table.DRIVERS.render(results))
     if arguments.output == HERE / "results.json":
-        table.rewrite_document(results)
+        table.DRIVERS.rewrite_document(results)
 
 
 if __name__ == "__main__":

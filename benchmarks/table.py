@@ -1,17 +1,68 @@
-"""The benchmark table of docs/performance.md, rendered from benchmarks/results.json."""
+"""The benchmark tables of docs/performance.md, rendered from the files that `make benchmark` writes."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-BEGIN = "<!-- benchmark table: rewritten by 'make benchmark' -->"
-END = "<!-- end of benchmark table -->"
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 
 
-def render(results: dict) -> str:
-    """Return the table in Markdown."""
+class DocumentTable(NamedTuple):
+    """A table of the document, between two markers.
+
+    Attributes
+    ----------
+    name : str
+        As the markers have it.
+    render : callable
+        Makes the table in Markdown of a file's figures.
+    """
+
+    name: str
+    render: Callable[[dict], str]
+
+    @property
+    def markers(self) -> tuple[str, str]:
+        """The lines before and after the table."""
+        return (
+            f"<!-- {self.name} table: rewritten by 'make benchmark' -->",
+            f"<!-- end of {self.name} table -->",
+        )
+
+    def shown_in_document(self) -> str:
+        """Return what the document shows."""
+        begin, end = self.markers
+        return DOCUMENT.read_text().split(begin)[1].split(end)[0].strip()
+
+    def rewrite_document(self, results: dict) -> None:
+        """Put the rendered table into the document."""
+        begin, end = self.markers
+        head, rest = DOCUMENT.read_text().split(begin)
+        tail = rest.split(end)[1]
+        DOCUMENT.write_text(f"{head}{begin}\n{self.render(results)}\n{end}{tail}")
+
+
+def render_commands(results: dict) -> str:
+    """Return the table of whole commands."""
+    lines = [
+        "| command | CPU [s] | memory [MB] | beside | its CPU [s] | ratio | goal |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in results["commands"]:
+        goal = f"<= {row['goal']:g}"
+        if row["goal_mb"] is not None:
+            goal += f", {row['goal_mb']:g} MB"
+        lines.append(
+            f"| {row['case']} | {row['cpu_s']:.2f} | {row['memory_mb']:.0f} | {row['beside']} | "
+            f"{row['beside_s']:.2f} | {row['ratio']:.1f} | {goal} |"
+        )
+    return "\n".join(lines)
+
+
+def render_drivers(results: dict) -> str:
+    """Return the table of the drivers' cost of a task."""
     lines = [
         "| work queue, SimGrid driver | hosts | bare s4u loop [µs/task] | gridsched [µs/task] "
         "| ratio | goal |",
@@ -45,19 +96,5 @@ def render(results: dict) -> str:
     return "\n".join(lines)
 
 
-def shown_in_document() -> str:
-    """Return what the document shows between the two markers."""
-    text = (ROOT / "docs" / "performance.md").read_text()
-    return text.split(BEGIN)[1].split(END)[0].strip()
-
-
-def rewrite_document(results: dict) -> None:
-    """Put the rendered table between the document's markers."""
-    path = ROOT / "docs" / "performance.md"
-    text = path.read_text()
-    head, rest = text.split(BEGIN)
-    path.write_text(f"{head}{BEGIN}\n{render(results)}\n{END}{rest.split(END)[1]}")
-
-
-if __name__ == "__main__":
-    print(render(json.loads((ROOT / "benchmarks" / "results.json").read_text())))
+DRIVERS = DocumentTable("benchmark", render_drivers)
+COMMANDS = DocumentTable("whole commands", render_commands)

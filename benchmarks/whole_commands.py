@@ -1,0 +1,151 @@
+"""Whole commands as a user types them, beside their rivals: writes benchmarks/whole_commands.json.
+
+Usage: python benchmarks/whole_commands.py [--repeats R] [--output FILE]
+
+Each command is a process of its own, its children included; it and what it is set beside take
+turns. A figure is the least CPU time of the repeats (another job can only add), a ratio that of the
+two leasts; memory is the largest of the peaks. docs/performance.md's second table is rewritten,
+unless another output is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform as machine
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from gridsched import __version__
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path.insert(0, str(HERE))
+import table  # noqa: E402
+
+GRIDSCHED = (sys.executable, "-m", "gridsched")
+NUMPY = ("import numpy", (sys.executable, "-c", "import numpy"))
+PLATFORM = str(ROOT / "platforms" / "ex_a.xml")
+EXAMPLE = ("--platform", PLATFORM, "--workload", str(ROOT / "examples" / "ex_a.csv"))
+GREEN500 = str(ROOT / "platforms" / "green500.xml")
+#: README's.
+BAG = ("--kind=bag", "--tasks=720", "--mean-flops=1e18", "--heterogeneity=0.5", "--seed=1")
+#: Jobs of the logs that are made, on 1,024 nodes.
+LOGS = (1_000, 10_000)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command, what it is set beside, and the most that it may take.
+
+    Attributes
+    ----------
+    name : str
+        As the table shows it.
+    words : tuple of str
+        What follows ``gridsched``.
+    beside : tuple of (str, tuple of str)
+        Name and command of the rival.
+    goal : float
+        Largest ratio of the two CPU times.
+    goal_mb : float or None
+        Largest peak of memory [MB].
+    """
+
+    name: str
+    words: tuple[str, ...]
+    beside: tuple[str, tuple[str, ...]] = NUMPY
+    goal: float = 5.0
+    goal_mb: float | None = None
+
+
+def easy(n_jobs: int, *more: str) -> tuple[str, ...]:
+    """Return a run of a made log under EASY."""
+    log = f"jobs_{n_jobs}.swf"
+    return ("run", "--workload", log, "--scheduler", "easy_backfilling", "--nodes", "1024", *more)
+
+
+def cases() -> list[Case]:
+    """Return what is measured; the logs lie in the folder at work."""
+    reference, run = ("--driver", "reference"), ("run", *EXAMPLE, "--scheduler")
+    return [
+        Case("`--version`", ("--version",), goal=1.5),
+        Case("`--help`", ("--help",), goal=1.5),
+        Case("`schedulers`", ("schedulers",), goal=3.0),
+        Case("`platform check` of 5 hosts", ("platform", "check", PLATFORM), goal=3.0),
+        Case("`run`, 5 tasks, `wq`, reference driver", (*run, "wq", *reference)),
+        Case("the same on SimGrid", (*run, "wq")),
+        Case("`run`, 5 tasks, `sufferage`, reference driver, beside `wq`",
+             (*run, "sufferage", *reference),
+             ("`wq`", (*GRIDSCHED, *run, "wq", *reference)), goal=1.3),
+        Case("README's `compare`", ("compare", "--platform", GREEN500, "--workload", "bag.csv"),
+             goal=17.0),
+        *(
+            Case(f"{n:,} jobs under EASY, reference driver", easy(n, *reference), goal=goal,
+                 goal_mb=goal_mb)
+            for n, goal, goal_mb in zip(LOGS, (6.7, 9.1), (None, 100.0), strict=True)
+        ),
+    ]  # fmt: skip
+
+
+def cost(command: tuple[str, ...], folder: Path) -> tuple[float, float]:
+    """Return CPU time [s] and peak memory [MB] of a command with its children."""
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit status {process.returncode}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def measure(case: Case, folder: Path, repeats: int) -> dict:
+    """Return the figures of one case."""
+    rival, command = case.beside
+    ours, others = [], []
+    for _ in range(repeats):
+        ours.append(cost((*GRIDSCHED, *case.words), folder))
+        others.append(cost(command, folder))
+    cpu_s, beside_s = min(s for s, _ in ours), min(s for s, _ in others)
+    return {
+        "case": case.name, "cpu_s": cpu_s, "memory_mb": max(mb for _, mb in ours),
+        "beside": rival, "beside_s": beside_s, "ratio": cpu_s / beside_s, "goal": case.goal,
+        "goal_mb": case.goal_mb,
+    }  # fmt: skip
+
+
+def measure_all(repeats: int) -> dict:
+    """Return the figures of all cases, and where they come from."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        cost((*GRIDSCHED, "workload", "generate", *BAG, "-o", "bag.csv", "--quiet"), folder)
+        for n in LOGS:
+            (folder / "jobs.toml").write_text(f'kind = "rigid_jobs"\njobs = {n}\nseed = 1\n')
+            generate = ("workload", "generate", "jobs.toml", "-o", f"jobs_{n}.swf", "--quiet")
+            cost((*GRIDSCHED, *generate), folder)
+        rows = [measure(case, folder, repeats) for case in cases()]
+    return {
+        "gridsched": __version__, "python": machine.python_version(), "cpus": os.cpu_count(),
+        "repeats": repeats, "load_before": os.getloadavg()[0], "commands": rows,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Measure, write the file, and rewrite the document's table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    results = measure_all(options.repeats)
+    path = options.output or HERE / "whole_commands.json"
+    path.write_text(json.dumps(results, indent=1) + "\n")
+    if options.output is None:
+        table.COMMANDS.rewrite_document(results)
+    print(table.COMMANDS.render(results))
+
+
+if __name__ == "__main__":
+    main()
