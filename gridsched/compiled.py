@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any
 
 
-def forget_stale_kernels(folder: Path, sources: Iterable[Path]) -> None:
+@cache
+def forget_stale_kernels(folder: Path, sources: tuple[Path, ...]) -> None:
     """Remove the indexes of numba's cache in a folder that are older than the newest of `sources`.
 
     numba compares a cached kernel with its own file only; it does not notice that a function or
@@ -71,22 +72,67 @@ def _listen() -> None:
     event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return numba's decorator with a cache, where there is a place for one.
+class Kernel:
+    """A function that numba compiles, or loads from its cache, when it is first called.
 
-    Where neither the package's folder nor the user's home is writable, each process compiles anew.
+    numba takes longer to load than most commands take: what only names a kernel does not load it.
+
+    Parameters
+    ----------
+    function : callable
+        It may call other kernels, and functions that are none, if they are compiled by numba.
+    sources : tuple of Path
+        Files whose change makes what is cached in the folder of the function's file stale.
+    options : mapping
+        Of ``numba.njit``.
     """
-    from numba import njit  # slow to load
 
-    _listen()
+    def __init__(
+        self, function: Callable[..., Any], sources: tuple[Path, ...], options: Mapping[str, Any]
+    ) -> None:
+        update_wrapper(self, function)
+        self._function, self._sources, self._options = function, sources, options
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what Python looks for on its own
+            raise AttributeError(name)
+        return getattr(self.dispatcher, name)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What numba makes of the function, and of the kernels that its module names."""
+        _listen()
+        if self._sources:
+            folder = Path(self._function.__code__.co_filename).parent / "__pycache__"
+            forget_stale_kernels(folder, self._sources)
+        made = self.__dict__["dispatcher"] = self._compile()
+        names = self._function.__globals__
+        names.update({
+            name: each.dispatcher for name, each in list(names.items()) if isinstance(each, Kernel)
+        })  # fmt: skip
+        return made
+
+    def _compile(self) -> Any:
+        from numba import njit  # slow to load
+
         try:
-            return njit(cache=True, **options)(function)
+            return njit(cache=True, **self._options)(self._function)
         except RuntimeError as error:
             if "no locator available" not in str(error):
                 raise
-            _without_cache.append(function)
-            return njit(**options)(function)
+            _without_cache.append(self._function)
+            return njit(**self._options)(self._function)
 
-    return decorate
+
+def compiled(
+    *, sources: Iterable[Path] = (), **options: Any
+) -> Callable[[Callable[..., Any]], Any]:  # fmt: skip
+    """Return a decorator that makes a `Kernel`, cached where there is a place for one.
+
+    Where neither the package's folder nor the user's home is writable, each process compiles anew.
+    """
+    files = tuple(sources)
+    return lambda function: Kernel(function, files, options)

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gridsched.compiled import compiled, forget_stale_kernels
+from gridsched.compiled import compiled
 
 _HERE = Path(__file__)
 
-forget_stale_kernels(_HERE.parent / "__pycache__", [_HERE, _HERE.parents[1] / "compiled.py"])
-
-kernel = compiled(error_model="numpy")
+kernel = compiled(sources=(_HERE, _HERE.parents[1] / "compiled.py"), error_model="numpy")
 
 
 @kernel

@@ -28,15 +28,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.optimize import linprog
 
 from gridsched.errors import GridschedError
 from gridsched.optimize.typed_bag import Floats, TypedBag
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 #: Twice the unit roundoff of float64: relative error of one operation, generously.
 ROUNDOFF = float(np.finfo(np.float64).eps)
@@ -206,6 +207,8 @@ class Relaxation:
         limits = _with_last(b / unit, j, n_machines, capacity - 1.0)
         right = np.full(n_machines, capacity)
         if row is not None:
+            from scipy import sparse  # slow to load
+
             further = sparse.csr_array(np.append(row[0][i, j] / unit, row[1])[None])
             limits = sparse.vstack([limits, further], format="csr")
             right = np.append(right, row[2])
@@ -235,6 +238,8 @@ class Relaxation:
 
 def _highs(**programme: Any) -> Any:
     """Return HiGHS's answer: by the simplex method, or where that gives up, by interior points."""
+    from scipy.optimize import linprog  # slow to load
+
     for method, tolerance in (("highs-ds", TOLERANCE), ("highs-ipm", USUAL_TOLERANCE)):
         options = {
             "primal_feasibility_tolerance": tolerance,
@@ -252,6 +257,8 @@ def _with_last(
     values: Floats, rows: NDArray[np.intp], n_rows: int, last: float
 ) -> sparse.csr_array:
     """Return a matrix with one entry in each column, and a last column of one number."""
+    from scipy import sparse  # slow to load
+
     n = len(values)
     if last == 0.0:
         return sparse.csr_array((values, (rows, np.arange(n))), shape=(n_rows, n + 1))

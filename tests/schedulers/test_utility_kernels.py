@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gridsched.compiled import forget_stale_kernels
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
-from gridsched.schedulers.kernels.compiled import forget_stale_kernels
 from gridsched.schedulers.kernels.utility_value import (
     utility_tables,
     utility_value,
@@ -78,7 +78,7 @@ def test_a_changed_source_makes_cached_kernels_stale(tmp_path):
     for name, time in times.items():
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (time, time))
-    forget_stale_kernels(tmp_path, tmp_path.glob("*.py"))
+    forget_stale_kernels(tmp_path, tuple(tmp_path.glob("*.py")))
     assert {path.name for path in tmp_path.iterdir()} == set(times) - {"before.nbi"}
 
 

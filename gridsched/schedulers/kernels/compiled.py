@@ -5,22 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from gridsched.compiled import all_are_cached as all_are_cached
-from gridsched.compiled import compiled, forget_stale_kernels
+from gridsched.compiled import compiled
 
 _HERE = Path(__file__).parent
 _PACKAGE = _HERE.parents[1]
 
-forget_stale_kernels(
-    _HERE / "__pycache__",
-    [
-        *_HERE.glob("*.py"), *(_PACKAGE / "model").glob("*.py"), _PACKAGE / "energy.py",
-        _PACKAGE / "compiled.py",
-    ],
+_SOURCES = (
+    *_HERE.glob("*.py"), *(_PACKAGE / "model").glob("*.py"), _PACKAGE / "energy.py",
+    _PACKAGE / "compiled.py",
 )  # fmt: skip
 
-kernel = compiled(error_model="numpy")
+kernel = compiled(sources=_SOURCES, error_model="numpy")
 
 #: For functions that are called from kernels only and make no arrays. numba then counts no
 #: references to the arrays they get, which costs as much as their work; its own string functions
 #: are compiled so.
-inner = compiled(error_model="numpy", _nrt=False)
+inner = compiled(sources=_SOURCES, error_model="numpy", _nrt=False)
