@@ -32,7 +32,7 @@ types:
 
 # once for all test processes, which would each compile what they use
 kernels:
-	@.venv/bin/python -m gridsched.schedulers.kernels
+	@.venv/bin/gridsched kernels compile
 
 test-long: ## run the tests marked 'long', which 'make test' leaves out, and 10,000 damaged files
 	@echo "make test-long: sets up .venv where needed, then runs the tests marked 'long', and 10,000 damaged files."

@@ -15,7 +15,7 @@ from typer import Exit
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from gridsched import __version__
+from gridsched import __version__, compiled
 from gridsched.errors import GridschedError, InputError, text_of
 
 INTERRUPTED = 130
@@ -59,6 +59,7 @@ _COMMANDS = {
         "study_report:study_app",
         "Run campaigns of many runs from one study file; interrupted ones continue.",
     ),
+    "kernels": ("kernels:kernels_app", "Compile the loops of schedulers ahead of their first use."),
 }  # fmt: skip
 
 
@@ -142,6 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0: fine; 1: a run failed or a difference was found; 2: bad input; 130: interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    compiled.watchers[:] = [_Compilation()]
     try:
         status = get_command(app).main(args=words, prog_name="gridsched", standalone_mode=False)
         sys.stdout.flush()
@@ -163,6 +165,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if status == INTERRUPTED:  # typer's answer to Ctrl-C
         _say("interrupted")
     return status if isinstance(status, int) else 0
+
+
+class _Compilation:
+    """Says once that a command takes longer because it compiles."""
+
+    said = False
+
+    def __call__(self, begins: bool) -> None:
+        if begins and not self.said:
+            self.said = True
+            _say(
+                "compiling the loops of a scheduler; this takes up to a minute, once "
+                "('gridsched kernels compile' does it for all)"
+            )
 
 
 def _say(text: str) -> None:

@@ -103,7 +103,7 @@ print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))
 """
     here = Path(__file__).resolve().parent
     environment = {"PYTHONPATH": f"{here.parents[1]}:{here}"}
-    for words in (["-m", "gridsched.schedulers.kernels"], ["-c", program]):
+    for words in (["-m", "gridsched", "kernels", "compile"], ["-c", program]):
         command = [sys.executable, *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         assert (done.returncode, done.stderr) == (0, "")

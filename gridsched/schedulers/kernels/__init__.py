@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from concurrent.futures import ProcessPoolExecutor
 
 _warm: set[str] = set()
 
@@ -23,6 +25,15 @@ def warm_up() -> None:
 def groups() -> tuple[str, ...]:
     """Return the modules whose import says that a group of kernels will be used, slowest first."""
     return tuple(_CALLED_ONCE)
+
+
+def compile_all() -> None:
+    """Compile all kernels into numba's cache, each group in a process of its own on all CPUs.
+
+    Processes that start together where nothing is compiled would each compile the same.
+    """
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        list(pool.map(compile_group, groups()))
 
 
 def compile_group(name: str) -> None:

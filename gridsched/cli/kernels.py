@@ -1,0 +1,32 @@
+"""``gridsched kernels``: the compiled loops of schedulers, ahead of their first use."""
+
+from __future__ import annotations
+
+import time
+
+import typer
+
+from gridsched.cli.output import QuietOption
+
+kernels_app = typer.Typer(name="kernels", no_args_is_help=True)
+
+
+@kernels_app.callback()
+def _group() -> None:
+    """Compile the loops of schedulers ahead of their first use."""
+
+
+@kernels_app.command("compile", epilog="Example: gridsched kernels compile")
+def compile_kernels(quiet: QuietOption = False) -> None:
+    """Compile all loops of all schedulers, on all CPUs; what is compiled already is left.
+
+    Without it a command compiles what it uses when it first uses it, and says so.
+    """
+    from gridsched.compiled import all_are_cached, watchers
+    from gridsched.schedulers.kernels import compile_all
+
+    watchers.clear()  # that it compiles is no news here
+    began = time.perf_counter()
+    compile_all()
+    if not quiet and all_are_cached():
+        print(f"All kernels are compiled ({time.perf_counter() - began:.0f} s).")
