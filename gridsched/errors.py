@@ -120,9 +120,14 @@ _LONGEST_WORD, _MOST_WORDS = 100, 10_000
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``"Did you mean 'x'? "`` for the known word nearest to `word`, or an empty string."""
+    """Return ``"Did you mean 'x'? "`` for the known word nearest to `word`, or an empty string.
+
+    Upper and lower case are one; where no word is near, the first that begins with it is proposed.
+    """
     if len(word) > _LONGEST_WORD:
         return ""
     short = [each for each in itertools.islice(known, _MOST_WORDS) if len(each) <= _LONGEST_WORD]
-    near = difflib.get_close_matches(word, short, n=1)
-    return f"Did you mean {near[0]!r}? " if near else ""
+    by_lower = {each.lower(): each for each in short}
+    near = difflib.get_close_matches(word.lower(), by_lower, n=1)
+    near = near or [each for each in by_lower if word and each.startswith(word.lower())]
+    return f"Did you mean {by_lower[near[0]]!r}? " if near else ""

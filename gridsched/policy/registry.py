@@ -80,10 +80,18 @@ def find(id: str) -> Entry:
         If there is none; the message proposes the nearest id.
     """
     if id not in _ENTRIES:
-        raise InputError(
-            f"No scheduler {id!r}. {did_you_mean(id, _ENTRIES)}See 'gridsched schedulers'."
-        )
+        raise InputError(f"No scheduler {id!r}. {_proposal(id)}See 'gridsched schedulers'.")
     return _ENTRIES[id]
+
+
+def _proposal(id: str) -> str:
+    """Return which ids may be meant: those of a paper, by its number, or the nearest one."""
+    if id.isdecimal():
+        names = f"paper {id}", f"paper ({id})"
+        of_paper = [each.id for each in entries() if any(name in each.source for name in names)]
+        if of_paper:
+            return f"Those of paper {id}: {', '.join(of_paper)}. "
+    return did_you_mean(id, _ENTRIES)
 
 
 def scheduler_class(id: str) -> type[Scheduler]:
