@@ -7,7 +7,7 @@ PYTEST := .venv/bin/python -m pytest
 TOGETHER := -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: demo test types kernels test-long test-faults benchmark benchmark-all docs clean help
+.PHONY: demo test types kernels test-long test-faults benchmark benchmark-all wheels docs clean help
 
 help: ## this list
 	@echo "Targets (each sets up .venv where needed; the first time takes up to 8 minutes):"
@@ -57,6 +57,11 @@ benchmark-all: benchmark ## also campaigns, mapping events and whole trials (hal
 	@.venv/bin/python benchmarks/rigid_jobs.py
 	@.venv/bin/python benchmarks/parallel_event.py
 	@.venv/bin/python benchmarks/utility_trial.py
+
+wheels: ## build gridsched's wheel and a SimGrid wheel of 2 MB into dist/; the set-up takes them
+	@echo "make wheels: sets up .venv where needed, then builds into dist/ (a minute)."
+	@scripts/set_up.sh
+	@scripts/build_wheels.sh
 
 docs: ## build the site of the documents: site/index.html (its own .venv-docs, a minute the first time)
 	@scripts/build_documents.sh

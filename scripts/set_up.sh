@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Make .venv with SimGrid and gridsched in it: the distribution's SimGrid where that is 4.0 or 4.1
 # (python3-simgrid of Debian 13, Ubuntu 25.10 and newer), else 4.1 compiled from PyPI. Repeating it costs nothing: it works again only
-# when the files that decide what is installed have changed. PYTHON=... chooses the interpreter.
+# when the files that decide what is installed have changed. PYTHON=... chooses the interpreter;
+# a SimGrid wheel in dist/ or in the folder GRIDSCHED_WHEELS ('make wheels') saves the compilation.
 set -euo pipefail
 
 # pip splits PIP_CONSTRAINT at blanks, so the files are named relative to the checkout.
@@ -28,6 +29,14 @@ is_done() {
 
 loads_simgrid() {
     "$VENV_PYTHON" -c 'from gridsched.sim.library import load_simgrid; load_simgrid()'
+}
+
+# The folders with ready wheels, and the SimGrid wheel in them for an interpreter.
+wheel_folders() { find dist ${GRIDSCHED_WHEELS:+"$GRIDSCHED_WHEELS"} -maxdepth 0 2>/dev/null || true; }
+simgrid_wheel() {
+    local tag
+    tag="$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')" || return 0
+    wheel_folders | while read -r folder; do find "$folder" -maxdepth 1 -name "simgrid-4.1-$tag-*.whl"; done
 }
 
 has_simgrid() {
@@ -95,9 +104,10 @@ find_missing_packages() {
     elif is_of_the_system "$python"; then
         name="$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')"
         makes_venvs "$python" || missing_packages+=("$name-venv")
-        has_simgrid || has_headers "$python" || missing_packages+=("$name-dev")
+        has_simgrid || [ -n "$(simgrid_wheel "$python")" ] || has_headers "$python" \
+            || missing_packages+=("$name-dev")
     fi
-    if has_simgrid; then return; fi
+    if has_simgrid || { [ -n "$python" ] && [ -n "$(simgrid_wheel "$python")" ]; }; then return; fi
     command -v g++ >/dev/null || missing_packages+=(g++)
     command -v make >/dev/null || missing_packages+=(make)
     command -v cmake >/dev/null || missing_packages+=(cmake)
@@ -146,10 +156,13 @@ discard_broken_venv() {
 # newer. PIP_USE_PEP517: pip 23.0 (Debian 12's) would otherwise build SimGrid without isolation and
 # without keeping the wheel in its cache.
 install() {
+    local links=() folder
+    while read -r folder; do links+=(--find-links "$folder"); done < <(wheel_folders)
     PIP_CONSTRAINT="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }build-constraints.txt" \
     PIP_BUILD_CONSTRAINT="${PIP_BUILD_CONSTRAINT:+$PIP_BUILD_CONSTRAINT }build-constraints.txt" \
     PIP_USE_PEP517=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
-        "$VENV_PYTHON" -m pip install --no-input --progress-bar off -c constraints.txt "$@"
+        "$VENV_PYTHON" -m pip install --no-input --progress-bar off -c constraints.txt \
+        ${links[@]+"${links[@]}"} "$@"
 }
 
 # pip would compile SimGrid for want of metadata, so it is told of everything else.
@@ -178,9 +191,13 @@ main() {
         python="$SYSTEM_PYTHON"
         [ ! -d .venv ] || rm -rf .venv  # of an interpreter that does not see it
     else
-        say "SimGrid takes about 6 minutes and 2 GB of memory on 2 cores, once; the rest 1 to 2."
-        say "Afterwards SimGrid comes from pip's cache in seconds, and a repeat does nothing."
         python="$(choose_python)"
+        if [ -n "$python" ] && [ -n "$(simgrid_wheel "$python")" ]; then
+            say "SimGrid is $(simgrid_wheel "$python" | head -n 1); this takes 1 to 2 minutes, once."
+        else
+            say "SimGrid takes about 6 minutes and 2 GB of memory on 2 cores, once; the rest 1 to 2."
+            say "Afterwards SimGrid comes from pip's cache in seconds, and a repeat does nothing."
+        fi
     fi
     [ -n "$python" ] || [ -z "${PYTHON:-}" ] \
         || stop "PYTHON=$PYTHON is not a Python 3.11 or newer with venv and header files."

@@ -6,7 +6,9 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import venv
 from pathlib import Path
 
 import pytest
@@ -66,7 +68,7 @@ def test_continuous_integration_calls_make_test_only():
 
 
 @pytest.mark.parametrize(
-    "target", ["demo", "test", "test-long", "benchmark", "docs", "clean", "help"]
+    "target", ["demo", "test", "test-long", "benchmark", "wheels", "docs", "clean", "help"]
 )
 def test_make_lists_its_targets(target: str):
     """'make help' has a line for every target that the README names."""
@@ -78,7 +80,7 @@ def test_make_lists_its_targets(target: str):
     assert re.search(rf"^  make {target} +\S", done.stdout, re.MULTILINE)
 
 
-@pytest.mark.parametrize("script", ["set_up.sh", "run_demo.sh", "build_documents.sh"])
+@pytest.mark.parametrize("script", ["set_up.sh", "run_demo.sh", "build_wheels.sh", "build_documents.sh"])
 def test_the_scripts_are_executable_and_parse(script: str):
     """bash accepts each script's syntax, and make can run it."""
     path = ROOT / "scripts" / script
@@ -141,3 +143,29 @@ def test_the_wheel_carries_what_examples_use():
     """Each folder that 'gridsched example' knows is put into the wheel, where it looks for it."""
     included = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert included == {folder: f"gridsched/shipped/{folder}" for folder in FOLDERS}
+
+
+@pytest.mark.long
+def test_the_wheels_of_dist_work_in_a_fresh_environment(tmp_path):
+    """Without network; what gridsched depends on is seen where this Python has it."""
+    wheels = [
+        str(next((ROOT / "dist").glob(pattern), ""))
+        for pattern in ("gridsched-*.whl", "simgrid-*.whl")
+    ]
+    if not all(wheels):
+        pytest.skip("dist/ has no wheels; 'make wheels' builds them")
+    venv.create(tmp_path / "fresh", with_pip=True)
+    python = tmp_path / "fresh" / "bin" / "python"
+    own = next((tmp_path / "fresh").glob("lib/python*/site-packages"))
+    subprocess.run([python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", *wheels],
+                   check=True)  # fmt: skip
+    (own / "dependencies.pth").write_text(sysconfig.get_path("platlib") + "\n")
+    places = "import gridsched, simgrid; print(gridsched.__file__, simgrid.__file__)"
+    done = subprocess.run(
+        [python, "-c", places], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert all(Path(place).is_relative_to(own) for place in done.stdout.split())
+    command = [python.with_name("gridsched"), "compare", "--platform", "platforms/ex_a.xml",
+               "--workload", "examples/ex_a.csv", "--driver", "simgrid"]  # fmt: skip
+    for words in ([command[0], "example", "copy"], command):
+        subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
