@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
 from hypothesis import settings
+
+from gridsched.engine import Controller
+from gridsched.engine.dispatch import Dispatch
 
 # a shell without job control has Ctrl-C ignored in what it starts in the background, and the
 # commands that tests start and interrupt would inherit that
@@ -21,3 +25,23 @@ settings.register_profile(
 )
 if os.environ.get("CI"):
     settings.load_profile("unattended")
+
+
+@pytest.fixture
+def validated(monkeypatch):
+    """Have each instant of each run leave what holds of every run (`Controller.validate`)."""
+    step = Controller.step
+
+    def step_and_validate(controller, now, finished):
+        commands = step(controller, now, finished)
+        controller.validate()
+        return commands
+
+    monkeypatch.setattr(Controller, "step", step_and_validate)
+
+
+@pytest.fixture(params=["hot path", "long way"])
+def both_paths(request, monkeypatch):
+    """Run a test with the hot path of a common queue, and again without it."""
+    if request.param == "long way":
+        monkeypatch.setattr(Dispatch, "can_pass_on", property(lambda self: False))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gridsched.policy.registry import entries, make_scheduler
 from gridsched.testing import parametrize_with_checks
 
@@ -29,6 +31,7 @@ VARIANTS = (
 ALL = [entry.id for entry in entries()] + [make_scheduler(id, given) for id, given in VARIANTS]
 
 
+@pytest.mark.usefixtures("validated")
 @parametrize_with_checks(ALL)
 def test_common_checks(scheduler, check):
     """The scheduler passes the check."""

@@ -8,7 +8,7 @@ the policy is asked, its decisions are checked and applied, and free cores take 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,9 +20,11 @@ from gridsched.engine.commitments import Commitments, counted_energies
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_parts import energy_parts
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer
+from gridsched.engine.host_powers import host_powers
 from gridsched.engine.host_switches import HostSwitches
 from gridsched.engine.inquiry import Inquiry
-from gridsched.engine.ledger import FINISHED, RUNNING, WAITING, Ledger
+from gridsched.engine.invariants import Comparison, compared
+from gridsched.engine.ledger import FINISHED, POSTPONED, RUNNING, WAITING, Ledger
 from gridsched.engine.legality import Legality
 from gridsched.engine.live_state import LiveState, StateRenewal
 from gridsched.engine.mapping_events import MappingEvents
@@ -104,15 +106,15 @@ class Controller:
         self._progress = Progress()
         self._ledger = ledger = Ledger(system, tasks, hosts_off, scheduler.traits)
         counted = counted_energies(system)
-        commitments = Commitments(
+        self._commitments = commitments = Commitments(
             ledger, system.estimates, EVEN if budget is None else budget.weights,
             None if budget is None else counted.energy,
         )  # fmt: skip
         files = tasks.files
         staging = None if files is None else Staging(system.platform, tasks, files)
         energy = energy_parts(system, ledger, commitments, counted)
-        powers, account, self._cap = energy.powers, energy.account, energy.cap
-        self._account = account
+        self._powers, self._account, self._cap = energy.powers, energy.account, energy.cap
+        powers, account = self._powers, self._account
         self._dispatch = Dispatch(system, ledger, self._timers, staging, account, powers)
         self._legality = Legality(system, ledger)
         self._switches = HostSwitches(system.platform, ledger, self._dispatch, self._timers)
@@ -364,6 +366,32 @@ class Controller:
             self._outages.end()
 
     # ------------------------------------------------------------------ result
+
+    def validate(self) -> None:
+        """Compare what the engine keeps in several places; for tests, after any instant.
+
+        Raises
+        ------
+        AssertionError
+            Where the parts contradict each other.
+        """
+        for what, kept, expected in self._compared():
+            if kept != expected:
+                raise AssertionError(f"{what} at t = {self.now!r} s: {kept!r}, not {expected!r}")
+
+    def _compared(self) -> Iterator[Comparison]:
+        ledger, estimates = self._ledger, self.system.estimates
+        yield from compared(ledger, self.now)
+        postponed = np.flatnonzero(ledger.states == POSTPONED).tolist()
+        yield "postponed tasks", sorted(self._requests.postponed), postponed
+        yield "hosts to serve", self._dispatch.freed if ledger.open_tasks else [], []
+        anew = Commitments(ledger, estimates, EVEN, None).table(self.now)
+        yield "ready times", self._commitments.table(self.now).tolist(), anew.tolist()
+        if self._powers is not None and not self.system.platform.profiles.speeds:
+            total_w = host_powers(self.system.platform, ledger).total_w
+            kept_w = self._powers.total_w  # sums of rounded numbers
+            same = math.isclose(kept_w, total_w, rel_tol=1e-9, abs_tol=1e-9)
+            yield "power [W]", kept_w, kept_w if same else total_w
 
     def trace(self, horizon_s: float | None = None, *, as_estimated: bool = True) -> Trace:
         """Return the records of the run up to `horizon_s` [s] (default: the last instant).

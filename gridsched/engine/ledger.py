@@ -117,7 +117,7 @@ class Ledger:
         self.copies: dict[int, list[Execution]] = {}
         self.places: dict[int, list[int]] = {}
         self.replicates = traits.replicates
-        self._keeps_places = traits.replicates or traits.may_cancel
+        self.keeps_places = traits.replicates or traits.may_cancel
         self.host_changes = HostChanges(self.pstates, self.is_on)
         self.open_tasks = len(tasks)
         self.version = [0] * n
@@ -194,7 +194,7 @@ class Ledger:
         self.fixed[host].append((task, pstate))
         self.queued_hosts.add(host)
         self.journal.append(host)
-        if self._keeps_places:
+        if self.keeps_places:
             self.places.setdefault(task, []).append(host)
 
     def take_fixed(self, host: int) -> tuple[int, int]:
@@ -215,7 +215,7 @@ class Ledger:
         self.touch(host)
         if not self.fixed[host]:
             self.queued_hosts.discard(host)
-        if self._keeps_places:
+        if self.keeps_places:
             places = self.places[task]
             places.remove(host)
             if not places:

@@ -13,6 +13,8 @@ from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Assign, Cancel, Drop, Plan, PowerOff, PowerOn, WakeAt
 
+pytestmark = pytest.mark.usefixtures("both_paths")
+
 
 def test_a_fixed_queue_is_first_in_first_out():
     """Tasks run in the order in which they were assigned, not in that of their ids."""

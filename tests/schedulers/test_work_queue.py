@@ -50,6 +50,7 @@ def test_idle_cores_take_tasks_in_order(ex_a):
     assert first_starts(system.platform, tasks) == [(0, 0), (1, 1), (2, 2)]
 
 
+@pytest.mark.usefixtures("both_paths")
 def test_more_tasks_than_idle_cores_form_a_common_queue(ex_a):
     """One plan for all of them; it is asked again when tasks come or this queue is used up."""
     system, tasks = ex_a
@@ -61,6 +62,7 @@ def test_more_tasks_than_idle_cores_form_a_common_queue(ex_a):
     assert run(ten).trace.mapping_events == 2  # at 0 s, and when the last one starts
 
 
+@pytest.mark.usefixtures("both_paths")
 def test_arrivals_join_behind_the_common_queue():
     """Two tasks wait when the third arrives at 1 s: the host takes them in order of their ids."""
     tasks = make_tasks([10.0, 10.0, 10.0, 10.0, 5.0], [0.0, 0.0, 0.0, 1.0, 1.0])

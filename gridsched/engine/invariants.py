@@ -1,0 +1,105 @@
+"""What holds of a run after every instant, whatever happened in it; tests ask for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from gridsched.engine.execution import UNENDED, Execution
+from gridsched.engine.ledger import FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, Ledger
+from gridsched.engine.node_sets import NodeSets
+from gridsched.model.trace import TaskState
+
+#: What is compared, what it is, and what it must be.
+Comparison = tuple[str, Any, Any]
+
+
+def compared(ledger: Ledger, now: float) -> Iterator[Comparison]:
+    """Compare what is kept in several places, as it is at `now` [s]."""
+    yield "open tasks", ledger.open_tasks, np.count_nonzero(ledger.states < FINISHED)
+    if not ledger.open_tasks:
+        return  # what is over is not cleared up
+    executions = ledger.executing()
+    yield "ended executions", [each for each in executions if each.outcome != UNENDED], []
+    yield from _of_tasks(ledger, executions)
+    yield from _of_queues(ledger)
+    up = [on and end <= now for on, end in zip(ledger.is_on, ledger.boot_end, strict=True)]
+    yield "switched_on", ledger.switched_on.tolist(), ledger.is_on
+    down = [host for host, is_down in enumerate(ledger.is_down) if is_down]
+    yield "hosts that are down and on", [host for host in down if ledger.is_on[host]], []
+    yield "busy cores", ledger.busy_cores, sum(each.width for each in executions)
+    for each in executions:
+        hosts = each.all_hosts
+        yield f"hosts of {each} on", [up[host] for host in hosts], [True] * len(hosts)
+        if each.has_begun:
+            yield f"P-states of {each}", {ledger.pstate[host] for host in hosts}, {each.pstate}
+    if ledger.nodes is None:
+        yield from _of_hosts(ledger, executions, up)
+    else:
+        yield from _of_nodes(ledger, ledger.nodes, executions, up)
+
+
+def _of_tasks(ledger: Ledger, executions: list[Execution]) -> Iterator[Comparison]:
+    def ids(*states: int) -> set[int]:
+        return set(np.flatnonzero(np.isin(ledger.states, states)).tolist())
+
+    queued = {task for queue in ledger.fixed for task, _ in queue}
+    queued.update(ledger.reservations.view().task.tolist())
+    plans = ledger.virtual.tasks, ledger.place_holders.tasks, ledger.common
+    planned = {int(task) for plan in plans for task in plan}
+    mappable, n_tasks = ids(WAITING, VIRTUAL), len(ledger.states)
+    yield "to submit", ids(TaskState.NOT_SUBMITTED), set(range(ledger.submitted, n_tasks))
+    yield "planned tasks", ledger.n_virtual, len(ids(VIRTUAL))
+    yield "planned tasks that are in no plan", ids(VIRTUAL) - planned, set()
+    yield "running tasks", ids(RUNNING), {each.task for each in executions}
+    yield "queued tasks", ids(QUEUED), queued - ids(RUNNING)
+    yield "mappable", set(ledger.mappable().tolist()), mappable
+    yield "next waiting", ledger.next_waiting(n_tasks), sorted(mappable)
+
+
+def _of_queues(ledger: Ledger) -> Iterator[Comparison]:
+    queued = [host for host, queue in enumerate(ledger.fixed) if queue]
+    yield "hosts with queues", sorted(ledger.queued_hosts), queued
+    if ledger.keeps_places:
+        places: dict[int, list[int]] = {}
+        for host in queued:
+            for task, _ in ledger.fixed[host]:
+                places.setdefault(task, []).append(host)
+        yield "places", {task: sorted(hosts) for task, hosts in ledger.places.items()}, places
+
+
+def _of_hosts(
+    ledger: Ledger, executions: list[Execution], up: list[bool]
+) -> Iterator[Comparison]:  # fmt: skip
+    running, free = ledger.running, ledger.free
+    cores = [n - len(running.get(host, ())) for host, n in enumerate(ledger.cores)]
+    yield "free cores", free, cores
+    yield "hosts where nothing runs", [host for host in running if not running[host]], []
+    yield "idle hosts", ledger.idle, [host for host, is_up in enumerate(up) if is_up and free[host]]
+    yield "queues of idle hosts", ledger.queued_hosts.intersection(ledger.idle), set()
+    if ledger.replicates:
+        copies = {each.task: {e for e in executions if e.task == each.task} for each in executions}
+        yield "copies", {task: set(each) for task, each in ledger.copies.items()}, copies
+
+
+def _of_nodes(
+    ledger: Ledger, nodes: NodeSets, executions: list[Execution], up: list[bool]
+) -> Iterator[Comparison]:
+    taken = [host for each in executions for host in each.all_hosts]
+    free = [is_up and host not in taken for host, is_up in enumerate(up)]
+    yield "nodes of two executions", len(taken), len(set(taken))
+    yield "ready nodes", nodes.ready.tolist(), up
+    yield "free nodes", nodes.free.tolist(), free
+    yield "number of free nodes", nodes.n_free, sum(free)
+    ends = {host: each.estimated_end for each in executions for host in each.all_hosts}
+    yield "ends", dict(zip(taken, nodes.free_at(-math.inf)[taken].tolist(), strict=True)), ends
+    reserved = ledger.reservations.view()
+    sets = np.split(reserved.hosts, reserved.offsets[1:-1])
+    for i, k in combinations(range(len(reserved.task)), 2):
+        if reserved.start[i] < reserved.end[k] and reserved.start[k] < reserved.end[i]:
+            yield "nodes reserved twice", np.intersect1d(sets[i], sets[k]).tolist(), []
+    yield "next reservation", ledger.reservations.next_start, reserved.start.min(initial=math.inf)
