@@ -1,7 +1,7 @@
 """The state machine between events and policies, shared by both drivers."""
 
-from gridsched.engine.calendar import Calendar
 from gridsched.engine.controller import Controller
 from gridsched.engine.execution import Execution, SetPState, Stop, TurnOff, TurnOn
+from gridsched.engine.reference import Calendar
 
 __all__ = ["Calendar", "Controller", "Execution", "SetPState", "Stop", "TurnOff", "TurnOn"]

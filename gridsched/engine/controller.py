@@ -15,26 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import carried_over_energy
-from gridsched.engine.admission import check_policy
 from gridsched.engine.commitments import Commitments, counted_energies
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_parts import energy_parts
-from gridsched.engine.execution import UNENDED, Command, Execution, Timer
+from gridsched.engine.events import MappingEvents, Progress, Submissions, Timers, unfinished
+from gridsched.engine.execution import (
+    UNENDED,
+    Command,
+    Execution,
+    Timer,
+    execution_records,
+    node_records,
+)
 from gridsched.engine.host_powers import host_powers
-from gridsched.engine.host_switches import HostSwitches
-from gridsched.engine.inquiry import Inquiry
+from gridsched.engine.host_switches import HostSwitches, Outages
+from gridsched.engine.inquiry import Inquiry, check_policy
 from gridsched.engine.invariants import Comparison, compared
 from gridsched.engine.ledger import FINISHED, POSTPONED, RUNNING, WAITING, Ledger
 from gridsched.engine.legality import Legality
 from gridsched.engine.live_state import LiveState, StateRenewal
-from gridsched.engine.mapping_events import MappingEvents
-from gridsched.engine.outages import Outages
-from gridsched.engine.progress import Progress, unfinished
-from gridsched.engine.records import execution_records, node_records
 from gridsched.engine.requests import Requests
 from gridsched.engine.staging import Staging
-from gridsched.engine.submissions import Submissions
-from gridsched.engine.timers import Timers
 from gridsched.errors import IncompleteRun
 from gridsched.model.energy_weights import EVEN
 from gridsched.model.instants import instant_width
@@ -230,7 +231,7 @@ class Controller:
         if new_period:
             if self._ledger.nodes is not None and self._requests.refuses:
                 self._ledger.withdraw_plan()  # the last period's budget admitted these
-            self._progress.period_began()
+            self._progress.barren("period")
             self._submissions.returned = self._requests.return_postponed()
         news = new_period
         if self._outages is not None and self._outages.apply(now):
@@ -272,24 +273,26 @@ class Controller:
         if dispatch.vacant:
             dispatch.vacant = []
         if ledger.busy_cores:
-            if self._progress.counts:
-                self._progress.made()
+            self._progress.made()
         elif ledger.open_tasks:
             self._check_progress(event_due)
 
     def _check_progress(self, event_due: bool) -> None:
         """Raise if nothing runs and nothing will come: then nothing will ever happen again."""
-        to_come = self._timers or self._ledger.next_start < math.inf
-        if self._submissions.next_time < math.inf or to_come:
+        to_come = min(self._submissions.next_time, self._ledger.next_start, self._horizon)
+        if self._timers or to_come < math.inf:
             self._progress.made()
-        elif self._outages is not None and self._outages.next_time < math.inf:
-            if self._horizon == math.inf and self._progress.none_by_outages():
-                raise IncompleteRun(self.what_is_left())
-        elif self._horizon == math.inf and self._progress.is_none(
-            event_due=event_due,
-            has_periods=self._account is not None and self._account.period_end < math.inf,
-            has_events=self._events.exist,
-        ):
+            return
+        what = "nothing"
+        if self._outages is not None and self._outages.next_time < math.inf:
+            what = "outage"
+        elif self._account is not None and self._account.period_end < math.inf:
+            what = "period"
+        elif self._events.exist:
+            what = "event"
+        if what == "outage" or (what == "event" and event_due):
+            self._progress.barren(what)
+        if self._progress.is_none(what):
             raise IncompleteRun(self.what_is_left())
 
     def _ask_if_due(self, event_due: bool, first_new: int) -> None:

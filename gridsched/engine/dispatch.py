@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.energy_account import EnergyAccount
+from gridsched.engine.events import Timers
 from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ledger import FINISHED, QUEUED, RUNNING, VIRTUAL, Ledger
-from gridsched.engine.reservations import Reservation
+from gridsched.engine.plans import Reservation
 from gridsched.engine.staging import Staging
-from gridsched.engine.timers import Timers
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
 from gridsched.model.trace import ExecutionEnd

@@ -1,14 +1,16 @@
-"""One copy of a task on one host, and the commands a controller gives its driver."""
+"""Executions: one copy of a task each, the commands to a driver, and the records of both."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.model.trace import ExecutionEnd
+from gridsched.model.trace import EXECUTION, HOST_CHANGE, ExecutionEnd
 
 #: Outcome of an execution that has not ended.
 UNENDED = -1
@@ -113,3 +115,65 @@ class SetPState:
 
 
 Command = Execution | Stop | TurnOff | TurnOn | SetPState
+
+
+_NO_IDS = np.zeros(0, dtype=np.int64)
+
+
+def execution_records(executions: Sequence[Execution]) -> NDArray[np.void]:
+    """Return executions as an array of `EXECUTION`, in order of their start."""
+    records = np.empty(len(executions), dtype=EXECUTION)
+    for name in EXECUTION.names or ():  # column by column: five times faster than row by row
+        records[name] = list(map(attrgetter(name), executions))
+    return records[_by_start(records["start"])]
+
+
+def node_records(executions: Sequence[Execution]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the hosts of parallel executions as in `Trace`: offsets and ids, by their start."""
+    starts = np.array([execution.start for execution in executions], dtype=np.float64)
+    sets = [executions[k].hosts for k in _by_start(starts).tolist()]
+    offsets = np.zeros(len(sets) + 1, dtype=np.int64)
+    np.cumsum([len(hosts) for hosts in sets if hosts is not None], out=offsets[1:])
+    return offsets, np.concatenate([_NO_IDS, *(hosts for hosts in sets if hosts is not None)])
+
+
+def _by_start(starts: NDArray[np.float64]) -> NDArray[np.intp]:
+    return np.argsort(starts, kind="stable")
+
+
+class HostChanges:
+    """All changes in order; those of many nodes at once are kept as one array.
+
+    Parameters
+    ----------
+    pstates : ndarray of int64, shape (hosts,)
+        At time 0.
+    is_on : list of bool
+    """
+
+    def __init__(self, pstates: NDArray[np.int64], is_on: list[bool]) -> None:
+        self._blocks: list[NDArray[np.void]] = []
+        self._singles: list[tuple[float, int, int, bool]] = [
+            (0.0, host, pstate, is_on[host]) for host, pstate in enumerate(pstates.tolist())
+        ]
+
+    def add(self, time: float, host: int, pstate: int, is_on: bool) -> None:
+        """Note what a host has from a time on [s]."""
+        self._singles.append((time, host, pstate, is_on))
+
+    def add_block(self, time: float, hosts: NDArray[np.int64], pstate: int) -> None:
+        """Note a P-state of hosts that are on."""
+        self._close_singles()
+        block = np.empty(len(hosts), dtype=HOST_CHANGE)
+        block["time"], block["host"], block["pstate"], block["is_on"] = time, hosts, pstate, True
+        self._blocks.append(block)
+
+    def _close_singles(self) -> None:
+        if self._singles:
+            self._blocks.append(np.array(self._singles, dtype=HOST_CHANGE))
+            self._singles.clear()
+
+    def records(self) -> NDArray[np.void]:
+        """Return all changes so far."""
+        self._close_singles()
+        return np.concatenate([np.empty(0, dtype=HOST_CHANGE), *self._blocks])

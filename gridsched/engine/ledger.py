@@ -14,12 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.execution import Execution
-from gridsched.engine.host_changes import HostChanges
+from gridsched.engine.execution import Execution, HostChanges
 from gridsched.engine.node_sets import NodeSets
-from gridsched.engine.place_holders import PlaceHolders
-from gridsched.engine.reservations import Reservations
-from gridsched.engine.virtual_queues import VirtualQueues
+from gridsched.engine.plans import PlaceHolders, Reservations, VirtualQueues
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import TaskState

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.execution import Execution
-from gridsched.engine.reservations import Reservations
+from gridsched.engine.plans import Reservations
 from gridsched.model.energy_weights import EnergyWeights
 from gridsched.policy.state import NodesState
 

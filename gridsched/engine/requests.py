@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from gridsched.engine.budget_guard import FITS, BudgetGuard
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
+from gridsched.engine.events import Timers
 from gridsched.engine.execution import Timer
 from gridsched.engine.host_switches import HostSwitches
 from gridsched.engine.ledger import POSTPONED, QUEUED, RUNNING, VIRTUAL, Ledger
 from gridsched.engine.legality import DOWN, Ids, Legality, Refusal
 from gridsched.engine.node_requests import NodeRequests, no_whole_number
 from gridsched.engine.staging import Staging
-from gridsched.engine.timers import Timers
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits

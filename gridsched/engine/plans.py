@@ -1,13 +1,14 @@
-"""Permanent reservations of nodes: what will start when and where, whatever the policy asks later.
+"""What is to start later, as arrays: plans, until the policy is asked again, and reservations.
 
-Arrays again: an event may look at a thousand reservations, so one look costs a few array
-operations, whatever their width.
+An event may place a thousand tasks and look at as many reservations, and few of them start before
+the next: one look costs a few array operations, whatever the width of a task.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -164,3 +165,126 @@ class Reservations:
                 np.cumsum(np.append(0.0, width)).astype(np.int64), np.concatenate(hosts),
             )  # fmt: skip
         return self._view
+
+
+class PlaceHolders:
+    """A plan of parallel tasks in order of their starts.
+
+    An event places more than a thousand tasks, and few of them start before the next: the plan's
+    arrays are kept as they come, and only the tasks that are due are looked at.
+
+    Attributes
+    ----------
+    tasks : ndarray of int64
+        Every task of the plan, whether it is still planned or not.
+    next_start : float
+        When the next one is due [s]; infinite where none is left.
+    """
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the plan."""
+        self.tasks: Ids = np.empty(0, dtype=np.int64)
+        self.next_start = math.inf
+        self._order: list[int] = []
+        self._at = 0
+
+    def replace(
+        self, tasks: Ids, hosts: Ids, pstates: Ids, offsets: Ids, starts: NDArray[np.float64],
+        inside_j: NDArray[np.float64] | None = None,
+    ) -> None:  # fmt: skip
+        """Make a new plan.
+
+        Parameters
+        ----------
+        tasks : ndarray of int64, shape (tasks,)
+        hosts : ndarray of int64
+            Nodes of all tasks, one after the other.
+        pstates : ndarray of int64, shape (tasks,)
+        offsets : ndarray of int64, shape (tasks + 1,)
+            Where the nodes of each begin.
+        starts : ndarray of float64, shape (tasks,)
+            When each would start [s]; those of one time in the plan's order.
+        inside_j : ndarray of float64, shape (tasks,), optional
+            What each would draw inside the period [J].
+        """
+        self.tasks = tasks
+        self._hosts, self._pstates, self._offsets, self._starts = hosts, pstates, offsets, starts
+        self._inside_j = inside_j
+        self._order = np.argsort(starts, kind="stable").tolist()
+        self._at = 0
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        left = self._at < len(self._order)
+        self.next_start = self._starts.item(self._order[self._at]) if left else math.inf
+
+    def take(self) -> tuple[int, Ids, int]:
+        """Take the next one: its task, nodes and P-state."""
+        k = self._order[self._at]
+        self._at += 1
+        self._look_ahead()
+        begin, end = self._offsets.item(k), self._offsets.item(k + 1)
+        return self.tasks.item(k), self._hosts[begin:end], self._pstates.item(k)
+
+    def inside_j(self, is_planned: NDArray[np.bool_]) -> float:
+        """Return what the tasks that are still planned would draw inside the period [J].
+
+        Parameters
+        ----------
+        is_planned : ndarray of bool, shape (tasks of the run,)
+        """
+        if self._at >= len(self._order) or self._inside_j is None:
+            return 0.0
+        left = np.array(self._order[self._at :], dtype=np.int64)
+        return float((self._inside_j[left] * is_planned[self.tasks[left]]).sum())
+
+
+class VirtualQueues:
+    """One queue a host, replaced together.
+
+    Attributes
+    ----------
+    tasks : ndarray of int64
+        Every task of the plan, whether it is still planned or not.
+    """
+
+    def __init__(self, n_hosts: int) -> None:
+        self._n_hosts = n_hosts
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the plan."""
+        self.tasks = np.empty(0, dtype=np.int64)
+        self._pstates = self.tasks
+        self._next = self._end = [0] * self._n_hosts
+
+    def replace(
+        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
+    ) -> None:
+        """Make a new plan: task k goes to the end of the queue of ``hosts[k]``; hosts ascend."""
+        starts = np.searchsorted(hosts, np.arange(self._n_hosts + 1)).tolist()
+        self.tasks = tasks
+        self._pstates = pstates
+        self._next, self._end = starts[:-1], starts[1:]
+
+    def has(self, host: int) -> bool:
+        """Whether entries are left for the host; their tasks may have gone another way."""
+        return self._next[host] < self._end[host]
+
+    def hosts(self) -> list[int]:
+        """Hosts with entries left, ascending."""
+        return [h for h in range(self._n_hosts) if self._next[h] < self._end[h]]
+
+    def pop(self, host: int) -> tuple[int, int]:
+        """Take the (task, P-state) at the head of a queue that `has` one."""
+        k = self._next[host]
+        self._next[host] = k + 1
+        return self.tasks.item(k), self._pstates.item(k)
+
+    def left(self, host: int) -> Iterator[tuple[int, int]]:
+        """Iterate over what is left for the host."""
+        part = slice(self._next[host], self._end[host])
+        return zip(self.tasks[part].tolist(), self._pstates[part].tolist(), strict=True)

@@ -1,0 +1,249 @@
+"""What happens at which time: timers, mapping events, submissions; and whether anything will."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+
+import numpy as np
+
+from gridsched.engine.execution import Execution, Timer
+from gridsched.engine.ledger import FINISHED, WAITING, Ledger
+from gridsched.model.host_profiles import DrawnFailures, Profile
+from gridsched.model.instants import instant_width
+from gridsched.model.platform import Platform
+from gridsched.model.rules import Rules
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
+from gridsched.model.trace import TaskState
+
+
+class Submissions:
+    """Lets tasks wait from their submission on.
+
+    Parameters
+    ----------
+    system : System
+    tasks : Tasks
+    ledger : Ledger
+
+    Attributes
+    ----------
+    returned : list of int
+        Tasks submitted before that are new to the policy again, which is asked for each arrival.
+    """
+
+    def __init__(self, system: System, tasks: Tasks, ledger: Ledger) -> None:
+        self.returned: Sequence[int] = ()
+        self._times: list[float] = tasks.submit_time_s.tolist()
+        self._runnable = system.estimates.runnable(
+            np.arange(len(tasks)), np.arange(system.n_hosts)
+        )  # fmt: skip
+        self._ledger = ledger
+
+    @property
+    def next_time(self) -> float:
+        """When the next task is submitted [s]; infinite where none is left."""
+        submitted = self._ledger.submitted
+        return self._times[submitted] if submitted < len(self._times) else math.inf
+
+    def take(self, now: float) -> bool:
+        """Let the tasks that are due wait, but for those that run nowhere; whether any waits."""
+        ledger, first = self._ledger, self._ledger.submitted
+        end = bisect_right(self._times, now, lo=first)
+        if end == first:
+            return False
+        ledger.submitted = end
+        if end == first + 1 and self._runnable[first]:  # one task: no arrays
+            ledger.state_of[first] = WAITING
+            ledger.waits_from(first)
+            return True
+        runnable = self._runnable[first:end]
+        ledger.states[first:end] = np.where(runnable, WAITING, TaskState.REJECTED)
+        n_runnable = int(np.count_nonzero(runnable))
+        ledger.open_tasks -= end - first - n_runnable
+        ledger.waits_from(first)
+        return n_runnable > 0
+
+    def end(self) -> None:
+        """Let no further task be submitted."""
+        self._ledger.submitted = len(self._times)
+
+    def return_waiting(self) -> None:
+        """Make all tasks that wait new to the policy again."""
+        waiting = self._ledger.states[: self._ledger.submitted] == WAITING
+        self.returned = np.flatnonzero(waiting).tolist()
+
+    def new_since(self, first: int) -> list[int]:
+        """Take the tasks that wait and are new again, then those submitted from `first` on."""
+        new = range(first, self._ledger.submitted)
+        returned, self.returned = self.returned, ()
+        return [*returned, *new] if returned else list(new)
+
+
+class Timers:
+    """A heap of timers; those of one time are in the order of `Timer`, then of being set."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, Timer, int, int, Execution | None]] = []
+        self._count = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    @property
+    def first(self) -> float:
+        """When the next one is due [s]; infinite where none is set."""
+        return self._heap[0][0] if self._heap else math.inf
+
+    def set(
+        self, time: float, kind: Timer, host: int = 0, execution: Execution | None = None
+    ) -> None:  # fmt: skip
+        """Set a timer for `time` [s]."""
+        heapq.heappush(self._heap, (time, kind, self._count, host, execution))
+        self._count += 1
+
+    def take(self) -> tuple[Timer, int, Execution | None]:
+        """Take the first one: its kind, host and execution."""
+        _, kind, _, host, execution = heapq.heappop(self._heap)
+        return kind, host, execution
+
+    def forget(self, kind: Timer) -> None:
+        """Forget all timers of a kind."""
+        self._heap = [timer for timer in self._heap if timer[1] != kind]
+        heapq.heapify(self._heap)
+
+
+class MappingEvents:
+    """When the next mapping event is.
+
+    Parameters
+    ----------
+    interval_s : float or None
+        Between two of them [s]; None or 0 where there are none.
+
+    Attributes
+    ----------
+    exist : bool
+        Whether there are, or are still to come.
+    next_time : float
+        When the next one is [s]; infinite where there are none.
+    """
+
+    def __init__(self, interval_s: float | None) -> None:
+        self.exist = bool(interval_s)
+        self.next_time = 0.0 if interval_s else math.inf
+        self._interval_s = interval_s or math.inf
+        self._next_number = 0
+
+    def is_due(self, now: float) -> bool:
+        """Whether one is due at `now` [s]; the next one is then an interval later."""
+        due = self.next_time <= now + instant_width(now)
+        if due:
+            passed = math.floor(now / self._interval_s + 1e-9)
+            self._next_number = max(passed, self._next_number) + 1
+            self.next_time = self._next_number * self._interval_s
+        return due
+
+    def put_off_until(self, time: float) -> None:
+        """Have the next one at `time` [s] where it would be earlier."""
+        self.next_time = max(self.next_time, time)
+
+    def end(self) -> None:
+        """Have no more of them."""
+        self.exist, self.next_time = False, math.inf
+
+
+#: How often in a row each may happen with nothing running or to come.
+MOST_BARREN = {"event": 1000, "period": 30, "outage": 1000}
+#: Tasks that a message names.
+_MOST_NAMED = 10
+
+
+class Progress:
+    """Counts events, budget periods and outages in which nothing runs and nothing is to come."""
+
+    def __init__(self) -> None:
+        self._barren: Counter[str] = Counter()
+
+    def made(self) -> None:
+        """Something runs, or is to come."""
+        if self._barren:
+            self._barren.clear()
+
+    def barren(self, what: str) -> None:
+        """Count one of `MOST_BARREN`, which may let tasks start."""
+        self._barren[what] += 1
+
+    def is_none(self, what: str) -> bool:
+        """Whether one of `MOST_BARREN`, of which more are to come, has let nothing start.
+
+        So has what is none of them, at once.
+        """
+        return self._barren[what] >= MOST_BARREN.get(what, 0)
+
+
+class ProfileEvents:
+    """What happens to hosts by their profiles, in order of time, then of the hosts.
+
+    Parameters
+    ----------
+    platform : Platform
+    profiles : mapping of str to Profile or DrawnFailures
+        By name of the host.
+
+    Attributes
+    ----------
+    next_time : float
+        When it happens next [s]; infinite where it never does.
+    """
+
+    def __init__(
+        self, platform: Platform, profiles: Mapping[str, Profile | DrawnFailures]
+    ) -> None:  # fmt: skip
+        hosts = enumerate(platform.hosts)
+        self._events = merge(
+            *(_events_of(h, profiles[host.name]) for h, host in hosts if host.name in profiles)
+        )
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        self._next = next(self._events, (math.inf, -1, math.nan))
+        self.next_time = self._next[0]
+
+    def take(self) -> tuple[int, float]:
+        """Take what is next: the host, and the profile's value from then on."""
+        _, host, value = self._next
+        self._look_ahead()
+        return host, value
+
+
+def _events_of(host: int, profile: Profile | DrawnFailures) -> Iterator[tuple[float, int, float]]:
+    return ((date, host, value) for date, value in profile.events())
+
+
+def unfinished(
+    ledger: Ledger, tasks: Tasks, policy: str, now: float, *, postponed: int,
+    rules: Rules,
+) -> str:  # fmt: skip
+    """Return a sentence that names tasks without a final state, ten at most."""
+    left = np.flatnonzero(ledger.states < FINISHED)
+    names = ", ".join(str(label) for label in tasks.labels[left[:_MOST_NAMED]])
+    if len(left) > _MOST_NAMED:
+        names += f" and {len(left) - _MOST_NAMED} more"
+    why = ""
+    if rules.budget is not None and postponed:
+        why = (
+            f" Postponed among them: {postponed}; no period's budget of {rules.budget.words} "
+            "admits these."
+        )
+    if rules.power_cap_w is not None:
+        why += f" The hosts may draw at most {rules.power_cap_w:g} W (power_cap_w)."
+    return (
+        f"{policy} left {len(left)} of {len(tasks)} tasks unfinished at t = {now:g} s, with "
+        f"nothing running and nothing to come: tasks {names}.{why}"
+    )
