@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import counted_inside
-from gridsched.engine.commitments import Commitments, CountedEnergies
+from gridsched.engine.commitments import Commitments
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.ledger import VIRTUAL, Ledger
 from gridsched.engine.legality import Ids, Refusal
@@ -33,19 +33,17 @@ class BudgetGuard:
     ledger : Ledger
     account : EnergyAccount
     commitments : Commitments
-    counted : Estimates or EnergyAboveIdle
-        What is counted of tasks' energies.
     """
 
     def __init__(
         self, system: System, budget: EnergyBudget, ledger: Ledger, account: EnergyAccount,
-        commitments: Commitments, counted: CountedEnergies,
+        commitments: Commitments,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._account = account
         self._commitments = commitments
         self._estimates = system.estimates
-        self._counted = counted
+        self._counted = commitments.counted
         self._weights = budget.weights
         self._limits = budget.on_exhaustion == "refuse" and budget.limit_j < math.inf
 

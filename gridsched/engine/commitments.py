@@ -8,7 +8,6 @@ are looked at; an idle host's time lies in the past, and becomes `now` when it i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from gridsched.energy import counted_inside
 from gridsched.engine.ledger import Ledger
-from gridsched.model.energy_weights import EnergyWeights
+from gridsched.model.energy_weights import EVEN
 from gridsched.model.estimates import Estimates
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
@@ -55,39 +54,29 @@ class EnergyAboveIdle:
         return np.asarray(estimates.energies(tasks, hosts, pstates) - idle_w * run_times)
 
 
-#: What a budget counts of tasks.
-CountedEnergies = Estimates | EnergyAboveIdle
-
-
-def counted_energies(system: System) -> CountedEnergies:
-    """Return what a budget counts of tasks: their energies, above idle where hosts draw any."""
-    platform = system.platform
-    if not platform.most_idle_w.any():
-        return system.estimates
-    return EnergyAboveIdle(system.estimates, platform)
-
-
 class Commitments:
     """Estimated ready times of all cores, and the energy of fixed queues within a period.
 
     Parameters
     ----------
+    system : System
     ledger : Ledger
-    estimates : Estimates
-    weights : EnergyWeights
-        What a joule counts.
-    energy_of : callable or None
-        What a budget, where there is one, counts of (task, host, P-state) [J].
+
+    Attributes
+    ----------
+    counted : Estimates or EnergyAboveIdle
+        What a budget counts of tasks: their energies, above idle where hosts draw any.
     """
 
-    def __init__(
-        self, ledger: Ledger, estimates: Estimates, weights: EnergyWeights,
-        energy_of: Callable[[int, int, int], float] | None,
-    ) -> None:  # fmt: skip
+    def __init__(self, system: System, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._run_time = estimates.run_time
-        self._energy = energy_of
-        self._weights = weights
+        self._run_time = system.estimates.run_time
+        self.counted: Estimates | EnergyAboveIdle = system.estimates
+        if system.platform.most_idle_w.any():
+            self.counted = EnergyAboveIdle(system.estimates, system.platform)
+        budget = system.rules.budget
+        self._energy = None if budget is None else self.counted.energy
+        self._weights = EVEN if budget is None else budget.weights
         n = len(ledger.cores)
         self._ready = np.full((n, max(ledger.cores, default=1)), np.inf)
         #: the earliest end that a queue is built on; in the past it has to be built again

@@ -8,16 +8,17 @@ the policy is asked, its decisions are checked and applied, and free cores take 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import carried_over_energy
-from gridsched.engine.commitments import Commitments, counted_energies
+from gridsched.engine.budget_guard import BudgetGuard
+from gridsched.engine.commitments import Commitments
 from gridsched.engine.dispatch import Dispatch
-from gridsched.engine.energy_parts import energy_parts
+from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import MappingEvents, Progress, Submissions, Timers, unfinished
 from gridsched.engine.execution import (
     UNENDED,
@@ -27,11 +28,11 @@ from gridsched.engine.execution import (
     execution_records,
     node_records,
 )
-from gridsched.engine.host_powers import host_powers
+from gridsched.engine.host_powers import HostPowers, PowerCap, host_powers
 from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.inquiry import Inquiry, check_policy
-from gridsched.engine.invariants import Comparison, compared
-from gridsched.engine.ledger import FINISHED, POSTPONED, RUNNING, WAITING, Ledger
+from gridsched.engine.invariants import compared
+from gridsched.engine.ledger import FINISHED, RUNNING, WAITING, Ledger
 from gridsched.engine.legality import Legality
 from gridsched.engine.live_state import LiveState, StateRenewal
 from gridsched.engine.requests import Requests
@@ -102,39 +103,51 @@ class Controller:
     ) -> None:  # fmt: skip
         """Make the parts of the engine; none of them knows the controller."""
         system, tasks = self.system, self.tasks
-        budget = system.rules.budget
         self._timers = Timers()
         self._progress = Progress()
         self._ledger = ledger = Ledger(system, tasks, hosts_off, scheduler.traits)
-        counted = counted_energies(system)
-        self._commitments = commitments = Commitments(
-            ledger, system.estimates, EVEN if budget is None else budget.weights,
-            None if budget is None else counted.energy,
-        )  # fmt: skip
+        self._commitments = commitments = Commitments(system, ledger)
         files = tasks.files
         staging = None if files is None else Staging(system.platform, tasks, files)
-        energy = energy_parts(system, ledger, commitments, counted)
-        self._powers, self._account, self._cap = energy.powers, energy.account, energy.cap
+        guard = self._make_energy(commitments)
         powers, account = self._powers, self._account
         self._dispatch = Dispatch(system, ledger, self._timers, staging, account, powers)
         self._legality = Legality(system, ledger)
         self._switches = HostSwitches(system.platform, ledger, self._dispatch, self._timers)
         self._requests = Requests(
             system, ledger, self._legality, self._dispatch, self._switches, self._timers,
-            staging, account, energy.guard,
+            staging, account, guard,
         )  # fmt: skip
         self._outages: Outages | None = None
         if system.platform.profiles.states:
             self._outages = Outages(system, tasks, ledger, self._dispatch, self._switches)
         estimates, reveal = system.estimates.concealed()
         shown = replace(system, estimates=estimates, platform=system.platform.concealed())
-        state = LiveState(shown, tasks, ledger, commitments, staging, account, energy.shown_powers)
+        # a policy knows of full speeds alone
+        shown_powers = None if account and system.platform.profiles.speeds else powers
+        state = LiveState(shown, tasks, ledger, commitments, staging, account, shown_powers)
         self._inquiry = Inquiry(
             scheduler, shown, tasks, rng, ledger, self._requests, StateRenewal(state, reveal),
             stopwatch,
         )  # fmt: skip
         self._submissions = Submissions(system, tasks, ledger)
         self._passes_on = self._dispatch.can_pass_on and not self._events.exist
+
+    def _make_energy(self, commitments: Commitments) -> BudgetGuard | None:
+        """Make what counts and limits power and energy, as far as the rules ask for it."""
+        system, ledger, rules = self.system, self._ledger, self.system.rules
+        self._powers: HostPowers | None = None
+        self._cap: PowerCap | None = None
+        self._account: EnergyAccount | None = None
+        if rules.budget is None and rules.power_cap_w is None:
+            return None
+        self._powers = host_powers(system.platform, ledger)
+        if rules.power_cap_w is not None:
+            self._cap = PowerCap(rules.power_cap_w, self._powers, system.platform)
+        if rules.budget is None:
+            return None
+        self._account = EnergyAccount(system, rules.budget, ledger, commitments, self._powers)
+        return BudgetGuard(system, rules.budget, ledger, self._account, commitments)
 
     # ------------------------------------------------------------------ what drivers read
 
@@ -378,23 +391,11 @@ class Controller:
         AssertionError
             Where the parts contradict each other.
         """
-        for what, kept, expected in self._compared():
-            if kept != expected:
-                raise AssertionError(f"{what} at t = {self.now!r} s: {kept!r}, not {expected!r}")
-
-    def _compared(self) -> Iterator[Comparison]:
-        ledger, estimates = self._ledger, self.system.estimates
-        yield from compared(ledger, self.now)
-        postponed = np.flatnonzero(ledger.states == POSTPONED).tolist()
-        yield "postponed tasks", sorted(self._requests.postponed), postponed
-        yield "hosts to serve", self._dispatch.freed if ledger.open_tasks else [], []
-        anew = Commitments(ledger, estimates, EVEN, None).table(self.now)
-        yield "ready times", self._commitments.table(self.now).tolist(), anew.tolist()
-        if self._powers is not None and not self.system.platform.profiles.speeds:
-            total_w = host_powers(self.system.platform, ledger).total_w
-            kept_w = self._powers.total_w  # sums of rounded numbers
-            same = math.isclose(kept_w, total_w, rel_tol=1e-9, abs_tol=1e-9)
-            yield "power [W]", kept_w, kept_w if same else total_w
+        ledger, now = self._ledger, self.now
+        kept = compared(self.system, ledger, self._commitments, self._powers, now)
+        for what, found, expected in kept:
+            if found != expected:
+                raise AssertionError(f"{what} at t = {now!r} s: {found!r}, not {expected!r}")
 
     def trace(self, horizon_s: float | None = None, *, as_estimated: bool = True) -> Trace:
         """Return the records of the run up to `horizon_s` [s] (default: the last instant).

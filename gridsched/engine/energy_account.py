@@ -12,11 +12,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.commitments import Commitments, CountedEnergies
+from gridsched.engine.commitments import Commitments
+from gridsched.engine.events import ProfileEvents
 from gridsched.engine.execution import Execution
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ledger import Ledger
-from gridsched.engine.speed_changes import SpeedChanges
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.instants import instant_width
 from gridsched.model.system import System
@@ -39,11 +39,7 @@ class EnergyAccount:
     commitments : Commitments
         What the fixed queues will draw.
     powers : HostPowers
-        What the hosts draw; only read.
-    counted : Estimates or EnergyAboveIdle
-        What is counted of tasks' energies.
-    speeds : SpeedChanges or None
-        Where the speed of hosts changes with time.
+        What the hosts draw; told of the speeds that change with time.
 
     Attributes
     ----------
@@ -53,18 +49,18 @@ class EnergyAccount:
 
     def __init__(
         self, system: System, budget: EnergyBudget, ledger: Ledger, commitments: Commitments,
-        powers: HostPowers, counted: CountedEnergies, speeds: SpeedChanges | None = None,
+        powers: HostPowers,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._budget = budget
         self._commitments = commitments
         self._estimates = system.estimates
         self._powers = powers
-        self._counted = counted
+        self._counted = commitments.counted
         self._idle_w = system.platform.most_idle_w
         self._draws_idle = bool(self._idle_w.any())
         self._off_w = np.array([host.off_w for host in system.platform.hosts])
-        self._speeds = speeds
+        self._speeds = ProfileEvents(system.platform, system.platform.profiles.speed_of)
         self._weights = budget.weights
         self._time = 0.0
         self._drawn_j = 0.0
@@ -97,9 +93,9 @@ class EnergyAccount:
 
     def _follow_until(self, time: float) -> None:
         """Count what was drawn until `time` [s], by the speeds that hosts had."""
-        while self._speeds is not None and self._speeds.next_time <= time:
+        while self._speeds.next_time <= time:
             self._draw_until(self._speeds.next_time)
-            self._speeds.apply()
+            self._powers.set_speed(*self._speeds.take())
         self._draw_until(time)
 
     def _draw_until(self, time: float) -> None:
@@ -244,7 +240,7 @@ class EnergyAccount:
     def next_time(self) -> float:
         """When a period or the budget ends, as far as is known, or has to be looked at [s]."""
         time = min(self.period_end, self.exhausted_at)
-        if self._speeds is not None and self.stops:
+        if self.stops:
             time = min(time, self._speeds.next_time)
         return time
 

@@ -1,21 +1,34 @@
-"""What every host draws now, by the power model: host by host, or in blocks of nodes."""
+"""What every host draws now, by the power model: host by host, or in blocks of nodes; a cap."""
 
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import host_power
-from gridsched.engine.execution import Execution
+from gridsched.engine.execution import Command, Execution
 from gridsched.engine.ledger import Ledger
+from gridsched.engine.legality import Refusal
+from gridsched.errors import InputError
 from gridsched.model.platform import Platform
+from gridsched.policy.base import Scheduler
+from gridsched.policy.state import PowerState
+
+Floats = NDArray[np.float64]
 
 
-class HostPowers(Protocol):
+class HostPowers(ABC):
     """The sum of all hosts' powers, kept up to date.
+
+    Parameters
+    ----------
+    platform : Platform
+    ledger : Ledger
 
     Attributes
     ----------
@@ -23,43 +36,58 @@ class HostPowers(Protocol):
         What all hosts draw now [W].
     """
 
-    total_w: float
+    _watts: Any  # a list, or an array where blocks of it change
+
+    def __init__(self, platform: Platform, ledger: Ledger) -> None:
+        self._platform = platform
+        self._ledger = ledger
+        self._off_w = [host.off_w for host in platform.hosts]
+        self._watts = [self._power_of(host) for host in range(len(platform))]
+        self.total_w = math.fsum(self._watts)
+
+    def _power_of(self, host: int) -> float:
+        ledger = self._ledger
+        if host in ledger.switching_w:
+            return ledger.switching_w[host]
+        return self._power_on(host) if ledger.is_on[host] else self._off_w[host]
+
+    @abstractmethod
+    def _power_on(self, host: int) -> float:
+        """Return what a host draws that is on and neither boots nor shuts down otherwise [W]."""
 
     def changed(self, host: int) -> None:
-        """Follow a host that changed its P-state or was switched."""
+        """Follow a host that began or ended something, changed its P-state, or was switched."""
+        watts = self._power_of(host)
+        self.total_w += watts - float(self._watts[host])
+        self._watts[host] = watts
 
+    @abstractmethod
     def began(self, execution: Execution) -> None:
         """Follow an execution that computes from now on."""
 
+    @abstractmethod
     def ended(self, execution: Execution) -> None:
         """Follow an execution that ended, perhaps while it waited for its input files."""
 
+    @abstractmethod
     def set_speed(self, host: int, share: float) -> None:
         """Follow a host that has another share of its P-state's speed from now on."""
 
     def sum_anew(self) -> None:
         """Forget what rounding has added up."""
+        self.total_w = math.fsum(self._watts)
 
 
 def host_powers(platform: Platform, ledger: Ledger) -> HostPowers:
     """Return the present powers of the hosts of a run of serial or of parallel tasks."""
-    if ledger.nodes is not None:
-        return PowersOfNodes(platform, ledger)
-    return PowersOfHosts(platform, ledger)
+    kind = PowersOfHosts if ledger.nodes is None else PowersOfNodes
+    return kind(platform, ledger)
 
 
-class PowersOfHosts:
-    """Powers of hosts of any number of cores, one host at a time.
-
-    Parameters
-    ----------
-    platform : Platform
-    ledger : Ledger
-    """
+class PowersOfHosts(HostPowers):
+    """Powers of hosts of any number of cores, one host at a time."""
 
     def __init__(self, platform: Platform, ledger: Ledger) -> None:
-        self._platform = platform
-        self._ledger = ledger
         #: power [W] by (host, P-state, busy cores at its full speed), filled when first asked for
         self._power: dict[tuple[int, int, float], float] = {}
         #: share of its P-state's speed that a host has, where it is another than the whole
@@ -68,35 +96,18 @@ class PowersOfHosts:
             sum(each.has_begun for each in ledger.running.get(host, ()))
             for host in range(len(platform))
         ]
-        self._off_w = [host.off_w for host in platform.hosts]
-        self._watts = [self._power_of(host) for host in range(len(platform))]
-        self.total_w = 0.0
-        self.sum_anew()
+        super().__init__(platform, ledger)
 
-    def _power_of(self, host: int) -> float:
-        ledger = self._ledger
-        if host in ledger.switching_w:
-            return ledger.switching_w[host]
-        if not ledger.is_on[host]:
-            return self._off_w[host]
-        place = (host, ledger.pstate[host], self._computing[host] * self._speed.get(host, 1.0))
+    def _power_on(self, host: int) -> float:
+        pstate, platform = self._ledger.pstate[host], self._platform
+        place = (host, pstate, self._computing[host] * self._speed.get(host, 1.0))
         watts = self._power.get(place)
         if watts is None:
-            watts = self._power[place] = self._power_in(*place)
+            watts = self._power[place] = float(host_power(
+                place[2], platform.cores[host], platform.idle_w[host, pstate],
+                platform.epsilon_w[host, pstate], platform.busy_w[host, pstate],
+            ))  # fmt: skip
         return watts
-
-    def _power_in(self, host: int, pstate: int, busy_cores: float) -> float:
-        platform = self._platform
-        return float(host_power(
-            busy_cores, platform.cores[host], platform.idle_w[host, pstate],
-            platform.epsilon_w[host, pstate], platform.busy_w[host, pstate],
-        ))  # fmt: skip
-
-    def changed(self, host: int) -> None:
-        """Follow a host that began or ended something, changed its P-state, or was switched."""
-        watts = self._power_of(host)
-        self.total_w += watts - self._watts[host]
-        self._watts[host] = watts
 
     def set_speed(self, host: int, share: float) -> None:
         """Follow a host that has another share of its P-state's speed from now on."""
@@ -113,51 +124,23 @@ class PowersOfHosts:
         self._computing[execution.host] -= execution.has_begun
         self.changed(execution.host)
 
-    def sum_anew(self) -> None:
-        """Forget what rounding has added up."""
-        self.total_w = math.fsum(self._watts)
 
-
-class PowersOfNodes:
-    """Powers of nodes, which are hosts of one core, all those of an execution together.
-
-    Parameters
-    ----------
-    platform : Platform
-    ledger : Ledger
-    """
+class PowersOfNodes(HostPowers):
+    """Powers of nodes, which are hosts of one core, all those of an execution together."""
 
     def __init__(self, platform: Platform, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._off_w = np.array([host.off_w for host in platform.hosts], dtype=np.float64)
-        self._platform = platform
         #: share of its P-state's speed that each node has
         self._share = np.ones(len(platform))
         self._idle_w = platform.idle_w
         self._busy_w = host_power(
             1, 1, platform.idle_w, platform.epsilon_w, platform.busy_w
         )  # fmt: skip
-        hosts = np.arange(len(platform))
-        idle: NDArray[np.float64] = self._idle_w[hosts, ledger.pstates]
-        self._watts = np.where(ledger.switched_on, idle, self._off_w)
-        for host, watts in ledger.switching_w.items():
-            self._watts[host] = watts
-        self.total_w = 0.0
-        for execution in ledger.executing():
-            self.began(execution)
-        self.sum_anew()
+        super().__init__(platform, ledger)
+        self._watts = np.array(self._watts)
 
-    def changed(self, host: int) -> None:
-        """Follow a node that changed its P-state or was switched."""
-        ledger = self._ledger
-        watts = self._off_w.item(host)
-        if host in ledger.switching_w:
-            watts = ledger.switching_w[host]
-        elif ledger.is_on[host]:
-            table = self._busy_w if ledger.is_busy(host) else self._idle_w
-            watts = table.item(host, ledger.pstate[host])
-        self.total_w += watts - self._watts.item(host)
-        self._watts[host] = watts
+    def _power_on(self, host: int) -> float:
+        table = self._busy_w if self._ledger.is_busy(host) else self._idle_w
+        return table.item(host, self._ledger.pstate[host])
 
     def began(self, execution: Execution) -> None:
         """Follow an execution that computes from now on."""
@@ -176,7 +159,7 @@ class PowersOfNodes:
             if execution.hosts is not None and host in execution.hosts:
                 self.began(execution)
 
-    def _loaded(self, hosts: NDArray[np.int64], pstate: int) -> NDArray[np.float64]:
+    def _loaded(self, hosts: NDArray[np.int64], pstate: int) -> Floats:
         """Return what nodes draw that compute together, at the speed of the slowest [W]."""
         share, platform = self._share[hosts].min(), self._platform
         if share == 1.0:
@@ -186,10 +169,60 @@ class PowersOfNodes:
             platform.busy_w[hosts, pstate],
         )  # fmt: skip
 
-    def _draw(self, hosts: NDArray[np.int64], watts: NDArray[np.float64]) -> None:
+    def _draw(self, hosts: NDArray[np.int64], watts: Floats) -> None:
         self.total_w += float(watts.sum() - self._watts[hosts].sum())
         self._watts[hosts] = watts
 
-    def sum_anew(self) -> None:
-        """Forget what rounding has added up."""
-        self.total_w = math.fsum(self._watts.tolist())
+
+class PowerCap:
+    """Holds a run to a limit on the power of all its hosts together.
+
+    Parameters
+    ----------
+    cap_w : float
+        [W].
+    powers : HostPowers
+        What the hosts draw; only read.
+    platform : Platform
+
+    Raises
+    ------
+    InputError
+        If the hosts draw more than the cap before anything runs.
+    """
+
+    def __init__(self, cap_w: float, powers: HostPowers, platform: Platform) -> None:
+        self._cap_w = cap_w
+        self._powers = powers
+        if self._is_exceeded():
+            raise InputError(
+                f"power_cap_w is {cap_w:g} W, but the hosts of {platform.name} draw "
+                f"{powers.total_w:g} W before anything runs. Raise the cap, or switch hosts off "
+                "(--hosts-off)."
+            )
+
+    def refusal(self, commands: Iterable[Command], scheduler: Scheduler) -> Refusal | None:
+        """Say why what happened in an instant draws too much.
+
+        Parameters
+        ----------
+        commands : iterable of Command
+            What began in it; the message names the last execution.
+        scheduler : Scheduler
+        """
+        if not self._is_exceeded():
+            return None
+        self._powers.sum_anew()
+        if not self._is_exceeded():
+            return None
+        why = (
+            f"the hosts would draw {self._powers.total_w:.6g} W, and the cap (power_cap_w) is "
+            f"{self._cap_w:.6g} W"
+        )
+        if not scheduler.traits.heeds_power_cap:
+            why += "; this scheduler heeds no cap, power_capped_mct does"
+        begun = [each for each in commands if isinstance(each, Execution)]
+        return (why, begun[-1].task, begun[-1].host) if begun else (why, None, None)
+
+    def _is_exceeded(self) -> bool:
+        return not PowerState(self._powers.total_w, self._cap_w).allows(0.0).item()

@@ -9,20 +9,47 @@ from typing import Any
 
 import numpy as np
 
+from gridsched.engine.commitments import Commitments
 from gridsched.engine.execution import UNENDED, Execution
+from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.ledger import FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, Ledger
 from gridsched.engine.node_sets import NodeSets
+from gridsched.model.system import System
 from gridsched.model.trace import TaskState
 
 #: What is compared, what it is, and what it must be.
 Comparison = tuple[str, Any, Any]
 
 
-def compared(ledger: Ledger, now: float) -> Iterator[Comparison]:
-    """Compare what is kept in several places, as it is at `now` [s]."""
+def compared(
+    system: System, ledger: Ledger, ready_times: Commitments, powers: HostPowers | None, now: float
+) -> Iterator[Comparison]:  # fmt: skip
+    """Compare what is kept in several places, as it is at `now` [s].
+
+    Parameters
+    ----------
+    system : System
+    ledger : Ledger
+    ready_times : Commitments
+        As they were followed from the start.
+    powers : HostPowers or None
+        The same.
+    now : float
+        [s].
+    """
     yield "open tasks", ledger.open_tasks, np.count_nonzero(ledger.states < FINISHED)
     if not ledger.open_tasks:
         return  # what is over is not cleared up
+    yield from _of_ledger(ledger, now)
+    anew = Commitments(system, ledger).table(now)
+    yield "ready times", ready_times.table(now).tolist(), anew.tolist()
+    if powers is not None and not system.platform.profiles.speeds:
+        total_w = host_powers(system.platform, ledger).total_w
+        same = math.isclose(powers.total_w, total_w, rel_tol=1e-9, abs_tol=1e-9)
+        yield "power [W]", powers.total_w, powers.total_w if same else total_w
+
+
+def _of_ledger(ledger: Ledger, now: float) -> Iterator[Comparison]:
     executions = ledger.executing()
     yield "ended executions", [each for each in executions if each.outcome != UNENDED], []
     yield from _of_tasks(ledger, executions)
