@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from gridsched.energy import counted_inside
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.ledger import VIRTUAL, Ledger
+from gridsched.engine.ledger import Ledger
 from gridsched.engine.legality import Ids, Refusal
+from gridsched.engine.task_states import RUNNING, VIRTUAL
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.system import System
 from gridsched.policy.base import Traits
@@ -46,47 +47,71 @@ class BudgetGuard:
         self._counted = commitments.counted
         self._weights = budget.weights
         self._limits = budget.on_exhaustion == "refuse" and budget.limit_j < math.inf
+        self.puts_off = self._once = False
 
     @property
     def refuses(self) -> bool:
         """Whether the present period's budget has a limit that nobody may exceed."""
         return self._limits or self._account.refuses
 
-    def begins_later(self, start: float) -> str | None:
-        """Say why nothing is reserved from `start` on [s]: a later period's budget is not known."""
-        period_end = self._account.period_end
-        if not self._limits or start < period_end:
-            return None
-        return (
-            f"it would begin at {start:g} s, and the period ends at {period_end:g} s; what the "
-            "next budget admits is not known before it is there"
-        )
-
-    def puts_off(self, traits: Traits) -> bool:
-        """Whether what exceeds the budget waits for the next period, instead of being an error."""
+    def heed(self, traits: Traits) -> None:
+        """Judge decisions of a policy with these traits from now on."""
         # before the first period, too: what begins inside it must wait for it
-        return self._limits and not traits.heeds_budget
+        self.puts_off = self._limits and not traits.heeds_budget
+        self._once = traits.asked == "start"
 
-    def refusal(
+    def admit(
         self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, what: str,
         starts: NDArray[np.float64] | None = None,
-    ) -> Refusal | None:  # fmt: skip
-        """Say why placements exceed what remains in the period.
+    ) -> tuple[Refusal | None, NDArray[np.bool_]]:  # fmt: skip
+        """Put off what exceeds the period's budget, or say why it is refused; return what fits.
+
+        What a plan lets begin later goes on waiting, unless the policy is asked at the start
+        alone: it would never plan it again.
 
         Parameters
         ----------
         tasks, hosts, pstates : ndarray of int64, shape (tasks,)
-            In order of the hosts, unless `starts` are given.
         now : float
             [s].
         what : str
-            The decision, for the message.
+            The decision.
         starts : ndarray of float64, shape (tasks,), optional
             When parallel tasks start [s]; serial ones start one after the other on their hosts.
+
+        Returns
+        -------
+        refusal : Refusal or None
+        fits : ndarray of bool, shape (tasks,)
         """
+        if not self.puts_off:
+            refusal = self._refusal(tasks, hosts, pstates, now, what, starts)
+            return refusal, np.ones(len(tasks), dtype=np.bool_)
+        verdicts = self._judged(tasks, hosts, pstates, now, starts)
+        goes_on_waiting = what == "Plan" and not self._once
+        put_off = verdicts == EXCEEDS if goes_on_waiting else verdicts != FITS
+        for task in tasks[put_off & (self._ledger.states[tasks] != RUNNING)].tolist():
+            self._ledger.postpone(task)
+        return None, verdicts == FITS
+
+    def _refusal(
+        self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, what: str,
+        starts: NDArray[np.float64] | None,
+    ) -> Refusal | None:  # fmt: skip
+        """Say why placements exceed what remains in the period."""
         account = self._account
+        if what == "Allocate" and starts is not None and self._limits:
+            start, period_end = starts.item(0), account.period_end
+            if start >= period_end:
+                why = (
+                    f"it would begin at {start:g} s, and the period ends at {period_end:g} s; "
+                    "what the next budget admits is not known before it is there"
+                )
+                return why, int(tasks[0]), None
         if not account.refuses or not len(tasks):
             return None
+        if starts is None:
+            tasks, hosts, pstates = by_host(tasks, hosts, pstates)
         energy = account.state(now)
         remaining_j = energy.remaining_j - self._planned_j()
         energies = np.maximum(self._counted.energies(tasks, hosts, pstates), 0.0)
@@ -141,9 +166,9 @@ class BudgetGuard:
             ready[host, core] += time
         return start
 
-    def judged(
+    def _judged(
         self, tasks: Ids, hosts: Ids, pstates: Ids, now: float,
-        starts: NDArray[np.float64] | None = None,
+        starts: NDArray[np.float64] | None,
     ) -> Ids:  # fmt: skip
         """Return `FITS`, `BEGINS_LATER` or `EXCEEDS` of each entry of a plan, in its order.
 
@@ -189,11 +214,8 @@ class BudgetGuard:
                     verdicts[k] = EXCEEDS
         return verdicts.astype(np.int64)
 
-    @staticmethod
-    def to_put_off(verdicts: Ids, *, once: bool) -> NDArray[np.bool_]:
-        """Whether each entry of a plan waits for the next period.
 
-        What begins later goes on waiting, unless the policy is asked `once`, at the start: it
-        would never plan it again.
-        """
-        return verdicts != FITS if once else verdicts == EXCEEDS
+def by_host(tasks: Ids, hosts: Ids, pstates: Ids) -> tuple[Ids, Ids, Ids]:
+    """Return the columns of a plan in order of the hosts; each queue stays in the plan's order."""
+    order = np.argsort(hosts, kind="stable")
+    return tasks[order], hosts[order], pstates[order]

@@ -32,11 +32,12 @@ from gridsched.engine.host_powers import HostPowers, PowerCap, host_powers
 from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.inquiry import Inquiry, check_policy
 from gridsched.engine.invariants import compared
-from gridsched.engine.ledger import FINISHED, RUNNING, WAITING, Ledger
+from gridsched.engine.ledger import Ledger
 from gridsched.engine.legality import Legality
 from gridsched.engine.live_state import LiveState, StateRenewal
 from gridsched.engine.requests import Requests
 from gridsched.engine.staging import Staging
+from gridsched.engine.task_states import WAITING
 from gridsched.errors import IncompleteRun
 from gridsched.model.energy_weights import EVEN
 from gridsched.model.instants import instant_width
@@ -185,7 +186,7 @@ class Controller:
         """Return a sentence that names the tasks without a final state."""
         return unfinished(
             self._ledger, self.tasks, repr(self.scheduler), self.now,
-            postponed=len(self._requests.postponed), rules=self.system.rules,
+            postponed=len(self._ledger.postponed), rules=self.system.rules,
         )  # fmt: skip
 
     # ------------------------------------------------------------------ one instant
@@ -245,7 +246,7 @@ class Controller:
             if self._ledger.nodes is not None and self._requests.refuses:
                 self._ledger.withdraw_plan()  # the last period's budget admitted these
             self._progress.barren("period")
-            self._submissions.returned = self._requests.return_postponed()
+            self._submissions.returned = self._ledger.return_postponed()
         news = new_period
         if self._outages is not None and self._outages.apply(now):
             if self._inquiry.asked != "event":
@@ -362,19 +363,12 @@ class Controller:
     def _end_run(self, state: int) -> None:
         """Give every task its final state; what computes goes on only up to a horizon's tasks."""
         ledger = self._ledger
-        ledger.withdraw_plan()
-        left = ledger.states < FINISHED
         if state == _KILLED:
             for execution in ledger.executing():
                 execution.stop(self.now, ExecutionEnd.KILLED)
-        else:
-            left &= ledger.states != RUNNING
-        ledger.states[left] = state
-        ledger.open_tasks -= int(np.count_nonzero(left))
-        self._submissions.end()
-        ledger.clear_queues()
+        ledger.end_tasks(state, running=state == _KILLED)
         self._timers.forget(Timer.WAKE)
-        self._dispatch.freed, self._requests.postponed = [], []
+        self._dispatch.freed = []
         self._events.end()
         self._horizon = math.inf
         self._ended = True
@@ -419,7 +413,7 @@ class Controller:
             delegated_to=self._inquiry.delegated_to,
             periods=self._period_records(),
             energy_weights=EVEN if budget is None else budget.weights,
-            times_postponed=self._requests.times_postponed,
+            times_postponed=self._ledger.times_postponed,
             as_estimated=as_estimated,
             host_offsets=offsets,
             host_ids=ids,

@@ -11,9 +11,9 @@ from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
 from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer
 from gridsched.engine.host_powers import HostPowers
-from gridsched.engine.ledger import FINISHED, QUEUED, RUNNING, VIRTUAL, Ledger
-from gridsched.engine.plans import Reservation
+from gridsched.engine.ledger import Ledger
 from gridsched.engine.staging import Staging
+from gridsched.engine.task_states import FINISHED, RUNNING, VIRTUAL
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
 from gridsched.model.trace import ExecutionEnd
@@ -127,7 +127,6 @@ class Dispatch:
         if self.host_pstate is not None:
             pstate = self.host_pstate(task, pstate, host)
         execution = Execution(task, host, pstate, start, end)
-        self._ledger.state_of[task] = RUNNING
         self._ledger.core_taken(execution)
         if start > now:
             if self._account is not None:
@@ -137,41 +136,29 @@ class Dispatch:
             self.begin(execution)
 
     def allocate(
-        self, task: int, hosts: NDArray[np.int64], pstate: int, start: float, end: float
-    ) -> None:
-        """Give the task a set of nodes, which are equal, from `start` on, which is now [s].
+        self, task: int, hosts: NDArray[np.int64], pstate: int, start: float, end: float,
+        now: float,
+    ) -> None:  # fmt: skip
+        """Give the task a set of nodes, which are equal, from `start` on, or reserve it [s].
 
         `end` is when it ends, as estimated.
         """
-        if self._account is not None:
-            self.count_assigned(task, hosts.item(0), pstate)
-        self._on_nodes(task, hosts, pstate, start, end)
-
-    def reserve(self, task: int, hosts: NDArray[np.int64], pstate: int, start: float) -> None:
-        """Give the task a set of nodes from `start` on, which is later [s]."""
         host = hosts.item(0)
         self.count_assigned(task, host, pstate)
-        run_time = self.run_time(task, host, pstate)
-        made = Reservation(task, hosts, pstate, start, start + run_time)
-        if self._account is not None:
-            made.watts = self._account.mean_w(task, host, pstate)
-        self._ledger.state_of[task] = QUEUED
-        self._ledger.reservations.add(made)
-
-    def start_reserved(self, due: Reservation) -> None:
-        """Start what was reserved, at the very time that it was reserved for."""
-        self._on_nodes(due.task, due.hosts, due.pstate, due.start, due.end)
-
-    def _on_nodes(
-        self, task: int, hosts: NDArray[np.int64], pstate: int, start: float, end: float
-    ) -> None:
-        host = hosts.item(0)
         if self.host_pstate is not None:
             pstate = self.host_pstate(task, pstate, host)
         execution = Execution(task, host, pstate, start, end)
         execution.hosts = hosts
-        self._ledger.state_of[task] = RUNNING
-        self._ledger.nodes_taken(execution, hosts)
+        if start <= now:
+            self.start_on_nodes(execution)
+            return
+        if self._account is not None:
+            self._account.commit(execution)
+        self._ledger.reserve(execution)
+
+    def start_on_nodes(self, execution: Execution) -> None:
+        """Start an execution on its nodes at its start, for which they may have been reserved."""
+        self._ledger.nodes_taken(execution)
         self.begin(execution)
 
     def begin(self, execution: Execution) -> None:
@@ -214,8 +201,8 @@ class Dispatch:
         if self._account is not None:
             self._account.assigned_j -= self._estimates.energy(task, host, pstate)
 
-    def uncount_running(self, execution: Execution, now: float) -> None:
-        """Take out what a running copy will not draw, because it is withdrawn at `now` [s]."""
+    def uncount_execution(self, execution: Execution, now: float) -> None:
+        """Take out what a copy, or a reservation, will not draw that is withdrawn at `now` [s]."""
         if self._account is not None:
             task, host = execution.task, execution.host
             pstate = self._estimates.scheduler_pstate(task, execution.pstate)
@@ -236,8 +223,7 @@ class Dispatch:
             execution.outcome = _CANCELLED
         else:
             execution.outcome = _FINISHED
-            ledger.state_of[task] = FINISHED
-            ledger.open_tasks -= 1
+            ledger.end_task(task, FINISHED)
             if ledger.replicates:
                 for copy in ledger.copies.pop(task):
                     if copy.outcome == UNENDED and copy not in together:
@@ -259,15 +245,13 @@ class Dispatch:
         """Give back the core or the nodes of an execution; queues are served later."""
         ledger = self._ledger
         if execution.hosts is not None:
-            ledger.nodes_freed(execution, execution.hosts)
+            ledger.nodes_freed(execution)
         else:
             ledger.core_freed(execution)
+            if ledger.fixed[execution.host] or ledger.n_virtual:
+                self.freed.append(execution.host)
         if self._powers is not None:
             self._powers.ended(execution)
-        if execution.hosts is not None:
-            return
-        if ledger.fixed[execution.host] or ledger.n_virtual:
-            self.freed.append(execution.host)
 
     def power_changed(self, host: int) -> None:
         """Follow a host that changed its P-state while nothing runs there, or was switched."""
@@ -331,7 +315,6 @@ class Dispatch:
                 if starts:
                     self.start(task, host, pstate, now)
                 else:
-                    ledger.state_of[task] = QUEUED
                     ledger.append_fixed(host, task, pstate)
 
     def _serve_common(self, now: float) -> None:

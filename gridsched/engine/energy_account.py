@@ -142,7 +142,7 @@ class EnergyAccount:
         """Note the average power of an execution that computes from now on, or from later on."""
         pstate = self._estimates.scheduler_pstate(execution.task, execution.pstate)
         execution.watts = self.mean_w(execution.task, execution.host, pstate)
-        if self._ledger.nodes is not None:
+        if self._ledger.nodes is not None and execution.has_begun:
             self._ledger.nodes.set_watts(execution)
 
     def committed_j(self, now: float) -> float:

@@ -12,14 +12,14 @@ from heapq import merge
 import numpy as np
 
 from gridsched.engine.execution import Execution, Timer
-from gridsched.engine.ledger import FINISHED, WAITING, Ledger
+from gridsched.engine.ledger import Ledger
+from gridsched.engine.task_states import FINISHED, WAITING
 from gridsched.model.host_profiles import DrawnFailures, Profile
 from gridsched.model.instants import instant_width
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.model.trace import TaskState
 
 
 class Submissions:
@@ -53,25 +53,9 @@ class Submissions:
 
     def take(self, now: float) -> bool:
         """Let the tasks that are due wait, but for those that run nowhere; whether any waits."""
-        ledger, first = self._ledger, self._ledger.submitted
+        first = self._ledger.submitted
         end = bisect_right(self._times, now, lo=first)
-        if end == first:
-            return False
-        ledger.submitted = end
-        if end == first + 1 and self._runnable[first]:  # one task: no arrays
-            ledger.state_of[first] = WAITING
-            ledger.waits_from(first)
-            return True
-        runnable = self._runnable[first:end]
-        ledger.states[first:end] = np.where(runnable, WAITING, TaskState.REJECTED)
-        n_runnable = int(np.count_nonzero(runnable))
-        ledger.open_tasks -= end - first - n_runnable
-        ledger.waits_from(first)
-        return n_runnable > 0
-
-    def end(self) -> None:
-        """Let no further task be submitted."""
-        self._ledger.submitted = len(self._times)
+        return end > first and self._ledger.submit(end, self._runnable)
 
     def return_waiting(self) -> None:
         """Make all tasks that wait new to the policy again."""

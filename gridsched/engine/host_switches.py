@@ -7,7 +7,8 @@ from collections import Counter
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.events import ProfileEvents, Timers
 from gridsched.engine.execution import Execution, SetPState, Timer, TurnOff, TurnOn
-from gridsched.engine.ledger import WAITING, Ledger
+from gridsched.engine.ledger import Ledger
+from gridsched.engine.task_states import WAITING
 from gridsched.errors import IncompleteRun
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
@@ -210,7 +211,7 @@ class Outages:
         if ledger.is_on[host]:
             if ledger.boot_end[host] > now:
                 self._count_failed_boot(host, now)
-            self._withdraw(host)
+            self._withdraw(host, now)
             if ledger.nodes is None:
                 lost = list(ledger.running.get(host, ()))
             else:
@@ -238,7 +239,7 @@ class Outages:
                 "times, or hosts that stay up longer."
             )
 
-    def _withdraw(self, host: int) -> None:
+    def _withdraw(self, host: int, now: float) -> None:
         """Let tasks that are fixed, planned or reserved on a host wait again."""
         ledger, dispatch = self._ledger, self._dispatch
         for task, pstate in list(ledger.fixed[host]):
@@ -251,7 +252,7 @@ class Outages:
             return
         ledger.withdraw_plan()
         for each in ledger.reservations.withdraw(host):
-            dispatch.uncount_assigned(each.task, each.hosts.item(0), each.pstate)
+            dispatch.uncount_execution(each, now)
             ledger.waiting_again(each.task)
 
     def _lose(self, execution: Execution, now: float) -> None:
@@ -259,14 +260,13 @@ class Outages:
         ledger, task = self._ledger, execution.task
         if ledger.replicates:
             ledger.copies[task].remove(execution)
-        self._dispatch.uncount_running(execution, now)
+        self._dispatch.uncount_execution(execution, now)
         self._dispatch.stop(execution, now, ExecutionEnd.FAILED)
         ledger.settle(task)
         if ledger.state_of[task] != WAITING:  # another copy is left
             return
         if self._fails:
-            ledger.state_of[task] = self._lost_state
-            ledger.open_tasks -= 1
+            ledger.end_task(task, self._lost_state)
             return
         self._restarts[task] += 1
         if self._restarts[task] > MAX_RESTARTS:

@@ -12,8 +12,9 @@ import numpy as np
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.execution import UNENDED, Execution
 from gridsched.engine.host_powers import HostPowers, host_powers
-from gridsched.engine.ledger import FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, Ledger
+from gridsched.engine.ledger import Ledger
 from gridsched.engine.node_sets import NodeSets
+from gridsched.engine.task_states import FINISHED, POSTPONED, QUEUED, RUNNING, VIRTUAL, WAITING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
 
@@ -84,6 +85,8 @@ def _of_tasks(ledger: Ledger, executions: list[Execution]) -> Iterator[Compariso
     yield "planned tasks that are in no plan", ids(VIRTUAL) - planned, set()
     yield "running tasks", ids(RUNNING), {each.task for each in executions}
     yield "queued tasks", ids(QUEUED), queued - ids(RUNNING)
+    postponed = np.flatnonzero(ledger.states == POSTPONED).tolist()
+    yield "postponed tasks", sorted(ledger.postponed), postponed
     yield "mappable", set(ledger.mappable().tolist()), mappable
     yield "next waiting", ledger.next_waiting(n_tasks), sorted(mappable)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,27 +16,17 @@ from numpy.typing import NDArray
 from gridsched.engine.execution import Execution, HostChanges
 from gridsched.engine.node_sets import NodeSets
 from gridsched.engine.plans import PlaceHolders, Reservations, VirtualQueues
+from gridsched.engine.task_states import FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, TaskStates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits
 
-# plain integers: an attribute of an IntEnum costs several times as much
-WAITING = int(TaskState.WAITING)
-VIRTUAL = int(TaskState.VIRTUAL)
-POSTPONED = int(TaskState.POSTPONED)
-QUEUED = int(TaskState.QUEUED)
-RUNNING = int(TaskState.RUNNING)
-FINISHED = int(TaskState.FINISHED)
 
-
-class Ledger:
+class Ledger(TaskStates):
     """Mutable record of one run.
 
     Attributes
     ----------
-    state_of : bytearray
-        `TaskState` of each task.
     free : list of int
         Free cores of each host.
     is_on : list of bool
@@ -79,8 +68,6 @@ class Ledger:
         Hosts on which something happened, one after the other; readers remember how far they read.
     executions : list of Execution
         All of them, in order of start.
-    open_tasks : int
-        Tasks without a final state.
     busy_cores : int
         Cores that execute, or wait for the input files of what they will execute.
     """
@@ -89,7 +76,6 @@ class Ledger:
         self, system: System, tasks: Tasks, hosts_off: frozenset[int], traits: Traits
     ) -> None:
         n = system.n_hosts
-        self.state_of = bytearray(len(tasks))
         self.cores: list[int] = system.platform.cores.tolist()
         self.one_core = max(self.cores, default=1) == 1
         self.free = list(self.cores)
@@ -99,10 +85,10 @@ class Ledger:
         self.switching_w: dict[int, float] = {}
         self.boot_end = [0.0] * n
         self.idle_since = [0.0] * n
-        self.states = np.frombuffer(self.state_of, dtype=np.uint8)
         self.pstate = array("q", system.first_pstates.tolist())
         self.pstates = np.frombuffer(self.pstate, dtype=np.int64)
         self.nodes = None if tasks.width is None else NodeSets(self.is_on)
+        super().__init__(len(tasks), self.nodes and self.nodes.list_mappable)
         self.running: dict[int, list[Execution]] = {}
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
         self.queued_hosts: set[int] = set()
@@ -116,18 +102,30 @@ class Ledger:
         self.replicates = traits.replicates
         self.keeps_places = traits.replicates or traits.may_cancel
         self.host_changes = HostChanges(self.pstates, self.is_on)
-        self.open_tasks = len(tasks)
         self.version = [0] * n
         self.journal: list[int] = list(range(n))
         self.watches_nodes = system.rules.parked_pstate is not None
         self.busy_cores = 0
-        self.n_virtual = 0
-        #: tasks from here on are not submitted yet; none before `_first_waiting` is mappable
-        self.submitted = 0
-        self._first_waiting = 0
         #: ids of hosts that are on, not booting, and have a free core; ascending. Their fixed
         #: queues are empty, because a free core takes from them at once.
         self.idle: list[int] = [h for h in range(n) if self.is_on[h]]
+
+    def end_tasks(self, state: int, *, running: bool) -> None:
+        """Give all tasks a final state, perhaps those that run, too, and let none be submitted."""
+        self.withdraw_plan()
+        left = self.states < FINISHED
+        if not running:
+            left &= self.states != RUNNING
+        self.states[left] = state
+        self.open_tasks -= int(np.count_nonzero(left))
+        self.submitted = len(self.states)
+        self.postponed = []
+        for host in self.queued_hosts:
+            self.fixed[host].clear()
+            self.touch(host)
+        self.queued_hosts.clear()
+        self.places.clear()
+        self.reservations.clear()
 
     def touch(self, host: int) -> None:
         """Note that more than an append to the fixed queue has happened on a host."""
@@ -151,6 +149,7 @@ class Ledger:
     def core_taken(self, execution: Execution) -> None:
         """Put an execution on a core; a full host is no longer idle."""
         host = execution.host
+        self._move(execution.task, RUNNING)
         self.running.setdefault(host, []).append(execution)
         if self.replicates:
             self.copies.setdefault(execution.task, []).append(execution)
@@ -160,19 +159,27 @@ class Ledger:
         if not self.free[host]:
             del self.idle[bisect_left(self.idle, host)]
 
-    def nodes_taken(self, execution: Execution, hosts: NDArray[np.int64]) -> None:
-        """Put an execution on a set of nodes."""
+    def nodes_taken(self, execution: Execution) -> None:
+        """Put an execution on its set of nodes."""
         assert self.nodes is not None
-        self.nodes.take(execution, hosts)
-        self.busy_cores += len(hosts)
+        assert execution.hosts is not None
+        self._move(execution.task, RUNNING)
+        self.nodes.take(execution, execution.hosts)
+        self.busy_cores += len(execution.hosts)
 
-    def nodes_freed(self, execution: Execution, hosts: NDArray[np.int64]) -> None:
+    def nodes_freed(self, execution: Execution) -> None:
         """Take an execution off its nodes."""
         assert self.nodes is not None
-        self.nodes.release(execution, hosts)
-        self.busy_cores -= len(hosts)
+        assert execution.hosts is not None
+        self.nodes.release(execution, execution.hosts)
+        self.busy_cores -= len(execution.hosts)
         if self.watches_nodes:
-            self.journal += hosts.tolist()
+            self.journal += execution.hosts.tolist()
+
+    def reserve(self, execution: Execution) -> None:
+        """Keep nodes for an execution that starts later."""
+        self._move(execution.task, QUEUED)
+        self.reservations.add(execution)
 
     def is_busy(self, host: int) -> bool:
         """Whether anything runs on the host."""
@@ -187,7 +194,9 @@ class Ledger:
         return [execution for running in self.running.values() for execution in running]
 
     def append_fixed(self, host: int, task: int, pstate: int) -> None:
-        """Append a task to the host's fixed queue."""
+        """Append a task, or a copy of a running one, to the host's fixed queue."""
+        if self.state_of[task] != RUNNING:
+            self._move(task, QUEUED)
         self.fixed[host].append((task, pstate))
         self.queued_hosts.add(host)
         self.journal.append(host)
@@ -217,15 +226,6 @@ class Ledger:
             places.remove(host)
             if not places:
                 del self.places[task]
-
-    def clear_queues(self) -> None:
-        """Empty all fixed queues."""
-        for host in self.queued_hosts:
-            self.fixed[host].clear()
-            self.touch(host)
-        self.queued_hosts.clear()
-        self.places.clear()
-        self.reservations.clear()
 
     @property
     def next_start(self) -> float:
@@ -274,11 +274,6 @@ class Ledger:
             self.pstates[changed] = pstate
             self.host_changes.add_block(time, changed, pstate)
 
-    def waiting_again(self, task: int) -> None:
-        """Put a submitted, queued or planned task back among the waiting ones."""
-        self.state_of[task] = WAITING
-        self.waits_from(task)
-
     def settle(self, task: int) -> None:
         """Find the state of a task that lost a copy from the copies that are left."""
         if self.copies.get(task):
@@ -288,11 +283,6 @@ class Ledger:
             self.state_of[task] = QUEUED
         else:
             self.waiting_again(task)
-
-    def waits_from(self, task: int) -> None:
-        """Note that this task waits, or later ones only."""
-        if task < self._first_waiting:
-            self._first_waiting = task
 
     def plan(
         self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
@@ -325,73 +315,25 @@ class Ledger:
             tasks = np.concatenate([self.virtual.tasks, common, self.place_holders.tasks])
             planned = tasks[self.states[tasks] == VIRTUAL]
             self.states[planned] = WAITING
-            self._first_waiting = min(self._first_waiting, int(planned.min(initial=self.submitted)))
+            self.waits_from(int(planned.min(initial=self.submitted)))
             self.n_virtual = 0
         self.virtual.clear()
         self.place_holders.clear()
         self.common.clear()
 
     def next_planned(self, host: int) -> tuple[int, int] | None:
-        """Take the next (task, P-state) that is still planned for the host; None if none is."""
+        """Take the next (task, P-state) planned for the host, to move it; None if none is."""
         virtual = self.virtual
         while virtual.has(host):
             task, pstate = virtual.pop(host)
             if self.state_of[task] == VIRTUAL:
-                self.n_virtual -= 1
                 return task, pstate
         return None
 
     def next_in_common(self) -> int | None:
-        """Take the next task that is still planned in the common queue; None if none is."""
+        """Take the next task that is planned in common, to move it; None if none is."""
         while self.common:
             task = self.common.popleft()
             if self.state_of[task] == VIRTUAL:
-                self.n_virtual -= 1
                 return task
         return None
-
-    def waiting(self) -> Iterator[int]:
-        """Iterate over waiting and virtually queued tasks in order of their ids."""
-        if self.n_virtual:
-            yield from self.mappable().tolist()
-            return
-        for first in self.next_waiting(1):
-            yield first
-            find = self.state_of.find
-            task = find(WAITING, first + 1)
-            while task >= 0:
-                yield task
-                task = find(WAITING, task + 1)
-
-    def next_waiting(self, count: int) -> list[int]:
-        """Return the first `count` waiting or virtually queued tasks, or as many as there are."""
-        if self.n_virtual:
-            first: list[int] = self.mappable()[:count].tolist()
-            return first
-        find = self.state_of.find
-        task = find(WAITING, self._first_waiting)
-        tasks: list[int] = []
-        if task >= 0:
-            self._first_waiting = task
-            while task >= 0 and len(tasks) < count:
-                tasks.append(task)
-                task = find(WAITING, task + 1)
-        return tasks
-
-    def mappable(self) -> NDArray[np.int64]:
-        """Return the ids of waiting and virtually queued tasks, ascending."""
-        tasks: NDArray[np.int64]
-        first = self._first_waiting
-        if self.nodes is not None:
-            room = np.zeros(self.submitted - first, dtype=np.int64)
-            n = self.nodes.list_mappable(self.states, first, self.submitted, WAITING, VIRTUAL, room)
-            self._first_waiting = room.item(0) if n else self.submitted
-            return room[:n]
-        states = self.states[first : self.submitted]
-        wait = states == WAITING
-        if self.n_virtual:
-            wait |= states == VIRTUAL
-        tasks = wait.nonzero()[0]
-        tasks += first
-        self._first_waiting = int(tasks[0]) if len(tasks) else self.submitted
-        return tasks

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from operator import index
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.budget_guard import FITS, BudgetGuard
+from gridsched.engine.budget_guard import BudgetGuard
 from gridsched.engine.dispatch import Dispatch
-from gridsched.engine.ledger import VIRTUAL, Ledger
+from gridsched.engine.ledger import Ledger
 from gridsched.engine.legality import Ids, Legality, Refusal
+from gridsched.engine.task_states import VIRTUAL
 from gridsched.model.system import System
 from gridsched.policy.decisions import Allocate, Plan
 
@@ -31,29 +31,18 @@ class NodeRequests:
     legality : Legality
     dispatch : Dispatch
     guard : BudgetGuard or None
-    put_off : callable
-        ``put_off(task)`` lets a task wait for the next period.
-
-    Attributes
-    ----------
-    puts_off : bool
-        Whether what exceeds a budget waits for the next period, instead of being an error.
-    once : bool
-        Whether the policy is asked at the start alone, and would never plan again.
     """
 
     def __init__(
         self, system: System, ledger: Ledger, legality: Legality, dispatch: Dispatch,
-        guard: BudgetGuard | None, put_off: Callable[[int], None],
+        guard: BudgetGuard | None,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._legality = legality
         self._dispatch = dispatch
         self._guard = guard
-        self._put_off = put_off
         self._pstate = system.pstate
         self._run_time = system.estimates.run_time
-        self.puts_off = self.once = False
 
     # ------------------------------------------------------------------ one task
 
@@ -62,9 +51,8 @@ class NodeRequests:
         task, pstate, start = decision.task, decision.pstate, decision.start
         pstate = self._pstate if pstate is None else pstate
         if not (task.__class__ is pstate.__class__ is int):
-            for number, what in ((task, "task"), (pstate, "pstate")):
-                if (why := no_whole_number(number, what)) is not None:
-                    return why, None, None
+            if (why := no_whole_numbers(task=task, pstate=pstate)) is not None:
+                return why, None, None
             task, pstate = index(task), index(pstate)
         hosts = np.asarray(decision.hosts)
         if hosts.ndim != 1 or not hosts.size or hosts.dtype.kind not in "iu":
@@ -88,21 +76,10 @@ class NodeRequests:
             return why, task, None
         if self._guard is not None:
             place = np.array([task]), hosts[:1], np.array([pstate])
-            if not self.puts_off:
-                if (why := self._guard.begins_later(start)) is not None:
-                    return why, task, None
-                refusal = self._guard.refusal(*place, now, "Allocate", np.array([start]))
-                if refusal is not None:
-                    return refusal
-            elif self._guard.judged(*place, now, np.array([start]))[0] != FITS:
-                self._put_off(task)
-                return None
-        if self._ledger.state_of[task] == VIRTUAL:
-            self._ledger.n_virtual -= 1
-        if start > now:
-            self._dispatch.reserve(task, hosts, pstate, start)
-        else:
-            self._dispatch.allocate(task, hosts, pstate, now, end)
+            refusal, fits = self._guard.admit(*place, now, "Allocate", np.array([start]))
+            if refusal is not None or not fits[0]:
+                return refusal
+        self._dispatch.allocate(task, hosts, pstate, start, end, now)
         return None
 
     def _in_order(self, hosts: Ids) -> bool:
@@ -119,6 +96,7 @@ class NodeRequests:
         reservations = self._ledger.reservations
         while reservations.next_start <= now:
             due = reservations.take()
+            assert due.hosts is not None
             host = self._legality.not_free(due.hosts)
             if host is not None:
                 why = (
@@ -126,14 +104,14 @@ class NodeRequests:
                     "reserve nodes that are free by then, by estimates that are upper bounds"
                 )
                 return why, due.task, host
-            self._dispatch.start_reserved(due)
+            self._dispatch.start_on_nodes(due)
         return None
 
     # ------------------------------------------------------------------ plans
 
     def plan(self, decision: Plan, now: float) -> Refusal | None:
         """Make place-holders in place of those before."""
-        why, arrays = _arrays_of(decision)
+        why, arrays = plan_arrays(decision, parallel=True)
         if why is not None:
             return why, None, None
         tasks, hosts, offsets, starts = (
@@ -154,15 +132,11 @@ class NodeRequests:
             return refusal
         inside_j = None
         if self._guard is not None:
-            if not self.puts_off:
-                refusal = self._guard.refusal(tasks, first, pstates, now, "Plan", starts)
-                if refusal is not None:
-                    return refusal
-            else:
-                verdicts = self._guard.judged(tasks, first, pstates, now, starts)
-                for task in tasks[self._guard.to_put_off(verdicts, once=self.once)].tolist():
-                    self._put_off(task)
-                fits, widths = verdicts == FITS, np.diff(offsets)
+            refusal, fits = self._guard.admit(tasks, first, pstates, now, "Plan", starts)
+            if refusal is not None:
+                return refusal
+            if not fits.all():
+                widths = np.diff(offsets)
                 tasks, pstates, first, starts = (
                     array[fits] for array in (tasks, pstates, first, starts)
                 )
@@ -187,28 +161,28 @@ class NodeRequests:
                 why = self._legality.free_between(hosts, start, end, now)
             if why is not None:
                 return f"its place-holder starts, and {why}", task, None
-            ledger.n_virtual -= 1
-            self._dispatch.allocate(task, hosts, pstate, start, end)
+            self._dispatch.allocate(task, hosts, pstate, start, end, now)
         return None
 
 
-def _arrays_of(decision: Plan) -> tuple[str | None, dict[str, NDArray[Any]]]:
-    """Return the arrays of a plan of parallel tasks by name, or say what is wrong with one."""
-    given = {
-        "tasks": decision.tasks, "hosts": decision.hosts, "pstates": decision.pstates,
-        "offsets": decision.offsets, "starts": decision.starts,
-    }  # fmt: skip
+def plan_arrays(
+    decision: Plan, *, parallel: bool = False
+) -> tuple[str | None, dict[str, NDArray[Any]]]:
+    """Return copies of the arrays that a plan has by name, or say what is wrong with one."""
     arrays: dict[str, NDArray[Any]] = {}
-    for name, values in given.items():
-        if values is None:
-            if name == "pstates":
+    for name in ("tasks", "hosts", "pstates", "offsets", "starts"):
+        values = getattr(decision, name)
+        if values is None and name != "tasks":
+            if name == "pstates" or not parallel:
                 continue
             return f"Plan.{name} is None; a Plan of parallel tasks needs hosts, offsets, starts", {}
         array, numbers = np.asarray(values), "iuf" if name == "starts" else "iu"
         if array.ndim != 1 or (array.size and array.dtype.kind not in numbers):
             what = "numbers" if name == "starts" else "whole numbers"
             return f"Plan.{name} is {values!r}; it must be an array of {what}", {}
-        arrays[name] = array.astype(np.float64 if name == "starts" else np.int64)  # copies
+        arrays[name] = array.astype(np.float64 if name == "starts" else np.int64)
+    if not parallel:
+        return None, arrays
     tasks, offsets, n_hosts = arrays["tasks"], arrays["offsets"], len(arrays["hosts"])
     if len(arrays["starts"]) != len(tasks) or len(offsets) != len(tasks) + 1:
         lengths = f"{len(tasks)} tasks, {len(arrays['starts'])} starts, {len(offsets)} offsets"
@@ -218,10 +192,11 @@ def _arrays_of(decision: Plan) -> tuple[str | None, dict[str, NDArray[Any]]]:
     return None, arrays
 
 
-def no_whole_number(number: object, what: str) -> str | None:
-    """Say that something is no whole number; None if it is one."""
-    try:
-        index(number)  # type: ignore[arg-type]
-    except TypeError:
-        return f"{what} is {number!r}; it must be a whole number"
+def no_whole_numbers(**named: object) -> str | None:
+    """Say that something, by its name, is no whole number; None if all are."""
+    for name, number in named.items():
+        try:
+            index(number)  # type: ignore[arg-type]
+        except TypeError:
+            return f"{name} is {number!r}; it must be a whole number"
     return None

@@ -9,11 +9,11 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.execution import Execution
 from gridsched.model.energy_weights import EnergyWeights
 from gridsched.policy.state import ReservedNodes
 
@@ -22,33 +22,8 @@ Ids = NDArray[np.int64]
 _FIRST_ROOM = 64
 
 
-@dataclass(slots=True, eq=False)
-class Reservation:
-    """A parallel task with nodes and a time of its own.
-
-    Attributes
-    ----------
-    task : int
-    hosts : ndarray of int64
-        Ascending.
-    pstate : int
-        The scheduler's.
-    start, end : float
-        From when to when, as estimated [s].
-    watts : float
-        Average power [W], where a budget is kept.
-    """
-
-    task: int
-    hosts: Ids
-    pstate: int
-    start: float
-    end: float
-    watts: float = 0.0
-
-
 class Reservations:
-    """All reservations that have not started.
+    """All reservations that have not started: executions on nodes, with a start of their own.
 
     Parameters
     ----------
@@ -67,10 +42,10 @@ class Reservations:
     def clear(self) -> None:
         """Forget all of them."""
         self.next_start = math.inf
-        self._heap: list[tuple[float, int, Reservation]] = []
+        self._heap: list[tuple[float, int, Execution]] = []
         self._made = 0
-        self._at: list[Reservation] = []
-        self._place: dict[Reservation, int] = {}
+        self._at: list[Execution] = []
+        self._place: dict[Execution, int] = {}
         #: start, end and average power of each, its task and how many nodes it has
         self._columns = np.empty((5, _FIRST_ROOM))
         #: the latest end on each node; it is never too early
@@ -80,7 +55,7 @@ class Reservations:
     def __len__(self) -> int:
         return len(self._at)
 
-    def add(self, made: Reservation) -> None:
+    def add(self, made: Execution) -> None:
         """Keep a reservation; nothing else may be reserved there then."""
         place = len(self._at)
         if place == self._columns.shape[1]:
@@ -95,7 +70,7 @@ class Reservations:
         self.next_start = self._heap[0][0]
         self._view = None
 
-    def take(self) -> Reservation:
+    def take(self) -> Execution:
         """Take the next one out; of those of one time the one that was made first."""
         taken = heapq.heappop(self._heap)[2]
         self.next_start = self._heap[0][0] if self._heap else math.inf
@@ -107,7 +82,7 @@ class Reservations:
         self._view = None
         return taken
 
-    def withdraw(self, host: int) -> list[Reservation]:
+    def withdraw(self, host: int) -> list[Execution]:
         """Take out all reservations of a node, and return them in order of start."""
         every = [entry[2] for entry in sorted(self._heap)]
         self.clear()
@@ -119,7 +94,7 @@ class Reservations:
                 self.add(each)
         return withdrawn
 
-    def found(self, hosts: Ids, start: float, end: float) -> tuple[int, Reservation] | None:
+    def found(self, hosts: Ids, start: float, end: float) -> tuple[int, Execution] | None:
         """Find a reservation of one of some nodes between two times [s]: that node and it."""
         if not self._at or self._last_end[hosts].max() <= start:
             return None

@@ -10,16 +10,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.budget_guard import FITS, BudgetGuard
+from gridsched.engine.budget_guard import BudgetGuard, by_host
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
 from gridsched.engine.execution import Timer
 from gridsched.engine.host_switches import HostSwitches
-from gridsched.engine.ledger import POSTPONED, QUEUED, RUNNING, VIRTUAL, Ledger
+from gridsched.engine.ledger import Ledger
 from gridsched.engine.legality import DOWN, Ids, Legality, Refusal
-from gridsched.engine.node_requests import NodeRequests, no_whole_number
+from gridsched.engine.node_requests import NodeRequests, no_whole_numbers, plan_arrays
 from gridsched.engine.staging import Staging
+from gridsched.engine.task_states import POSTPONED, QUEUED, RUNNING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits
@@ -55,9 +56,6 @@ class Requests:
 
     Attributes
     ----------
-    postponed : list of int
-        Tasks that wait for the next period.
-    times_postponed : ndarray of int64, shape (tasks,)
     notes : dict of str to ndarray of float64, shape (tasks,)
         What was noted, column by column; nan where nothing was.
     on_nodes : NodeRequests or None
@@ -83,35 +81,24 @@ class Requests:
         self._pstate_of: list[int] = system.pstates.tolist()
         self._has_interval = bool(system.rules.mapping_interval_s)
         self._traits = Traits(asked="event")
-        self._puts_off = False
-        self.postponed: list[int] = []
-        self.times_postponed = np.zeros(len(ledger.state_of), dtype=np.int64)
         self.notes: dict[str, NDArray[np.float64]] = {}
         self.on_nodes: NodeRequests | None = None
         if ledger.nodes is not None:
-            self.on_nodes = NodeRequests(system, ledger, legality, dispatch, guard, self._put_off)
+            self.on_nodes = NodeRequests(system, ledger, legality, dispatch, guard)
 
     @property
     def refuses(self) -> bool:
         """Whether a budget refuses what exceeds it."""
         return self._guard is not None and self._guard.refuses
 
-    def return_postponed(self) -> list[int]:
-        """Let postponed tasks wait again, and return them."""
-        returned, self.postponed = sorted(self.postponed), []
-        for task in returned:
-            self._ledger.waiting_again(task)
-        return returned
-
     def heed(self, traits: Traits) -> None:
         """Take decisions of a policy with these traits from now on."""
         self._traits = traits
         self._handlers = self._FOR_NODES if traits.parallel else self._HANDLERS
         for column in traits.notes:
-            self.notes.setdefault(column, np.full(len(self.times_postponed), np.nan))
-        self._puts_off = self._guard is not None and self._guard.puts_off(traits)
-        if self.on_nodes is not None:
-            self.on_nodes.puts_off, self.on_nodes.once = self._puts_off, traits.asked == "start"
+            self.notes.setdefault(column, np.full(len(self._ledger.states), np.nan))
+        if self._guard is not None:
+            self._guard.heed(traits)
 
     def apply(self, decision: Decision, now: float) -> Refusal | None:
         """Apply a decision at `now` [s], or say why it is illegal."""
@@ -127,9 +114,9 @@ class Requests:
         if pstate is None:
             pstate = 0  # the host's own, once it is known to be one
         if not (task.__class__ is host.__class__ is pstate.__class__ is int):
-            for number, what in ((task, "task"), (host, "host"), (pstate, "pstate")):
-                if (why := no_whole_number(number, what)) is not None:
-                    return why, None, None
+            why = no_whole_numbers(task=task, host=host, pstate=pstate)
+            if why is not None:
+                return why, None, None
             task, host, pstate = index(task), index(host), index(pstate)
         if decision.pstate is None and 0 <= host < len(self._pstate_of):
             pstate = self._pstate_of[host]
@@ -141,28 +128,20 @@ class Requests:
         if state == RUNNING:
             if not self._traits.replicates:
                 return _needs("replicates", "Assign of a running task")
-        elif state == POSTPONED and self._puts_off:
+        elif state == POSTPONED and self._guard is not None and self._guard.puts_off:
             return None  # a moment ago, by the same answer
         elif (why := self._legality.assigned(state)) is not None:
             return why, task, host
-        ledger.n_virtual -= state == VIRTUAL
         if self._guard is not None:
             place = np.array([task]), np.array([host]), np.array([pstate])
-            if not self._puts_off:
-                refusal = self._guard.refusal(*place, now, "Assign")
-                if refusal is not None:
-                    return refusal
-            elif self._guard.judged(*place, now)[0] != FITS:
-                if state != RUNNING:
-                    self._put_off(task)
-                return None
+            refusal, fits = self._guard.admit(*place, now, "Assign")
+            if refusal is not None or not fits[0]:
+                return refusal
             dispatch.count_assigned(task, host, pstate)
         if dispatch.can_start(host, now):
             dispatch.start(task, host, pstate, now)
-            return None
-        if state != RUNNING:
-            ledger.state_of[task] = QUEUED
-        dispatch.enqueue(task, host, pstate, now)
+        else:
+            dispatch.enqueue(task, host, pstate, now)
         return None
 
     def _allocate(self, decision: Allocate, now: float) -> Refusal | None:
@@ -198,7 +177,7 @@ class Requests:
             if not self._traits.replicates:
                 return _needs("replicates", "Cancel of a running copy")
             ledger.copies[task].remove(copies[-1])
-            self._dispatch.uncount_running(copies[-1], now)
+            self._dispatch.uncount_execution(copies[-1], now)
             self._dispatch.stop(copies[-1], now)
         elif queued and self._traits.may_cancel:
             pstate = ledger.remove_fixed(queued[0], task)
@@ -215,10 +194,9 @@ class Requests:
     def _drop(self, decision: Drop, now: float) -> Refusal | None:
         if not self._traits.may_drop:
             return _needs("may_drop", "Drop")
-        refusal = self._unknown(decision.task) or self._unmap(decision.task, "dropped")
+        refusal = self._unknown(decision.task) or self._not_mappable(decision.task, "dropped")
         if refusal is None:
-            self._ledger.state_of[decision.task] = TaskState.DROPPED
-            self._ledger.open_tasks -= 1
+            self._ledger.end_task(index(decision.task), TaskState.DROPPED)
         return refusal
 
     def _postpone(self, decision: Postpone, now: float) -> Refusal | None:
@@ -227,66 +205,42 @@ class Requests:
         if self._account is None:
             why = "Postpone waits for the next budget period, and there is none"
             return why, decision.task, None
-        refusal = self._unknown(decision.task) or self._unmap(decision.task, "postponed")
+        refusal = self._unknown(decision.task) or self._not_mappable(decision.task, "postponed")
         if refusal is None:
-            self._put_off(index(decision.task))
+            self._ledger.postpone(index(decision.task))
         return refusal
 
-    def _unmap(self, task: int, done: str) -> Refusal | None:
-        """Take a mappable task out of its virtual queue, if it is in one."""
+    def _not_mappable(self, task: int, done: str) -> Refusal | None:
         why = self._legality.mappable(task, done)
-        if why is not None:
-            return why, task, None
-        self._ledger.n_virtual -= self._ledger.state_of[task] == VIRTUAL
-        return None
-
-    def _put_off(self, task: int) -> None:
-        """Let a mappable task wait for the next period."""
-        self._ledger.state_of[task] = POSTPONED
-        self.postponed.append(task)
-        self.times_postponed[task] += 1
+        return None if why is None else (why, task, None)
 
     # ------------------------------------------------------------------ plans
 
     def _plan(self, decision: Plan, now: float) -> Refusal | None:
         if decision.offsets is not None or decision.starts is not None:
             return "a Plan with offsets and starts is for parallel tasks", None, None
-        columns = {"tasks": decision.tasks, "hosts": decision.hosts, "pstates": decision.pstates}
-        arrays = {
-            name: np.asarray(each)
-            for name, each in columns.items()
-            if each is not None or name == "tasks"
-        }
-        for name, array in arrays.items():
-            if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-                why = f"Plan.{name} is {columns[name]!r}; it must be an array of whole numbers"
-                return why, None, None
-        tasks = arrays["tasks"].astype(np.int64)
+        why, arrays = plan_arrays(decision)
+        if why is not None:
+            return why, None, None
+        tasks = arrays["tasks"]
         if decision.hosts is None:
             return self._plan_in_common(tasks, decision, now)
-        hosts = arrays["hosts"].astype(np.int64)
-        pstates = arrays.get("pstates", hosts[:0]).astype(np.int64)
-        if decision.pstates is None:  # a host that there is not is refused below
+        hosts, pstates = arrays["hosts"], arrays.get("pstates")
+        if pstates is None:  # a host that there is not is refused below
             pstates = np.take(self._pstates, hosts, mode="clip")
         if not len(tasks) == len(hosts) == len(pstates):
             lengths = ", ".join(f"{len(each)} {name}" for name, each in arrays.items())
             return f"Plan has {lengths}", None, None
         self._withdraw_plan(now)
-        by_host = _by_host(tasks, hosts, pstates)
-        refusal = self._legality.plan(*by_host)
+        queues = by_host(tasks, hosts, pstates)
+        refusal = self._legality.plan(*queues)
         if refusal is None and self._guard is not None:
-            if self._puts_off:
-                verdicts = self._guard.judged(tasks, hosts, pstates, now)
-                once = self._traits.asked == "start"
-                for task in tasks[self._guard.to_put_off(verdicts, once=once)].tolist():
-                    self._put_off(task)
-                fits = verdicts == FITS
+            refusal, fits = self._guard.admit(tasks, hosts, pstates, now, "Plan")
+            if not fits.all():
                 tasks, hosts = tasks[fits], hosts[fits]
-                by_host = _by_host(tasks, hosts, pstates[fits])
-            else:
-                refusal = self._guard.refusal(*by_host, now, "Plan")
+                queues = by_host(tasks, hosts, pstates[fits])
         if refusal is None:
-            self._ledger.plan(*by_host)
+            self._ledger.plan(*queues)
             if self._staging is not None:
                 self._staging.book_plan(tasks, self._platform.cluster_of[hosts], now)
         return refusal
@@ -367,9 +321,10 @@ class Requests:
 
     def _unknown(self, task: object = None, host: object = None) -> Refusal | None:
         """Say that the task or the host is none, where one is named."""
-        for number, what in ((task, "task"), (host, "host")):
-            if number is not None and (why := no_whole_number(number, what)) is not None:
-                return why, None, None
+        named = {"task": task, "host": host}
+        why = no_whole_numbers(**{name: n for name, n in named.items() if n is not None})
+        if why is not None:
+            return why, None, None
         why = self._legality.unknown(task, host)  # type: ignore[arg-type]
         return None if why is None else (why, task, host)  # type: ignore[return-value]
 
@@ -396,9 +351,3 @@ class Requests:
 
 def _needs(trait: str, decision: str) -> Refusal:
     return f"{decision} needs the trait {trait!r}", None, None
-
-
-def _by_host(tasks: Ids, hosts: Ids, pstates: Ids) -> tuple[Ids, Ids, Ids]:
-    """Return the columns of a plan in order of the hosts; each queue stays in the plan's order."""
-    order = np.argsort(hosts, kind="stable")
-    return tasks[order], hosts[order], pstates[order]

@@ -1,0 +1,155 @@
+"""Which state each task of a run is in, and which may be mapped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.model.trace import TaskState
+
+# plain integers: an attribute of an IntEnum costs several times as much
+WAITING = int(TaskState.WAITING)
+VIRTUAL = int(TaskState.VIRTUAL)
+POSTPONED = int(TaskState.POSTPONED)
+QUEUED = int(TaskState.QUEUED)
+RUNNING = int(TaskState.RUNNING)
+FINISHED = int(TaskState.FINISHED)
+
+
+class TaskStates:
+    """States of tasks: plain lists and a bytearray, because one is read or written at a time.
+
+    Parameters
+    ----------
+    n_tasks : int
+    list_mappable : callable or None
+        A compiled form of `mappable`, where one is used.
+
+    Attributes
+    ----------
+    state_of : bytearray
+        `TaskState` of each task.
+    states : ndarray of uint8, shape (tasks,)
+        The same, sharing its memory.
+    open_tasks : int
+        Tasks without a final state.
+    n_virtual : int
+        Tasks that are planned.
+    postponed : list of int
+        Tasks that wait for the next period.
+    times_postponed : ndarray of int64, shape (tasks,)
+    submitted : int
+        Tasks from here on are not submitted yet.
+    """
+
+    def __init__(self, n_tasks: int, list_mappable: Callable[..., int] | None) -> None:
+        self.state_of = bytearray(n_tasks)
+        self.states = np.frombuffer(self.state_of, dtype=np.uint8)
+        self.open_tasks = n_tasks
+        self.n_virtual = 0
+        self.postponed: list[int] = []
+        self.times_postponed = np.zeros(n_tasks, dtype=np.int64)
+        self.submitted = 0
+        #: no task before this one is mappable
+        self._first_waiting = 0
+        self._list_mappable = list_mappable
+
+    def submit(self, end: int, runnable: NDArray[np.bool_]) -> bool:
+        """Let the next tasks up to `end` wait, or be rejected; return whether any waits.
+
+        Parameters
+        ----------
+        end : int
+        runnable : ndarray of bool, shape (tasks,)
+            Whether each task of the run runs anywhere.
+        """
+        first, self.submitted = self.submitted, end
+        if end == first + 1 and runnable[first]:  # one task: no arrays
+            self.waiting_again(first)
+            return True
+        waits = runnable[first:end]
+        self.states[first:end] = np.where(waits, WAITING, TaskState.REJECTED)
+        n_waiting = int(np.count_nonzero(waits))
+        self.open_tasks -= end - first - n_waiting
+        self.waits_from(first)
+        return n_waiting > 0
+
+    def end_task(self, task: int, state: int) -> None:
+        """Give a task its final state."""
+        self._move(task, state)
+        self.open_tasks -= 1
+
+    def _move(self, task: int, state: int) -> None:
+        self.n_virtual -= self.state_of[task] == VIRTUAL
+        self.state_of[task] = state
+
+    def postpone(self, task: int) -> None:
+        """Let a mappable task wait for the next period."""
+        self._move(task, POSTPONED)
+        self.postponed.append(task)
+        self.times_postponed[task] += 1
+
+    def return_postponed(self) -> list[int]:
+        """Let postponed tasks wait again, and return them."""
+        returned, self.postponed = sorted(self.postponed), []
+        for task in returned:
+            self.waiting_again(task)
+        return returned
+
+    def waiting_again(self, task: int) -> None:
+        """Put a submitted, queued or planned task back among the waiting ones."""
+        self._move(task, WAITING)
+        self.waits_from(task)
+
+    def waits_from(self, task: int) -> None:
+        """Note that this task waits, or later ones only."""
+        if task < self._first_waiting:
+            self._first_waiting = task
+
+    def waiting(self) -> Iterator[int]:
+        """Iterate over waiting and virtually queued tasks in order of their ids."""
+        if self.n_virtual:
+            yield from self.mappable().tolist()
+            return
+        for first in self.next_waiting(1):
+            yield first
+            find = self.state_of.find
+            task = find(WAITING, first + 1)
+            while task >= 0:
+                yield task
+                task = find(WAITING, task + 1)
+
+    def next_waiting(self, count: int) -> list[int]:
+        """Return the first `count` waiting or virtually queued tasks, or as many as there are."""
+        if self.n_virtual:
+            first: list[int] = self.mappable()[:count].tolist()
+            return first
+        find = self.state_of.find
+        task = find(WAITING, self._first_waiting)
+        tasks: list[int] = []
+        if task >= 0:
+            self._first_waiting = task
+            while task >= 0 and len(tasks) < count:
+                tasks.append(task)
+                task = find(WAITING, task + 1)
+        return tasks
+
+    def mappable(self) -> NDArray[np.int64]:
+        """Return the ids of waiting and virtually queued tasks, ascending."""
+        tasks: NDArray[np.int64]
+        first = self._first_waiting
+        if self._list_mappable is not None:
+            room = np.zeros(self.submitted - first, dtype=np.int64)
+            n = self._list_mappable(self.states, first, self.submitted, WAITING, VIRTUAL, room)
+            self._first_waiting = room.item(0) if n else self.submitted
+            return room[:n]
+        states = self.states[first : self.submitted]
+        wait = states == WAITING
+        if self.n_virtual:
+            wait |= states == VIRTUAL
+        tasks = wait.nonzero()[0]
+        tasks += first
+        self._first_waiting = int(tasks[0]) if len(tasks) else self.submitted
+        return tasks
