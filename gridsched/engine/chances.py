@@ -7,16 +7,15 @@ again, instead of convolving what remains. Otherwise each host's ready time is a
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from itertools import islice
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.commitments import QueueFollower
 from gridsched.engine.ledger import Ledger
-from gridsched.engine.ready_pmfs import ReadyPmfs
-from gridsched.model.pmf import convolved_by_fft
+from gridsched.model.pmf import Pmf, convolved_by_fft, point_mass
 from gridsched.model.stochastic import StochasticEstimates
 
 if TYPE_CHECKING:
@@ -30,79 +29,104 @@ NEGLIGIBLE_MASS = 1e-18
 FFT_FROM = 1 << 21
 
 
-class Chances(ABC):
-    """Chances and expected times of tasks that are appended to one-core hosts."""
+class ReadyPmfs(QueueFollower):
+    """When one-core hosts could start a newly appended task, as distributions of any kind.
 
-    @abstractmethod
-    def late_masses(self, task: int, deadline_s: float, now: float) -> Floats:
-        """Return the chance to end after the deadline, shape (hosts, P-states)."""
-
-    @abstractmethod
-    def queued_late_masses(self, deadline_s: Floats, now: float) -> Floats:
-        """Return the chance of each queued task to end late, host after host, shape (queued,).
-
-        The deadlines are those of all tasks that were submitted.
-        """
-
-    @abstractmethod
-    def mean_ready(self, now: float) -> Floats:
-        """Return when each host is ready in the mean [s], infinite if off, shape (hosts,)."""
-
-
-def chances_of(
-    ledger: Ledger, estimates: StochasticEstimates, ready_pmfs: ReadyPmfs
-) -> Chances:  # fmt: skip
-    """Return what tells the chances, the faster one where it is possible."""
-    grid = estimates.grid() if ledger.one_core else None
-    if grid is None:
-        return PmfChances(ledger, estimates, ready_pmfs)
-    return GridChances(ledger, estimates, grid)
-
-
-class PmfChances(Chances):
-    """Chances by distributions of any kind.
+    What runs ends by its distribution, without the impulses that have passed; the fixed queue is
+    convolved with it. Both parts are kept, so that an append convolves once.
 
     Parameters
     ----------
     ledger : Ledger
     estimates : StochasticEstimates
-    ready_pmfs : ReadyPmfs
     """
 
-    def __init__(
-        self, ledger: Ledger, estimates: StochasticEstimates, ready_pmfs: ReadyPmfs
-    ) -> None:  # fmt: skip
-        self._ledger = ledger
-        self._n_hosts = len(ledger.cores)
+    def __init__(self, ledger: Ledger, estimates: StochasticEstimates) -> None:
+        super().__init__(ledger)
         self._estimates = estimates
-        self._ready_pmfs = ready_pmfs
+        #: when what runs or boots on a host ends, as known at its start [s]
+        self._end: dict[int, Pmf] = {}
+        #: how long the fixed queue behind it takes
+        self._queue: dict[int, Pmf] = {}
+
+    def of(self, host: int, now: float) -> Pmf:
+        """Return when `host` is ready, as known at `now` [s].
+
+        Raises
+        ------
+        AttributeError
+            If the host has several cores.
+        """
+        ledger = self._ledger
+        if ledger.cores[host] != 1:
+            raise AttributeError(
+                f"state.ready_pmf: host {host} has {ledger.cores[host]} cores; distributions of "
+                "ready times are known of hosts with one core only."
+            )
+        if not ledger.is_on[host]:
+            return point_mass(np.inf)
+        if host not in ledger.running and not ledger.fixed[host]:
+            return point_mass(max(ledger.boot_end[host], now))
+        self._follow(host)
+        end, queue = self._end[host].not_before(now), self._queue.get(host)
+        return end if queue is None else _followed(end, queue)
+
+    def _begin(self, host: int) -> None:
+        """Look at what runs on the host, without its queue."""
+        self._queue.pop(host, None)
+        running = self._ledger.running.get(host)
+        if running:
+            copy = running[0]
+            pstate = self._estimates.scheduler_pstate(copy.task, copy.pstate)
+            self._end[host] = self._estimates.pmf(copy.task, host, pstate).shifted(copy.start)
+        else:
+            self._end[host] = point_mass(self._ledger.boot_end[host])
+
+    def _append(self, host: int, entries: Iterator[tuple[int, int]]) -> None:
+        """Add the run times of what comes next in the fixed queue."""
+        for task, pstate in entries:
+            run_time, queue = self._estimates.pmf(task, host, pstate), self._queue.get(host)
+            self._queue[host] = run_time if queue is None else queue.convolved(run_time)
 
     def late_masses(self, task: int, deadline_s: float, now: float) -> Floats:
         """Return the chance to end after the deadline, shape (hosts, P-states)."""
-        of, known = self._ready_pmfs.of, self._estimates
         return np.array([
-            known.late_masses(task, host, of(host, now), deadline_s)
-            for host in range(self._n_hosts)
+            self._estimates.late_masses(task, host, self.of(host, now), deadline_s)
+            for host in range(len(self._ledger.cores))
         ])  # fmt: skip
 
     def queued_late_masses(self, deadline_s: Floats, now: float) -> Floats:
-        """Return the chance of each queued task to end late, host after host, shape (queued,)."""
+        """Return the chance of each queued task to end late, host after host, shape (queued,).
+
+        The deadlines are those of all tasks that were submitted.
+        """
         late = []
         for host in sorted(self._ledger.queued_hosts):
-            ends = self._ready_pmfs.queued_ends(host, now)
-            queue = self._ledger.fixed[host]
-            late += [
-                float(end.late_mass(deadline_s[task]))
-                for (task, _), end in zip(queue, ends, strict=True)
-            ]
+            self._follow(host)
+            end = self._end[host].not_before(now)
+            for task, pstate in self._ledger.fixed[host]:
+                end = _followed(end, self._estimates.pmf(task, host, pstate))
+                late.append(float(end.late_mass(deadline_s[task])))
         return np.array(late, dtype=np.float64)
 
     def mean_ready(self, now: float) -> Floats:
         """Return when each host is ready in the mean [s], infinite if off, shape (hosts,)."""
-        return np.array([self._ready_pmfs.of(h, now).mean for h in range(self._n_hosts)])
+        return np.array([self.of(host, now).mean for host in range(len(self._ledger.cores))])
+
+    def fastest(self) -> ReadyPmfs | GridChances:
+        """Return what tells chances and means fastest: on one grid, where there is one."""
+        grid = self._estimates.grid() if self._ledger.one_core else None
+        return self if grid is None else GridChances(self._ledger, self._estimates, grid)
 
 
-class GridChances(Chances):
+def _followed(end: Pmf, run_time: Pmf) -> Pmf:
+    """Return when the run time ends that begins at `end`; what is certain needs no common grid."""
+    if len(end) == 1:
+        return run_time.shifted(float(end.times[0]))
+    return end.convolved(run_time)
+
+
+class GridChances(QueueFollower):
     """Chances by distributions on one grid, in compiled loops over all hosts.
 
     Parameters
@@ -116,14 +140,11 @@ class GridChances(Chances):
     def __init__(self, ledger: Ledger, estimates: StochasticEstimates, grid: PmfGrid) -> None:
         from gridsched.model import pmf_kernels  # loads the compiler
 
+        super().__init__(ledger)
         self._kernels = pmf_kernels
-        self._ledger = ledger
         self._estimates = estimates
         self._grid = grid
         n = len(ledger.cores)
-        self._read = 0
-        self._version = [-1] * n
-        self._counted = [0] * n
         self._queue: list[Floats | None] = [None] * n
         #: of each queued task the first impulse and the tail of the sum of the queue up to it
         self._until: list[list[tuple[int, Floats]]] = [[] for _ in range(n)]
@@ -173,20 +194,12 @@ class GridChances(Chances):
 
     def _update(self) -> None:
         """Follow what has happened on the hosts since the last time."""
-        ledger = self._ledger
-        happened = set(ledger.journal[self._read :])
-        self._read = len(ledger.journal)
-        for host in happened:
-            if self._version[host] != ledger.version[host]:
-                self._begin(host)
-            for task, pstate in islice(ledger.fixed[host], self._counted[host], None):
-                self._append(host, task, pstate)
+        for host in self._happened():
+            self._follow(host)
 
     def _begin(self, host: int) -> None:
         """Look at what runs on the host, without its queue."""
         ledger, hosts, kernels = self._ledger, self._hosts, self._kernels
-        self._version[host] = ledger.version[host]
-        self._counted[host] = 0
         self._queue[host] = None
         self._until[host] = []
         hosts.queue_length[host] = hosts.sum_length[host] = 0
@@ -212,8 +225,12 @@ class GridChances(Chances):
             hosts.offset[host] = self._grid.zero
             hosts.passed[host] = 0
 
-    def _append(self, host: int, task: int, pstate: int) -> None:
-        """Add the task that comes next in the fixed queue."""
+    def _append(self, host: int, entries: Iterator[tuple[int, int]]) -> None:
+        """Add the tasks that come next in the fixed queue."""
+        for task, pstate in entries:
+            self._append_one(host, task, pstate)
+
+    def _append_one(self, host: int, task: int, pstate: int) -> None:
         hosts, place = self._hosts, self._place(task, host, pstate)
         hosts.kind[host] = self._kernels.UNCERTAIN
         table, masses = self._grid.table(place[0]), self._grid.masses(*place)
@@ -223,7 +240,6 @@ class GridChances(Chances):
             masses, left_out = _trimmed(self._convolved(masses, queue))
             first += left_out
         self._queue[host] = masses
-        self._counted[host] += 1
         n = len(masses)
         hosts.queue_first[host], hosts.queue_length[host] = first, n
         hosts.queue_mean[host] += self._grid.mean_s[place]

@@ -8,6 +8,8 @@ are looked at; an idle host's time lies in the past, and becomes `now` when it i
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
@@ -54,7 +56,49 @@ class EnergyAboveIdle:
         return np.asarray(estimates.energies(tasks, hosts, pstates) - idle_w * run_times)
 
 
-class Commitments:
+class QueueFollower(ABC):
+    """Keeps something of each host up to date: of what runs there, then of its fixed queue.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._version = [-1] * len(ledger.cores)
+        self._counted = [0] * len(ledger.cores)
+        self._read = 0
+
+    @abstractmethod
+    def _begin(self, host: int) -> None:
+        """Look at what runs on the host, without its queue."""
+
+    @abstractmethod
+    def _append(self, host: int, entries: Iterator[tuple[int, int]]) -> None:
+        """Add what comes next in the fixed queue: (task, P-state)."""
+
+    def _happened(self) -> set[int]:
+        """Return the hosts on which something has happened since the last time."""
+        journal = self._ledger.journal
+        happened = set(journal[self._read :])
+        self._read = len(journal)
+        return happened
+
+    def _follow(self, host: int) -> None:
+        """Bring one host up to date."""
+        ledger, queue = self._ledger, self._ledger.fixed[host]
+        if self._version[host] != ledger.version[host]:
+            self._version[host] = ledger.version[host]
+            self._counted[host] = 0
+            self._begin(host)
+        counted = self._counted[host]
+        if counted < len(queue):
+            self._counted[host] = len(queue)
+            self._append(host, islice(queue, counted, None))
+
+
+class Commitments(QueueFollower):
     """Estimated ready times of all cores, and the energy of fixed queues within a period.
 
     Parameters
@@ -69,7 +113,7 @@ class Commitments:
     """
 
     def __init__(self, system: System, ledger: Ledger) -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._run_time = system.estimates.run_time
         self.counted: Estimates | EnergyAboveIdle = system.estimates
         if system.platform.most_idle_w.any():
@@ -81,18 +125,14 @@ class Commitments:
         self._ready = np.full((n, max(ledger.cores, default=1)), np.inf)
         #: the earliest end that a queue is built on; in the past it has to be built again
         self._base = np.full(n, np.inf)
-        self._version = [-1] * n
-        self._counted = [0] * n
-        self._read = 0
+        self._ends: list[list[float]] = [[]] * n
+        self._now = 0.0
         self._period_end = math.inf
         self._inside_j = [0.0] * n
 
     def table(self, now: float) -> NDArray[np.float64]:
         """Return the ready times [s] at `now`, shape (hosts, most cores), rows ascending."""
-        journal = self._ledger.journal
-        happened = set(journal[self._read :])
-        self._read = len(journal)
-        late = np.flatnonzero(self._base < now)
+        happened, late = self._happened(), np.flatnonzero(self._base < now)
         for host in happened.union(late.tolist()) if len(late) else happened:
             self._update(host, now)
         return np.maximum(self._ready, now)
@@ -108,22 +148,15 @@ class Commitments:
         return self._inside_j[host]
 
     def _update(self, host: int, now: float) -> None:
-        """Bring one host up to date."""
-        ledger = self._ledger
-        n_queued, counted = len(ledger.fixed[host]), self._counted[host]
-        if (
-            self._version[host] != ledger.version[host] or self._base[host] < now
-            or (n_queued and not counted)
-        ):  # fmt: skip
-            self._restart(host, now)
-        elif counted < n_queued:
-            self._append(host, self._ready[host, : ledger.cores[host]].tolist())
+        """Bring one host up to date, anew where its queue would begin in the past."""
+        if self._base[host] < now or (self._ledger.fixed[host] and not self._counted[host]):
+            self._version[host] = -1
+        self._now = now
+        self._follow(host)
 
-    def _restart(self, host: int, now: float) -> None:
+    def _begin(self, host: int) -> None:
         """Let the host's queue begin behind what runs there."""
         ledger = self._ledger
-        self._version[host] = ledger.version[host]
-        self._counted[host] = 0
         self._inside_j[host] = 0.0
         self._base[host] = np.inf
         if not ledger.is_on[host]:
@@ -132,15 +165,17 @@ class Commitments:
         ends = [e.estimated_end for e in ledger.running.get(host, ())]
         ends += [ledger.boot_end[host]] * (ledger.cores[host] - len(ends))
         ends.sort()
-        if ledger.fixed[host]:
-            ends = [max(end, now) for end in ends]
+        if ledger.fixed[host]:  # which is appended next
+            ends = [max(end, self._now) for end in ends]
             self._base[host] = ends[0]
-        self._append(host, ends)
+        else:
+            self._ready[host, : len(ends)] = ends
+        self._ends[host] = ends
 
-    def _append(self, host: int, ends: list[float]) -> None:
+    def _append(self, host: int, entries: Iterator[tuple[int, int]]) -> None:
         """Add the tasks of the fixed queue that are not counted yet."""
-        queue, energy_of = self._ledger.fixed[host], self._energy
-        for task, pstate in islice(queue, self._counted[host], None):
+        ends, energy_of = self._ends[host], self._energy
+        for task, pstate in entries:
             run_time = self._run_time(task, host, pstate)
             if energy_of is not None:
                 whole_j = energy_of(task, host, pstate)
@@ -150,5 +185,4 @@ class Commitments:
             ends[0] += run_time
             if len(ends) > 1:
                 ends.sort()
-        self._counted[host] = len(queue)
         self._ready[host, : len(ends)] = ends

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.chances import Chances, chances_of
+from gridsched.engine.chances import GridChances, ReadyPmfs
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.ledger import Ledger
-from gridsched.engine.ready_pmfs import ReadyPmfs
 from gridsched.engine.staging import Staging
 from gridsched.model.estimates import Reveal
 from gridsched.model.pmf import Pmf
@@ -24,6 +23,24 @@ from gridsched.model.tasks import ArrivedTasks, Tasks
 from gridsched.policy.state import RUNNING_COPY, EnergyState, NodesState, PowerState, State
 
 _NO_BUDGET = EnergyState(math.inf, 0.0, 0.0, math.inf, 0.0, 0.0, math.inf)
+
+
+if TYPE_CHECKING:
+    _view = property
+else:
+
+    def _view(make):
+        """Return a property that is made once for each call of the policy, and is read-only."""
+        name = make.__name__
+
+        def view(state):
+            array = state._views.get(name)
+            if array is None:
+                array = state._views[name] = make(state)
+                array.setflags(write=False)
+            return array
+
+        return property(view, doc=make.__doc__)
 
 
 class LiveState(State):
@@ -71,7 +88,7 @@ class LiveState(State):
         self._ready_pmfs = (
             ReadyPmfs(ledger, estimates) if isinstance(estimates, StochasticEstimates) else None
         )
-        self._chances: Chances | None = None
+        self._chances: ReadyPmfs | GridChances | None = None
         self._only: int | None = None
         self._views: dict[str, NDArray[Any]] = {}
 
@@ -82,13 +99,6 @@ class LiveState(State):
             self._tasks = self._arrived.first(self._submitted)
         return self._tasks
 
-    def _view(self, name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        if name not in self._views:
-            array = make()
-            array.setflags(write=False)
-            self._views[name] = array
-        return self._views[name]
-
     def waiting(self) -> Iterator[int]:
         """Iterate over the ids of `mappable`; cheap where only the first few are wanted."""
         return iter((self._only,)) if self._only is not None else self._ledger.waiting()
@@ -97,16 +107,10 @@ class LiveState(State):
         """Return the first `count` ids of `mappable`, or as many as there are."""
         return [self._only] if self._only is not None else self._ledger.next_waiting(count)
 
-    @property
+    @_view
     def mappable(self) -> NDArray[np.int64]:
         """Ids of tasks that may be mapped (waiting or virtually queued), ascending."""
-        tasks: NDArray[np.int64] | None = self._views.get("mappable")
-        if tasks is None:
-            only = self._only
-            tasks = self._ledger.mappable() if only is None else np.array([only])
-            tasks.setflags(write=False)
-            self._views["mappable"] = tasks
-        return tasks
+        return self._ledger.mappable() if self._only is None else np.array([self._only])
 
     def idle_cores(self) -> list[int]:
         """Return the hosts that could start a task now, ascending, once for each free core."""
@@ -118,24 +122,20 @@ class LiveState(State):
             return ledger.idle.copy()
         return [h for h in ledger.idle for _ in range(ledger.free[h])]
 
-    @property
+    @_view
     def running(self) -> NDArray[np.void]:
         """All running copies in order of start: fields of `RUNNING_COPY`, times in [s].
 
         The host of a parallel task is the first of its nodes.
         """
-
-        def make() -> NDArray[np.void]:
-            copies = self._ledger.executing()
-            copies.sort(key=lambda e: (e.start, e.task, e.host))
-            pstate = self.estimates.scheduler_pstate
-            rows = [
-                (e.task, e.host, pstate(e.task, e.pstate), e.start, e.estimated_end, e.width)
-                for e in copies
-            ]  # fmt: skip
-            return np.array(rows, dtype=RUNNING_COPY)
-
-        return self._view("running", make)
+        copies = self._ledger.executing()
+        copies.sort(key=lambda e: (e.start, e.task, e.host))
+        pstate = self.estimates.scheduler_pstate
+        rows = [
+            (e.task, e.host, pstate(e.task, e.pstate), e.start, e.estimated_end, e.width)
+            for e in copies
+        ]  # fmt: skip
+        return np.array(rows, dtype=RUNNING_COPY)
 
     @property
     def nodes(self) -> NodesState:
@@ -151,22 +151,21 @@ class LiveState(State):
             key=lambda place: (place[1], place[0]),
         )
 
-    @property
+    @_view
     def core_ready_time(self) -> NDArray[np.float64]:
         """When each core could take a newly appended task [s], shape (hosts, most cores).
 
         Running work and fixed queues count, virtual queues do not. Rows ascend; they are padded
         with infinity, and a host that is off has nothing else.
         """
-        ledger = self._ledger
-        if (nodes := ledger.nodes) is not None:
-            return self._view("core_ready_time", lambda: nodes.free_at(self.now)[:, None])
-        return self._view("core_ready_time", lambda: self._commitments.table(self.now))
+        if (nodes := self._ledger.nodes) is not None:
+            return nodes.free_at(self.now)[:, None]
+        return self._commitments.table(self.now)
 
-    @property
+    @_view
     def ready_time(self) -> NDArray[np.float64]:
         """When each host could take a newly appended task [s], shape (hosts,)."""
-        return self._view("ready_time", lambda: self.core_ready_time[:, 0])
+        return self.core_ready_time[:, 0]
 
     def ready_pmf(self, host: int) -> Pmf:
         """Return when a one-core host could take a newly appended task [s], as a distribution.
@@ -176,7 +175,7 @@ class LiveState(State):
         AttributeError
             If run times are not known as distributions, or the host has several cores.
         """
-        return self._distributions_for("ready_pmf").of(host, self.now)
+        return self._known_pmfs("ready_pmf").of(host, self.now)
 
     def late_masses(self, task: int) -> NDArray[np.float64]:
         """Return the chance of a newly appended task to end late, shape (hosts, P-states).
@@ -188,7 +187,7 @@ class LiveState(State):
         """
         deadline_s, estimates = self.tasks.deadline_s, self.estimates
         if deadline_s is None or deadline_s[task] == math.inf:
-            self._distributions_for("late_masses")
+            self._known_pmfs("late_masses")
             assert isinstance(estimates, StochasticEstimates)
             in_time = np.isfinite(estimates.etc_matrix[estimates.task_type[task]])
             in_time = in_time[estimates.host_type] & self.is_on[:, None]
@@ -218,16 +217,14 @@ class LiveState(State):
         """
         return self._all_chances("mean_ready_time").mean_ready(self.now)
 
-    def _distributions_for(self, name: str) -> ReadyPmfs:
+    def _known_pmfs(self, name: str) -> ReadyPmfs:
         if self._ready_pmfs is None:
             raise AttributeError(f"state.{name}: the run times of this run are no distributions.")
         return self._ready_pmfs
 
-    def _all_chances(self, name: str) -> Chances:
+    def _all_chances(self, name: str) -> ReadyPmfs | GridChances:
         if self._chances is None:
-            pmfs, estimates = self._distributions_for(name), self.estimates
-            assert isinstance(estimates, StochasticEstimates)
-            self._chances = chances_of(self._ledger, estimates, pmfs)
+            self._chances = self._known_pmfs(name).fastest()
         return self._chances
 
     @property
@@ -243,24 +240,23 @@ class LiveState(State):
         powers = self._powers or host_powers(self._platform, self._ledger)
         return PowerState(powers.total_w, self._cap_w)
 
-    @property
+    @_view
     def free_cores(self) -> NDArray[np.int64]:
         """Cores of each host that run nothing, shape (hosts,)."""
-        if (nodes := self._ledger.nodes) is not None:
-            return self._view("free_cores", lambda: (~nodes.busy).astype(np.int64))
-        return self._view("free_cores", lambda: np.array(self._ledger.free, dtype=np.int64))
+        nodes = self._ledger.nodes
+        return np.array(self._ledger.free if nodes is None else ~nodes.busy, dtype=np.int64)
 
-    @property
+    @_view
     def pstate(self) -> NDArray[np.int64]:
         """P-state of each host, shape (hosts,)."""
-        return self._view("pstate", self._ledger.pstates.copy)
+        return self._ledger.pstates.copy()
 
-    @property
+    @_view
     def is_on(self) -> NDArray[np.bool_]:
         """Whether each host is switched on (booting included), shape (hosts,)."""
-        return self._view("is_on", self._ledger.switched_on.copy)
+        return self._ledger.switched_on.copy()
 
-    @property
+    @_view
     def idle_since(self) -> NDArray[np.float64]:
         """Since when each host is on, has booted and runs nothing [s], shape (hosts,).
 
@@ -268,74 +264,61 @@ class LiveState(State):
         """
         ledger = self._ledger
         if ledger.nodes is not None:
-            return self._view("idle_since", ledger.nodes.idle_since)
+            return ledger.nodes.idle_since()
+        since = np.maximum(ledger.idle_since, ledger.boot_end)
+        idle = self.is_on & (self.free_cores == ledger.cores) & (since <= self.now)
+        return np.where(idle, since, np.inf)
 
-        def make() -> NDArray[np.float64]:
-            since = np.maximum(ledger.idle_since, ledger.boot_end)
-            idle = self.is_on & (self.free_cores == ledger.cores) & (since <= self.now)
-            return np.where(idle, since, np.inf)
-
-        return self._view("idle_since", make)
-
-    @property
+    @_view
     def is_down(self) -> NDArray[np.bool_]:
         """Whether each host went down by itself, and will come back so, shape (hosts,)."""
-        return self._view("is_down", lambda: np.array(self._ledger.is_down, dtype=np.bool_))
+        return np.array(self._ledger.is_down, dtype=np.bool_)
 
-    @property
+    @_view
     def queue_length(self) -> NDArray[np.int64]:
         """Tasks in each host's fixed queue, shape (hosts,)."""
+        length = np.zeros(len(self._ledger.fixed), dtype=np.int64)
+        for host in self._ledger.queued_hosts:
+            length[host] = len(self._ledger.fixed[host])
+        return length
 
-        def make() -> NDArray[np.int64]:
-            length = np.zeros(len(self._ledger.fixed), dtype=np.int64)
-            for host in self._ledger.queued_hosts:
-                length[host] = len(self._ledger.fixed[host])
-            return length
-
-        return self._view("queue_length", make)
-
-    @property
+    @_view
     def queue_offsets(self) -> NDArray[np.int64]:
         """Start of each host's part of `queue_tasks`, shape (hosts + 1,)."""
-        return self._view("queue_offsets", lambda: np.cumsum([0, *self.queue_length]))
+        return np.cumsum([0, *self.queue_length])
 
-    @property
+    @_view
     def queue_tasks(self) -> NDArray[np.int64]:
         """Tasks of all fixed queues, host after host, in their order."""
+        ledger = self._ledger
+        queued = [task for h in sorted(ledger.queued_hosts) for task, _ in ledger.fixed[h]]
+        return np.array(queued, dtype=np.int64)
 
-        def make() -> NDArray[np.int64]:
-            ledger = self._ledger
-            queued = [task for h in sorted(ledger.queued_hosts) for task, _ in ledger.fixed[h]]
-            return np.array(queued, dtype=np.int64)
-
-        return self._view("queue_tasks", make)
-
-    @property
+    @_view
     def background_load(self) -> NDArray[np.float64]:
         """Share of each host that others use, in [0, 1), shape (hosts,).
 
         Both drivers simulate dedicated hosts: it is 0. Dynamic FPLTF's formula knows it.
         """
-        return self._view("background_load", lambda: np.zeros(len(self._ledger.cores)))
+        return np.zeros(len(self._ledger.cores))
 
-    @property
+    @_view
     def file_available(self) -> NDArray[np.float64]:
         """When each input file is in each cluster [s], shape (files, clusters); inf: missing.
 
         Only transfers that have begun (or belong to a fixed assignment) count.
         """
-        return self._staged("file_available", 0)
+        return self._staged("file_available")[0]
 
-    @property
+    @_view
     def uplink_free(self) -> NDArray[np.float64]:
         """When the transfers into each cluster that count above end [s], shape (clusters,)."""
-        return self._staged("uplink_free", 1)
+        return self._staged("uplink_free")[1]
 
-    def _staged(self, name: str, which: int) -> NDArray[np.float64]:
-        staging = self._staging
-        if staging is None:
+    def _staged(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self._staging is None:
             raise AttributeError(f"state.{name}: the tasks of this run have no input files.")
-        return self._view(name, lambda: staging.begun(self.now)[which])
+        return self._staging.begun(self.now)
 
 
 class StateRenewal:
