@@ -11,7 +11,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.ledger import VIRTUAL, WAITING, Ledger
+from gridsched.engine.ledger import Ledger
+from gridsched.engine.task_states import VIRTUAL, WAITING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
 
@@ -139,14 +140,11 @@ class Legality:
         """
         if not len(tasks):
             return None
-        refusal = self._unknown_of(tasks)
+        refusal = self.common_plan(tasks)
         if refusal is not None:
             return refusal
         if hosts.min() < 0 or hosts.max() >= self._n_hosts:
             return f"there are hosts 0 to {self._n_hosts - 1}", None, None
-        k, why = self._not_free(tasks)
-        if why is not None:
-            return why, int(tasks[k]), None
         legal = (pstates >= 0) & (pstates < self._n_pstates_of[first])
         if legal.all():
             legal = np.isfinite(self._estimates.run_times(tasks, first, pstates))
@@ -214,43 +212,28 @@ class Legality:
             k = int(np.flatnonzero(~legal)[0])
             place = int(tasks[k]), int(hosts[k]), int(pstates[k])
             return self.place(*place) or "the place is illegal", *place[:2]
-        k, why = self._not_free(tasks)
-        if why is not None:
-            return why, int(tasks[k]), int(hosts[k])
-        if ledger.one_core:
-            return None
-        return self._planned_pstates(tasks, hosts, pstates)
+        refusal = self.common_plan(tasks, hosts)
+        if refusal is None and not ledger.one_core:
+            return self._planned_pstates(tasks, hosts, pstates)
+        return refusal
 
-    def common_plan(self, tasks: Ids) -> Refusal | None:
-        """Find a task of a common queue that is illegal."""
-        if not len(tasks):
-            return None
-        refusal = self._unknown_of(tasks)
-        if refusal is not None:
-            return refusal
-        k, why = self._not_free(tasks)
-        return None if why is None else (why, int(tasks[k]), None)
-
-    def _unknown_of(self, tasks: Ids) -> Refusal | None:
-        """Find the first of some ids that no task has."""
-        known = (tasks >= 0) & (tasks < len(self._ledger.states))
-        if known.all():
-            return None
-        task = int(tasks[np.argmin(known)])
-        return self.unknown(task) or "", task, None
-
-    def _not_free(self, tasks: Ids) -> tuple[int, str | None]:
-        """Find the first of some tasks that does not wait or stands there twice."""
+    def common_plan(self, tasks: Ids, hosts: Ids | None = None) -> Refusal | None:
+        """Find a planned task that is none, does not wait or stands there twice, and its host."""
         states = self._ledger.states
+        exist = (tasks >= 0) & (tasks < len(states))
+        if not exist.all():
+            task = int(tasks[np.argmin(exist)])
+            return self.unknown(task) or "", task, None
         free = states[tasks] == WAITING
         ascend = bool((tasks[1:] > tasks[:-1]).all())
         if free.all() and (ascend or not self._repeats(tasks)):
-            return 0, None
+            return None
         repeated = np.ones(len(tasks), dtype=bool)
         repeated[np.unique(tasks, return_index=True)[1]] = False
         k = int(np.flatnonzero(repeated | ~free)[0])
         word = _word(VIRTUAL if free[k] else int(states[tasks[k]]))
-        return k, f"Plan holds a task twice, or one that is {word}"
+        why = f"Plan holds a task twice, or one that is {word}"
+        return why, int(tasks[k]), None if hosts is None else int(hosts[k])
 
     def _repeats(self, tasks: Ids) -> bool:
         """Whether a task stands twice among waiting ones."""
