@@ -8,6 +8,7 @@ the policy is asked, its decisions are checked and applied, and free cores take 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ from gridsched.engine.budget_guard import BudgetGuard
 from gridsched.engine.commitments import Commitments
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.events import MappingEvents, Progress, Submissions, Timers, unfinished
+from gridsched.engine.events import MOST_BARREN, MappingEvents, Submissions, Timers, unfinished
 from gridsched.engine.execution import (
     UNENDED,
     Command,
@@ -105,7 +106,8 @@ class Controller:
         """Make the parts of the engine; none of them knows the controller."""
         system, tasks = self.system, self.tasks
         self._timers = Timers()
-        self._progress = Progress()
+        #: how often what may let tasks start has not, with nothing running or to come
+        self._barren: Counter[str] = Counter()
         self._ledger = ledger = Ledger(system, tasks, hosts_off, scheduler.traits)
         self._commitments = commitments = Commitments(system, ledger)
         files = tasks.files
@@ -245,7 +247,7 @@ class Controller:
         if new_period:
             if self._ledger.nodes is not None and self._requests.refuses:
                 self._ledger.withdraw_plan()  # the last period's budget admitted these
-            self._progress.barren("period")
+            self._barren["period"] += 1
             self._submissions.returned = self._ledger.return_postponed()
         news = new_period
         if self._outages is not None and self._outages.apply(now):
@@ -278,7 +280,6 @@ class Controller:
             self._ask_if_due(event_due, first_new=0)
         if ledger.nodes is not None:
             if ledger.place_holders.next_start <= now:
-                assert self._requests.on_nodes is not None
                 inquiry.check(self._requests.on_nodes.start_planned(now), now)
         elif ledger.n_virtual:
             asked_now = inquiry.mapping_events > before
@@ -287,7 +288,7 @@ class Controller:
         if dispatch.vacant:
             dispatch.vacant = []
         if ledger.busy_cores:
-            self._progress.made()
+            self._barren.clear()
         elif ledger.open_tasks:
             self._check_progress(event_due)
 
@@ -295,7 +296,7 @@ class Controller:
         """Raise if nothing runs and nothing will come: then nothing will ever happen again."""
         to_come = min(self._submissions.next_time, self._ledger.next_start, self._horizon)
         if self._timers or to_come < math.inf:
-            self._progress.made()
+            self._barren.clear()
             return
         what = "nothing"
         if self._outages is not None and self._outages.next_time < math.inf:
@@ -305,8 +306,8 @@ class Controller:
         elif self._events.exist:
             what = "event"
         if what == "outage" or (what == "event" and event_due):
-            self._progress.barren(what)
-        if self._progress.is_none(what):
+            self._barren[what] += 1
+        if self._barren[what] >= MOST_BARREN[what]:
             raise IncompleteRun(self.what_is_left())
 
     def _ask_if_due(self, event_due: bool, first_new: int) -> None:
@@ -356,7 +357,6 @@ class Controller:
             elif execution.outcome == UNENDED:
                 self._dispatch.begin(execution)
         if self._ledger.reservations.next_start <= self.now:
-            assert self._requests.on_nodes is not None
             self._inquiry.check(self._requests.on_nodes.start_reserved(self.now), self.now)
         return self._submissions.take(self.now) or news
 

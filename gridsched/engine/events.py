@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 
@@ -143,32 +142,9 @@ class MappingEvents:
 
 
 #: How often in a row each may happen with nothing running or to come.
-MOST_BARREN = {"event": 1000, "period": 30, "outage": 1000}
+MOST_BARREN = {"event": 1000, "period": 30, "outage": 1000, "nothing": 0}
 #: Tasks that a message names.
 _MOST_NAMED = 10
-
-
-class Progress:
-    """Counts events, budget periods and outages in which nothing runs and nothing is to come."""
-
-    def __init__(self) -> None:
-        self._barren: Counter[str] = Counter()
-
-    def made(self) -> None:
-        """Something runs, or is to come."""
-        if self._barren:
-            self._barren.clear()
-
-    def barren(self, what: str) -> None:
-        """Count one of `MOST_BARREN`, which may let tasks start."""
-        self._barren[what] += 1
-
-    def is_none(self, what: str) -> bool:
-        """Whether one of `MOST_BARREN`, of which more are to come, has let nothing start.
-
-        So has what is none of them, at once.
-        """
-        return self._barren[what] >= MOST_BARREN.get(what, 0)
 
 
 class ProfileEvents:

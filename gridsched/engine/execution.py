@@ -67,6 +67,12 @@ class Execution:
         self.estimated_end = estimated_end
 
     @property
+    def nodes(self) -> NDArray[np.int64]:
+        """Its nodes, ascending, of a parallel task."""
+        assert self.hosts is not None
+        return self.hosts
+
+    @property
     def width(self) -> int:
         """Number of its hosts."""
         return 1 if self.hosts is None else len(self.hosts)
@@ -117,9 +123,6 @@ class SetPState:
 Command = Execution | Stop | TurnOff | TurnOn | SetPState
 
 
-_NO_IDS = np.zeros(0, dtype=np.int64)
-
-
 def execution_records(executions: Sequence[Execution]) -> NDArray[np.void]:
     """Return executions as an array of `EXECUTION`, in order of their start."""
     records = np.empty(len(executions), dtype=EXECUTION)
@@ -131,10 +134,9 @@ def execution_records(executions: Sequence[Execution]) -> NDArray[np.void]:
 def node_records(executions: Sequence[Execution]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the hosts of parallel executions as in `Trace`: offsets and ids, by their start."""
     starts = np.array([execution.start for execution in executions], dtype=np.float64)
-    sets = [executions[k].hosts for k in _by_start(starts).tolist()]
-    offsets = np.zeros(len(sets) + 1, dtype=np.int64)
-    np.cumsum([len(hosts) for hosts in sets if hosts is not None], out=offsets[1:])
-    return offsets, np.concatenate([_NO_IDS, *(hosts for hosts in sets if hosts is not None)])
+    sets = [executions[k].nodes for k in _by_start(starts).tolist()]
+    offsets = np.cumsum([0, *map(len, sets)], dtype=np.int64)
+    return offsets, np.concatenate([np.zeros(0, dtype=np.int64), *sets])
 
 
 def _by_start(starts: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -144,19 +144,17 @@ class PowersOfNodes(HostPowers):
 
     def began(self, execution: Execution) -> None:
         """Follow an execution that computes from now on."""
-        assert execution.hosts is not None
-        self._draw(execution.hosts, self._loaded(execution.hosts, execution.pstate))
+        self._draw(execution.nodes, self._loaded(execution.nodes, execution.pstate))
 
     def ended(self, execution: Execution) -> None:
         """Follow an execution that ended."""
-        assert execution.hosts is not None
-        self._draw(execution.hosts, self._idle_w[execution.hosts, execution.pstate])
+        self._draw(execution.nodes, self._idle_w[execution.nodes, execution.pstate])
 
     def set_speed(self, host: int, share: float) -> None:
         """Follow a node that has another share of its P-state's speed from now on."""
         self._share[host] = share
         for execution in self._ledger.executing():
-            if execution.hosts is not None and host in execution.hosts:
+            if host in execution.nodes:
                 self.began(execution)
 
     def _loaded(self, hosts: NDArray[np.int64], pstate: int) -> Floats:

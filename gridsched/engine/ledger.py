@@ -88,7 +88,7 @@ class Ledger(TaskStates):
         self.pstate = array("q", system.first_pstates.tolist())
         self.pstates = np.frombuffer(self.pstate, dtype=np.int64)
         self.nodes = None if tasks.width is None else NodeSets(self.is_on)
-        super().__init__(len(tasks), self.nodes and self.nodes.list_mappable)
+        super().__init__(len(tasks), self.nodes.list_mappable if self.nodes is not None else None)
         self.running: dict[int, list[Execution]] = {}
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
         self.queued_hosts: set[int] = set()
@@ -162,19 +162,17 @@ class Ledger(TaskStates):
     def nodes_taken(self, execution: Execution) -> None:
         """Put an execution on its set of nodes."""
         assert self.nodes is not None
-        assert execution.hosts is not None
         self._move(execution.task, RUNNING)
-        self.nodes.take(execution, execution.hosts)
-        self.busy_cores += len(execution.hosts)
+        self.nodes.take(execution)
+        self.busy_cores += execution.width
 
     def nodes_freed(self, execution: Execution) -> None:
         """Take an execution off its nodes."""
         assert self.nodes is not None
-        assert execution.hosts is not None
-        self.nodes.release(execution, execution.hosts)
-        self.busy_cores -= len(execution.hosts)
+        self.nodes.release(execution)
+        self.busy_cores -= execution.width
         if self.watches_nodes:
-            self.journal += execution.hosts.tolist()
+            self.journal += execution.all_hosts
 
     def reserve(self, execution: Execution) -> None:
         """Keep nodes for an execution that starts later."""

@@ -96,8 +96,7 @@ class NodeRequests:
         reservations = self._ledger.reservations
         while reservations.next_start <= now:
             due = reservations.take()
-            assert due.hosts is not None
-            host = self._legality.not_free(due.hosts)
+            host = self._legality.not_free(due.nodes)
             if host is not None:
                 why = (
                     f"its reservation, from {due.start:g} s, finds the host busy, off or booting; "

@@ -82,9 +82,9 @@ class NodeSets:
         """Whether an execution has each node, shape (hosts,)."""
         return self.ready & ~self.free
 
-    def take(self, execution: Execution, hosts: Hosts) -> None:
+    def take(self, execution: Execution) -> None:
         """Let an execution have its nodes."""
-        place = len(self._at)
+        hosts, place = execution.nodes, len(self._at)
         if place == len(self._end):
             self._make_room(np.resize(self._end, 2 * place), np.resize(self._width, 2 * place))
         self._place[execution] = place
@@ -95,8 +95,9 @@ class NodeSets:
         self.n_free -= len(hosts)
         self._state = None
 
-    def release(self, execution: Execution, hosts: Hosts) -> None:
+    def release(self, execution: Execution) -> None:
         """Take the nodes of an execution back; the last one in the arrays fills its place."""
+        hosts = execution.nodes
         place, last = self._place.pop(execution), self._at.pop()
         if last is not execution:
             n = len(self._at)

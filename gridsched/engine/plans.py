@@ -60,11 +60,11 @@ class Reservations:
         place = len(self._at)
         if place == self._columns.shape[1]:
             self._columns = np.hstack([self._columns, np.empty_like(self._columns)])
-        width = len(made.hosts)
+        width = len(made.nodes)
         self._columns[:, place] = made.start, made.end, made.watts, made.task, width
         self._at.append(made)
         self._place[made] = place
-        self._last_end[made.hosts] = np.maximum(self._last_end[made.hosts], made.end)
+        self._last_end[made.nodes] = np.maximum(self._last_end[made.nodes], made.end)
         heapq.heappush(self._heap, (made.start, self._made, made))
         self._made += 1
         self.next_start = self._heap[0][0]
@@ -88,7 +88,7 @@ class Reservations:
         self.clear()
         withdrawn = []
         for each in every:
-            if (each.hosts == host).any():
+            if (each.nodes == host).any():
                 withdrawn.append(each)
             else:
                 self.add(each)
@@ -104,13 +104,13 @@ class Reservations:
             return None
         wanted = np.zeros(self._n_hosts, dtype=np.bool_)
         wanted[hosts] = True
-        if not wanted[np.concatenate([self._at[k].hosts for k in meanwhile])].any():
+        if not wanted[np.concatenate([self._at[k].nodes for k in meanwhile])].any():
             return None
         first = min(
-            (each for each in (self._at[k] for k in meanwhile) if wanted[each.hosts].any()),
+            (each for each in (self._at[k] for k in meanwhile) if wanted[each.nodes].any()),
             key=lambda each: (each.start, each.task),
         )
-        return int(first.hosts[np.argmax(wanted[first.hosts])]), first
+        return int(first.nodes[np.argmax(wanted[first.nodes])]), first
 
     @property
     def last_end(self) -> float:
@@ -119,7 +119,7 @@ class Reservations:
 
     def is_reserved(self, host: int) -> bool:
         """Whether a node is reserved at any time."""
-        return any((each.hosts == host).any() for each in self._at)
+        return any((each.nodes == host).any() for each in self._at)
 
     def committed_j(self, now: float, period_end: float, weights: EnergyWeights) -> float:
         """Return what they will count from `now` to the period's end [J]."""
@@ -134,7 +134,7 @@ class Reservations:
             columns = self._columns[:, : len(self._at)]
             order = np.lexsort((columns[3], columns[0]))
             start, end, _, task, width = columns[:, order]
-            hosts = [np.empty(0, dtype=np.int64), *[self._at[k].hosts for k in order.tolist()]]
+            hosts = [np.empty(0, dtype=np.int64), *[self._at[k].nodes for k in order.tolist()]]
             self._view = ReservedNodes(
                 task.astype(np.int64), start, end,
                 np.cumsum(np.append(0.0, width)).astype(np.int64), np.concatenate(hosts),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from operator import index
 from typing import Any, ClassVar
 
@@ -58,7 +59,7 @@ class Requests:
     ----------
     notes : dict of str to ndarray of float64, shape (tasks,)
         What was noted, column by column; nan where nothing was.
-    on_nodes : NodeRequests or None
+    on_nodes : NodeRequests
         What is asked for parallel tasks.
     """
 
@@ -82,9 +83,7 @@ class Requests:
         self._has_interval = bool(system.rules.mapping_interval_s)
         self._traits = Traits(asked="event")
         self.notes: dict[str, NDArray[np.float64]] = {}
-        self.on_nodes: NodeRequests | None = None
-        if ledger.nodes is not None:
-            self.on_nodes = NodeRequests(system, ledger, legality, dispatch, guard)
+        self.on_nodes = NodeRequests(system, ledger, legality, dispatch, guard)
 
     @property
     def refuses(self) -> bool:
@@ -94,7 +93,10 @@ class Requests:
     def heed(self, traits: Traits) -> None:
         """Take decisions of a policy with these traits from now on."""
         self._traits = traits
-        self._handlers = self._FOR_NODES if traits.parallel else self._HANDLERS
+        self._handlers = dict(self._FOR_NODES if traits.parallel else self._HANDLERS)
+        for kind, trait in _NEEDED_TRAITS.items():
+            if not getattr(traits, trait):
+                self._handlers[kind] = partial(_needs, trait, kind.__name__)
         for column in traits.notes:
             self.notes.setdefault(column, np.full(len(self._ledger.states), np.nan))
         if self._guard is not None:
@@ -105,6 +107,10 @@ class Requests:
         handler = self._handlers.get(decision.__class__)
         if handler is None:
             return f"{decision!r} is no decision; see gridsched.policy.decisions", None, None
+        if decision.__class__ in _OF_ONE:
+            task, host = getattr(decision, "task", None), getattr(decision, "host", None)
+            if (refusal := self._unknown(task, host)) is not None:
+                return refusal
         return handler(self, decision, now)
 
     # ------------------------------------------------------------------ tasks
@@ -145,13 +151,9 @@ class Requests:
         return None
 
     def _allocate(self, decision: Allocate, now: float) -> Refusal | None:
-        if not self._traits.parallel:
-            return _needs("parallel", "Allocate")
-        assert self.on_nodes is not None
         return self.on_nodes.allocate(decision, now)
 
     def _plan_nodes(self, decision: Plan, now: float) -> Refusal | None:
-        assert self.on_nodes is not None
         return self.on_nodes.plan(decision, now)
 
     def _for_serial_tasks(self, decision: Decision, now: float) -> Refusal | None:
@@ -160,9 +162,6 @@ class Requests:
 
     def _cancel(self, decision: Cancel, now: float) -> Refusal | None:
         """End the task's last running copy, on the host that is named or on any; else unqueue."""
-        refusal = self._unknown(decision.task, decision.host)
-        if refusal is not None:
-            return refusal
         ledger, task, host = self._ledger, index(decision.task), decision.host
         if self._account is not None:
             self._account.forget_state()
@@ -192,27 +191,20 @@ class Requests:
         return None
 
     def _drop(self, decision: Drop, now: float) -> Refusal | None:
-        if not self._traits.may_drop:
-            return _needs("may_drop", "Drop")
-        refusal = self._unknown(decision.task) or self._not_mappable(decision.task, "dropped")
-        if refusal is None:
-            self._ledger.end_task(index(decision.task), TaskState.DROPPED)
-        return refusal
+        why = self._legality.mappable(index(decision.task), "dropped")
+        if why is not None:
+            return why, decision.task, None
+        self._ledger.end_task(index(decision.task), TaskState.DROPPED)
+        return None
 
     def _postpone(self, decision: Postpone, now: float) -> Refusal | None:
-        if not self._traits.may_drop:
-            return _needs("may_drop", "Postpone")
+        why = self._legality.mappable(index(decision.task), "postponed")
         if self._account is None:
             why = "Postpone waits for the next budget period, and there is none"
+        if why is not None:
             return why, decision.task, None
-        refusal = self._unknown(decision.task) or self._not_mappable(decision.task, "postponed")
-        if refusal is None:
-            self._ledger.postpone(index(decision.task))
-        return refusal
-
-    def _not_mappable(self, task: int, done: str) -> Refusal | None:
-        why = self._legality.mappable(task, done)
-        return None if why is None else (why, task, None)
+        self._ledger.postpone(index(decision.task))
+        return None
 
     # ------------------------------------------------------------------ plans
 
@@ -269,11 +261,6 @@ class Requests:
     # ------------------------------------------------------------------ hosts and time
 
     def _power_off(self, decision: PowerOff, now: float) -> Refusal | None:
-        if not self._traits.powers_hosts:
-            return _needs("powers_hosts", "PowerOff")
-        refusal = self._unknown(None, decision.host)
-        if refusal is not None:
-            return refusal
         ledger, host = self._ledger, index(decision.host)
         if not ledger.is_on[host]:
             return "PowerOff of a host that is off", None, host
@@ -283,11 +270,6 @@ class Requests:
         return None
 
     def _power_on(self, decision: PowerOn, now: float) -> Refusal | None:
-        if not self._traits.powers_hosts:
-            return _needs("powers_hosts", "PowerOn")
-        refusal = self._unknown(None, decision.host)
-        if refusal is not None:
-            return refusal
         ledger, host = self._ledger, index(decision.host)
         if ledger.is_on[host]:
             return "PowerOn of a host that is on", None, host
@@ -305,9 +287,6 @@ class Requests:
         return None
 
     def _note(self, decision: Note, now: float) -> Refusal | None:
-        refusal = self._unknown(decision.task)
-        if refusal is not None:
-            return refusal
         column, value = decision.column, decision.value
         if column not in self._traits.notes:
             legal = ", ".join(self._traits.notes) or "none"
@@ -349,5 +328,14 @@ class Requests:
     }
 
 
-def _needs(trait: str, decision: str) -> Refusal:
+#: Decisions about a task or a host, which must be there.
+_OF_ONE = frozenset((Cancel, Drop, Postpone, PowerOff, PowerOn, Note))
+#: What a policy must declare to decide so.
+_NEEDED_TRAITS = {
+    Allocate: "parallel", Drop: "may_drop", Postpone: "may_drop", PowerOff: "powers_hosts",
+    PowerOn: "powers_hosts",
+}  # fmt: skip
+
+
+def _needs(trait: str, decision: str, *_: object) -> Refusal:
     return f"{decision} needs the trait {trait!r}", None, None
