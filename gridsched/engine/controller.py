@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ from gridsched.engine.inquiry import Inquiry, check_policy
 from gridsched.engine.invariants import compared
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.legality import Legality
-from gridsched.engine.live_state import LiveState, StateRenewal
+from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.requests import Requests
 from gridsched.engine.staging import Staging
 from gridsched.engine.task_states import WAITING
@@ -130,8 +131,8 @@ class Controller:
         shown_powers = None if account and system.platform.profiles.speeds else powers
         state = LiveState(shown, tasks, ledger, commitments, staging, account, shown_powers)
         self._inquiry = Inquiry(
-            scheduler, shown, tasks, rng, ledger, self._requests, StateRenewal(state, reveal),
-            stopwatch,
+            scheduler, shown, tasks, rng, ledger, self._requests,
+            partial(renewed, state, reveal), stopwatch,
         )  # fmt: skip
         self._submissions = Submissions(system, tasks, ledger)
         self._passes_on = self._dispatch.can_pass_on and not self._events.exist
@@ -288,7 +289,8 @@ class Controller:
         if dispatch.vacant:
             dispatch.vacant = []
         if ledger.busy_cores:
-            self._barren.clear()
+            if self._barren:
+                self._barren.clear()
         elif ledger.open_tasks:
             self._check_progress(event_due)
 

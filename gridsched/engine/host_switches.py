@@ -212,11 +212,7 @@ class Outages:
             if ledger.boot_end[host] > now:
                 self._count_failed_boot(host, now)
             self._withdraw(host, now)
-            if ledger.nodes is None:
-                lost = list(ledger.running.get(host, ()))
-            else:
-                lost = [each for each in ledger.nodes.running if host in each.all_hosts]
-            for execution in lost:
+            for execution in [each for each in ledger.executing() if host in each.all_hosts]:
                 self._lose(execution, now)
         self._switches.cut_off(host, now)
 

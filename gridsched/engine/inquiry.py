@@ -9,7 +9,6 @@ import numpy as np
 
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.legality import Refusal
-from gridsched.engine.live_state import StateRenewal
 from gridsched.engine.requests import Requests
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.estimates import TypedEstimates
@@ -37,8 +36,8 @@ class Inquiry:
         The scheduler's own random stream.
     ledger : Ledger
     requests : Requests
-    state_at : StateRenewal
-        Gives the state at an instant.
+    state_at : callable
+        ``state_at(now, submitted, only)`` gives the state at an instant (`renewed`).
     stopwatch : callable, optional
         Returns wall time [s]; where given, the policy's time is summed in `policy_time_s`.
 
@@ -59,7 +58,7 @@ class Inquiry:
 
     def __init__(
         self, scheduler: Scheduler, shown: System, tasks: Tasks, rng: np.random.Generator,
-        ledger: Ledger, requests: Requests, state_at: StateRenewal,
+        ledger: Ledger, requests: Requests, state_at: Callable[..., State],
         stopwatch: Callable[[], float] | None,
     ) -> None:  # fmt: skip
         self.mapping_events = 0

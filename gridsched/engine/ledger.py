@@ -141,20 +141,23 @@ class Ledger(TaskStates):
             del self.running[host]
             self.idle_since[host] = execution.end
         self.busy_cores -= 1
-        self.touch(host)
+        self.version[host] += 1  # `touch`: calls are dear here
+        self.journal.append(host)
         self.free[host] += 1
         if self.free[host] == 1:
             insort(self.idle, host)
 
     def core_taken(self, execution: Execution) -> None:
         """Put an execution on a core; a full host is no longer idle."""
-        host = execution.host
-        self._move(execution.task, RUNNING)
+        task, host = execution.task, execution.host
+        self.n_virtual -= self.state_of[task] == VIRTUAL  # `_move`, and `touch` below
+        self.state_of[task] = RUNNING
         self.running.setdefault(host, []).append(execution)
         if self.replicates:
-            self.copies.setdefault(execution.task, []).append(execution)
+            self.copies.setdefault(task, []).append(execution)
         self.busy_cores += 1
-        self.touch(host)
+        self.version[host] += 1
+        self.journal.append(host)
         self.free[host] -= 1
         if not self.free[host]:
             del self.idle[bisect_left(self.idle, host)]

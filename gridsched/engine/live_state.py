@@ -321,31 +321,31 @@ class LiveState(State):
         return self._staging.begun(self.now)
 
 
-class StateRenewal:
-    """Makes the one `LiveState` of a run valid for an instant; no policy gets this.
+def renewed(
+    state: LiveState, reveal: Reveal, now: float, submitted: int, only: int | None = None
+) -> LiveState:  # fmt: skip
+    """Make the one `LiveState` of a run valid for an instant; no policy gets this.
 
     Parameters
     ----------
     state : LiveState
     reveal : callable
         Lets the state's estimates know of tasks (`Estimates.concealed`).
+    now : float
+        The instant [s].
+    submitted : int
+        So many tasks are submitted.
+    only : int, optional
+        The one task to map.
     """
-
-    def __init__(self, state: LiveState, reveal: Reveal) -> None:
-        self._state = state
-        self._reveal = reveal
-
-    def __call__(self, now: float, submitted: int, only: int | None = None) -> LiveState:
-        """Return the state at `now` [s], with so many tasks submitted, `only` one to map."""
-        state = self._state
-        state.now = now
-        state._only = only
-        if submitted != state._submitted:
-            state._submitted = submitted
-            state.tasks_to_arrive = len(state._arrived) - submitted
-            self._reveal(submitted)
-        if state._views:
-            state._views = {}
-        if state._account is not None:
-            state._account.forget_state()
-        return state
+    state.now = now
+    state._only = only
+    if submitted != state._submitted:
+        state._submitted = submitted
+        state.tasks_to_arrive = len(state._arrived) - submitted
+        reveal(submitted)
+    if state._views:
+        state._views = {}
+    if state._account is not None:
+        state._account.forget_state()
+    return state

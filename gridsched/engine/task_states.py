@@ -67,7 +67,8 @@ class TaskStates:
         """
         first, self.submitted = self.submitted, end
         if end == first + 1 and runnable[first]:  # one task: no arrays
-            self.waiting_again(first)
+            self.state_of[first] = WAITING
+            self.waits_from(first)
             return True
         waits = runnable[first:end]
         self.states[first:end] = np.where(waits, WAITING, TaskState.REJECTED)
@@ -78,7 +79,8 @@ class TaskStates:
 
     def end_task(self, task: int, state: int) -> None:
         """Give a task its final state."""
-        self._move(task, state)
+        self.n_virtual -= self.state_of[task] == VIRTUAL
+        self.state_of[task] = state
         self.open_tasks -= 1
 
     def _move(self, task: int, state: int) -> None:
