@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import counted_inside
-from gridsched.engine.commitments import Commitments
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.legality import Ids, Refusal
+from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.task_states import RUNNING, VIRTUAL
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.system import System
@@ -33,18 +33,18 @@ class BudgetGuard:
     budget : EnergyBudget
     ledger : Ledger
     account : EnergyAccount
-    commitments : Commitments
+    ready_times : ReadyTimes
     """
 
     def __init__(
         self, system: System, budget: EnergyBudget, ledger: Ledger, account: EnergyAccount,
-        commitments: Commitments,
+        ready_times: ReadyTimes,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._account = account
-        self._commitments = commitments
+        self._ready_times = ready_times
         self._estimates = system.estimates
-        self._counted = commitments.counted
+        self._counted = ready_times.counted
         self._weights = budget.weights
         self._limits = budget.on_exhaustion == "refuse" and budget.limit_j < math.inf
         self.puts_off = self._once = False
@@ -154,7 +154,7 @@ class BudgetGuard:
 
     def _starts(self, hosts: Ids, run_time: NDArray[np.float64], now: float) -> NDArray[np.float64]:
         """When tasks that are appended to their hosts in this order start [s]; hosts ascend."""
-        ready = self._commitments.table(now)
+        ready = self._ready_times.table(now)
         if self._ledger.one_core:
             before = np.cumsum(run_time) - run_time  # of all hosts before it, too
             first = np.searchsorted(hosts, hosts)
@@ -182,7 +182,7 @@ class BudgetGuard:
         end, remaining = energy.period_end, energy.remaining_j
         run_times = estimates.run_times(tasks, hosts, pstates).tolist()
         energies = self._counted.energies(tasks, hosts, pstates).tolist()
-        cores = self._commitments.table(now)  # rows ascend
+        cores = self._ready_times.table(now)  # rows ascend
         verdicts = []
         for host, run_time, whole_j in zip(hosts.tolist(), run_times, energies, strict=True):
             ready = float(cores[host, 0])

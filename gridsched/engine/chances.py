@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.commitments import QueueFollower
 from gridsched.engine.ledger import Ledger
+from gridsched.engine.ready_times import QueueFollower
 from gridsched.model.pmf import Pmf, convolved_by_fft, point_mass
 from gridsched.model.stochastic import StochasticEstimates
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from gridsched.energy import carried_over_energy
 from gridsched.engine.budget_guard import BudgetGuard
-from gridsched.engine.commitments import Commitments
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import MOST_BARREN, MappingEvents, Submissions, Timers, unfinished
@@ -37,6 +36,7 @@ from gridsched.engine.invariants import compared
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.legality import Legality
 from gridsched.engine.live_state import LiveState, renewed
+from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.requests import Requests
 from gridsched.engine.staging import Staging
 from gridsched.engine.task_states import WAITING
@@ -110,10 +110,10 @@ class Controller:
         #: how often what may let tasks start has not, with nothing running or to come
         self._barren: Counter[str] = Counter()
         self._ledger = ledger = Ledger(system, tasks, hosts_off, scheduler.traits)
-        self._commitments = commitments = Commitments(system, ledger)
+        self._ready_times = ready_times = ReadyTimes(system, ledger)
         files = tasks.files
         staging = None if files is None else Staging(system.platform, tasks, files)
-        guard = self._make_energy(commitments)
+        guard = self._make_energy(ready_times)
         powers, account = self._powers, self._account
         self._dispatch = Dispatch(system, ledger, self._timers, staging, account, powers)
         self._legality = Legality(system, ledger)
@@ -129,7 +129,7 @@ class Controller:
         shown = replace(system, estimates=estimates, platform=system.platform.concealed())
         # a policy knows of full speeds alone
         shown_powers = None if account and system.platform.profiles.speeds else powers
-        state = LiveState(shown, tasks, ledger, commitments, staging, account, shown_powers)
+        state = LiveState(shown, tasks, ledger, ready_times, staging, account, shown_powers)
         self._inquiry = Inquiry(
             scheduler, shown, tasks, rng, ledger, self._requests,
             partial(renewed, state, reveal), stopwatch,
@@ -137,7 +137,7 @@ class Controller:
         self._submissions = Submissions(system, tasks, ledger)
         self._passes_on = self._dispatch.can_pass_on and not self._events.exist
 
-    def _make_energy(self, commitments: Commitments) -> BudgetGuard | None:
+    def _make_energy(self, ready_times: ReadyTimes) -> BudgetGuard | None:
         """Make what counts and limits power and energy, as far as the rules ask for it."""
         system, ledger, rules = self.system, self._ledger, self.system.rules
         self._powers: HostPowers | None = None
@@ -150,8 +150,8 @@ class Controller:
             self._cap = PowerCap(rules.power_cap_w, self._powers, system.platform)
         if rules.budget is None:
             return None
-        self._account = EnergyAccount(system, rules.budget, ledger, commitments, self._powers)
-        return BudgetGuard(system, rules.budget, ledger, self._account, commitments)
+        self._account = EnergyAccount(system, rules.budget, ledger, ready_times, self._powers)
+        return BudgetGuard(system, rules.budget, ledger, self._account, ready_times)
 
     # ------------------------------------------------------------------ what drivers read
 
@@ -388,7 +388,7 @@ class Controller:
             Where the parts contradict each other.
         """
         ledger, now = self._ledger, self.now
-        kept = compared(self.system, ledger, self._commitments, self._powers, now)
+        kept = compared(self.system, ledger, self._ready_times, self._powers, now)
         for what, found, expected in kept:
             if found != expected:
                 raise AssertionError(f"{what} at t = {now!r} s: {found!r}, not {expected!r}")

@@ -12,11 +12,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.commitments import Commitments
 from gridsched.engine.events import ProfileEvents
 from gridsched.engine.execution import Execution
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ledger import Ledger
+from gridsched.engine.ready_times import ReadyTimes
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.instants import instant_width
 from gridsched.model.system import System
@@ -36,7 +36,7 @@ class EnergyAccount:
     budget : EnergyBudget
     ledger : Ledger
         What runs and is fixed where.
-    commitments : Commitments
+    ready_times : ReadyTimes
         What the fixed queues will draw.
     powers : HostPowers
         What the hosts draw; told of the speeds that change with time.
@@ -48,15 +48,15 @@ class EnergyAccount:
     """
 
     def __init__(
-        self, system: System, budget: EnergyBudget, ledger: Ledger, commitments: Commitments,
+        self, system: System, budget: EnergyBudget, ledger: Ledger, ready_times: ReadyTimes,
         powers: HostPowers,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._budget = budget
-        self._commitments = commitments
+        self._ready_times = ready_times
         self._estimates = system.estimates
         self._powers = powers
-        self._counted = commitments.counted
+        self._counted = ready_times.counted
         self._idle_w = system.platform.most_idle_w
         self._draws_idle = bool(self._idle_w.any())
         self._off_w = np.array([host.off_w for host in system.platform.hosts])
@@ -72,7 +72,7 @@ class EnergyAccount:
         self._period = -1
         self._budget_j = math.inf
         self.period_start, self.period_end = 0.0, self._budget.first_period_start_s
-        self._commitments.begin_period(self.period_end)
+        self._ready_times.begin_period(self.period_end)
         if self.period_end == 0.0:
             self._open_next()
 
@@ -122,7 +122,7 @@ class EnergyAccount:
         self._period += 1
         self.period_start = budget.start_of(self._period)
         self.period_end = budget.start_of(self._period + 1)
-        self._commitments.begin_period(self.period_end)
+        self._ready_times.begin_period(self.period_end)
         self._budget_j = self._limit_j
         if budget.carry_over:
             to_share = max((budget.periods or 1) - self._period, 1)
@@ -163,7 +163,7 @@ class EnergyAccount:
                 if until > begin:
                     total += execution.watts * self._counted_s(begin, until)
             if ledger.fixed[host]:
-                total += self._commitments.inside_j(host, now)
+                total += self._ready_times.inside_j(host, now)
         return total
 
     def idle_j(self, now: float) -> float:
@@ -185,7 +185,7 @@ class EnergyAccount:
         if ledger.nodes is not None:
             ends = ledger.nodes.free_at(now)[ledger.nodes.ready]
             return max(float(ends.max(initial=now)), ledger.reservations.last_end)
-        ready = self._commitments.table(now)
+        ready = self._ready_times.table(now)
         return float(ready.max(initial=now, where=np.isfinite(ready)))
 
     def forget_state(self) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.engine.commitments import Commitments
 from gridsched.engine.execution import UNENDED, Execution
 from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.node_sets import NodeSets
+from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.task_states import FINISHED, POSTPONED, QUEUED, RUNNING, VIRTUAL, WAITING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
@@ -23,7 +23,7 @@ Comparison = tuple[str, Any, Any]
 
 
 def compared(
-    system: System, ledger: Ledger, ready_times: Commitments, powers: HostPowers | None, now: float
+    system: System, ledger: Ledger, ready_times: ReadyTimes, powers: HostPowers | None, now: float
 ) -> Iterator[Comparison]:  # fmt: skip
     """Compare what is kept in several places, as it is at `now` [s].
 
@@ -31,7 +31,7 @@ def compared(
     ----------
     system : System
     ledger : Ledger
-    ready_times : Commitments
+    ready_times : ReadyTimes
         As they were followed from the start.
     powers : HostPowers or None
         The same.
@@ -42,7 +42,7 @@ def compared(
     if not ledger.open_tasks:
         return  # what is over is not cleared up
     yield from _of_ledger(ledger, now)
-    anew = Commitments(system, ledger).table(now)
+    anew = ReadyTimes(system, ledger).table(now)
     yield "ready times", ready_times.table(now).tolist(), anew.tolist()
     if powers is not None and not system.platform.profiles.speeds:
         total_w = host_powers(system.platform, ledger).total_w

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.chances import GridChances, ReadyPmfs
-from gridsched.engine.commitments import Commitments
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.ledger import Ledger
+from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.staging import Staging
 from gridsched.model.estimates import Reveal
 from gridsched.model.pmf import Pmf
@@ -53,7 +53,7 @@ class LiveState(State):
     tasks : Tasks
         All of the run.
     ledger : Ledger
-    commitments : Commitments
+    ready_times : ReadyTimes
     staging : Staging or None
     account : EnergyAccount or None
     powers : HostPowers or None
@@ -65,7 +65,7 @@ class LiveState(State):
         system: System,
         tasks: Tasks,
         ledger: Ledger,
-        commitments: Commitments,
+        ready_times: ReadyTimes,
         staging: Staging | None,
         account: EnergyAccount | None = None,
         powers: HostPowers | None = None,
@@ -83,7 +83,7 @@ class LiveState(State):
         self._powers = powers
         cap_w = system.rules.power_cap_w
         self._cap_w = math.inf if cap_w is None else cap_w
-        self._commitments = commitments
+        self._ready_times = ready_times
         estimates = system.estimates
         self._ready_pmfs = (
             ReadyPmfs(ledger, estimates) if isinstance(estimates, StochasticEstimates) else None
@@ -160,7 +160,7 @@ class LiveState(State):
         """
         if (nodes := self._ledger.nodes) is not None:
             return nodes.free_at(self.now)[:, None]
-        return self._commitments.table(self.now)
+        return self._ready_times.table(self.now)
 
     @_view
     def ready_time(self) -> NDArray[np.float64]:

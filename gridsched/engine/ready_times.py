@@ -98,7 +98,7 @@ class QueueFollower(ABC):
             self._append(host, islice(queue, counted, None))
 
 
-class Commitments(QueueFollower):
+class ReadyTimes(QueueFollower):
     """Estimated ready times of all cores, and the energy of fixed queues within a period.
 
     Parameters
