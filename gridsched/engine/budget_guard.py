@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import counted_inside
+from gridsched.engine.decision_validator import Ids, Refusal
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.ledger import Ledger
-from gridsched.engine.legality import Ids, Refusal
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.task_states import RUNNING, VIRTUAL
 from gridsched.model.budget import EnergyBudget

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gridsched.energy import carried_over_energy
 from gridsched.engine.budget_guard import BudgetGuard
+from gridsched.engine.decision_validator import DecisionValidator
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import MOST_BARREN, MappingEvents, Submissions, Timers, unfinished
@@ -34,7 +35,6 @@ from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.inquiry import Inquiry, check_policy
 from gridsched.engine.invariants import compared
 from gridsched.engine.ledger import Ledger
-from gridsched.engine.legality import Legality
 from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.requests import Requests
@@ -116,10 +116,10 @@ class Controller:
         guard = self._make_energy(ready_times)
         powers, account = self._powers, self._account
         self._dispatch = Dispatch(system, ledger, self._timers, staging, account, powers)
-        self._legality = Legality(system, ledger)
+        self._validator = DecisionValidator(system, ledger)
         self._switches = HostSwitches(system.platform, ledger, self._dispatch, self._timers)
         self._requests = Requests(
-            system, ledger, self._legality, self._dispatch, self._switches, self._timers,
+            system, ledger, self._validator, self._dispatch, self._switches, self._timers,
             staging, account, guard,
         )  # fmt: skip
         self._outages: Outages | None = None

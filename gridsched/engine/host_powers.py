@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import host_power
+from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.execution import Command, Execution
 from gridsched.engine.ledger import Ledger
-from gridsched.engine.legality import Refusal
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.policy.base import Scheduler

@@ -7,8 +7,8 @@ from typing import NoReturn
 
 import numpy as np
 
+from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.ledger import Ledger
-from gridsched.engine.legality import Refusal
 from gridsched.engine.requests import Requests
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.estimates import TypedEstimates

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.budget_guard import BudgetGuard
+from gridsched.engine.decision_validator import DecisionValidator, Ids, Refusal
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.ledger import Ledger
-from gridsched.engine.legality import Ids, Legality, Refusal
 from gridsched.engine.task_states import VIRTUAL
 from gridsched.model.system import System
 from gridsched.policy.decisions import Allocate, Plan
@@ -28,17 +28,17 @@ class NodeRequests:
     system : System
     ledger : Ledger
         Of a run of parallel tasks.
-    legality : Legality
+    validator : DecisionValidator
     dispatch : Dispatch
     guard : BudgetGuard or None
     """
 
     def __init__(
-        self, system: System, ledger: Ledger, legality: Legality, dispatch: Dispatch,
+        self, system: System, ledger: Ledger, validator: DecisionValidator, dispatch: Dispatch,
         guard: BudgetGuard | None,
     ) -> None:  # fmt: skip
         self._ledger = ledger
-        self._legality = legality
+        self._validator = validator
         self._dispatch = dispatch
         self._guard = guard
         self._pstate = system.pstate
@@ -68,10 +68,10 @@ class NodeRequests:
         else:
             why = f"Allocate.start is {start!r}; it must lie at or after now, {now!r} s"
             return why, task, None
-        why = self._legality.node_set(task, hosts, pstate)
+        why = self._validator.node_set(task, hosts, pstate)
         if why is None:
             end = start + self._run_time(task, hosts.item(0), pstate)
-            why = self._legality.free_between(hosts, start, end, now)
+            why = self._validator.free_between(hosts, start, end, now)
         if why is not None:
             return why, task, None
         if self._guard is not None:
@@ -96,7 +96,7 @@ class NodeRequests:
         reservations = self._ledger.reservations
         while reservations.next_start <= now:
             due = reservations.take()
-            host = self._legality.not_free(due.nodes)
+            host = self._validator.not_free(due.nodes)
             if host is not None:
                 why = (
                     f"its reservation, from {due.start:g} s, finds the host busy, off or booting; "
@@ -126,7 +126,7 @@ class NodeRequests:
             return why, int(tasks[k]), None
         self._ledger.withdraw_plan()
         first = hosts[offsets[:-1]]
-        refusal = self._legality.node_plan(tasks, hosts, first, np.diff(offsets), pstates)
+        refusal = self._validator.node_plan(tasks, hosts, first, np.diff(offsets), pstates)
         if refusal is not None:
             return refusal
         inside_j = None
@@ -154,10 +154,10 @@ class NodeRequests:
             if ledger.state_of[task] != VIRTUAL:
                 continue  # it has gone another way
             why = None if self._in_order(hosts) else "a host stands there twice"
-            why = why or self._legality.node_set(task, hosts, pstate)
+            why = why or self._validator.node_set(task, hosts, pstate)
             if why is None:
                 end = start + self._run_time(task, hosts.item(0), pstate)
-                why = self._legality.free_between(hosts, start, end, now)
+                why = self._validator.free_between(hosts, start, end, now)
             if why is not None:
                 return f"its place-holder starts, and {why}", task, None
             self._dispatch.allocate(task, hosts, pstate, start, end, now)

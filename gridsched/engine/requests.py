@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.budget_guard import BudgetGuard, by_host
+from gridsched.engine.decision_validator import DOWN, DecisionValidator, Ids, Refusal
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
 from gridsched.engine.execution import Timer
 from gridsched.engine.host_switches import HostSwitches
 from gridsched.engine.ledger import Ledger
-from gridsched.engine.legality import DOWN, Ids, Legality, Refusal
 from gridsched.engine.node_requests import NodeRequests, no_whole_numbers, plan_arrays
 from gridsched.engine.staging import Staging
 from gridsched.engine.task_states import POSTPONED, QUEUED, RUNNING
@@ -47,7 +47,7 @@ class Requests:
     ----------
     system : System
     ledger : Ledger
-    legality : Legality
+    validator : DecisionValidator
     dispatch : Dispatch
     switches : HostSwitches
     timers : Timers
@@ -64,12 +64,12 @@ class Requests:
     """
 
     def __init__(
-        self, system: System, ledger: Ledger, legality: Legality, dispatch: Dispatch,
+        self, system: System, ledger: Ledger, validator: DecisionValidator, dispatch: Dispatch,
         switches: HostSwitches, timers: Timers, staging: Staging | None,
         account: EnergyAccount | None, guard: BudgetGuard | None,
     ) -> None:  # fmt: skip
         self._ledger = ledger
-        self._legality = legality
+        self._validator = validator
         self._dispatch = dispatch
         self._switches = switches
         self._timers = timers
@@ -83,7 +83,7 @@ class Requests:
         self._has_interval = bool(system.rules.mapping_interval_s)
         self._traits = Traits(asked="event")
         self.notes: dict[str, NDArray[np.float64]] = {}
-        self.on_nodes = NodeRequests(system, ledger, legality, dispatch, guard)
+        self.on_nodes = NodeRequests(system, ledger, validator, dispatch, guard)
 
     @property
     def refuses(self) -> bool:
@@ -126,7 +126,7 @@ class Requests:
             task, host, pstate = index(task), index(host), index(pstate)
         if decision.pstate is None and 0 <= host < len(self._pstate_of):
             pstate = self._pstate_of[host]
-        why = self._legality.place(task, host, pstate)
+        why = self._validator.place(task, host, pstate)
         if why is not None:
             return why, task, host
         ledger, dispatch = self._ledger, self._dispatch
@@ -136,7 +136,7 @@ class Requests:
                 return _needs("replicates", "Assign of a running task")
         elif state == POSTPONED and self._guard is not None and self._guard.puts_off:
             return None  # a moment ago, by the same answer
-        elif (why := self._legality.assigned(state)) is not None:
+        elif (why := self._validator.assigned(state)) is not None:
             return why, task, host
         if self._guard is not None:
             place = np.array([task]), np.array([host]), np.array([pstate])
@@ -191,14 +191,14 @@ class Requests:
         return None
 
     def _drop(self, decision: Drop, now: float) -> Refusal | None:
-        why = self._legality.mappable(index(decision.task), "dropped")
+        why = self._validator.mappable(index(decision.task), "dropped")
         if why is not None:
             return why, decision.task, None
         self._ledger.end_task(index(decision.task), TaskState.DROPPED)
         return None
 
     def _postpone(self, decision: Postpone, now: float) -> Refusal | None:
-        why = self._legality.mappable(index(decision.task), "postponed")
+        why = self._validator.mappable(index(decision.task), "postponed")
         if self._account is None:
             why = "Postpone waits for the next budget period, and there is none"
         if why is not None:
@@ -225,7 +225,7 @@ class Requests:
             return f"Plan has {lengths}", None, None
         self._withdraw_plan(now)
         queues = by_host(tasks, hosts, pstates)
-        refusal = self._legality.plan(*queues)
+        refusal = self._validator.plan(*queues)
         if refusal is None and self._guard is not None:
             refusal, fits = self._guard.admit(tasks, hosts, pstates, now, "Plan")
             if not fits.all():
@@ -248,7 +248,7 @@ class Requests:
         if why is not None:
             return why, None, None
         self._withdraw_plan(now)
-        refusal = self._legality.common_plan(tasks)
+        refusal = self._validator.common_plan(tasks)
         if refusal is None:
             self._ledger.plan_in_common(tasks)
         return refusal
@@ -304,7 +304,7 @@ class Requests:
         why = no_whole_numbers(**{name: n for name, n in named.items() if n is not None})
         if why is not None:
             return why, None, None
-        why = self._legality.unknown(task, host)  # type: ignore[arg-type]
+        why = self._validator.unknown(task, host)  # type: ignore[arg-type]
         return None if why is None else (why, task, host)  # type: ignore[return-value]
 
     _HANDLERS: ClassVar[dict[type, Callable[[Requests, Any, float], Refusal | None]]] = {

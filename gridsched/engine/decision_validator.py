@@ -23,7 +23,7 @@ Refusal = tuple[str, int | None, int | None]
 DOWN = "it comes back by itself, as state.is_down tells"
 
 
-class Legality:
+class DecisionValidator:
     """The rules about places and plans.
 
     Parameters
