@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gridsched.energy import carried_over_energy
 from gridsched.engine.budget_guard import BudgetGuard
+from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.decision_validator import DecisionValidator
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
@@ -37,7 +38,6 @@ from gridsched.engine.invariants import compared
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.ready_times import ReadyTimes
-from gridsched.engine.requests import Requests
 from gridsched.engine.staging import Staging
 from gridsched.engine.task_states import WAITING
 from gridsched.errors import IncompleteRun
@@ -118,7 +118,7 @@ class Controller:
         self._dispatch = Dispatch(system, ledger, self._timers, staging, account, powers)
         self._validator = DecisionValidator(system, ledger)
         self._switches = HostSwitches(system.platform, ledger, self._dispatch, self._timers)
-        self._requests = Requests(
+        self._handlers = DecisionHandlers(
             system, ledger, self._validator, self._dispatch, self._switches, self._timers,
             staging, account, guard,
         )  # fmt: skip
@@ -131,7 +131,7 @@ class Controller:
         shown_powers = None if account and system.platform.profiles.speeds else powers
         state = LiveState(shown, tasks, ledger, ready_times, staging, account, shown_powers)
         self._inquiry = Inquiry(
-            scheduler, shown, tasks, rng, ledger, self._requests,
+            scheduler, shown, tasks, rng, ledger, self._handlers,
             partial(renewed, state, reveal), stopwatch,
         )  # fmt: skip
         self._submissions = Submissions(system, tasks, ledger)
@@ -246,7 +246,7 @@ class Controller:
         if now >= self._horizon and not self._ended:
             self._end_run(_UNFINISHED)
         if new_period:
-            if self._ledger.nodes is not None and self._requests.refuses:
+            if self._ledger.nodes is not None and self._handlers.refuses:
                 self._ledger.withdraw_plan()  # the last period's budget admitted these
             self._barren["period"] += 1
             self._submissions.returned = self._ledger.return_postponed()
@@ -281,7 +281,7 @@ class Controller:
             self._ask_if_due(event_due, first_new=0)
         if ledger.nodes is not None:
             if ledger.place_holders.next_start <= now:
-                inquiry.check(self._requests.on_nodes.start_planned(now), now)
+                inquiry.check(self._handlers.on_nodes.start_planned(now), now)
         elif ledger.n_virtual:
             asked_now = inquiry.mapping_events > before
             hosts = ledger.virtual.hosts() if asked_now else dispatch.vacant
@@ -359,7 +359,7 @@ class Controller:
             elif execution.outcome == UNENDED:
                 self._dispatch.begin(execution)
         if self._ledger.reservations.next_start <= self.now:
-            self._inquiry.check(self._requests.on_nodes.start_reserved(self.now), self.now)
+            self._inquiry.check(self._handlers.on_nodes.start_reserved(self.now), self.now)
         return self._submissions.take(self.now) or news
 
     def _end_run(self, state: int) -> None:
@@ -419,7 +419,7 @@ class Controller:
             as_estimated=as_estimated,
             host_offsets=offsets,
             host_ids=ids,
-            notes=self._requests.notes,
+            notes=self._handlers.notes,
         )
         if len(trace.periods):
             trace.periods["carried_over_j"] = carried_over_energy(trace)

@@ -7,9 +7,9 @@ from typing import NoReturn
 
 import numpy as np
 
+from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.ledger import Ledger
-from gridsched.engine.requests import Requests
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.parallel_estimates import ParallelEstimates
@@ -35,7 +35,7 @@ class Inquiry:
     rng : numpy.random.Generator
         The scheduler's own random stream.
     ledger : Ledger
-    requests : Requests
+    handlers : DecisionHandlers
     state_at : callable
         ``state_at(now, submitted, only)`` gives the state at an instant (`renewed`).
     stopwatch : callable, optional
@@ -58,7 +58,7 @@ class Inquiry:
 
     def __init__(
         self, scheduler: Scheduler, shown: System, tasks: Tasks, rng: np.random.Generator,
-        ledger: Ledger, requests: Requests, state_at: Callable[..., State],
+        ledger: Ledger, handlers: DecisionHandlers, state_at: Callable[..., State],
         stopwatch: Callable[[], float] | None,
     ) -> None:  # fmt: skip
         self.mapping_events = 0
@@ -68,7 +68,7 @@ class Inquiry:
         self._tasks = tasks
         self._rng = rng
         self._ledger = ledger
-        self._requests = requests
+        self._handlers = handlers
         self._state_at = state_at
         self._stopwatch = stopwatch
         self._follow(scheduler)
@@ -76,7 +76,7 @@ class Inquiry:
     def _follow(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self.asked, self.attends = scheduler.traits.asked, scheduler.traits.attends
-        self._requests.heed(scheduler.traits)
+        self._handlers.heed(scheduler.traits)
 
     def prepare(self) -> None:
         """Let the policy prepare itself, before the run."""
@@ -114,7 +114,7 @@ class Inquiry:
             if decision.__class__ is Delegate:
                 self._delegate(decision, now)
                 continue
-            refusal = self._requests.apply(decision, now)
+            refusal = self._handlers.apply(decision, now)
             if refusal is not None:
                 self._refuse(now, *refusal)
 

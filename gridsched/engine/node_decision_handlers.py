@@ -20,7 +20,7 @@ from gridsched.policy.decisions import Allocate, Plan
 Floats = NDArray[np.float64]
 
 
-class NodeRequests:
+class NodeDecisionHandlers:
     """Checks decisions about parallel tasks and applies those that are legal.
 
     Parameters

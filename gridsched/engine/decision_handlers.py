@@ -19,7 +19,11 @@ from gridsched.engine.events import Timers
 from gridsched.engine.execution import Timer
 from gridsched.engine.host_switches import HostSwitches
 from gridsched.engine.ledger import Ledger
-from gridsched.engine.node_requests import NodeRequests, no_whole_numbers, plan_arrays
+from gridsched.engine.node_decision_handlers import (
+    NodeDecisionHandlers,
+    no_whole_numbers,
+    plan_arrays,
+)
 from gridsched.engine.staging import Staging
 from gridsched.engine.task_states import POSTPONED, QUEUED, RUNNING
 from gridsched.model.system import System
@@ -40,7 +44,7 @@ from gridsched.policy.decisions import (
 )
 
 
-class Requests:
+class DecisionHandlers:
     """Checks decisions and applies those that are legal.
 
     Parameters
@@ -59,7 +63,7 @@ class Requests:
     ----------
     notes : dict of str to ndarray of float64, shape (tasks,)
         What was noted, column by column; nan where nothing was.
-    on_nodes : NodeRequests
+    on_nodes : NodeDecisionHandlers
         What is asked for parallel tasks.
     """
 
@@ -83,7 +87,7 @@ class Requests:
         self._has_interval = bool(system.rules.mapping_interval_s)
         self._traits = Traits(asked="event")
         self.notes: dict[str, NDArray[np.float64]] = {}
-        self.on_nodes = NodeRequests(system, ledger, validator, dispatch, guard)
+        self.on_nodes = NodeDecisionHandlers(system, ledger, validator, dispatch, guard)
 
     @property
     def refuses(self) -> bool:
@@ -307,7 +311,7 @@ class Requests:
         why = self._validator.unknown(task, host)  # type: ignore[arg-type]
         return None if why is None else (why, task, host)  # type: ignore[return-value]
 
-    _HANDLERS: ClassVar[dict[type, Callable[[Requests, Any, float], Refusal | None]]] = {
+    _HANDLERS: ClassVar[dict[type, Callable[[DecisionHandlers, Any, float], Refusal | None]]] = {
         Assign: _assign,
         Plan: _plan,
         Cancel: _cancel,
@@ -320,7 +324,7 @@ class Requests:
         Allocate: _allocate,
     }
     #: for parallel tasks, which stand in no queue
-    _FOR_NODES: ClassVar[dict[type, Callable[[Requests, Any, float], Refusal | None]]] = {
+    _FOR_NODES: ClassVar[dict[type, Callable[[DecisionHandlers, Any, float], Refusal | None]]] = {
         **_HANDLERS,
         Assign: _for_serial_tasks,
         Plan: _plan_nodes,
