@@ -33,10 +33,10 @@ from gridsched.engine.execution import (
 )
 from gridsched.engine.host_powers import HostPowers, PowerCap, host_powers
 from gridsched.engine.host_switches import HostSwitches, Outages
-from gridsched.engine.inquiry import Inquiry, check_policy
 from gridsched.engine.invariants import compared
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.live_state import LiveState, renewed
+from gridsched.engine.policy_calls import PolicyCalls, check_policy
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.staging import Staging
 from gridsched.engine.task_states import WAITING
@@ -95,10 +95,10 @@ class Controller:
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
         self._ended = False
         self._make_parts(scheduler, rng, frozenset(hosts_off), stopwatch)
-        if self._inquiry.attends:
+        if self._calls.attends:
             self._timers.set(0.0, Timer.WAKE)
         self._renew_next_timer()
-        self._inquiry.prepare()
+        self._calls.prepare()
 
     def _make_parts(
         self, scheduler: Scheduler, rng: np.random.Generator, hosts_off: frozenset[int],
@@ -130,7 +130,7 @@ class Controller:
         # a policy knows of full speeds alone
         shown_powers = None if account and system.platform.profiles.speeds else powers
         state = LiveState(shown, tasks, ledger, ready_times, staging, account, shown_powers)
-        self._inquiry = Inquiry(
+        self._calls = PolicyCalls(
             scheduler, shown, tasks, rng, ledger, self._handlers,
             partial(renewed, state, reveal), stopwatch,
         )  # fmt: skip
@@ -158,7 +158,7 @@ class Controller:
     @property
     def scheduler(self) -> Scheduler:
         """The policy that is asked now."""
-        return self._inquiry.scheduler
+        return self._calls.scheduler
 
     @property
     def done(self) -> bool:
@@ -229,7 +229,7 @@ class Controller:
         if self._parks:
             self._dispatch.park_idle_hosts(now)
         if self._cap is not None:
-            self._inquiry.check(self._cap.refusal(self._dispatch.commands, self.scheduler), now)
+            self._calls.check(self._cap.refusal(self._dispatch.commands, self.scheduler), now)
         self._renew_next_timer()
         return self._dispatch.commands
 
@@ -252,7 +252,7 @@ class Controller:
             self._submissions.returned = self._ledger.return_postponed()
         news = new_period
         if self._outages is not None and self._outages.apply(now):
-            if self._inquiry.asked != "event":
+            if self._calls.asked != "event":
                 self._submissions.return_waiting()
             news = True
         if dispatch.freed:
@@ -265,25 +265,25 @@ class Controller:
 
     def _serve(self, first_new: int, news: bool, finished: bool) -> None:
         """Ask the policy if this is the moment, then let free cores take planned tasks."""
-        ledger, dispatch, inquiry, now = self._ledger, self._dispatch, self._inquiry, self.now
+        ledger, dispatch, calls, now = self._ledger, self._dispatch, self._calls, self.now
         if ledger.common or (dispatch.vacant and self.system.rules.pending_slots):
             dispatch.serve_plan(dispatch.vacant, now)  # before the policy is asked
         # while a common queue lasts, cores that are free have taken from it: nothing to decide
         news = news or (finished and not (ledger.common and ledger.n_virtual))
         event_due = self._events.is_due(now) if self._events.exist else news
-        if inquiry.attends and (
+        if calls.attends and (
             event_due or ledger.submitted > first_new or self._submissions.returned
         ):  # fmt: skip
-            inquiry.attend(now)
-        asked, before = inquiry.scheduler, inquiry.mapping_events
+            calls.attend(now)
+        asked, before = calls.scheduler, calls.mapping_events
         self._ask_if_due(event_due, first_new)
-        if inquiry.scheduler is not asked:  # it has delegated
+        if calls.scheduler is not asked:  # it has delegated
             self._ask_if_due(event_due, first_new=0)
         if ledger.nodes is not None:
             if ledger.place_holders.next_start <= now:
-                inquiry.check(self._handlers.on_nodes.start_planned(now), now)
+                calls.check(self._handlers.on_nodes.start_planned(now), now)
         elif ledger.n_virtual:
-            asked_now = inquiry.mapping_events > before
+            asked_now = calls.mapping_events > before
             hosts = ledger.virtual.hosts() if asked_now else dispatch.vacant
             dispatch.serve_plan(hosts, now)
         if dispatch.vacant:
@@ -314,20 +314,20 @@ class Controller:
 
     def _ask_if_due(self, event_due: bool, first_new: int) -> None:
         """Ask the policy if this is the moment; tasks from `first_new` on are newly submitted."""
-        ledger, inquiry, submissions = self._ledger, self._inquiry, self._submissions
-        if inquiry.asked == "arrival":
+        ledger, calls, submissions = self._ledger, self._calls, self._submissions
+        if calls.asked == "arrival":
             for task in submissions.new_since(first_new):
                 if ledger.state_of[task] == WAITING:
-                    inquiry.schedule(self.now, only=task)
-        elif inquiry.asked == "start":
+                    calls.schedule(self.now, only=task)
+        elif calls.asked == "start":
             if (first_new == 0 and ledger.submitted) or submissions.returned:
                 submissions.returned = ()
-                inquiry.schedule(self.now)
+                calls.schedule(self.now)
         elif event_due:
-            began = inquiry.policy_time_s
-            inquiry.schedule(self.now)
+            began = calls.policy_time_s
+            calls.schedule(self.now)
             if self.system.rules.charge_mapping_time:
-                self._events.put_off_until(self.now + inquiry.policy_time_s - began)
+                self._events.put_off_until(self.now + calls.policy_time_s - began)
 
     # ------------------------------------------------------------------ timers and submissions
 
@@ -340,7 +340,7 @@ class Controller:
         if self._outages is not None and self._outages.next_time < time:
             time = self._outages.next_time
         # submissions are no instants where nobody looks before the next mapping event
-        if not (self._events.exist and self._inquiry.asked == "event"):
+        if not (self._events.exist and self._calls.asked == "event"):
             time = min(time, self._submissions.next_time)
         time = min(time, self._events.next_time)
         if self._account is not None:
@@ -359,7 +359,7 @@ class Controller:
             elif execution.outcome == UNENDED:
                 self._dispatch.begin(execution)
         if self._ledger.reservations.next_start <= self.now:
-            self._inquiry.check(self._handlers.on_nodes.start_reserved(self.now), self.now)
+            self._calls.check(self._handlers.on_nodes.start_reserved(self.now), self.now)
         return self._submissions.take(self.now) or news
 
     def _end_run(self, state: int) -> None:
@@ -410,9 +410,9 @@ class Controller:
             host_changes=ledger.host_changes.records(),
             final_state=ledger.states.astype(np.int64),
             horizon_s=self.now if horizon_s is None else horizon_s,
-            mapping_events=self._inquiry.mapping_events,
-            timing={"policy_s": self._inquiry.policy_time_s},
-            delegated_to=self._inquiry.delegated_to,
+            mapping_events=self._calls.mapping_events,
+            timing={"policy_s": self._calls.policy_time_s},
+            delegated_to=self._calls.delegated_to,
             periods=self._period_records(),
             energy_weights=EVEN if budget is None else budget.weights,
             times_postponed=self._ledger.times_postponed,

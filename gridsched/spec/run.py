@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gridsched import __version__
 from gridsched.energy import HostEnergy, compare_energy, trace_energy, trace_power
-from gridsched.engine.inquiry import check_policy
+from gridsched.engine.policy_calls import check_policy
 from gridsched.errors import InputError, SimulationError, policy_at_work
 from gridsched.files.output_files import write_whole
 from gridsched.files.scratch import temporary_folder

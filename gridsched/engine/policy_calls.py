@@ -22,7 +22,7 @@ from gridsched.policy.delegate import Delegate
 from gridsched.policy.state import State
 
 
-class Inquiry:
+class PolicyCalls:
     """The policy of a run, or the one that it has delegated to.
 
     Parameters
