@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.chances import GridChances, ReadyPmfs
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.ledger import Ledger
+from gridsched.engine.miss_probability import GridMissProbabilities, ReadyPmfs
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.staging import Staging
 from gridsched.model.estimates import Reveal
@@ -88,7 +88,7 @@ class LiveState(State):
         self._ready_pmfs = (
             ReadyPmfs(ledger, estimates) if isinstance(estimates, StochasticEstimates) else None
         )
-        self._chances: ReadyPmfs | GridChances | None = None
+        self._probabilities: ReadyPmfs | GridMissProbabilities | None = None
         self._only: int | None = None
         self._views: dict[str, NDArray[Any]] = {}
 
@@ -175,10 +175,10 @@ class LiveState(State):
         AttributeError
             If run times are not known as distributions, or the host has several cores.
         """
-        return self._known_pmfs("ready_pmf").of(host, self.now)
+        return self._pmfs_for("ready_pmf").of(host, self.now)
 
     def late_masses(self, task: int) -> NDArray[np.float64]:
-        """Return the chance of a newly appended task to end late, shape (hosts, P-states).
+        """Return the probability of a newly appended task to end late, shape (hosts, P-states).
 
         Raises
         ------
@@ -187,25 +187,27 @@ class LiveState(State):
         """
         deadline_s, estimates = self.tasks.deadline_s, self.estimates
         if deadline_s is None or deadline_s[task] == math.inf:
-            self._known_pmfs("late_masses")
+            self._pmfs_for("late_masses")
             assert isinstance(estimates, StochasticEstimates)
             in_time = np.isfinite(estimates.etc_matrix[estimates.task_type[task]])
             in_time = in_time[estimates.host_type] & self.is_on[:, None]
             return np.where(in_time, 0.0, 1.0)
-        return self._all_chances("late_masses").late_masses(task, float(deadline_s[task]), self.now)
+        probabilities = self._probabilities_for("late_masses")
+        return probabilities.late_masses(task, float(deadline_s[task]), self.now)
 
     def queued_late_masses(self) -> NDArray[np.float64]:
-        """Return the chance of each queued task to end late, in the order of `queue_tasks`.
+        """Return the probability of each queued task to end late, in the order of `queue_tasks`.
 
         Raises
         ------
         AttributeError
             If run times are not known as distributions, or a host has several cores.
         """
-        chances, deadline_s = self._all_chances("queued_late_masses"), self.tasks.deadline_s
+        probabilities = self._probabilities_for("queued_late_masses")
+        deadline_s = self.tasks.deadline_s
         if deadline_s is None:
             return np.zeros(len(self.queue_tasks))
-        return chances.queued_late_masses(deadline_s, self.now)
+        return probabilities.queued_late_masses(deadline_s, self.now)
 
     def mean_ready_time(self) -> NDArray[np.float64]:
         """Return when each host could take a new task in the mean [s], shape (hosts,).
@@ -215,17 +217,17 @@ class LiveState(State):
         AttributeError
             If run times are not known as distributions, or a host has several cores.
         """
-        return self._all_chances("mean_ready_time").mean_ready(self.now)
+        return self._probabilities_for("mean_ready_time").mean_ready(self.now)
 
-    def _known_pmfs(self, name: str) -> ReadyPmfs:
+    def _pmfs_for(self, name: str) -> ReadyPmfs:
         if self._ready_pmfs is None:
             raise AttributeError(f"state.{name}: the run times of this run are no distributions.")
         return self._ready_pmfs
 
-    def _all_chances(self, name: str) -> ReadyPmfs | GridChances:
-        if self._chances is None:
-            self._chances = self._known_pmfs(name).fastest()
-        return self._chances
+    def _probabilities_for(self, name: str) -> ReadyPmfs | GridMissProbabilities:
+        if self._probabilities is None:
+            self._probabilities = self._pmfs_for(name).fastest()
+        return self._probabilities
 
     @property
     def energy(self) -> EnergyState:

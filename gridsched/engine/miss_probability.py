@@ -1,4 +1,4 @@
-"""The chance of a task, on every host at once, to miss its deadline (paper 002; algorithms D3).
+"""The probability that a task misses its deadline, on all hosts at once (paper 002; algorithms D3).
 
 Where all distributions stand on one grid, compiled loops keep the sum of what runs and what is
 queued up to date: an append convolves once, and an impulse that passes is taken out of the sum
@@ -89,14 +89,14 @@ class ReadyPmfs(QueueFollower):
             self._queue[host] = run_time if queue is None else queue.convolved(run_time)
 
     def late_masses(self, task: int, deadline_s: float, now: float) -> Floats:
-        """Return the chance to end after the deadline, shape (hosts, P-states)."""
+        """Return the probability to end after the deadline, shape (hosts, P-states)."""
         return np.array([
             self._estimates.late_masses(task, host, self.of(host, now), deadline_s)
             for host in range(len(self._ledger.cores))
         ])  # fmt: skip
 
     def queued_late_masses(self, deadline_s: Floats, now: float) -> Floats:
-        """Return the chance of each queued task to end late, host after host, shape (queued,).
+        """Return the probability of each queued task to end late, host after host, (queued,).
 
         The deadlines are those of all tasks that were submitted.
         """
@@ -113,10 +113,10 @@ class ReadyPmfs(QueueFollower):
         """Return when each host is ready in the mean [s], infinite if off, shape (hosts,)."""
         return np.array([self.of(host, now).mean for host in range(len(self._ledger.cores))])
 
-    def fastest(self) -> ReadyPmfs | GridChances:
-        """Return what tells chances and means fastest: on one grid, where there is one."""
+    def fastest(self) -> ReadyPmfs | GridMissProbabilities:
+        """Return what tells probabilities and means fastest: on one grid, where there is one."""
         grid = self._estimates.grid() if self._ledger.one_core else None
-        return self if grid is None else GridChances(self._ledger, self._estimates, grid)
+        return self if grid is None else GridMissProbabilities(self._ledger, self._estimates, grid)
 
 
 def _followed(end: Pmf, run_time: Pmf) -> Pmf:
@@ -126,7 +126,7 @@ def _followed(end: Pmf, run_time: Pmf) -> Pmf:
     return end.convolved(run_time)
 
 
-class GridChances(QueueFollower):
+class GridMissProbabilities(QueueFollower):
     """Chances by distributions on one grid, in compiled loops over all hosts.
 
     Parameters
@@ -152,7 +152,7 @@ class GridChances(QueueFollower):
         self._hosts = pmf_kernels.empty_host_table(n)
 
     def late_masses(self, task: int, deadline_s: float, now: float) -> Floats:
-        """Return the chance to end after the deadline, shape (hosts, P-states)."""
+        """Return the probability to end after the deadline, shape (hosts, P-states)."""
         task_type = int(self._estimates.task_type[task])
         self._update()
         table = self._grid.table(task_type)
@@ -163,7 +163,7 @@ class GridChances(QueueFollower):
         ))  # fmt: skip
 
     def queued_late_masses(self, deadline_s: Floats, now: float) -> Floats:
-        """Return the chance of each queued task to end late, host after host, shape (queued,)."""
+        """Return the probability of each queued task to end late, host after host, (queued,)."""
         self._update()
         ledger, hosts, table = self._ledger, self._hosts, self._grid.any_table
         self._kernels.let_pass(hosts, table, now)
