@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import TracePower, trace_power
-from gridsched.model.instants import instant_width
+from gridsched.model.instants import time_tolerance
 from gridsched.model.timeline import HostTimeline
 from gridsched.model.trace import Trace
 
@@ -147,5 +147,5 @@ def peak_power_w(trace: Trace, power: TracePower | None = None) -> float:
     """
     grid = grid_power(trace, power)
     lasts = np.diff(np.append(grid.time, trace.horizon_s))
-    widths = np.array([instant_width(time) for time in grid.time.tolist()])
+    widths = np.array([time_tolerance(time) for time in grid.time.tolist()])
     return float(grid.total_w[lasts > widths].max(initial=0.0))

@@ -42,7 +42,7 @@ from gridsched.engine.staging import Staging
 from gridsched.engine.task_states import WAITING
 from gridsched.errors import IncompleteRun
 from gridsched.model.energy_weights import EVEN
-from gridsched.model.instants import instant_width
+from gridsched.model.instants import time_tolerance
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace
@@ -240,7 +240,7 @@ class Controller:
             finished = sorted(finished, key=lambda e: (e.task, e.host))
         for execution in finished:
             dispatch.finish(execution, finished, now)
-        if account is not None and account.exhausted_at <= now + instant_width(now):
+        if account is not None and account.exhausted_at <= now + time_tolerance(now):
             self._end_run(_KILLED)
             return
         if now >= self._horizon and not self._ended:

@@ -18,7 +18,7 @@ from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.model.budget import EnergyBudget
-from gridsched.model.instants import instant_width
+from gridsched.model.instants import time_tolerance
 from gridsched.model.system import System
 from gridsched.model.trace import PERIOD
 from gridsched.policy.state import EnergyState
@@ -82,7 +82,7 @@ class EnergyAccount:
         """Count what was drawn until `now` [s]; return whether a new period has begun."""
         new_period = False
         while self.period_end < math.inf and now >= (
-            self.period_end - instant_width(self.period_end)
+            self.period_end - time_tolerance(self.period_end)
         ):
             self._follow_until(self.period_end)
             self._close()

@@ -14,7 +14,7 @@ from gridsched.engine.execution import Execution, Timer
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.task_states import FINISHED, WAITING
 from gridsched.model.host_profiles import DrawnFailures, Profile
-from gridsched.model.instants import instant_width
+from gridsched.model.instants import time_tolerance
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
 from gridsched.model.system import System
@@ -125,7 +125,7 @@ class MappingEvents:
 
     def is_due(self, now: float) -> bool:
         """Whether one is due at `now` [s]; the next one is then an interval later."""
-        due = self.next_time <= now + instant_width(now)
+        due = self.next_time <= now + time_tolerance(now)
         if due:
             passed = math.floor(now / self._interval_s + 1e-9)
             self._next_number = max(passed, self._next_number) + 1

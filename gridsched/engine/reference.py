@@ -74,7 +74,7 @@ class Calendar:
         first = heap[0][0] if heap else timer
         if timer < first:
             first = timer
-        limit = first + (1e-9 if first < 1000.0 else 1e-12 * first)  # instant_width, inlined
+        limit = first + (1e-9 if first < 1000.0 else 1e-12 * first)  # time_tolerance, inlined
         time = first
         finished = []
         while heap and heap[0][0] <= limit:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.model.instants import instant_width
+from gridsched.model.instants import time_tolerance
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 Floats = NDArray[np.float64]
@@ -97,7 +97,7 @@ def is_late(trace: Trace) -> NDArray[np.bool_]:
     deadline = trace.tasks.deadline_s
     if deadline is None:
         return np.zeros(len(trace.tasks), dtype=np.bool_)
-    widths = np.array([instant_width(time) for time in deadline.tolist()])
+    widths = np.array([time_tolerance(time) for time in deadline.tolist()])
     late: NDArray[np.bool_] = trace.finish_time_s > deadline + widths
     return late
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 
-def instant_width(time: float) -> float:
+def time_tolerance(time: float) -> float:
     """Return how far apart [s] two ends near `time` [s] may be and still be one instant."""
     return 1e-9 if time < 1000.0 else 1e-12 * time

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gridsched.energy import host_power
 from gridsched.errors import InputError
-from gridsched.model.instants import instant_width
+from gridsched.model.instants import time_tolerance
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_number
@@ -120,7 +120,7 @@ class IdleOff(Wrapper):
             return []
         needed, busy = self._needed(state, since)
         due_at = since + self.timeouts_s_[np.arange(len(since)), state.pstate]
-        due = idle & (state.now >= due_at - instant_width(state.now))
+        due = idle & (state.now >= due_at - time_tolerance(state.now))
         wanted = needed & ~is_on
         off = due & ~needed & ~busy
         decisions = list(self._switched(state, np.flatnonzero(wanted), np.flatnonzero(off)))

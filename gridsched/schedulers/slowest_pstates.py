@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.instants import instant_width
+from gridsched.model.instants import time_tolerance
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_number
 from gridsched.policy.decisions import Assign, Decision, Plan
@@ -140,7 +140,7 @@ class SlowestPStates(Wrapper):
 
     def _slowest(self, host: int, tasks: Sequence[int], state: State) -> int:
         """The slowest P-state in which the host ends its tasks by the deadline."""
-        limit = self.deadline_ + instant_width(self.deadline_)
+        limit = self.deadline_ + time_tolerance(self.deadline_)
         best, longest = self.first_[host], -math.inf
         for pstate in range(self.n_pstates_[host]):
             end = self._end(host, tasks, pstate, state)

@@ -16,7 +16,7 @@ from typing import Any
 from gridsched.engine import Calendar, Controller, Execution, SetPState, Stop
 from gridsched.errors import IncompleteRun, SimulationError
 from gridsched.model.host_profiles import SlowestOf
-from gridsched.model.instants import instant_width
+from gridsched.model.instants import time_tolerance
 from gridsched.sim.session import ActorSession
 from gridsched.sim.work import Work
 from gridsched.sim.world import World, check_clocks
@@ -106,7 +106,7 @@ class LeadSession(ActorSession):
                 ) from None
         clock = self._engine.clock
         if clock != time:
-            if clock < time - instant_width(time):
+            if clock < time - time_tolerance(time):
                 self._simgrid.this_actor.sleep_until(time)
             check_clocks(self._engine.clock, time)
 

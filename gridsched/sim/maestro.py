@@ -13,7 +13,7 @@ from typing import Any
 
 from gridsched.engine import Calendar, Controller, Execution, SetPState
 from gridsched.engine.execution import Command
-from gridsched.model.instants import instant_width
+from gridsched.model.instants import time_tolerance
 from gridsched.sim.session import Session
 from gridsched.sim.work import Work
 from gridsched.sim.world import World, check_clocks
@@ -146,7 +146,7 @@ class MaestroSession(Session):
         while not self._n_awaited:
             clock, time = self._engine.clock, self._time
             if clock != time:
-                if not clock >= time - instant_width(time):  # true for an infinite time, too
+                if not clock >= time - time_tolerance(time):  # true for an infinite time, too
                     break
                 check_clocks(clock, time)
             commands = self._commands

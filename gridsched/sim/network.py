@@ -13,7 +13,7 @@ from typing import Any
 from gridsched.engine import Controller, Execution, SetPState, Stop, TurnOff
 from gridsched.engine.execution import Command
 from gridsched.errors import IncompleteRun, InputError, SimulationError
-from gridsched.model.instants import instant_width
+from gridsched.model.instants import time_tolerance
 from gridsched.model.tasks import Tasks
 from gridsched.sim.session import ActorSession
 from gridsched.sim.work import Work
@@ -127,7 +127,7 @@ class NetworkSession(ActorSession):
 
     def _timer_is_due(self) -> bool:
         now = self.world.clock()
-        return self.controller.next_timer <= now + instant_width(now)
+        return self.controller.next_timer <= now + time_tolerance(now)
 
     def _decide(self) -> None:
         """Step the controller until nothing new is there; others only leave their news."""
