@@ -37,8 +37,7 @@ from gridsched.engine.invariants import compared
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.policy_calls import PolicyCalls, check_policy
-from gridsched.engine.ready_times import ReadyTimes
-from gridsched.engine.staging import Staging
+from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.task_states import WAITING
 from gridsched.errors import IncompleteRun
 from gridsched.model.energy_weights import EVEN

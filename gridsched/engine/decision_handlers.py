@@ -24,7 +24,7 @@ from gridsched.engine.node_decision_handlers import (
     no_whole_numbers,
     plan_arrays,
 )
-from gridsched.engine.staging import Staging
+from gridsched.engine.ready_times import Staging
 from gridsched.engine.task_states import POSTPONED, QUEUED, RUNNING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState

@@ -12,7 +12,7 @@ from gridsched.engine.events import Timers
 from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ledger import Ledger
-from gridsched.engine.staging import Staging
+from gridsched.engine.ready_times import Staging
 from gridsched.engine.task_states import FINISHED, RUNNING, VIRTUAL
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System

@@ -13,8 +13,7 @@ from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.ledger import Ledger
 from gridsched.engine.miss_probability import GridMissProbabilities, ReadyPmfs
-from gridsched.engine.ready_times import ReadyTimes
-from gridsched.engine.staging import Staging
+from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.model.estimates import Reveal
 from gridsched.model.pmf import Pmf
 from gridsched.model.stochastic import StochasticEstimates
