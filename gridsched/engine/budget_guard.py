@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from gridsched.energy import counted_inside
 from gridsched.engine.decision_validator import Ids, Refusal
 from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.ledger import Ledger
 from gridsched.engine.ready_times import ReadyTimes
+from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import RUNNING, VIRTUAL
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.system import System
@@ -31,16 +31,16 @@ class BudgetGuard:
     ----------
     system : System
     budget : EnergyBudget
-    ledger : Ledger
+    run : RunState
     account : EnergyAccount
     ready_times : ReadyTimes
     """
 
     def __init__(
-        self, system: System, budget: EnergyBudget, ledger: Ledger, account: EnergyAccount,
+        self, system: System, budget: EnergyBudget, run: RunState, account: EnergyAccount,
         ready_times: ReadyTimes,
     ) -> None:  # fmt: skip
-        self._ledger = ledger
+        self._run = run
         self._account = account
         self._ready_times = ready_times
         self._estimates = system.estimates
@@ -90,8 +90,8 @@ class BudgetGuard:
         verdicts = self._judged(tasks, hosts, pstates, now, starts)
         goes_on_waiting = what == "Plan" and not self._once
         put_off = verdicts == EXCEEDS if goes_on_waiting else verdicts != FITS
-        for task in tasks[put_off & (self._ledger.states[tasks] != RUNNING)].tolist():
-            self._ledger.postpone(task)
+        for task in tasks[put_off & (self._run.states[tasks] != RUNNING)].tolist():
+            self._run.postpone(task)
         return None, verdicts == FITS
 
     def _refusal(
@@ -147,15 +147,15 @@ class BudgetGuard:
 
     def _planned_j(self) -> float:
         """Return what place-holders of the same answer will draw inside the period [J]."""
-        ledger = self._ledger
-        if not ledger.n_virtual or ledger.nodes is None:
+        run = self._run
+        if not run.n_virtual or run.nodes is None:
             return 0.0
-        return ledger.place_holders.inside_j(ledger.states == VIRTUAL)
+        return run.place_holders.inside_j(run.states == VIRTUAL)
 
     def _starts(self, hosts: Ids, run_time: NDArray[np.float64], now: float) -> NDArray[np.float64]:
         """When tasks that are appended to their hosts in this order start [s]; hosts ascend."""
         ready = self._ready_times.table(now)
-        if self._ledger.one_core:
+        if self._run.one_core:
             before = np.cumsum(run_time) - run_time  # of all hosts before it, too
             first = np.searchsorted(hosts, hosts)
             return ready[hosts, 0] + (before - before[first])

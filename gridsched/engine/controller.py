@@ -34,10 +34,10 @@ from gridsched.engine.execution import (
 from gridsched.engine.host_powers import HostPowers, PowerCap, host_powers
 from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.invariants import compared
-from gridsched.engine.ledger import Ledger
 from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.policy_calls import PolicyCalls, check_policy
 from gridsched.engine.ready_times import ReadyTimes, Staging
+from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import WAITING
 from gridsched.errors import IncompleteRun
 from gridsched.model.energy_weights import EVEN
@@ -108,49 +108,49 @@ class Controller:
         self._timers = Timers()
         #: how often what may let tasks start has not, with nothing running or to come
         self._barren: Counter[str] = Counter()
-        self._ledger = ledger = Ledger(system, tasks, hosts_off, scheduler.traits)
-        self._ready_times = ready_times = ReadyTimes(system, ledger)
+        self._run = run = RunState(system, tasks, hosts_off, scheduler.traits)
+        self._ready_times = ready_times = ReadyTimes(system, run)
         files = tasks.files
         staging = None if files is None else Staging(system.platform, tasks, files)
         guard = self._make_energy(ready_times)
         powers, account = self._powers, self._account
-        self._dispatch = Dispatch(system, ledger, self._timers, staging, account, powers)
-        self._validator = DecisionValidator(system, ledger)
-        self._switches = HostSwitches(system.platform, ledger, self._dispatch, self._timers)
+        self._dispatch = Dispatch(system, run, self._timers, staging, account, powers)
+        self._validator = DecisionValidator(system, run)
+        self._switches = HostSwitches(system.platform, run, self._dispatch, self._timers)
         self._handlers = DecisionHandlers(
-            system, ledger, self._validator, self._dispatch, self._switches, self._timers,
+            system, run, self._validator, self._dispatch, self._switches, self._timers,
             staging, account, guard,
         )  # fmt: skip
         self._outages: Outages | None = None
         if system.platform.profiles.states:
-            self._outages = Outages(system, tasks, ledger, self._dispatch, self._switches)
+            self._outages = Outages(system, tasks, run, self._dispatch, self._switches)
         estimates, reveal = system.estimates.concealed()
         shown = replace(system, estimates=estimates, platform=system.platform.concealed())
         # a policy knows of full speeds alone
         shown_powers = None if account and system.platform.profiles.speeds else powers
-        state = LiveState(shown, tasks, ledger, ready_times, staging, account, shown_powers)
+        state = LiveState(shown, tasks, run, ready_times, staging, account, shown_powers)
         self._calls = PolicyCalls(
-            scheduler, shown, tasks, rng, ledger, self._handlers,
+            scheduler, shown, tasks, rng, run, self._handlers,
             partial(renewed, state, reveal), stopwatch,
         )  # fmt: skip
-        self._submissions = Submissions(system, tasks, ledger)
+        self._submissions = Submissions(system, tasks, run)
         self._passes_on = self._dispatch.can_pass_on and not self._events.exist
 
     def _make_energy(self, ready_times: ReadyTimes) -> BudgetGuard | None:
         """Make what counts and limits power and energy, as far as the rules ask for it."""
-        system, ledger, rules = self.system, self._ledger, self.system.rules
+        system, run, rules = self.system, self._run, self.system.rules
         self._powers: HostPowers | None = None
         self._cap: PowerCap | None = None
         self._account: EnergyAccount | None = None
         if rules.budget is None and rules.power_cap_w is None:
             return None
-        self._powers = host_powers(system.platform, ledger)
+        self._powers = host_powers(system.platform, run)
         if rules.power_cap_w is not None:
             self._cap = PowerCap(rules.power_cap_w, self._powers, system.platform)
         if rules.budget is None:
             return None
-        self._account = EnergyAccount(system, rules.budget, ledger, ready_times, self._powers)
-        return BudgetGuard(system, rules.budget, ledger, self._account, ready_times)
+        self._account = EnergyAccount(system, rules.budget, run, ready_times, self._powers)
+        return BudgetGuard(system, rules.budget, run, self._account, ready_times)
 
     # ------------------------------------------------------------------ what drivers read
 
@@ -162,33 +162,33 @@ class Controller:
     @property
     def done(self) -> bool:
         """Whether every task has its final state."""
-        return not self._ledger.open_tasks
+        return not self._run.open_tasks
 
     @property
     def open_tasks(self) -> int:
         """Number of tasks without a final state."""
-        return self._ledger.open_tasks
+        return self._run.open_tasks
 
     @property
     def busy_cores(self) -> int:
         """Cores that execute, or wait for the input files of what they will execute."""
-        return self._ledger.busy_cores
+        return self._run.busy_cores
 
     @property
     def pstates(self) -> list[int]:
         """P-state of each host."""
-        return list(self._ledger.pstate)
+        return list(self._run.pstate)
 
     @property
     def is_on(self) -> list[bool]:
         """Whether each host is switched on."""
-        return list(self._ledger.is_on)
+        return list(self._run.is_on)
 
     def what_is_left(self) -> str:
         """Return a sentence that names the tasks without a final state."""
         return unfinished(
-            self._ledger, self.tasks, repr(self.scheduler), self.now,
-            postponed=len(self._ledger.postponed), rules=self.system.rules,
+            self._run, self.tasks, repr(self.scheduler), self.now,
+            postponed=len(self._run.postponed), rules=self.system.rules,
         )  # fmt: skip
 
     # ------------------------------------------------------------------ one instant
@@ -218,7 +218,7 @@ class Controller:
         self.now = now
         if (
             self._passes_on and len(finished) == 1 and now < self.next_timer
-            and self._ledger.common and self._ledger.n_virtual > 1
+            and self._run.common and self._run.n_virtual > 1
         ):  # fmt: skip
             command = self._dispatch.pass_on(finished[0], now)
             if command is not None:
@@ -233,7 +233,7 @@ class Controller:
         return self._dispatch.commands
 
     def _apply_instant(self, now: float, finished: Sequence[Execution]) -> None:
-        account, ledger, dispatch = self._account, self._ledger, self._dispatch
+        account, run, dispatch = self._account, self._run, self._dispatch
         new_period = account is not None and account.advance(now)
         if len(finished) > 1:
             finished = sorted(finished, key=lambda e: (e.task, e.host))
@@ -245,10 +245,10 @@ class Controller:
         if now >= self._horizon and not self._ended:
             self._end_run(_UNFINISHED)
         if new_period:
-            if self._ledger.nodes is not None and self._handlers.refuses:
-                self._ledger.withdraw_plan()  # the last period's budget admitted these
+            if self._run.nodes is not None and self._handlers.refuses:
+                self._run.withdraw_plan()  # the last period's budget admitted these
             self._barren["period"] += 1
-            self._submissions.returned = self._ledger.return_postponed()
+            self._submissions.returned = self._run.return_postponed()
         news = new_period
         if self._outages is not None and self._outages.apply(now):
             if self._calls.asked != "event":
@@ -256,46 +256,46 @@ class Controller:
             news = True
         if dispatch.freed:
             dispatch.serve_freed(now)
-        first_new = ledger.submitted
+        first_new = run.submitted
         if now >= self.next_timer:
             news |= self._take_timers()
-        if ledger.open_tasks and not self._ended:
+        if run.open_tasks and not self._ended:
             self._serve(first_new, news, bool(finished))
 
     def _serve(self, first_new: int, news: bool, finished: bool) -> None:
         """Ask the policy if this is the moment, then let free cores take planned tasks."""
-        ledger, dispatch, calls, now = self._ledger, self._dispatch, self._calls, self.now
-        if ledger.common or (dispatch.vacant and self.system.rules.pending_slots):
+        run, dispatch, calls, now = self._run, self._dispatch, self._calls, self.now
+        if run.common or (dispatch.vacant and self.system.rules.pending_slots):
             dispatch.serve_plan(dispatch.vacant, now)  # before the policy is asked
         # while a common queue lasts, cores that are free have taken from it: nothing to decide
-        news = news or (finished and not (ledger.common and ledger.n_virtual))
+        news = news or (finished and not (run.common and run.n_virtual))
         event_due = self._events.is_due(now) if self._events.exist else news
         if calls.attends and (
-            event_due or ledger.submitted > first_new or self._submissions.returned
+            event_due or run.submitted > first_new or self._submissions.returned
         ):  # fmt: skip
             calls.attend(now)
         asked, before = calls.scheduler, calls.mapping_events
         self._ask_if_due(event_due, first_new)
         if calls.scheduler is not asked:  # it has delegated
             self._ask_if_due(event_due, first_new=0)
-        if ledger.nodes is not None:
-            if ledger.place_holders.next_start <= now:
+        if run.nodes is not None:
+            if run.place_holders.next_start <= now:
                 calls.check(self._handlers.on_nodes.start_planned(now), now)
-        elif ledger.n_virtual:
+        elif run.n_virtual:
             asked_now = calls.mapping_events > before
-            hosts = ledger.virtual.hosts() if asked_now else dispatch.vacant
+            hosts = run.virtual.hosts() if asked_now else dispatch.vacant
             dispatch.serve_plan(hosts, now)
         if dispatch.vacant:
             dispatch.vacant = []
-        if ledger.busy_cores:
+        if run.busy_cores:
             if self._barren:
                 self._barren.clear()
-        elif ledger.open_tasks:
+        elif run.open_tasks:
             self._check_progress(event_due)
 
     def _check_progress(self, event_due: bool) -> None:
         """Raise if nothing runs and nothing will come: then nothing will ever happen again."""
-        to_come = min(self._submissions.next_time, self._ledger.next_start, self._horizon)
+        to_come = min(self._submissions.next_time, self._run.next_start, self._horizon)
         if self._timers or to_come < math.inf:
             self._barren.clear()
             return
@@ -313,13 +313,13 @@ class Controller:
 
     def _ask_if_due(self, event_due: bool, first_new: int) -> None:
         """Ask the policy if this is the moment; tasks from `first_new` on are newly submitted."""
-        ledger, calls, submissions = self._ledger, self._calls, self._submissions
+        run, calls, submissions = self._run, self._calls, self._submissions
         if calls.asked == "arrival":
             for task in submissions.new_since(first_new):
-                if ledger.state_of[task] == WAITING:
+                if run.state_of[task] == WAITING:
                     calls.schedule(self.now, only=task)
         elif calls.asked == "start":
-            if (first_new == 0 and ledger.submitted) or submissions.returned:
+            if (first_new == 0 and run.submitted) or submissions.returned:
                 submissions.returned = ()
                 calls.schedule(self.now)
         elif event_due:
@@ -331,11 +331,11 @@ class Controller:
     # ------------------------------------------------------------------ timers and submissions
 
     def _renew_next_timer(self) -> None:
-        ledger, time = self._ledger, self._horizon
+        run, time = self._run, self._horizon
         if self._timers:
             time = min(time, self._timers.first)
-        if ledger.nodes is not None and ledger.next_start < time:
-            time = ledger.next_start
+        if run.nodes is not None and run.next_start < time:
+            time = run.next_start
         if self._outages is not None and self._outages.next_time < time:
             time = self._outages.next_time
         # submissions are no instants where nobody looks before the next mapping event
@@ -357,17 +357,17 @@ class Controller:
                 news = True
             elif execution.outcome == UNENDED:
                 self._dispatch.begin(execution)
-        if self._ledger.reservations.next_start <= self.now:
+        if self._run.reservations.next_start <= self.now:
             self._calls.check(self._handlers.on_nodes.start_reserved(self.now), self.now)
         return self._submissions.take(self.now) or news
 
     def _end_run(self, state: int) -> None:
         """Give every task its final state; what computes goes on only up to a horizon's tasks."""
-        ledger = self._ledger
+        run = self._run
         if state == _KILLED:
-            for execution in ledger.executing():
+            for execution in run.executing():
                 execution.stop(self.now, ExecutionEnd.KILLED)
-        ledger.end_tasks(state, running=state == _KILLED)
+        run.end_tasks(state, running=state == _KILLED)
         self._timers.forget(Timer.WAKE)
         self._dispatch.freed = []
         self._events.end()
@@ -386,8 +386,8 @@ class Controller:
         AssertionError
             Where the parts contradict each other.
         """
-        ledger, now = self._ledger, self.now
-        kept = compared(self.system, ledger, self._ready_times, self._powers, now)
+        run, now = self._run, self.now
+        kept = compared(self.system, run, self._ready_times, self._powers, now)
         for what, found, expected in kept:
             if found != expected:
                 raise AssertionError(f"{what} at t = {now!r} s: {found!r}, not {expected!r}")
@@ -397,24 +397,24 @@ class Controller:
 
         A driver that had true run times other than the estimates says so.
         """
-        ledger = self._ledger
+        run = self._run
         offsets = ids = np.zeros(0, dtype=np.int64)
-        if ledger.nodes is not None:
-            offsets, ids = node_records(ledger.executions)
+        if run.nodes is not None:
+            offsets, ids = node_records(run.executions)
         budget = self.system.rules.budget
         trace = Trace(
             platform=self.system.platform,
             tasks=self.tasks,
-            executions=execution_records(ledger.executions),
-            host_changes=ledger.host_changes.records(),
-            final_state=ledger.states.astype(np.int64),
+            executions=execution_records(run.executions),
+            host_changes=run.host_changes.records(),
+            final_state=run.states.astype(np.int64),
             horizon_s=self.now if horizon_s is None else horizon_s,
             mapping_events=self._calls.mapping_events,
             timing={"policy_s": self._calls.policy_time_s},
             delegated_to=self._calls.delegated_to,
             periods=self._period_records(),
             energy_weights=EVEN if budget is None else budget.weights,
-            times_postponed=self._ledger.times_postponed,
+            times_postponed=self._run.times_postponed,
             as_estimated=as_estimated,
             host_offsets=offsets,
             host_ids=ids,

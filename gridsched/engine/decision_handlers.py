@@ -18,13 +18,13 @@ from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
 from gridsched.engine.execution import Timer
 from gridsched.engine.host_switches import HostSwitches
-from gridsched.engine.ledger import Ledger
 from gridsched.engine.node_decision_handlers import (
     NodeDecisionHandlers,
     no_whole_numbers,
     plan_arrays,
 )
 from gridsched.engine.ready_times import Staging
+from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import POSTPONED, QUEUED, RUNNING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
@@ -50,7 +50,7 @@ class DecisionHandlers:
     Parameters
     ----------
     system : System
-    ledger : Ledger
+    run : RunState
     validator : DecisionValidator
     dispatch : Dispatch
     switches : HostSwitches
@@ -68,11 +68,11 @@ class DecisionHandlers:
     """
 
     def __init__(
-        self, system: System, ledger: Ledger, validator: DecisionValidator, dispatch: Dispatch,
+        self, system: System, run: RunState, validator: DecisionValidator, dispatch: Dispatch,
         switches: HostSwitches, timers: Timers, staging: Staging | None,
         account: EnergyAccount | None, guard: BudgetGuard | None,
     ) -> None:  # fmt: skip
-        self._ledger = ledger
+        self._run = run
         self._validator = validator
         self._dispatch = dispatch
         self._switches = switches
@@ -87,7 +87,7 @@ class DecisionHandlers:
         self._has_interval = bool(system.rules.mapping_interval_s)
         self._traits = Traits(asked="event")
         self.notes: dict[str, NDArray[np.float64]] = {}
-        self.on_nodes = NodeDecisionHandlers(system, ledger, validator, dispatch, guard)
+        self.on_nodes = NodeDecisionHandlers(system, run, validator, dispatch, guard)
 
     @property
     def refuses(self) -> bool:
@@ -102,7 +102,7 @@ class DecisionHandlers:
             if not getattr(traits, trait):
                 self._handlers[kind] = partial(_needs, trait, kind.__name__)
         for column in traits.notes:
-            self.notes.setdefault(column, np.full(len(self._ledger.states), np.nan))
+            self.notes.setdefault(column, np.full(len(self._run.states), np.nan))
         if self._guard is not None:
             self._guard.heed(traits)
 
@@ -133,8 +133,8 @@ class DecisionHandlers:
         why = self._validator.place(task, host, pstate)
         if why is not None:
             return why, task, host
-        ledger, dispatch = self._ledger, self._dispatch
-        state = ledger.state_of[task]
+        run, dispatch = self._run, self._dispatch
+        state = run.state_of[task]
         if state == RUNNING:
             if not self._traits.replicates:
                 return _needs("replicates", "Assign of a running task")
@@ -166,31 +166,31 @@ class DecisionHandlers:
 
     def _cancel(self, decision: Cancel, now: float) -> Refusal | None:
         """End the task's last running copy, on the host that is named or on any; else unqueue."""
-        ledger, task, host = self._ledger, index(decision.task), decision.host
+        run, task, host = self._run, index(decision.task), decision.host
         if self._account is not None:
             self._account.forget_state()
-        hosts = sorted(ledger.running) if host is None else [index(host)]
+        hosts = sorted(run.running) if host is None else [index(host)]
         copies = [
-            copy for h in hosts for copy in ledger.running.get(h, ())
-            if copy.task == task and ledger.state_of[task] == RUNNING
+            copy for h in hosts for copy in run.running.get(h, ())
+            if copy.task == task and run.state_of[task] == RUNNING
         ]  # fmt: skip
-        places = ledger.places.get(task, ())
+        places = run.places.get(task, ())
         queued = sorted(places) if host is None else [h for h in hosts if h in places]
         if copies:
             if not self._traits.replicates:
                 return _needs("replicates", "Cancel of a running copy")
-            ledger.copies[task].remove(copies[-1])
+            run.copies[task].remove(copies[-1])
             self._dispatch.uncount_execution(copies[-1], now)
             self._dispatch.stop(copies[-1], now)
         elif queued and self._traits.may_cancel:
-            pstate = ledger.remove_fixed(queued[0], task)
+            pstate = run.remove_fixed(queued[0], task)
             self._dispatch.uncount_assigned(task, queued[0], pstate)
-        elif ledger.state_of[task] == QUEUED and not self._traits.may_cancel:
+        elif run.state_of[task] == QUEUED and not self._traits.may_cancel:
             return _needs("may_cancel", "Cancel of a queued task")
         else:
-            word = TaskState(ledger.state_of[task]).name.lower()
+            word = TaskState(run.state_of[task]).name.lower()
             return f"no queued or running copy is there; the task is {word}", task, host
-        ledger.settle(task)
+        run.settle(task)
         self._dispatch.serve_freed(now)
         return None
 
@@ -198,7 +198,7 @@ class DecisionHandlers:
         why = self._validator.mappable(index(decision.task), "dropped")
         if why is not None:
             return why, decision.task, None
-        self._ledger.end_task(index(decision.task), TaskState.DROPPED)
+        self._run.end_task(index(decision.task), TaskState.DROPPED)
         return None
 
     def _postpone(self, decision: Postpone, now: float) -> Refusal | None:
@@ -207,7 +207,7 @@ class DecisionHandlers:
             why = "Postpone waits for the next budget period, and there is none"
         if why is not None:
             return why, decision.task, None
-        self._ledger.postpone(index(decision.task))
+        self._run.postpone(index(decision.task))
         return None
 
     # ------------------------------------------------------------------ plans
@@ -236,7 +236,7 @@ class DecisionHandlers:
                 tasks, hosts = tasks[fits], hosts[fits]
                 queues = by_host(tasks, hosts, pstates[fits])
         if refusal is None:
-            self._ledger.plan(*queues)
+            self._run.plan(*queues)
             if self._staging is not None:
                 self._staging.book_plan(tasks, self._platform.cluster_of[hosts], now)
         return refusal
@@ -254,30 +254,30 @@ class DecisionHandlers:
         self._withdraw_plan(now)
         refusal = self._validator.common_plan(tasks)
         if refusal is None:
-            self._ledger.plan_in_common(tasks)
+            self._run.plan_in_common(tasks)
         return refusal
 
     def _withdraw_plan(self, now: float) -> None:
-        self._ledger.withdraw_plan()
+        self._run.withdraw_plan()
         if self._staging is not None:
             self._staging.withdraw_planned(now)
 
     # ------------------------------------------------------------------ hosts and time
 
     def _power_off(self, decision: PowerOff, now: float) -> Refusal | None:
-        ledger, host = self._ledger, index(decision.host)
-        if not ledger.is_on[host]:
+        run, host = self._run, index(decision.host)
+        if not run.is_on[host]:
             return "PowerOff of a host that is off", None, host
-        if ledger.is_spoken_for(host):
+        if run.is_spoken_for(host):
             return "PowerOff while something runs, is fixed or is reserved there", None, host
         self._switches.switch_off(host, now)
         return None
 
     def _power_on(self, decision: PowerOn, now: float) -> Refusal | None:
-        ledger, host = self._ledger, index(decision.host)
-        if ledger.is_on[host]:
+        run, host = self._run, index(decision.host)
+        if run.is_on[host]:
             return "PowerOn of a host that is on", None, host
-        if ledger.is_down[host]:
+        if run.is_down[host]:
             return f"PowerOn of a host that is down; {DOWN}", None, host
         self._switches.switch_on(host, now)
         return None

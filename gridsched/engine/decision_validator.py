@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.ledger import Ledger
+from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import VIRTUAL, WAITING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
@@ -29,12 +29,12 @@ class DecisionValidator:
     Parameters
     ----------
     system : System
-    ledger : Ledger
+    run : RunState
         Where everything is; only read.
     """
 
-    def __init__(self, system: System, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, system: System, run: RunState) -> None:
+        self._run = run
         self._estimates = system.estimates
         self._n_hosts = system.n_hosts
         self._n_pstates_of = system.estimates.n_pstates(system.platform)
@@ -44,7 +44,7 @@ class DecisionValidator:
 
     def unknown(self, task: int | None = None, host: int | None = None) -> str | None:
         """Say that the task or the host does not exist."""
-        n_tasks = len(self._ledger.state_of)
+        n_tasks = len(self._run.state_of)
         if task is not None and not 0 <= task < n_tasks:
             return f"there are tasks 0 to {n_tasks - 1}"
         if host is not None and not 0 <= host < self._n_hosts:
@@ -53,25 +53,25 @@ class DecisionValidator:
 
     def place(self, task: int, host: int, pstate: int) -> str | None:
         """Say why the task cannot go to the host in this P-state now."""
-        ledger = self._ledger
-        if not (0 <= task < len(ledger.state_of) and 0 <= host < self._n_hosts):
+        run = self._run
+        if not (0 <= task < len(run.state_of) and 0 <= host < self._n_hosts):
             return self.unknown(task, host)
         if not 0 <= pstate < self._n_pstates[host]:
             return f"the host has P-states 0 to {self._n_pstates[host] - 1}, not {pstate}"
-        if not ledger.is_on[host]:
+        if not run.is_on[host]:
             return f"the host is {self._why_off(host)}"
         if self._some_infeasible and self._estimates.run_time(task, host, pstate) == np.inf:
             return "the task cannot run on this host"
-        if ledger.cores[host] > 1:
+        if run.cores[host] > 1:
             return self.shared_pstate(task, host, pstate)
         return None
 
     def node_set(self, task: int, hosts: Ids, pstate: int) -> str | None:
         """Say why the task can never run on these nodes, which ascend, in this P-state."""
-        ledger = self._ledger
-        if not 0 <= task < len(ledger.state_of):
+        run = self._run
+        if not 0 <= task < len(run.state_of):
             return self.unknown(task)
-        if (why := self.assigned(ledger.state_of[task])) is not None:
+        if (why := self.assigned(run.state_of[task])) is not None:
             return why
         first, last = hosts.item(0), hosts.item(-1)
         if first < 0 or last >= self._n_hosts:
@@ -90,7 +90,7 @@ class DecisionValidator:
 
     def free_between(self, hosts: Ids, start: float, end: float, now: float) -> str | None:
         """Say why nodes are not free from `start` to `end` [s], as far as is known `now`."""
-        ledger, nodes = self._ledger, self._ledger.nodes
+        run, nodes = self._run, self._run.nodes
         assert nodes is not None
         if start <= now:
             host = self.not_free(hosts)
@@ -100,15 +100,15 @@ class DecisionValidator:
             free_at = nodes.free_at(now, hosts)
             if free_at.max() > start:
                 host = int(hosts[np.argmax(free_at)])
-                if not ledger.is_on[host]:
+                if not run.is_on[host]:
                     return f"host {host} is {self._why_off(host)}"
                 return (
                     f"host {host} is free from {free_at.max():g} s on, as state.nodes.free_at "
                     f"tells; {start:g} s is too early"
                 )
-        if ledger.reservations.next_start == math.inf:
+        if run.reservations.next_start == math.inf:
             return None
-        found = ledger.reservations.found(hosts, start, end)
+        found = run.reservations.found(hosts, start, end)
         if found is not None:
             host, other = found
             return (
@@ -119,7 +119,7 @@ class DecisionValidator:
 
     def not_free(self, hosts: Ids) -> int | None:
         """Find a node that can start nothing now."""
-        nodes = self._ledger.nodes
+        nodes = self._run.nodes
         assert nodes is not None
         if nodes.all_are(hosts, nodes.free, True):
             return None
@@ -159,26 +159,24 @@ class DecisionValidator:
         return why or "the place is illegal", int(tasks[k]), None
 
     def _why_not_free(self, host: int) -> str:
-        if self._ledger.is_busy(host):
+        if self._run.is_busy(host):
             return f"host {host} is busy; take free ones, as state.nodes.free tells"
-        if not self._ledger.is_on[host]:
+        if not self._run.is_on[host]:
             return f"host {host} is {self._why_off(host)}"
         return f"host {host} has not booted yet"
 
     def _why_off(self, host: int) -> str:
-        return f"down; {DOWN}" if self._ledger.is_down[host] else "off; PowerOn it first"
+        return f"down; {DOWN}" if self._run.is_down[host] else "off; PowerOn it first"
 
     def shared_pstate(self, task: int, host: int, pstate: int) -> str | None:
         """A host has one P-state for all its cores: what runs, is fixed and planned must agree.
 
         One of each is looked at, because they agreed when they came.
         """
-        ledger = self._ledger
-        present = [e.pstate for e in ledger.running.get(host, [])[:1]]
-        present += [k for _, k in islice(ledger.fixed[host], 1)]
-        planned = (
-            k for t, k in ledger.virtual.left(host) if ledger.state_of[t] == VIRTUAL and t != task
-        )
+        run = self._run
+        present = [e.pstate for e in run.running.get(host, [])[:1]]
+        present += [k for _, k in islice(run.fixed[host], 1)]
+        planned = (k for t, k in run.virtual.left(host) if run.state_of[t] == VIRTUAL and t != task)
         present += islice(planned, 1)
         return next((_shared(pstate, other) for other in present if other != pstate), None)
 
@@ -188,24 +186,24 @@ class DecisionValidator:
 
     def mappable(self, task: int, done: str) -> str | None:
         """Say why the task cannot be dropped or postponed (`done`)."""
-        state = self._ledger.state_of[task]
+        state = self._run.state_of[task]
         if state in (WAITING, VIRTUAL):
             return None
         return f"only a mappable task can be {done}; it is {_word(state)}"
 
     def plan(self, tasks: Ids, hosts: Ids, pstates: Ids) -> Refusal | None:
         """Find an entry of a plan that is illegal; all are looked at together."""
-        ledger = self._ledger
+        run = self._run
         if not len(tasks):
             return None
         exist = (
-            (tasks >= 0) & (tasks < len(ledger.states)) & (hosts >= 0) & (hosts < self._n_hosts)
+            (tasks >= 0) & (tasks < len(run.states)) & (hosts >= 0) & (hosts < self._n_hosts)
         )  # fmt: skip
         legal = exist
         if exist.all():
             legal = (pstates >= 0) & (pstates < self._n_pstates_of[hosts])
-            if not all(ledger.is_on):
-                legal &= np.array(ledger.is_on)[hosts]
+            if not all(run.is_on):
+                legal &= np.array(run.is_on)[hosts]
             if self._some_infeasible and legal.all():
                 legal &= np.isfinite(self._estimates.run_times(tasks, hosts, pstates))
         if not legal.all():
@@ -213,13 +211,13 @@ class DecisionValidator:
             place = int(tasks[k]), int(hosts[k]), int(pstates[k])
             return self.place(*place) or "the place is illegal", *place[:2]
         refusal = self.common_plan(tasks, hosts)
-        if refusal is None and not ledger.one_core:
+        if refusal is None and not run.one_core:
             return self._planned_pstates(tasks, hosts, pstates)
         return refusal
 
     def common_plan(self, tasks: Ids, hosts: Ids | None = None) -> Refusal | None:
         """Find a planned task that is none, does not wait or stands there twice, and its host."""
-        states = self._ledger.states
+        states = self._run.states
         exist = (tasks >= 0) & (tasks < len(states))
         if not exist.all():
             task = int(tasks[np.argmin(exist)])
@@ -248,7 +246,7 @@ class DecisionValidator:
         for task, host, pstate in zip(
             tasks.tolist(), hosts.tolist(), pstates.tolist(), strict=True
         ):
-            if self._ledger.cores[host] == 1:
+            if self._run.cores[host] == 1:
                 continue
             why = self.shared_pstate(task, host, pstate)
             if why is None and planned.setdefault(host, pstate) != pstate:

@@ -11,8 +11,8 @@ from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
 from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer
 from gridsched.engine.host_powers import HostPowers
-from gridsched.engine.ledger import Ledger
 from gridsched.engine.ready_times import Staging
+from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import FINISHED, RUNNING, VIRTUAL
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
@@ -28,7 +28,7 @@ class Dispatch:
     Parameters
     ----------
     system : System
-    ledger : Ledger
+    run : RunState
     timers : Timers
     staging : Staging or None
         Where tasks need input files.
@@ -48,10 +48,10 @@ class Dispatch:
     """
 
     def __init__(
-        self, system: System, ledger: Ledger, timers: Timers, staging: Staging | None,
+        self, system: System, run: RunState, timers: Timers, staging: Staging | None,
         account: EnergyAccount | None, powers: HostPowers | None,
     ) -> None:  # fmt: skip
-        self._ledger = ledger
+        self._run = run
         self._timers = timers
         self._staging = staging
         self._account = account
@@ -67,7 +67,7 @@ class Dispatch:
         if type(estimates).host_pstate is not Estimates.host_pstate:
             self.host_pstate = estimates.host_pstate
         self._parked_pstate = system.rules.parked_pstate
-        #: how far the ledger's journal has been read for hosts to park
+        #: how far the run's journal has been read for hosts to park
         self._read = 0
         self.commands: list[Command] = []
         self.freed: list[int] = []
@@ -77,7 +77,7 @@ class Dispatch:
     def can_pass_on(self) -> bool:
         """Whether hosts have one core each, and nothing but run times matters for a start."""
         return (
-            self._ledger.one_core and self._powers is None and self._staging is None
+            self._run.one_core and self._powers is None and self._staging is None
             and self.host_pstate is None
         )  # fmt: skip
 
@@ -89,31 +89,31 @@ class Dispatch:
         a work queue's instants are such; each call that is saved here is a tenth of what a task
         costs. None, and nothing changed, where it is not as simple.
         """
-        ledger, host = self._ledger, execution.host
+        run, host = self._run, execution.host
         pstate = self._pstates[host]
-        if ledger.fixed[host] or ledger.pstate[host] != pstate:
+        if run.fixed[host] or run.pstate[host] != pstate:
             return None
-        if ledger.replicates:
-            if len(ledger.copies[execution.task]) > 1 or execution.task in ledger.places:
+        if run.replicates:
+            if len(run.copies[execution.task]) > 1 or execution.task in run.places:
                 return None
-            del ledger.copies[execution.task]
-        state_of = ledger.state_of
+            del run.copies[execution.task]
+        state_of = run.state_of
         execution.outcome = _FINISHED
         state_of[execution.task] = FINISHED
-        ledger.open_tasks -= 1
-        task = ledger.common.popleft()
+        run.open_tasks -= 1
+        task = run.common.popleft()
         while state_of[task] != VIRTUAL:  # it has gone another way
-            task = ledger.common.popleft()
-        ledger.n_virtual -= 1
+            task = run.common.popleft()
+        run.n_virtual -= 1
         state_of[task] = RUNNING
         follower = Execution(task, host, pstate, now, now + self.run_time(task, host, pstate))
         follower.has_begun = True
-        ledger.running[host] = [follower]
-        if ledger.replicates:
-            ledger.copies[task] = [follower]
-        ledger.version[host] += 1
-        ledger.journal.append(host)
-        ledger.executions.append(follower)
+        run.running[host] = [follower]
+        if run.replicates:
+            run.copies[task] = [follower]
+        run.version[host] += 1
+        run.journal.append(host)
+        run.executions.append(follower)
         return follower
 
     # ------------------------------------------------------------------ onto a core
@@ -127,7 +127,7 @@ class Dispatch:
         if self.host_pstate is not None:
             pstate = self.host_pstate(task, pstate, host)
         execution = Execution(task, host, pstate, start, end)
-        self._ledger.core_taken(execution)
+        self._run.core_taken(execution)
         if start > now:
             if self._account is not None:
                 self._account.commit(execution)
@@ -154,40 +154,40 @@ class Dispatch:
             return
         if self._account is not None:
             self._account.commit(execution)
-        self._ledger.reserve(execution)
+        self._run.reserve(execution)
 
     def start_on_nodes(self, execution: Execution) -> None:
         """Start an execution on its nodes at its start, for which they may have been reserved."""
-        self._ledger.nodes_taken(execution)
+        self._run.nodes_taken(execution)
         self.begin(execution)
 
     def begin(self, execution: Execution) -> None:
         """Let an execution compute from its start on."""
-        ledger, host = self._ledger, execution.host
+        run, host = self._run, execution.host
         execution.has_begun = True
         if execution.hosts is not None:
-            ledger.set_pstates(execution.start, execution.hosts, execution.pstate)
-        elif ledger.pstate[host] != execution.pstate:
-            ledger.pstate[host] = execution.pstate
-            ledger.host_changed(execution.start, host)
+            run.set_pstates(execution.start, execution.hosts, execution.pstate)
+        elif run.pstate[host] != execution.pstate:
+            run.pstate[host] = execution.pstate
+            run.host_changed(execution.start, host)
         if self._account is not None:
             self._account.commit(execution)
         if self._powers is not None:
             self._powers.began(execution)
-        ledger.executions.append(execution)
+        run.executions.append(execution)
         self.commands.append(execution)
 
     def enqueue(self, task: int, host: int, pstate: int, now: float) -> None:
         """Append a task to the host's fixed queue; its files are on their way from now on."""
-        self._ledger.append_fixed(host, task, pstate)
+        self._run.append_fixed(host, task, pstate)
         if self._staging is not None:
             self._staging.data_ready(task, self._cluster_of[host], now)
 
     def can_start(self, host: int, now: float) -> bool:
         """Whether a core of the host is free for a task that comes now."""
-        ledger = self._ledger
+        run = self._run
         return bool(
-            ledger.free[host] and not ledger.fixed[host] and ledger.boot_end[host] <= now
+            run.free[host] and not run.fixed[host] and run.boot_end[host] <= now
         )  # fmt: skip
 
     def count_assigned(self, task: int, host: int, pstate: int) -> None:
@@ -218,18 +218,18 @@ class Dispatch:
         Copies among `together`, which end in this instant, too, are cancelled when it is their
         turn.
         """
-        ledger, task = self._ledger, execution.task
-        if ledger.state_of[task] == FINISHED:  # a copy that ended with the winner
+        run, task = self._run, execution.task
+        if run.state_of[task] == FINISHED:  # a copy that ended with the winner
             execution.outcome = _CANCELLED
         else:
             execution.outcome = _FINISHED
-            ledger.end_task(task, FINISHED)
-            if ledger.replicates:
-                for copy in ledger.copies.pop(task):
+            run.end_task(task, FINISHED)
+            if run.replicates:
+                for copy in run.copies.pop(task):
                     if copy.outcome == UNENDED and copy not in together:
                         self.stop(copy, now)
-                for host in list(ledger.places.get(task, ())):
-                    ledger.remove_fixed(host, task)
+                for host in list(run.places.get(task, ())):
+                    run.remove_fixed(host, task)
         self._free_core(execution)
 
     def stop(
@@ -243,12 +243,12 @@ class Dispatch:
 
     def _free_core(self, execution: Execution) -> None:
         """Give back the core or the nodes of an execution; queues are served later."""
-        ledger = self._ledger
+        run = self._run
         if execution.hosts is not None:
-            ledger.nodes_freed(execution)
+            run.nodes_freed(execution)
         else:
-            ledger.core_freed(execution)
-            if ledger.fixed[execution.host] or ledger.n_virtual:
+            run.core_freed(execution)
+            if run.fixed[execution.host] or run.n_virtual:
                 self.freed.append(execution.host)
         if self._powers is not None:
             self._powers.ended(execution)
@@ -263,18 +263,18 @@ class Dispatch:
 
         Only hosts on which something has happened are looked at.
         """
-        ledger, pstate = self._ledger, self._parked_pstate
+        run, pstate = self._run, self._parked_pstate
         assert pstate is not None  # else nobody asks
-        happened = sorted(set(ledger.journal[self._read :]))
+        happened = sorted(set(run.journal[self._read :]))
         for host in happened:
-            if host in ledger.switching_w:
+            if host in run.switching_w:
                 continue  # in a P-state of its own; when it has booted, it is looked at again
-            if ledger.is_on[host] and not ledger.is_busy(host) and ledger.pstate[host] != pstate:
-                ledger.pstate[host] = pstate
-                ledger.host_changed(now, host)
+            if run.is_on[host] and not run.is_busy(host) and run.pstate[host] != pstate:
+                run.pstate[host] = pstate
+                run.host_changed(now, host)
                 self.power_changed(host)
                 self.commands.append(SetPState(host, pstate))
-        self._read = len(ledger.journal)
+        self._read = len(run.journal)
 
     # ------------------------------------------------------------------ out of the queues
 
@@ -287,10 +287,10 @@ class Dispatch:
 
     def serve_fixed(self, host: int, now: float) -> None:
         """Let free cores of the host take the head of its fixed queue."""
-        ledger = self._ledger
-        queue = ledger.fixed[host]
-        while queue and ledger.free[host] and ledger.boot_end[host] <= now:
-            task, pstate = ledger.take_fixed(host)
+        run = self._run
+        queue = run.fixed[host]
+        while queue and run.free[host] and run.boot_end[host] <= now:
+            task, pstate = run.take_fixed(host)
             self.start(task, host, pstate, now)
 
     def serve_plan(self, hosts: Iterable[int], now: float) -> None:
@@ -298,16 +298,16 @@ class Dispatch:
 
         There must be nothing to do on other hosts than `hosts`.
         """
-        ledger = self._ledger
-        if ledger.common:
+        run = self._run
+        if run.common:
             self._serve_common(now)
             return
         for host in sorted(hosts):
-            while ledger.is_on[host]:
+            while run.is_on[host]:
                 starts = self.can_start(host, now)
-                if not starts and len(ledger.fixed[host]) >= self._slots:
+                if not starts and len(run.fixed[host]) >= self._slots:
                     break
-                entry = ledger.next_planned(host)
+                entry = run.next_planned(host)
                 if entry is None:
                     break
                 task, pstate = entry
@@ -315,17 +315,17 @@ class Dispatch:
                 if starts:
                     self.start(task, host, pstate, now)
                 else:
-                    ledger.append_fixed(host, task, pstate)
+                    run.append_fixed(host, task, pstate)
 
     def _serve_common(self, now: float) -> None:
         """Let free cores, in order of their hosts, take the heads of the common queue."""
-        ledger = self._ledger
-        for host in ledger.idle.copy():
+        run = self._run
+        for host in run.idle.copy():
             pstate = self._pstates[host]
-            if ledger.running.get(host) and ledger.pstate[host] != pstate:
+            if run.running.get(host) and run.pstate[host] != pstate:
                 continue  # its cores share another P-state
-            while ledger.free[host]:
-                task = ledger.next_in_common()
+            while run.free[host]:
+                task = run.next_in_common()
                 if task is None:
                     return
                 self.count_assigned(task, host, pstate)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from gridsched.engine.events import ProfileEvents
 from gridsched.engine.execution import Execution
 from gridsched.engine.host_powers import HostPowers
-from gridsched.engine.ledger import Ledger
 from gridsched.engine.ready_times import ReadyTimes
+from gridsched.engine.run_state import RunState
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.instants import time_tolerance
 from gridsched.model.system import System
@@ -34,7 +34,7 @@ class EnergyAccount:
     ----------
     system : System
     budget : EnergyBudget
-    ledger : Ledger
+    run : RunState
         What runs and is fixed where.
     ready_times : ReadyTimes
         What the fixed queues will draw.
@@ -48,10 +48,10 @@ class EnergyAccount:
     """
 
     def __init__(
-        self, system: System, budget: EnergyBudget, ledger: Ledger, ready_times: ReadyTimes,
+        self, system: System, budget: EnergyBudget, run: RunState, ready_times: ReadyTimes,
         powers: HostPowers,
     ) -> None:  # fmt: skip
-        self._ledger = ledger
+        self._run = run
         self._budget = budget
         self._ready_times = ready_times
         self._estimates = system.estimates
@@ -142,27 +142,27 @@ class EnergyAccount:
         """Note the average power of an execution that computes from now on, or from later on."""
         pstate = self._estimates.scheduler_pstate(execution.task, execution.pstate)
         execution.watts = self.mean_w(execution.task, execution.host, pstate)
-        if self._ledger.nodes is not None and execution.has_begun:
-            self._ledger.nodes.set_watts(execution)
+        if self._run.nodes is not None and execution.has_begun:
+            self._run.nodes.set_watts(execution)
 
     def committed_j(self, now: float) -> float:
         """What is bound to be drawn from `now` to the period's end, above idle [J].
 
         By running tasks, fixed queues and reservations.
         """
-        ledger, period_end = self._ledger, self.period_end
-        if ledger.nodes is not None:
-            running_j = ledger.nodes.committed_j(now, period_end, self._weights)
-            return running_j + ledger.reservations.committed_j(now, period_end, self._weights)
+        run, period_end = self._run, self.period_end
+        if run.nodes is not None:
+            running_j = run.nodes.committed_j(now, period_end, self._weights)
+            return running_j + run.reservations.committed_j(now, period_end, self._weights)
         total = 0.0
-        for host in sorted(ledger.queued_hosts.union(ledger.running)):
-            for execution in ledger.running.get(host, ()):
+        for host in sorted(run.queued_hosts.union(run.running)):
+            for execution in run.running.get(host, ()):
                 end = execution.estimated_end
                 until = end if end < period_end else period_end
                 begin = execution.start if execution.start > now else now
                 if until > begin:
                     total += execution.watts * self._counted_s(begin, until)
-            if ledger.fixed[host]:
+            if run.fixed[host]:
                 total += self._ready_times.inside_j(host, now)
         return total
 
@@ -173,18 +173,18 @@ class EnergyAccount:
         """
         if not self._draws_idle:
             return 0.0
-        ledger, until = self._ledger, self.period_end
-        watts = float(np.where(ledger.switched_on, self._idle_w, self._off_w).sum())
+        run, until = self._run, self.period_end
+        watts = float(np.where(run.switched_on, self._idle_w, self._off_w).sum())
         if until == math.inf:
             until = self._last_end(now)
         return watts * self._counted_s(now, until)
 
     def _last_end(self, now: float) -> float:
         """When the last of what runs, is fixed or reserved ends, as estimated [s]."""
-        ledger = self._ledger
-        if ledger.nodes is not None:
-            ends = ledger.nodes.free_at(now)[ledger.nodes.ready]
-            return max(float(ends.max(initial=now)), ledger.reservations.last_end)
+        run = self._run
+        if run.nodes is not None:
+            ends = run.nodes.free_at(now)[run.nodes.ready]
+            return max(float(ends.max(initial=now)), run.reservations.last_end)
         ready = self._ready_times.table(now)
         return float(ready.max(initial=now, where=np.isfinite(ready)))
 

@@ -11,7 +11,7 @@ from heapq import merge
 import numpy as np
 
 from gridsched.engine.execution import Execution, Timer
-from gridsched.engine.ledger import Ledger
+from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import FINISHED, WAITING
 from gridsched.model.host_profiles import DrawnFailures, Profile
 from gridsched.model.instants import time_tolerance
@@ -28,7 +28,7 @@ class Submissions:
     ----------
     system : System
     tasks : Tasks
-    ledger : Ledger
+    run : RunState
 
     Attributes
     ----------
@@ -36,34 +36,34 @@ class Submissions:
         Tasks submitted before that are new to the policy again, which is asked for each arrival.
     """
 
-    def __init__(self, system: System, tasks: Tasks, ledger: Ledger) -> None:
+    def __init__(self, system: System, tasks: Tasks, run: RunState) -> None:
         self.returned: Sequence[int] = ()
         self._times: list[float] = tasks.submit_time_s.tolist()
         self._runnable = system.estimates.runnable(
             np.arange(len(tasks)), np.arange(system.n_hosts)
         )  # fmt: skip
-        self._ledger = ledger
+        self._run = run
 
     @property
     def next_time(self) -> float:
         """When the next task is submitted [s]; infinite where none is left."""
-        submitted = self._ledger.submitted
+        submitted = self._run.submitted
         return self._times[submitted] if submitted < len(self._times) else math.inf
 
     def take(self, now: float) -> bool:
         """Let the tasks that are due wait, but for those that run nowhere; whether any waits."""
-        first = self._ledger.submitted
+        first = self._run.submitted
         end = bisect_right(self._times, now, lo=first)
-        return end > first and self._ledger.submit(end, self._runnable)
+        return end > first and self._run.submit(end, self._runnable)
 
     def return_waiting(self) -> None:
         """Make all tasks that wait new to the policy again."""
-        waiting = self._ledger.states[: self._ledger.submitted] == WAITING
+        waiting = self._run.states[: self._run.submitted] == WAITING
         self.returned = np.flatnonzero(waiting).tolist()
 
     def new_since(self, first: int) -> list[int]:
         """Take the tasks that wait and are new again, then those submitted from `first` on."""
-        new = range(first, self._ledger.submitted)
+        new = range(first, self._run.submitted)
         returned, self.returned = self.returned, ()
         return [*returned, *new] if returned else list(new)
 
@@ -187,11 +187,11 @@ def _events_of(host: int, profile: Profile | DrawnFailures) -> Iterator[tuple[fl
 
 
 def unfinished(
-    ledger: Ledger, tasks: Tasks, policy: str, now: float, *, postponed: int,
+    run: RunState, tasks: Tasks, policy: str, now: float, *, postponed: int,
     rules: Rules,
 ) -> str:  # fmt: skip
     """Return a sentence that names tasks without a final state, ten at most."""
-    left = np.flatnonzero(ledger.states < FINISHED)
+    left = np.flatnonzero(run.states < FINISHED)
     names = ", ".join(str(label) for label in tasks.labels[left[:_MOST_NAMED]])
     if len(left) > _MOST_NAMED:
         names += f" and {len(left) - _MOST_NAMED} more"

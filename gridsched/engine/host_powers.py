@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gridsched.energy import host_power
 from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.execution import Command, Execution
-from gridsched.engine.ledger import Ledger
+from gridsched.engine.run_state import RunState
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.policy.base import Scheduler
@@ -28,7 +28,7 @@ class HostPowers(ABC):
     Parameters
     ----------
     platform : Platform
-    ledger : Ledger
+    run : RunState
 
     Attributes
     ----------
@@ -38,18 +38,18 @@ class HostPowers(ABC):
 
     _watts: Any  # a list, or an array where blocks of it change
 
-    def __init__(self, platform: Platform, ledger: Ledger) -> None:
+    def __init__(self, platform: Platform, run: RunState) -> None:
         self._platform = platform
-        self._ledger = ledger
+        self._run = run
         self._off_w = [host.off_w for host in platform.hosts]
         self._watts = [self._power_of(host) for host in range(len(platform))]
         self.total_w = math.fsum(self._watts)
 
     def _power_of(self, host: int) -> float:
-        ledger = self._ledger
-        if host in ledger.switching_w:
-            return ledger.switching_w[host]
-        return self._power_on(host) if ledger.is_on[host] else self._off_w[host]
+        run = self._run
+        if host in run.switching_w:
+            return run.switching_w[host]
+        return self._power_on(host) if run.is_on[host] else self._off_w[host]
 
     @abstractmethod
     def _power_on(self, host: int) -> float:
@@ -78,28 +78,28 @@ class HostPowers(ABC):
         self.total_w = math.fsum(self._watts)
 
 
-def host_powers(platform: Platform, ledger: Ledger) -> HostPowers:
+def host_powers(platform: Platform, run: RunState) -> HostPowers:
     """Return the present powers of the hosts of a run of serial or of parallel tasks."""
-    kind = PowersOfHosts if ledger.nodes is None else PowersOfNodes
-    return kind(platform, ledger)
+    kind = PowersOfHosts if run.nodes is None else PowersOfNodes
+    return kind(platform, run)
 
 
 class PowersOfHosts(HostPowers):
     """Powers of hosts of any number of cores, one host at a time."""
 
-    def __init__(self, platform: Platform, ledger: Ledger) -> None:
+    def __init__(self, platform: Platform, run: RunState) -> None:
         #: power [W] by (host, P-state, busy cores at its full speed), filled when first asked for
         self._power: dict[tuple[int, int, float], float] = {}
         #: share of its P-state's speed that a host has, where it is another than the whole
         self._speed: dict[int, float] = {}
         self._computing = [
-            sum(each.has_begun for each in ledger.running.get(host, ()))
+            sum(each.has_begun for each in run.running.get(host, ()))
             for host in range(len(platform))
         ]
-        super().__init__(platform, ledger)
+        super().__init__(platform, run)
 
     def _power_on(self, host: int) -> float:
-        pstate, platform = self._ledger.pstate[host], self._platform
+        pstate, platform = self._run.pstate[host], self._platform
         place = (host, pstate, self._computing[host] * self._speed.get(host, 1.0))
         watts = self._power.get(place)
         if watts is None:
@@ -128,19 +128,19 @@ class PowersOfHosts(HostPowers):
 class PowersOfNodes(HostPowers):
     """Powers of nodes, which are hosts of one core, all those of an execution together."""
 
-    def __init__(self, platform: Platform, ledger: Ledger) -> None:
+    def __init__(self, platform: Platform, run: RunState) -> None:
         #: share of its P-state's speed that each node has
         self._share = np.ones(len(platform))
         self._idle_w = platform.idle_w
         self._busy_w = host_power(
             1, 1, platform.idle_w, platform.epsilon_w, platform.busy_w
         )  # fmt: skip
-        super().__init__(platform, ledger)
+        super().__init__(platform, run)
         self._watts = np.array(self._watts)
 
     def _power_on(self, host: int) -> float:
-        table = self._busy_w if self._ledger.is_busy(host) else self._idle_w
-        return table.item(host, self._ledger.pstate[host])
+        table = self._busy_w if self._run.is_busy(host) else self._idle_w
+        return table.item(host, self._run.pstate[host])
 
     def began(self, execution: Execution) -> None:
         """Follow an execution that computes from now on."""
@@ -153,7 +153,7 @@ class PowersOfNodes(HostPowers):
     def set_speed(self, host: int, share: float) -> None:
         """Follow a node that has another share of its P-state's speed from now on."""
         self._share[host] = share
-        for execution in self._ledger.executing():
+        for execution in self._run.executing():
             if host in execution.nodes:
                 self.began(execution)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.events import ProfileEvents, Timers
 from gridsched.engine.execution import Execution, SetPState, Timer, TurnOff, TurnOn
-from gridsched.engine.ledger import Ledger
+from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import WAITING
 from gridsched.errors import IncompleteRun
 from gridsched.model.platform import Platform
@@ -25,17 +25,17 @@ class HostSwitches:
     Parameters
     ----------
     platform : Platform
-    ledger : Ledger
+    run : RunState
     dispatch : Dispatch
         Takes the commands.
     timers : Timers
     """
 
     def __init__(
-        self, platform: Platform, ledger: Ledger, dispatch: Dispatch, timers: Timers
+        self, platform: Platform, run: RunState, dispatch: Dispatch, timers: Timers
     ) -> None:
         self._hosts = platform.hosts
-        self._ledger = ledger
+        self._run = run
         self._dispatch = dispatch
         self._timers = timers
         #: when each host that shuts down is off [s]
@@ -43,69 +43,69 @@ class HostSwitches:
 
     def switch_off(self, host: int, now: float) -> None:
         """Switch off a host on which nothing runs or is fixed."""
-        ledger, each = self._ledger, self._hosts[host]
-        ledger.switch(host, on=False)
-        ledger.set_idle(host, idle=False)
+        run, each = self._run, self._hosts[host]
+        run.switch(host, on=False)
+        run.set_idle(host, idle=False)
         if host in self._off_at:  # it was to boot after that
             return
-        ledger.switching_w.pop(host, None)
-        ledger.host_changed(now, host)
+        run.switching_w.pop(host, None)
+        run.host_changed(now, host)
         if not each.shutdown_time_s:
             self._turn_off(host)
             return
         self._off_at[host] = now + each.shutdown_time_s
         watts = each.shutdown_w
         if watts is None:
-            watts = each.pstates[ledger.pstate[host]].idle_w
-        ledger.switching_w[host] = watts
+            watts = each.pstates[run.pstate[host]].idle_w
+        run.switching_w[host] = watts
         self._set_pstate(host, each.shutdown_pstate)
         self._dispatch.power_changed(host)
         self._timers.set(self._off_at[host], Timer.SWITCHED, host)
 
     def cut_off(self, host: int, now: float) -> None:
         """Let a host go down at once, without shutting down; nothing runs or is fixed there."""
-        ledger = self._ledger
+        run = self._run
         shuts_down = self._off_at.pop(host, None) is not None
-        if not ledger.is_on[host] and not shuts_down:
+        if not run.is_on[host] and not shuts_down:
             return
-        ledger.switch(host, on=False)
-        ledger.set_idle(host, idle=False)
-        ledger.switching_w.pop(host, None)
-        ledger.host_changed(now, host)
+        run.switch(host, on=False)
+        run.set_idle(host, idle=False)
+        run.switching_w.pop(host, None)
+        run.host_changed(now, host)
         if self._hosts[host].shutdown_time_s and not shuts_down:
-            ledger.host_changed(now, host)  # the second change says that it is off already
+            run.host_changed(now, host)  # the second change says that it is off already
         self._turn_off(host)
 
     def switch_on(self, host: int, now: float) -> None:
         """Switch on a host, which boots, or will do so when it has shut down."""
-        ledger, off_at = self._ledger, self._off_at.get(host)
-        ledger.switch(host, on=True)
+        run, off_at = self._run, self._off_at.get(host)
+        run.switch(host, on=True)
         if off_at is None:
             self._boot(host, now)
         else:
-            ledger.boots(host, off_at + self._hosts[host].boot_time_s)
+            run.boots(host, off_at + self._hosts[host].boot_time_s)
 
     def go_on(self, host: int, now: float) -> bool:
         """Take the next step of a host that is due; return whether it takes tasks from now on.
 
         Nothing is due where the host was switched since then.
         """
-        ledger = self._ledger
+        run = self._run
         if host in self._off_at:
             if self._off_at[host] > now:
                 return False
-            del self._off_at[host], ledger.switching_w[host]
+            del self._off_at[host], run.switching_w[host]
             self._turn_off(host)
-            if not ledger.is_on[host]:
+            if not run.is_on[host]:
                 return False
             self._boot(host, now)
-        if not ledger.is_on[host] or ledger.boot_end[host] > now:
+        if not run.is_on[host] or run.boot_end[host] > now:
             return False
-        if ledger.switching_w.pop(host, None) is not None:
-            self._set_pstate(host, ledger.pstate[host])
+        if run.switching_w.pop(host, None) is not None:
+            self._set_pstate(host, run.pstate[host])
             self._dispatch.power_changed(host)
-            ledger.touch(host)
-        ledger.set_idle(host, idle=True)
+            run.touch(host)
+        run.set_idle(host, idle=True)
         self._dispatch.serve_fixed(host, now)
         self._dispatch.vacant.append(host)
         return True
@@ -117,20 +117,20 @@ class HostSwitches:
 
     def _boot(self, host: int, now: float) -> None:
         """Let a host boot that is off and switched on."""
-        ledger, each = self._ledger, self._hosts[host]
-        ledger.boots(host, now + each.boot_time_s)
-        ledger.host_changed(now, host)
+        run, each = self._run, self._hosts[host]
+        run.boots(host, now + each.boot_time_s)
+        run.host_changed(now, host)
         boot_w = each.boot_w if each.boot_time_s else None
         if boot_w is not None:
-            ledger.switching_w[host] = boot_w
+            run.switching_w[host] = boot_w
         if each.switch_pstates:
-            self._set_pstate(host, ledger.pstate[host] if boot_w is None else each.boot_pstate)
+            self._set_pstate(host, run.pstate[host] if boot_w is None else each.boot_pstate)
         self._dispatch.power_changed(host)
         self._dispatch.commands.append(TurnOn(host))
         if each.boot_time_s:
-            self._timers.set(ledger.boot_end[host], Timer.SWITCHED, host)
+            self._timers.set(run.boot_end[host], Timer.SWITCHED, host)
         else:
-            ledger.set_idle(host, idle=True)
+            run.set_idle(host, idle=True)
 
     def _set_pstate(self, host: int, pstate: int | None) -> None:
         """Tell the driver of the P-state that a host is in, if it is another one."""
@@ -153,17 +153,17 @@ class Outages:
     ----------
     system : System
     tasks : Tasks
-    ledger : Ledger
+    run : RunState
     dispatch : Dispatch
     switches : HostSwitches
     """
 
     def __init__(
-        self, system: System, tasks: Tasks, ledger: Ledger, dispatch: Dispatch,
+        self, system: System, tasks: Tasks, run: RunState, dispatch: Dispatch,
         switches: HostSwitches,
     ) -> None:  # fmt: skip
         self._tasks = tasks
-        self._ledger = ledger
+        self._run = run
         self._dispatch = dispatch
         self._switches = switches
         self._fails = system.rules.on_failure == "failed"
@@ -187,7 +187,7 @@ class Outages:
         changed = False
         while self.next_time <= now:
             host, value = self._events.take()
-            if (value > 0) == self._ledger.is_down[host]:
+            if (value > 0) == self._run.is_down[host]:
                 changed = True
                 if value > 0:
                     self._comes_up(host, now)
@@ -200,69 +200,69 @@ class Outages:
         self._fails, self._lost_state = True, int(TaskState.UNFINISHED)
 
     def _comes_up(self, host: int, now: float) -> None:
-        self._ledger.is_down[host] = False
+        self._run.is_down[host] = False
         if self._was_on[host]:
             self._switches.switch_on(host, now)
 
     def _goes_down(self, host: int, now: float) -> None:
-        ledger = self._ledger
-        ledger.is_down[host] = True
-        self._was_on[host] = ledger.is_on[host]
-        if ledger.is_on[host]:
-            if ledger.boot_end[host] > now:
+        run = self._run
+        run.is_down[host] = True
+        self._was_on[host] = run.is_on[host]
+        if run.is_on[host]:
+            if run.boot_end[host] > now:
                 self._count_failed_boot(host, now)
             self._withdraw(host, now)
-            for execution in [each for each in ledger.executing() if host in each.all_hosts]:
+            for execution in [each for each in run.executing() if host in each.all_hosts]:
                 self._lose(execution, now)
         self._switches.cut_off(host, now)
 
     def _count_failed_boot(self, host: int, now: float) -> None:
         """Raise if hosts go down again and again before they have booted for tasks that wait."""
-        ledger = self._ledger
-        if len(ledger.executions) != self._begun:
-            self._begun = len(ledger.executions)
+        run = self._run
+        if len(run.executions) != self._begun:
+            self._begun = len(run.executions)
             self._failed_boots.clear()
-        to_arrive = len(self._tasks) - ledger.submitted
-        if ledger.busy_cores or ledger.open_tasks <= to_arrive or self._has_horizon:
+        to_arrive = len(self._tasks) - run.submitted
+        if run.busy_cores or run.open_tasks <= to_arrive or self._has_horizon:
             return
         self._failed_boots[host] += 1
         if self._failed_boots[host] > MAX_RESTARTS:
             each = self._hosts[host]
             raise IncompleteRun(
                 f"Host {each.name!r} went down {self._failed_boots[host]} times before it had "
-                f"booted, at t = {now:g} s the last, while {ledger.open_tasks - to_arrive} tasks "
+                f"booted, at t = {now:g} s the last, while {run.open_tasks - to_arrive} tasks "
                 f"waited and nothing ran: it boots for {each.boot_time_s:g} s. Use shorter boot "
                 "times, or hosts that stay up longer."
             )
 
     def _withdraw(self, host: int, now: float) -> None:
         """Let tasks that are fixed, planned or reserved on a host wait again."""
-        ledger, dispatch = self._ledger, self._dispatch
-        for task, pstate in list(ledger.fixed[host]):
-            ledger.remove_fixed(host, task)
+        run, dispatch = self._run, self._dispatch
+        for task, pstate in list(run.fixed[host]):
+            run.remove_fixed(host, task)
             dispatch.uncount_assigned(task, host, pstate)
-            ledger.settle(task)
-        if ledger.nodes is None:
-            while (planned := ledger.next_planned(host)) is not None:
-                ledger.waiting_again(planned[0])
+            run.settle(task)
+        if run.nodes is None:
+            while (planned := run.next_planned(host)) is not None:
+                run.waiting_again(planned[0])
             return
-        ledger.withdraw_plan()
-        for each in ledger.reservations.withdraw(host):
+        run.withdraw_plan()
+        for each in run.reservations.withdraw(host):
             dispatch.uncount_execution(each, now)
-            ledger.waiting_again(each.task)
+            run.waiting_again(each.task)
 
     def _lose(self, execution: Execution, now: float) -> None:
         """End a running copy as failed, and its task with it unless it is started again."""
-        ledger, task = self._ledger, execution.task
-        if ledger.replicates:
-            ledger.copies[task].remove(execution)
+        run, task = self._run, execution.task
+        if run.replicates:
+            run.copies[task].remove(execution)
         self._dispatch.uncount_execution(execution, now)
         self._dispatch.stop(execution, now, ExecutionEnd.FAILED)
-        ledger.settle(task)
-        if ledger.state_of[task] != WAITING:  # another copy is left
+        run.settle(task)
+        if run.state_of[task] != WAITING:  # another copy is left
             return
         if self._fails:
-            ledger.end_task(task, self._lost_state)
+            run.end_task(task, self._lost_state)
             return
         self._restarts[task] += 1
         if self._restarts[task] > MAX_RESTARTS:

@@ -1,4 +1,4 @@
-"""The ledger as a policy sees it: read-only, made valid anew for each call."""
+"""The run as a policy sees it: read-only, made valid anew for each call."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.host_powers import HostPowers, host_powers
-from gridsched.engine.ledger import Ledger
 from gridsched.engine.miss_probability import GridMissProbabilities, ReadyPmfs
 from gridsched.engine.ready_times import ReadyTimes, Staging
+from gridsched.engine.run_state import RunState
 from gridsched.model.estimates import Reveal
 from gridsched.model.pmf import Pmf
 from gridsched.model.stochastic import StochasticEstimates
@@ -51,7 +51,7 @@ class LiveState(State):
         Its estimates are concealed; tasks are revealed as they arrive.
     tasks : Tasks
         All of the run.
-    ledger : Ledger
+    run : RunState
     ready_times : ReadyTimes
     staging : Staging or None
     account : EnergyAccount or None
@@ -63,7 +63,7 @@ class LiveState(State):
         self,
         system: System,
         tasks: Tasks,
-        ledger: Ledger,
+        run: RunState,
         ready_times: ReadyTimes,
         staging: Staging | None,
         account: EnergyAccount | None = None,
@@ -75,7 +75,7 @@ class LiveState(State):
         self._arrived = ArrivedTasks(tasks)
         self._submitted = 0
         self._tasks = self._arrived.first(0)
-        self._ledger = ledger
+        self._run = run
         self._staging = staging
         self._account = account
         self._platform = system.platform
@@ -85,7 +85,7 @@ class LiveState(State):
         self._ready_times = ready_times
         estimates = system.estimates
         self._ready_pmfs = (
-            ReadyPmfs(ledger, estimates) if isinstance(estimates, StochasticEstimates) else None
+            ReadyPmfs(run, estimates) if isinstance(estimates, StochasticEstimates) else None
         )
         self._probabilities: ReadyPmfs | GridMissProbabilities | None = None
         self._only: int | None = None
@@ -100,26 +100,26 @@ class LiveState(State):
 
     def waiting(self) -> Iterator[int]:
         """Iterate over the ids of `mappable`; cheap where only the first few are wanted."""
-        return iter((self._only,)) if self._only is not None else self._ledger.waiting()
+        return iter((self._only,)) if self._only is not None else self._run.waiting()
 
     def next_waiting(self, count: int) -> list[int]:
         """Return the first `count` ids of `mappable`, or as many as there are."""
-        return [self._only] if self._only is not None else self._ledger.next_waiting(count)
+        return [self._only] if self._only is not None else self._run.next_waiting(count)
 
     @_view
     def mappable(self) -> NDArray[np.int64]:
         """Ids of tasks that may be mapped (waiting or virtually queued), ascending."""
-        return self._ledger.mappable() if self._only is None else np.array([self._only])
+        return self._run.mappable() if self._only is None else np.array([self._only])
 
     def idle_cores(self) -> list[int]:
         """Return the hosts that could start a task now, ascending, once for each free core."""
-        ledger = self._ledger
-        if ledger.nodes is not None:
-            idle: list[int] = np.flatnonzero(ledger.nodes.free).tolist()
+        run = self._run
+        if run.nodes is not None:
+            idle: list[int] = np.flatnonzero(run.nodes.free).tolist()
             return idle
-        if ledger.one_core:
-            return ledger.idle.copy()
-        return [h for h in ledger.idle for _ in range(ledger.free[h])]
+        if run.one_core:
+            return run.idle.copy()
+        return [h for h in run.idle for _ in range(run.free[h])]
 
     @_view
     def running(self) -> NDArray[np.void]:
@@ -127,7 +127,7 @@ class LiveState(State):
 
         The host of a parallel task is the first of its nodes.
         """
-        copies = self._ledger.executing()
+        copies = self._run.executing()
         copies.sort(key=lambda e: (e.start, e.task, e.host))
         pstate = self.estimates.scheduler_pstate
         rows = [
@@ -139,14 +139,14 @@ class LiveState(State):
     @property
     def nodes(self) -> NodesState:
         """Nodes, what runs on sets of them and what is reserved; for parallel tasks only."""
-        if self._ledger.nodes is None:
+        if self._run.nodes is None:
             raise AttributeError("state.nodes: the tasks of this run are serial.")
-        return self._ledger.nodes.state(self.now, self._ledger.reservations)
+        return self._run.nodes.state(self.now, self._run.reservations)
 
     def copies_of(self, task: int) -> list[tuple[int, float]]:
         """Return host and start [s] of each running copy of a task, the earliest first."""
         return sorted(
-            ((e.host, e.start) for e in self._ledger.copies.get(task, ())),
+            ((e.host, e.start) for e in self._run.copies.get(task, ())),
             key=lambda place: (place[1], place[0]),
         )
 
@@ -157,7 +157,7 @@ class LiveState(State):
         Running work and fixed queues count, virtual queues do not. Rows ascend; they are padded
         with infinity, and a host that is off has nothing else.
         """
-        if (nodes := self._ledger.nodes) is not None:
+        if (nodes := self._run.nodes) is not None:
             return nodes.free_at(self.now)[:, None]
         return self._ready_times.table(self.now)
 
@@ -238,24 +238,24 @@ class LiveState(State):
     @property
     def power(self) -> PowerState:
         """What all hosts draw now, and the cap on it."""
-        powers = self._powers or host_powers(self._platform, self._ledger)
+        powers = self._powers or host_powers(self._platform, self._run)
         return PowerState(powers.total_w, self._cap_w)
 
     @_view
     def free_cores(self) -> NDArray[np.int64]:
         """Cores of each host that run nothing, shape (hosts,)."""
-        nodes = self._ledger.nodes
-        return np.array(self._ledger.free if nodes is None else ~nodes.busy, dtype=np.int64)
+        nodes = self._run.nodes
+        return np.array(self._run.free if nodes is None else ~nodes.busy, dtype=np.int64)
 
     @_view
     def pstate(self) -> NDArray[np.int64]:
         """P-state of each host, shape (hosts,)."""
-        return self._ledger.pstates.copy()
+        return self._run.pstates.copy()
 
     @_view
     def is_on(self) -> NDArray[np.bool_]:
         """Whether each host is switched on (booting included), shape (hosts,)."""
-        return self._ledger.switched_on.copy()
+        return self._run.switched_on.copy()
 
     @_view
     def idle_since(self) -> NDArray[np.float64]:
@@ -263,24 +263,24 @@ class LiveState(State):
 
         Infinite where it runs something, boots or is off.
         """
-        ledger = self._ledger
-        if ledger.nodes is not None:
-            return ledger.nodes.idle_since()
-        since = np.maximum(ledger.idle_since, ledger.boot_end)
-        idle = self.is_on & (self.free_cores == ledger.cores) & (since <= self.now)
+        run = self._run
+        if run.nodes is not None:
+            return run.nodes.idle_since()
+        since = np.maximum(run.idle_since, run.boot_end)
+        idle = self.is_on & (self.free_cores == run.cores) & (since <= self.now)
         return np.where(idle, since, np.inf)
 
     @_view
     def is_down(self) -> NDArray[np.bool_]:
         """Whether each host went down by itself, and will come back so, shape (hosts,)."""
-        return np.array(self._ledger.is_down, dtype=np.bool_)
+        return np.array(self._run.is_down, dtype=np.bool_)
 
     @_view
     def queue_length(self) -> NDArray[np.int64]:
         """Tasks in each host's fixed queue, shape (hosts,)."""
-        length = np.zeros(len(self._ledger.fixed), dtype=np.int64)
-        for host in self._ledger.queued_hosts:
-            length[host] = len(self._ledger.fixed[host])
+        length = np.zeros(len(self._run.fixed), dtype=np.int64)
+        for host in self._run.queued_hosts:
+            length[host] = len(self._run.fixed[host])
         return length
 
     @_view
@@ -291,8 +291,8 @@ class LiveState(State):
     @_view
     def queue_tasks(self) -> NDArray[np.int64]:
         """Tasks of all fixed queues, host after host, in their order."""
-        ledger = self._ledger
-        queued = [task for h in sorted(ledger.queued_hosts) for task, _ in ledger.fixed[h]]
+        run = self._run
+        queued = [task for h in sorted(run.queued_hosts) for task, _ in run.fixed[h]]
         return np.array(queued, dtype=np.int64)
 
     @_view
@@ -301,7 +301,7 @@ class LiveState(State):
 
         Both drivers simulate dedicated hosts: it is 0. Dynamic FPLTF's formula knows it.
         """
-        return np.zeros(len(self._ledger.cores))
+        return np.zeros(len(self._run.cores))
 
     @_view
     def file_available(self) -> NDArray[np.float64]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.ledger import Ledger
 from gridsched.engine.ready_times import QueueFollower
+from gridsched.engine.run_state import RunState
 from gridsched.model.pmf import Pmf, convolved_by_fft, point_mass
 from gridsched.model.stochastic import StochasticEstimates
 
@@ -37,12 +37,12 @@ class ReadyPmfs(QueueFollower):
 
     Parameters
     ----------
-    ledger : Ledger
+    run : RunState
     estimates : StochasticEstimates
     """
 
-    def __init__(self, ledger: Ledger, estimates: StochasticEstimates) -> None:
-        super().__init__(ledger)
+    def __init__(self, run: RunState, estimates: StochasticEstimates) -> None:
+        super().__init__(run)
         self._estimates = estimates
         #: when what runs or boots on a host ends, as known at its start [s]
         self._end: dict[int, Pmf] = {}
@@ -57,16 +57,16 @@ class ReadyPmfs(QueueFollower):
         AttributeError
             If the host has several cores.
         """
-        ledger = self._ledger
-        if ledger.cores[host] != 1:
+        run = self._run
+        if run.cores[host] != 1:
             raise AttributeError(
-                f"state.ready_pmf: host {host} has {ledger.cores[host]} cores; distributions of "
+                f"state.ready_pmf: host {host} has {run.cores[host]} cores; distributions of "
                 "ready times are known of hosts with one core only."
             )
-        if not ledger.is_on[host]:
+        if not run.is_on[host]:
             return point_mass(np.inf)
-        if host not in ledger.running and not ledger.fixed[host]:
-            return point_mass(max(ledger.boot_end[host], now))
+        if host not in run.running and not run.fixed[host]:
+            return point_mass(max(run.boot_end[host], now))
         self._follow(host)
         end, queue = self._end[host].not_before(now), self._queue.get(host)
         return end if queue is None else _followed(end, queue)
@@ -74,13 +74,13 @@ class ReadyPmfs(QueueFollower):
     def _begin(self, host: int) -> None:
         """Look at what runs on the host, without its queue."""
         self._queue.pop(host, None)
-        running = self._ledger.running.get(host)
+        running = self._run.running.get(host)
         if running:
             copy = running[0]
             pstate = self._estimates.scheduler_pstate(copy.task, copy.pstate)
             self._end[host] = self._estimates.pmf(copy.task, host, pstate).shifted(copy.start)
         else:
-            self._end[host] = point_mass(self._ledger.boot_end[host])
+            self._end[host] = point_mass(self._run.boot_end[host])
 
     def _append(self, host: int, entries: Iterator[tuple[int, int]]) -> None:
         """Add the run times of what comes next in the fixed queue."""
@@ -92,7 +92,7 @@ class ReadyPmfs(QueueFollower):
         """Return the probability to end after the deadline, shape (hosts, P-states)."""
         return np.array([
             self._estimates.late_masses(task, host, self.of(host, now), deadline_s)
-            for host in range(len(self._ledger.cores))
+            for host in range(len(self._run.cores))
         ])  # fmt: skip
 
     def queued_late_masses(self, deadline_s: Floats, now: float) -> Floats:
@@ -101,22 +101,22 @@ class ReadyPmfs(QueueFollower):
         The deadlines are those of all tasks that were submitted.
         """
         late = []
-        for host in sorted(self._ledger.queued_hosts):
+        for host in sorted(self._run.queued_hosts):
             self._follow(host)
             end = self._end[host].not_before(now)
-            for task, pstate in self._ledger.fixed[host]:
+            for task, pstate in self._run.fixed[host]:
                 end = _followed(end, self._estimates.pmf(task, host, pstate))
                 late.append(float(end.late_mass(deadline_s[task])))
         return np.array(late, dtype=np.float64)
 
     def mean_ready(self, now: float) -> Floats:
         """Return when each host is ready in the mean [s], infinite if off, shape (hosts,)."""
-        return np.array([self.of(host, now).mean for host in range(len(self._ledger.cores))])
+        return np.array([self.of(host, now).mean for host in range(len(self._run.cores))])
 
     def fastest(self) -> ReadyPmfs | GridMissProbabilities:
         """Return what tells probabilities and means fastest: on one grid, where there is one."""
-        grid = self._estimates.grid() if self._ledger.one_core else None
-        return self if grid is None else GridMissProbabilities(self._ledger, self._estimates, grid)
+        grid = self._estimates.grid() if self._run.one_core else None
+        return self if grid is None else GridMissProbabilities(self._run, self._estimates, grid)
 
 
 def _followed(end: Pmf, run_time: Pmf) -> Pmf:
@@ -131,20 +131,20 @@ class GridMissProbabilities(QueueFollower):
 
     Parameters
     ----------
-    ledger : Ledger
+    run : RunState
     estimates : StochasticEstimates
     grid : PmfGrid
         Its distributions.
     """
 
-    def __init__(self, ledger: Ledger, estimates: StochasticEstimates, grid: PmfGrid) -> None:
+    def __init__(self, run: RunState, estimates: StochasticEstimates, grid: PmfGrid) -> None:
         from gridsched.model import pmf_kernels  # loads the compiler
 
-        super().__init__(ledger)
+        super().__init__(run)
         self._kernels = pmf_kernels
         self._estimates = estimates
         self._grid = grid
-        n = len(ledger.cores)
+        n = len(run.cores)
         self._queue: list[Floats | None] = [None] * n
         #: of each queued task the first impulse and the tail of the sum of the queue up to it
         self._until: list[list[tuple[int, Floats]]] = [[] for _ in range(n)]
@@ -165,10 +165,10 @@ class GridMissProbabilities(QueueFollower):
     def queued_late_masses(self, deadline_s: Floats, now: float) -> Floats:
         """Return the probability of each queued task to end late, host after host, (queued,)."""
         self._update()
-        ledger, hosts, table = self._ledger, self._hosts, self._grid.any_table
+        run, hosts, table = self._run, self._hosts, self._grid.any_table
         self._kernels.let_pass(hosts, table, now)
         late_mass, late = self._kernels.late_mass_of_sum, []
-        for host in sorted(ledger.queued_hosts):
+        for host in sorted(run.queued_hosts):
             begin = int(hosts.offset[host] + hosts.passed[host])
             end = int(hosts.offset[host] + hosts.length[host])
             ready = hosts.begin[host] + table.step * (hosts.first[host] + hosts.passed[host])
@@ -178,7 +178,7 @@ class GridMissProbabilities(QueueFollower):
             late += [
                 late_mass(*runs, after, ready + first * table.step, table.step, deadline_s[task])
                 for (task, _), (first, after) in zip(
-                    ledger.fixed[host], self._until[host], strict=True
+                    run.fixed[host], self._until[host], strict=True
                 )
             ]
         return np.array(late, dtype=np.float64)
@@ -199,13 +199,13 @@ class GridMissProbabilities(QueueFollower):
 
     def _begin(self, host: int) -> None:
         """Look at what runs on the host, without its queue."""
-        ledger, hosts, kernels = self._ledger, self._hosts, self._kernels
+        run, hosts, kernels = self._run, self._hosts, self._kernels
         self._queue[host] = None
         self._until[host] = []
         hosts.queue_length[host] = hosts.sum_length[host] = 0
         hosts.queue_mean[host] = 0.0
-        running = ledger.running.get(host)
-        if not ledger.is_on[host]:
+        running = run.running.get(host)
+        if not run.is_on[host]:
             hosts.kind[host] = kernels.OFF
         elif running:
             copy = running[0]
@@ -219,8 +219,8 @@ class GridMissProbabilities(QueueFollower):
             hosts.offset[host] = table.offset[place]
             hosts.passed[host] = 0
         else:  # it runs nothing, or boots
-            hosts.kind[host] = kernels.UNCERTAIN if ledger.fixed[host] else kernels.CERTAIN
-            hosts.at[host] = hosts.begin[host] = ledger.boot_end[host]
+            hosts.kind[host] = kernels.UNCERTAIN if run.fixed[host] else kernels.CERTAIN
+            hosts.at[host] = hosts.begin[host] = run.boot_end[host]
             hosts.first[host], hosts.length[host] = 0, 1
             hosts.offset[host] = self._grid.zero
             hosts.passed[host] = 0

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gridsched.engine.budget_guard import BudgetGuard
 from gridsched.engine.decision_validator import DecisionValidator, Ids, Refusal
 from gridsched.engine.dispatch import Dispatch
-from gridsched.engine.ledger import Ledger
+from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import VIRTUAL
 from gridsched.model.system import System
 from gridsched.policy.decisions import Allocate, Plan
@@ -26,7 +26,7 @@ class NodeDecisionHandlers:
     Parameters
     ----------
     system : System
-    ledger : Ledger
+    run : RunState
         Of a run of parallel tasks.
     validator : DecisionValidator
     dispatch : Dispatch
@@ -34,10 +34,10 @@ class NodeDecisionHandlers:
     """
 
     def __init__(
-        self, system: System, ledger: Ledger, validator: DecisionValidator, dispatch: Dispatch,
+        self, system: System, run: RunState, validator: DecisionValidator, dispatch: Dispatch,
         guard: BudgetGuard | None,
     ) -> None:  # fmt: skip
-        self._ledger = ledger
+        self._run = run
         self._validator = validator
         self._dispatch = dispatch
         self._guard = guard
@@ -84,7 +84,7 @@ class NodeDecisionHandlers:
 
     def _in_order(self, hosts: Ids) -> bool:
         """Bring ids of hosts into ascending order, in place; whether none stands there twice."""
-        nodes = self._ledger.nodes
+        nodes = self._run.nodes
         assert nodes is not None
         if nodes.ascend(hosts):
             return True
@@ -93,7 +93,7 @@ class NodeDecisionHandlers:
 
     def start_reserved(self, now: float) -> Refusal | None:
         """Start the reservations that are due, or say which finds its nodes busy."""
-        reservations = self._ledger.reservations
+        reservations = self._run.reservations
         while reservations.next_start <= now:
             due = reservations.take()
             host = self._validator.not_free(due.nodes)
@@ -124,7 +124,7 @@ class NodeDecisionHandlers:
             k = int(np.argmax(late))
             why = f"Plan.starts holds {starts[k]!r} s; it must lie at or after now, {now!r} s"
             return why, int(tasks[k]), None
-        self._ledger.withdraw_plan()
+        self._run.withdraw_plan()
         first = hosts[offsets[:-1]]
         refusal = self._validator.node_plan(tasks, hosts, first, np.diff(offsets), pstates)
         if refusal is not None:
@@ -142,16 +142,16 @@ class NodeDecisionHandlers:
                 hosts = hosts[np.repeat(fits, widths)]
                 offsets = np.concatenate([[0], np.cumsum(widths[fits])])
             inside_j = self._guard.inside_j(tasks, first, pstates, starts)
-        self._ledger.plan_nodes(tasks, hosts, pstates, offsets, starts, inside_j)
+        self._run.plan_nodes(tasks, hosts, pstates, offsets, starts, inside_j)
         return None
 
     def start_planned(self, now: float) -> Refusal | None:
         """Start the planned tasks that are due, or say why one cannot."""
-        ledger, planned = self._ledger, self._ledger.place_holders
+        run, planned = self._run, self._run.place_holders
         while planned.next_start <= now:
             start = planned.next_start
             task, hosts, pstate = planned.take()
-            if ledger.state_of[task] != VIRTUAL:
+            if run.state_of[task] != VIRTUAL:
                 continue  # it has gone another way
             why = None if self._in_order(hosts) else "a host stands there twice"
             why = why or self._validator.node_set(task, hosts, pstate)

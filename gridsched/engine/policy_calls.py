@@ -9,7 +9,7 @@ import numpy as np
 
 from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.decision_validator import Refusal
-from gridsched.engine.ledger import Ledger
+from gridsched.engine.run_state import RunState
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.parallel_estimates import ParallelEstimates
@@ -34,7 +34,7 @@ class PolicyCalls:
     tasks : Tasks
     rng : numpy.random.Generator
         The scheduler's own random stream.
-    ledger : Ledger
+    run : RunState
     handlers : DecisionHandlers
     state_at : callable
         ``state_at(now, submitted, only)`` gives the state at an instant (`renewed`).
@@ -58,7 +58,7 @@ class PolicyCalls:
 
     def __init__(
         self, scheduler: Scheduler, shown: System, tasks: Tasks, rng: np.random.Generator,
-        ledger: Ledger, handlers: DecisionHandlers, state_at: Callable[..., State],
+        run: RunState, handlers: DecisionHandlers, state_at: Callable[..., State],
         stopwatch: Callable[[], float] | None,
     ) -> None:  # fmt: skip
         self.mapping_events = 0
@@ -67,7 +67,7 @@ class PolicyCalls:
         self._shown = shown
         self._tasks = tasks
         self._rng = rng
-        self._ledger = ledger
+        self._run = run
         self._handlers = handlers
         self._state_at = state_at
         self._stopwatch = stopwatch
@@ -88,8 +88,8 @@ class PolicyCalls:
 
     def schedule(self, now: float, only: int | None = None) -> None:
         """Ask the policy at `now` [s] for a schedule, of one task `only` where that is given."""
-        if self._ledger.nodes is not None and self._ledger.n_virtual:
-            self._ledger.withdraw_plan()  # place-holders last until the next ask
+        if self._run.nodes is not None and self._run.n_virtual:
+            self._run.withdraw_plan()  # place-holders last until the next ask
         self.mapping_events += 1
         self._decide(self.scheduler.schedule, now, only)
 
@@ -98,7 +98,7 @@ class PolicyCalls:
         only: int | None = None,
     ) -> None:  # fmt: skip
         """Show the policy the state and apply what it answers."""
-        state = self._state_at(now, self._ledger.submitted, only)
+        state = self._state_at(now, self._run.submitted, only)
         stopwatch = self._stopwatch
         began = stopwatch() if stopwatch else 0.0
         answer = ask(state)

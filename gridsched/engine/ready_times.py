@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import counted_inside
-from gridsched.engine.ledger import Ledger
+from gridsched.engine.run_state import RunState
 from gridsched.errors import InputError
 from gridsched.model.energy_weights import EVEN
 from gridsched.model.estimates import Estimates
@@ -64,13 +64,13 @@ class QueueFollower(ABC):
 
     Parameters
     ----------
-    ledger : Ledger
+    run : RunState
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._version = [-1] * len(ledger.cores)
-        self._counted = [0] * len(ledger.cores)
+    def __init__(self, run: RunState) -> None:
+        self._run = run
+        self._version = [-1] * len(run.cores)
+        self._counted = [0] * len(run.cores)
         self._read = 0
 
     @abstractmethod
@@ -83,16 +83,16 @@ class QueueFollower(ABC):
 
     def _happened(self) -> set[int]:
         """Return the hosts on which something has happened since the last time."""
-        journal = self._ledger.journal
+        journal = self._run.journal
         happened = set(journal[self._read :])
         self._read = len(journal)
         return happened
 
     def _follow(self, host: int) -> None:
         """Bring one host up to date."""
-        ledger, queue = self._ledger, self._ledger.fixed[host]
-        if self._version[host] != ledger.version[host]:
-            self._version[host] = ledger.version[host]
+        run, queue = self._run, self._run.fixed[host]
+        if self._version[host] != run.version[host]:
+            self._version[host] = run.version[host]
             self._counted[host] = 0
             self._begin(host)
         counted = self._counted[host]
@@ -107,7 +107,7 @@ class ReadyTimes(QueueFollower):
     Parameters
     ----------
     system : System
-    ledger : Ledger
+    run : RunState
 
     Attributes
     ----------
@@ -115,8 +115,8 @@ class ReadyTimes(QueueFollower):
         What a budget counts of tasks: their energies, above idle where hosts draw any.
     """
 
-    def __init__(self, system: System, ledger: Ledger) -> None:
-        super().__init__(ledger)
+    def __init__(self, system: System, run: RunState) -> None:
+        super().__init__(run)
         self._run_time = system.estimates.run_time
         self.counted: Estimates | EnergyAboveIdle = system.estimates
         if system.platform.most_idle_w.any():
@@ -124,8 +124,8 @@ class ReadyTimes(QueueFollower):
         budget = system.rules.budget
         self._energy = None if budget is None else self.counted.energy
         self._weights = EVEN if budget is None else budget.weights
-        n = len(ledger.cores)
-        self._ready = np.full((n, max(ledger.cores, default=1)), np.inf)
+        n = len(run.cores)
+        self._ready = np.full((n, max(run.cores, default=1)), np.inf)
         #: the earliest end that a queue is built on; in the past it has to be built again
         self._base = np.full(n, np.inf)
         self._ends: list[list[float]] = [[]] * n
@@ -152,23 +152,23 @@ class ReadyTimes(QueueFollower):
 
     def _update(self, host: int, now: float) -> None:
         """Bring one host up to date, anew where its queue would begin in the past."""
-        if self._base[host] < now or (self._ledger.fixed[host] and not self._counted[host]):
+        if self._base[host] < now or (self._run.fixed[host] and not self._counted[host]):
             self._version[host] = -1
         self._now = now
         self._follow(host)
 
     def _begin(self, host: int) -> None:
         """Let the host's queue begin behind what runs there."""
-        ledger = self._ledger
+        run = self._run
         self._inside_j[host] = 0.0
         self._base[host] = np.inf
-        if not ledger.is_on[host]:
+        if not run.is_on[host]:
             self._ready[host] = np.inf
             return
-        ends = [e.estimated_end for e in ledger.running.get(host, ())]
-        ends += [ledger.boot_end[host]] * (ledger.cores[host] - len(ends))
+        ends = [e.estimated_end for e in run.running.get(host, ())]
+        ends += [run.boot_end[host]] * (run.cores[host] - len(ends))
         ends.sort()
-        if ledger.fixed[host]:  # which is appended next
+        if run.fixed[host]:  # which is appended next
             ends = [max(end, self._now) for end in ends]
             self._base[host] = ends[0]
         else:

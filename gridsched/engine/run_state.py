@@ -22,7 +22,7 @@ from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Traits
 
 
-class Ledger(TaskStates):
+class RunState(TaskStates):
     """Mutable record of one run.
 
     Attributes
