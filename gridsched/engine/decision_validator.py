@@ -11,6 +11,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.node_kernels import all_are
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import VIRTUAL, WAITING
 from gridsched.model.system import System
@@ -121,7 +122,7 @@ class DecisionValidator:
         """Find a node that can start nothing now."""
         nodes = self._run.nodes
         assert nodes is not None
-        if nodes.all_are(hosts, nodes.free, True):
+        if all_are(hosts, nodes.free, True):
             return None
         return int(hosts[np.argmin(nodes.free[hosts])])
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.ready_times import QueueFollower
 from gridsched.engine.run_state import RunState
+from gridsched.model import pmf_kernels
 from gridsched.model.pmf import Pmf, convolved_by_fft, point_mass
 from gridsched.model.stochastic import StochasticEstimates
 
@@ -138,10 +139,7 @@ class GridMissProbabilities(QueueFollower):
     """
 
     def __init__(self, run: RunState, estimates: StochasticEstimates, grid: PmfGrid) -> None:
-        from gridsched.model import pmf_kernels  # loads the compiler
-
         super().__init__(run)
-        self._kernels = pmf_kernels
         self._estimates = estimates
         self._grid = grid
         n = len(run.cores)
@@ -156,9 +154,9 @@ class GridMissProbabilities(QueueFollower):
         task_type = int(self._estimates.task_type[task])
         self._update()
         table = self._grid.table(task_type)
-        for host in self._kernels.let_pass(self._hosts, table, now).tolist():
+        for host in pmf_kernels.let_pass(self._hosts, table, now).tolist():
             self._add_up(host)
-        return np.asarray(self._kernels.late_masses(
+        return np.asarray(pmf_kernels.late_masses(
             self._hosts, table, self._host_type, task_type, now, deadline_s
         ))  # fmt: skip
 
@@ -166,8 +164,8 @@ class GridMissProbabilities(QueueFollower):
         """Return the probability of each queued task to end late, host after host, (queued,)."""
         self._update()
         run, hosts, table = self._run, self._hosts, self._grid.any_table
-        self._kernels.let_pass(hosts, table, now)
-        late_mass, late = self._kernels.late_mass_of_sum, []
+        pmf_kernels.let_pass(hosts, table, now)
+        late_mass, late = pmf_kernels.late_mass_of_sum, []
         for host in sorted(run.queued_hosts):
             begin = int(hosts.offset[host] + hosts.passed[host])
             end = int(hosts.offset[host] + hosts.length[host])
@@ -187,8 +185,8 @@ class GridMissProbabilities(QueueFollower):
         """Return when each host is ready in the mean [s], infinite if off, shape (hosts,)."""
         self._update()
         table = self._grid.any_table
-        self._kernels.let_pass(self._hosts, table, now)
-        return np.asarray(self._kernels.mean_ready(self._hosts, table, now))
+        pmf_kernels.let_pass(self._hosts, table, now)
+        return np.asarray(pmf_kernels.mean_ready(self._hosts, table, now))
 
     # ------------------------------------------------------------------ keeping up
 
@@ -199,27 +197,27 @@ class GridMissProbabilities(QueueFollower):
 
     def _begin(self, host: int) -> None:
         """Look at what runs on the host, without its queue."""
-        run, hosts, kernels = self._run, self._hosts, self._kernels
+        run, hosts = self._run, self._hosts
         self._queue[host] = None
         self._until[host] = []
         hosts.queue_length[host] = hosts.sum_length[host] = 0
         hosts.queue_mean[host] = 0.0
         running = run.running.get(host)
         if not run.is_on[host]:
-            hosts.kind[host] = kernels.OFF
+            hosts.kind[host] = pmf_kernels.OFF
         elif running:
             copy = running[0]
             pstate = self._estimates.scheduler_pstate(copy.task, copy.pstate)
             place = self._place(copy.task, host, pstate)
             table = self._grid.table(place[0])
-            hosts.kind[host] = kernels.UNCERTAIN
+            hosts.kind[host] = pmf_kernels.UNCERTAIN
             hosts.begin[host] = copy.start
             hosts.first[host] = table.first[place]
             hosts.length[host] = table.length[place]
             hosts.offset[host] = table.offset[place]
             hosts.passed[host] = 0
         else:  # it runs nothing, or boots
-            hosts.kind[host] = kernels.UNCERTAIN if run.fixed[host] else kernels.CERTAIN
+            hosts.kind[host] = pmf_kernels.UNCERTAIN if run.fixed[host] else pmf_kernels.CERTAIN
             hosts.at[host] = hosts.begin[host] = run.boot_end[host]
             hosts.first[host], hosts.length[host] = 0, 1
             hosts.offset[host] = self._grid.zero
@@ -232,7 +230,7 @@ class GridMissProbabilities(QueueFollower):
 
     def _append_one(self, host: int, task: int, pstate: int) -> None:
         hosts, place = self._hosts, self._place(task, host, pstate)
-        hosts.kind[host] = self._kernels.UNCERTAIN
+        hosts.kind[host] = pmf_kernels.UNCERTAIN
         table, masses = self._grid.table(place[0]), self._grid.masses(*place)
         first, queue = int(table.first[place]), self._queue[host]
         if queue is not None:
@@ -244,7 +242,7 @@ class GridMissProbabilities(QueueFollower):
         hosts.queue_first[host], hosts.queue_length[host] = first, n
         hosts.queue_mean[host] += self._grid.mean_s[place]
         hosts.sum_length[host] = 0
-        self._hosts = hosts = self._kernels.with_room(hosts, queue=n + 1)
+        self._hosts = hosts = pmf_kernels.with_room(hosts, queue=n + 1)
         hosts.queue_after[host, : n + 1] = tail = _tail(masses)
         self._until[host].append((first, tail))
 
@@ -258,7 +256,7 @@ class GridMissProbabilities(QueueFollower):
         table = self._grid.any_table
         masses = self._convolved(table.mass[offset + passed : offset + length], queue)
         n = length + len(queue) - 1
-        self._hosts = hosts = self._kernels.with_room(hosts, sums=n + 1)
+        self._hosts = hosts = pmf_kernels.with_room(hosts, sums=n + 1)
         hosts.sum_after[host, passed : n + 1] = _tail(masses)
         hosts.sum_length[host] = n
         hosts.sum_passed[host] = passed
@@ -266,7 +264,7 @@ class GridMissProbabilities(QueueFollower):
 
     def _convolved(self, first: Floats, second: Floats) -> Floats:
         if len(first) * len(second) <= FFT_FROM:
-            return np.asarray(self._kernels.convolved(first, second))
+            return np.asarray(pmf_kernels.convolved(first, second))
         return convolved_by_fft(first, second)
 
     def _place(self, task: int, host: int, pstate: int) -> tuple[int, int, int]:

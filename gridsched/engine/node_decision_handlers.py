@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gridsched.engine.budget_guard import BudgetGuard
 from gridsched.engine.decision_validator import DecisionValidator, Ids, Refusal
 from gridsched.engine.dispatch import Dispatch
+from gridsched.engine.node_kernels import ascend
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import VIRTUAL
 from gridsched.model.system import System
@@ -84,12 +85,10 @@ class NodeDecisionHandlers:
 
     def _in_order(self, hosts: Ids) -> bool:
         """Bring ids of hosts into ascending order, in place; whether none stands there twice."""
-        nodes = self._run.nodes
-        assert nodes is not None
-        if nodes.ascend(hosts):
+        if ascend(hosts):
             return True
         hosts.sort()
-        return nodes.ascend(hosts)
+        return bool(ascend(hosts))
 
     def start_reserved(self, now: float) -> Refusal | None:
         """Start the reservations that are due, or say which finds its nodes busy."""

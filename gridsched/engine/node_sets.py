@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.execution import Execution
+from gridsched.engine.node_kernels import set_nodes
 from gridsched.engine.plans import Reservations
 from gridsched.model.energy_weights import EnergyWeights
 from gridsched.policy.state import NodesState
@@ -51,14 +49,6 @@ class NodeSets:
         #: when each node gets free of what runs or boots there, as estimated, or got free [s]
         self._until = np.where(self.ready, 0.0, np.inf)
         self._state: NodesState | None = None
-        from gridsched.engine import node_kernels  # loads the compiler
-
-        #: whether each of some hosts has a value in an array
-        self.all_are: Callable[[Hosts, NDArray[Any], int], bool] = node_kernels.all_are
-        #: whether ids of hosts ascend strictly
-        self.ascend: Callable[[Hosts], bool] = node_kernels.ascend
-        self.list_mappable: Callable[..., int] = node_kernels.list_mappable
-        self._set_nodes: Callable[..., None] = node_kernels.set_nodes
         self._make_room(np.zeros(_FIRST_ROOM), np.zeros(_FIRST_ROOM, dtype=np.int64))
 
     def _make_room(self, end: NDArray[np.float64], width: NDArray[np.int64]) -> None:
@@ -91,7 +81,7 @@ class NodeSets:
         self._at.append(execution)
         self._end[place] = execution.estimated_end
         self._width[place] = len(hosts)
-        self._set_nodes(hosts, self.free, False, self._until, execution.estimated_end)
+        set_nodes(hosts, self.free, False, self._until, execution.estimated_end)
         self.n_free -= len(hosts)
         self._state = None
 
@@ -105,7 +95,7 @@ class NodeSets:
             self._place[last] = place
             self._end[place], self._width[place] = self._end[n], self._width[n]
             self._watts[place] = self._watts[n]
-        self._set_nodes(hosts, self.free, True, self._until, execution.end)
+        set_nodes(hosts, self.free, True, self._until, execution.end)
         self.n_free += len(hosts)
         self._state = None
 

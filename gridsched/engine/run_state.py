@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.execution import Execution, HostChanges
+from gridsched.engine.node_kernels import all_are, list_mappable
 from gridsched.engine.node_sets import NodeSets
 from gridsched.engine.plans import PlaceHolders, Reservations, VirtualQueues
 from gridsched.engine.task_states import FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, TaskStates
@@ -88,7 +89,7 @@ class RunState(TaskStates):
         self.pstate = array("q", system.first_pstates.tolist())
         self.pstates = np.frombuffer(self.pstate, dtype=np.int64)
         self.nodes = None if tasks.width is None else NodeSets(self.is_on)
-        super().__init__(len(tasks), self.nodes.list_mappable if self.nodes is not None else None)
+        super().__init__(len(tasks), None if tasks.width is None else list_mappable)
         self.running: dict[int, list[Execution]] = {}
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
         self.queued_hosts: set[int] = set()
@@ -269,8 +270,7 @@ class RunState(TaskStates):
 
     def set_pstates(self, time: float, hosts: NDArray[np.int64], pstate: int) -> None:
         """Bring nodes into a P-state, and note those that change as one block."""
-        assert self.nodes is not None
-        if not self.nodes.all_are(hosts, self.pstates, pstate):
+        if not all_are(hosts, self.pstates, pstate):
             changed = hosts[self.pstates[hosts] != pstate]
             self.pstates[changed] = pstate
             self.host_changes.add_block(time, changed, pstate)
