@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gridsched.energy import counted_inside
 from gridsched.engine.decision_validator import Ids, Refusal
 from gridsched.engine.energy_account import EnergyAccount
+from gridsched.engine.host_powers import HostPowers, PowerCap, host_powers
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import RUNNING, VIRTUAL
@@ -219,3 +220,25 @@ def by_host(tasks: Ids, hosts: Ids, pstates: Ids) -> tuple[Ids, Ids, Ids]:
     """Return the columns of a plan in order of the hosts; each queue stays in the plan's order."""
     order = np.argsort(hosts, kind="stable")
     return tasks[order], hosts[order], pstates[order]
+
+
+def energy_parts(
+    system: System, run: RunState, ready_times: ReadyTimes
+) -> tuple[HostPowers | None, PowerCap | None, EnergyAccount | None, BudgetGuard | None]:
+    """Return what counts and limits power and energy, as far as the rules ask for it.
+
+    Raises
+    ------
+    InputError
+        If the hosts draw more than a cap allows before anything runs.
+    """
+    budget, cap_w, cap = system.rules.budget, system.rules.power_cap_w, None
+    if budget is None and cap_w is None:
+        return None, None, None, None
+    powers = host_powers(system.platform, run)
+    if cap_w is not None:
+        cap = PowerCap(cap_w, powers, system.platform)
+    if budget is None:
+        return powers, cap, None, None
+    account = EnergyAccount(system, budget, run, ready_times, powers)
+    return powers, cap, account, BudgetGuard(system, budget, run, account, ready_times)

@@ -14,14 +14,11 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridsched.energy import carried_over_energy
-from gridsched.engine.budget_guard import BudgetGuard
+from gridsched.engine.budget_guard import energy_parts
 from gridsched.engine.decision_handlers import DecisionHandlers
-from gridsched.engine.decision_validator import DecisionValidator
 from gridsched.engine.dispatch import Dispatch
-from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import MOST_BARREN, MappingEvents, Submissions, Timers, unfinished
 from gridsched.engine.execution import (
     UNENDED,
@@ -31,9 +28,8 @@ from gridsched.engine.execution import (
     execution_records,
     node_records,
 )
-from gridsched.engine.host_powers import HostPowers, PowerCap, host_powers
 from gridsched.engine.host_switches import HostSwitches, Outages
-from gridsched.engine.invariants import compared
+from gridsched.engine.invariants import check_invariants
 from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.policy_calls import PolicyCalls, check_policy
 from gridsched.engine.ready_times import ReadyTimes, Staging
@@ -110,16 +106,13 @@ class Controller:
         self._barren: Counter[str] = Counter()
         self._run = run = RunState(system, tasks, hosts_off, scheduler.traits)
         self._ready_times = ready_times = ReadyTimes(system, run)
-        files = tasks.files
-        staging = None if files is None else Staging(system.platform, tasks, files)
-        guard = self._make_energy(ready_times)
-        powers, account = self._powers, self._account
+        staging = None if tasks.files is None else Staging(system.platform, tasks, tasks.files)
+        powers, self._cap, account, guard = energy_parts(system, run, ready_times)
+        self._powers, self._account = powers, account
         self._dispatch = Dispatch(system, run, self._timers, staging, account, powers)
-        self._validator = DecisionValidator(system, run)
         self._switches = HostSwitches(system.platform, run, self._dispatch, self._timers)
         self._handlers = DecisionHandlers(
-            system, run, self._validator, self._dispatch, self._switches, self._timers,
-            staging, account, guard,
+            system, run, self._dispatch, self._switches, self._timers, staging, account, guard
         )  # fmt: skip
         self._outages: Outages | None = None
         if system.platform.profiles.states:
@@ -135,22 +128,6 @@ class Controller:
         )  # fmt: skip
         self._submissions = Submissions(system, tasks, run)
         self._passes_on = self._dispatch.can_pass_on and not self._events.exist
-
-    def _make_energy(self, ready_times: ReadyTimes) -> BudgetGuard | None:
-        """Make what counts and limits power and energy, as far as the rules ask for it."""
-        system, run, rules = self.system, self._run, self.system.rules
-        self._powers: HostPowers | None = None
-        self._cap: PowerCap | None = None
-        self._account: EnergyAccount | None = None
-        if rules.budget is None and rules.power_cap_w is None:
-            return None
-        self._powers = host_powers(system.platform, run)
-        if rules.power_cap_w is not None:
-            self._cap = PowerCap(rules.power_cap_w, self._powers, system.platform)
-        if rules.budget is None:
-            return None
-        self._account = EnergyAccount(system, rules.budget, run, ready_times, self._powers)
-        return BudgetGuard(system, rules.budget, run, self._account, ready_times)
 
     # ------------------------------------------------------------------ what drivers read
 
@@ -386,18 +363,14 @@ class Controller:
         AssertionError
             Where the parts contradict each other.
         """
-        run, now = self._run, self.now
-        kept = compared(self.system, run, self._ready_times, self._powers, now)
-        for what, found, expected in kept:
-            if found != expected:
-                raise AssertionError(f"{what} at t = {now!r} s: {found!r}, not {expected!r}")
+        check_invariants(self.system, self._run, self._ready_times, self._powers, self.now)
 
     def trace(self, horizon_s: float | None = None, *, as_estimated: bool = True) -> Trace:
         """Return the records of the run up to `horizon_s` [s] (default: the last instant).
 
         A driver that had true run times other than the estimates says so.
         """
-        run = self._run
+        run, account = self._run, self._account
         offsets = ids = np.zeros(0, dtype=np.int64)
         if run.nodes is not None:
             offsets, ids = node_records(run.executions)
@@ -412,7 +385,7 @@ class Controller:
             mapping_events=self._calls.mapping_events,
             timing={"policy_s": self._calls.policy_time_s},
             delegated_to=self._calls.delegated_to,
-            periods=self._period_records(),
+            periods=np.empty(0, dtype=PERIOD) if account is None else account.records(),
             energy_weights=EVEN if budget is None else budget.weights,
             times_postponed=self._run.times_postponed,
             as_estimated=as_estimated,
@@ -423,6 +396,3 @@ class Controller:
         if len(trace.periods):
             trace.periods["carried_over_j"] = carried_over_energy(trace)
         return trace
-
-    def _period_records(self) -> NDArray[np.void]:
-        return np.empty(0, dtype=PERIOD) if self._account is None else self._account.records()

@@ -51,7 +51,6 @@ class DecisionHandlers:
     ----------
     system : System
     run : RunState
-    validator : DecisionValidator
     dispatch : Dispatch
     switches : HostSwitches
     timers : Timers
@@ -68,12 +67,12 @@ class DecisionHandlers:
     """
 
     def __init__(
-        self, system: System, run: RunState, validator: DecisionValidator, dispatch: Dispatch,
-        switches: HostSwitches, timers: Timers, staging: Staging | None,
-        account: EnergyAccount | None, guard: BudgetGuard | None,
+        self, system: System, run: RunState, dispatch: Dispatch, switches: HostSwitches,
+        timers: Timers, staging: Staging | None, account: EnergyAccount | None,
+        guard: BudgetGuard | None,
     ) -> None:  # fmt: skip
         self._run = run
-        self._validator = validator
+        self._validator = validator = DecisionValidator(system, run)
         self._dispatch = dispatch
         self._switches = switches
         self._timers = timers

@@ -22,9 +22,9 @@ from gridsched.model.trace import TaskState
 Comparison = tuple[str, Any, Any]
 
 
-def compared(
+def check_invariants(
     system: System, run: RunState, ready_times: ReadyTimes, powers: HostPowers | None, now: float
-) -> Iterator[Comparison]:  # fmt: skip
+) -> None:
     """Compare what is kept in several places, as it is at `now` [s].
 
     Parameters
@@ -37,7 +37,20 @@ def compared(
         The same.
     now : float
         [s].
+
+    Raises
+    ------
+    AssertionError
+        Where the parts contradict each other.
     """
+    for what, kept, expected in _compared(system, run, ready_times, powers, now):
+        if kept != expected:
+            raise AssertionError(f"{what} at t = {now!r} s: {kept!r}, not {expected!r}")
+
+
+def _compared(
+    system: System, run: RunState, ready_times: ReadyTimes, powers: HostPowers | None, now: float
+) -> Iterator[Comparison]:
     yield "open tasks", run.open_tasks, np.count_nonzero(run.states < FINISHED)
     if not run.open_tasks:
         return  # what is over is not cleared up
