@@ -178,18 +178,14 @@ class DecisionHandlers:
         if copies:
             if not self._traits.replicates:
                 return _needs("replicates", "Cancel of a running copy")
-            run.copies[task].remove(copies[-1])
-            self._dispatch.uncount_execution(copies[-1], now)
-            self._dispatch.stop(copies[-1], now)
+            self._dispatch.withdraw(copies[-1], now)
         elif queued and self._traits.may_cancel:
-            pstate = run.remove_fixed(queued[0], task)
-            self._dispatch.uncount_assigned(task, queued[0], pstate)
+            self._dispatch.unqueue(task, queued[0])
         elif run.state_of[task] == QUEUED and not self._traits.may_cancel:
             return _needs("may_cancel", "Cancel of a queued task")
         else:
             word = TaskState(run.state_of[task]).name.lower()
             return f"no queued or running copy is there; the task is {word}", task, host
-        run.settle(task)
         self._dispatch.serve_freed(now)
         return None
 

@@ -168,8 +168,7 @@ class Dispatch:
         if execution.hosts is not None:
             run.set_pstates(execution.start, execution.hosts, execution.pstate)
         elif run.pstate[host] != execution.pstate:
-            run.pstate[host] = execution.pstate
-            run.host_changed(execution.start, host)
+            run.set_pstate(execution.start, host, execution.pstate)
         if self._account is not None:
             self._account.commit(execution)
         if self._powers is not None:
@@ -195,11 +194,6 @@ class Dispatch:
         if self._account is not None:
             self._account.forget_state()
             self._account.assigned_j += self._estimates.energy(task, host, pstate)
-
-    def uncount_assigned(self, task: int, host: int, pstate: int) -> None:
-        """Take a fixed task that is withdrawn out of what was ever assigned."""
-        if self._account is not None:
-            self._account.assigned_j -= self._estimates.energy(task, host, pstate)
 
     def uncount_execution(self, execution: Execution, now: float) -> None:
         """Take out what a copy, or a reservation, will not draw that is withdrawn at `now` [s]."""
@@ -227,19 +221,32 @@ class Dispatch:
             if run.replicates:
                 for copy in run.copies.pop(task):
                     if copy.outcome == UNENDED and copy not in together:
-                        self.stop(copy, now)
+                        self._stop(copy, now, ExecutionEnd.CANCELLED)
                 for host in list(run.places.get(task, ())):
                     run.remove_fixed(host, task)
         self._free_core(execution)
 
-    def stop(
-        self, copy: Execution, now: float, outcome: ExecutionEnd = ExecutionEnd.CANCELLED
-    ) -> None:
-        """End a running copy at `now` [s], by default as cancelled; its core is free at once."""
+    def _stop(self, copy: Execution, now: float, outcome: ExecutionEnd) -> None:
+        """End a running copy at `now` [s]; its core is free at once."""
         copy.stop(now, outcome)
         if copy.has_begun:
             self.commands.append(Stop(copy))
         self._free_core(copy)
+
+    def withdraw(
+        self, copy: Execution, now: float, outcome: ExecutionEnd = ExecutionEnd.CANCELLED
+    ) -> None:
+        """End a running copy before its time; its task depends on the copies that are left."""
+        self.uncount_execution(copy, now)
+        self._stop(copy, now, outcome)
+        self._run.settle(copy.task, copy)
+
+    def unqueue(self, task: int, host: int) -> None:
+        """Take a task out of the host's fixed queue, and of what was ever assigned."""
+        pstate = self._run.remove_fixed(host, task)
+        if self._account is not None:
+            self._account.assigned_j -= self._estimates.energy(task, host, pstate)
+        self._run.settle(task)
 
     def _free_core(self, execution: Execution) -> None:
         """Give back the core or the nodes of an execution; queues are served later."""
@@ -270,8 +277,7 @@ class Dispatch:
             if host in run.switching_w:
                 continue  # in a P-state of its own; when it has booted, it is looked at again
             if run.is_on[host] and not run.is_busy(host) and run.pstate[host] != pstate:
-                run.pstate[host] = pstate
-                run.host_changed(now, host)
+                run.set_pstate(now, host, pstate)
                 self.power_changed(host)
                 self.commands.append(SetPState(host, pstate))
         self._read = len(run.journal)

@@ -238,10 +238,8 @@ class Outages:
     def _withdraw(self, host: int, now: float) -> None:
         """Let tasks that are fixed, planned or reserved on a host wait again."""
         run, dispatch = self._run, self._dispatch
-        for task, pstate in list(run.fixed[host]):
-            run.remove_fixed(host, task)
-            dispatch.uncount_assigned(task, host, pstate)
-            run.settle(task)
+        for task, _ in list(run.fixed[host]):
+            dispatch.unqueue(task, host)
         if run.nodes is None:
             while (planned := run.next_planned(host)) is not None:
                 run.waiting_again(planned[0])
@@ -254,11 +252,7 @@ class Outages:
     def _lose(self, execution: Execution, now: float) -> None:
         """End a running copy as failed, and its task with it unless it is started again."""
         run, task = self._run, execution.task
-        if run.replicates:
-            run.copies[task].remove(execution)
-        self._dispatch.uncount_execution(execution, now)
-        self._dispatch.stop(execution, now, ExecutionEnd.FAILED)
-        run.settle(task)
+        self._dispatch.withdraw(execution, now, ExecutionEnd.FAILED)
         if run.state_of[task] != WAITING:  # another copy is left
             return
         if self._fails:

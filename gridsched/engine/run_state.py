@@ -268,6 +268,11 @@ class RunState(TaskStates):
         self.host_changes.add(time, host, self.pstate[host], self.is_on[host])
         self.touch(host)
 
+    def set_pstate(self, time: float, host: int, pstate: int) -> None:
+        """Bring a host into another P-state."""
+        self.pstate[host] = pstate
+        self.host_changed(time, host)
+
     def set_pstates(self, time: float, hosts: NDArray[np.int64], pstate: int) -> None:
         """Bring nodes into a P-state, and note those that change as one block."""
         if not all_are(hosts, self.pstates, pstate):
@@ -275,8 +280,10 @@ class RunState(TaskStates):
             self.pstates[changed] = pstate
             self.host_changes.add_block(time, changed, pstate)
 
-    def settle(self, task: int) -> None:
+    def settle(self, task: int, lost: Execution | None = None) -> None:
         """Find the state of a task that lost a copy from the copies that are left."""
+        if lost is not None and self.replicates:
+            self.copies[task].remove(lost)
         if self.copies.get(task):
             return
         self.copies.pop(task, None)
