@@ -24,7 +24,7 @@ _COMPLETION = "_GRIDSCHED_COMPLETE"
 #: Where each command lives in this room, and the first line of its help.
 _COMMANDS = {
     "schedulers": (
-        "schedulers:schedulers",
+        "shipped:schedulers",
         "List the schedulers: what they do, workloads they accept, parameters, sources.",
     ),
     "run": ("run:run_command", "Run one scheduler on a platform and a workload."),
@@ -33,15 +33,15 @@ _COMMANDS = {
         "Compare schedulers on one platform and workload by energy and makespan, or by utility.",
     ),
     "validate": (
-        "validate:validate",
+        "compare:validate",
         "Check the model's joules against SimGrid's energy plugin, host by host.",
     ),
     "reproduce": (
-        "reproduce:reproduce",
+        "study_report:reproduce",
         "Run a study, write its report, and set its paper's claims beside our runs.",
     ),
     "example": (
-        "example:example_app", "Platforms, workloads and studies that come with gridsched.",
+        "shipped:example_app", "Platforms, workloads and studies that come with gridsched.",
     ),
     "platform": (
         "platform:platform_app",
@@ -56,7 +56,7 @@ _COMMANDS = {
         "What is possible at best: profit, energy and makespan by linear programming.",
     ),
     "study": (
-        "study_report:study_app",
+        "study:study_app",
         "Run campaigns of many runs from one study file; interrupted ones continue.",
     ),
     "kernels": ("kernels:kernels_app", "Compile the loops of schedulers ahead of their first use."),
@@ -89,10 +89,11 @@ def load_command(name: str) -> Any:
     module = import_module(f"gridsched.cli.{module_name}")
     command = getattr(module, attribute)
     if isinstance(command, typer.Typer):
-        command.rich_markup_mode = app.rich_markup_mode
-        return get_group(command)
+        group = get_group(command)
+        group.help = _COMMANDS[name][1]
+        return group
     alone = typer.Typer(add_completion=False, rich_markup_mode=app.rich_markup_mode)
-    alone.command(name, epilog=module.EPILOG)(command)
+    alone.command(name, epilog=getattr(module, f"{name.upper()}_EPILOG"))(command)
     return get_command(alone)
 
 

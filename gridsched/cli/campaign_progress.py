@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import timedelta
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -33,13 +32,11 @@ class Quiet:
     def __enter__(self) -> Quiet:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        return None
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.end(self._last, is_interrupted=kind is not None)
+
+    def end(self, progress: CampaignProgress | None, *, is_interrupted: bool) -> None:
+        """Say where the campaign stands in the end, if it began."""
 
     def tell(self, progress: CampaignProgress, ended: Ended | None) -> None:
         """Take note of the progress; the first time, of the store's damage too."""
@@ -63,15 +60,10 @@ class JsonLines(Quiet):
             self._told = time.monotonic()
             self._say("progress", **_numbers(progress))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._last is not None:
-            event = "end" if kind is None else "interrupted"
-            self._say(event, **_numbers(self._last))
+    def end(self, progress: CampaignProgress | None, *, is_interrupted: bool) -> None:
+        """Tell it as the last object."""
+        if progress is not None:
+            self._say("interrupted" if is_interrupted else "end", **_numbers(progress))
 
     def _say(self, event: str, **values: object) -> None:
         print(json.dumps({"event": event, **values}, ensure_ascii=False), flush=True)
@@ -120,14 +112,9 @@ class Screen(Quiet):
             self._told = time.monotonic()
             sys.stderr.write(f"{_words(progress)}\n")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def end(self, progress: CampaignProgress | None, *, is_interrupted: bool) -> None:
+        """Remove the bar and tell the numbers of runs."""
         self._bar.stop()
-        progress = self._last
         if progress is None:
             return
         stored = progress.found + progress.done
@@ -136,7 +123,7 @@ class Screen(Quiet):
             text += f", {progress.found:,} of them before or by others"
         if progress.failed:
             text += f", {progress.failed:,} failed"
-        if kind is not None:
+        if is_interrupted:
             text += ". The same command continues"
         sys.stderr.write(f"{text}.\n{progress.done:,} runs in {progress.elapsed_s:.1f} s.\n")
 

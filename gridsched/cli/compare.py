@@ -1,11 +1,11 @@
-"""``gridsched compare``."""
+"""``gridsched compare`` and ``validate``."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,34 +14,28 @@ import typer
 
 from gridsched.analysis.comparison import completed
 from gridsched.cli.compare_tables import mapping_event_s, print_comparison
-from gridsched.cli.output import (
-    OUTPUT_PANEL,
-    ForceOption,
-    JsonOption,
-    OutputOption,
-    QuietOption,
-    check_targets,
-    figure_files,
-    one_line,
-    say,
-    table_file,
-    warn,
-    write_rows,
-)
-from gridsched.cli.scenario_options import (
+from gridsched.cli.options import (
     PAPER_004,
     ScenarioOptions,
     split_ids,
     with_scenario_options,
 )
-from gridsched.cli.tables import console
-from gridsched.errors import GridschedError, InputError, did_you_mean
-from gridsched.files.json_files import json_text
+from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, one_line, say, warn
+from gridsched.cli.tables import Column, console, print_table
+from gridsched.energy import compare_energy
+from gridsched.errors import InputError, did_you_mean
+from gridsched.export.export import read_export
 from gridsched.metrics import METRICS, Metric
 from gridsched.metrics.table import value_of_row
 from gridsched.policy.registry import entries
 from gridsched.spec.formulas import formula
-from gridsched.spec.run import RunResult, check, check_energy_agreement
+from gridsched.spec.run import (
+    ENERGY_TOLERANCE,
+    RunResult,
+    check,
+    check_energy_agreement,
+    energy_check,
+)
 from gridsched.spec.run_many import run_many
 from gridsched.spec.scenario import workload_kinds
 
@@ -55,7 +49,7 @@ SchedulersOption = Annotated[
 ]  # fmt: skip
 #: Stands for every scheduler that takes the workload.
 ALL = "all"
-EPILOG = """Examples:
+COMPARE_EPILOG = """Examples:
 
 gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv --plot comparison.png
 
@@ -75,24 +69,57 @@ gridsched compare --workload examples/utility_small.toml --schedulers mct,max_ma
 
 Exit status: 0 fine, 1 a run failed, 2 bad input.
 """
+_HOST_COLUMNS = (
+    Column("scheduler", "scheduler"),
+    Column("host", "host"),
+    Column("role", "role"),
+    Column("plugin_j", "plugin\n[{unit}]", "number", "J", "total"),
+    Column("model_j", "model\n[{unit}]", "number", "J", "total"),
+    Column("relative_difference", "relative\ndifference", "exponent"),
+)
+VALIDATE_EPILOG = """Examples:
+
+gridsched validate --platform platforms/ex_a.xml --workload examples/ex_a.csv
+--schedulers wqr,lecsa
+
+gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --export out
+
+gridsched validate out
+
+Exit status: 0 all agree to 1e-9 relative, 1 some differ or a run failed, 2 bad input.
+"""
 
 
 def run_each(
     options: ScenarioOptions, ids: Sequence[str], *, quiet: bool,
     accept: Callable[[RunResult], None] = check_energy_agreement,
-) -> Iterable[tuple[str, RunResult | GridschedError]]:  # fmt: skip
+) -> tuple[dict[str, RunResult], list[str]]:  # fmt: skip
     """Run every scheduler on the same platform and workload, with a progress bar on a terminal.
 
-    A failed run, and one that `accept` raises an error for, gives the error in place of a result;
-    bad input is raised, before the first run where it can be seen by then.
+    Returns the results by scheduler, and a line for each run that failed or that `accept` raised
+    an error for; bad input is raised, before the first run where it can be seen by then.
     """
     parameters = options.parameters(ids)
     base = options.base_scenario()
     scenarios = [replace(base, scheduler=id, parameters=parameters[id]) for id in ids]
     shown = sys.stderr.isatty() and not quiet
-    return zip(
-        ids, run_many(scenarios, progress=shown, keep_errors=True, accept=accept), strict=True
-    )
+    ended = run_many(scenarios, progress=shown, keep_errors=True, accept=accept)
+    results: dict[str, RunResult] = {}
+    failures = []
+    for id, each in zip(ids, ended, strict=True):
+        if isinstance(each, RunResult):
+            results[id] = each
+        else:
+            failures.append(f"{id}: {one_line(str(each))}")
+    return results, failures
+
+
+def report_failures(failures: Sequence[str]) -> None:
+    """Tell which runs failed, and end the command if any did."""
+    for failure in failures:
+        say(f"run failed: {failure}")
+    if failures:
+        raise typer.Exit(1)
 
 
 def ids_of(text: str, options: ScenarioOptions) -> list[str]:
@@ -189,10 +216,7 @@ def compare(
             help="Draw energy and makespan or utility (.png, .svg, .pdf; data beside it).",
         ),
     ] = None,
-    output: OutputOption = None,
-    force: ForceOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    outputs: Outputs = PRINTED,
 ) -> None:  # fmt: skip
     """Compare schedulers on one platform and workload by energy and makespan, or by utility.
 
@@ -201,41 +225,31 @@ def compare(
     ids = ids_of(schedulers, options)
     own = own_metrics(metric or ())
     key = sort_metric(sort, own)
-    targets = {"--plot": figure_files(plot), "-o": table_file(output)}
-    check_targets(targets, options.inputs, force=force)
-    rows: list[dict[str, Any]] = []
-    results: list[RunResult] = []
-    failures: list[str] = []
-    warnings: tuple[str, ...] = ()
-    for id, result in run_each(options, ids, quiet=quiet or json):
-        if isinstance(result, GridschedError):
-            failures.append(f"{id}: {one_line(str(result))}")
-            continue
-        warnings = result.scenario.warnings
-        rows.append(_row(id, result))
-        results.append(result)
-    warn(warnings)
+    outputs.check(options.inputs, plot)
+    by_id, failures = run_each(options, ids, quiet=outputs.quiet or outputs.json)
+    rows, results = [_row(id, each) for id, each in by_id.items()], list(by_id.values())
+    for last in results[-1:]:
+        warn(last.scenario.warnings)
     bounds = completed(rows, results)
     for each in own:
         for row in rows:
             row[each.id] = value_of_row(each, row)
     if key is not None:
         rows.sort(key=lambda row: sort_key(key, row))
-    whole = {"results": rows, "failures": failures}
-    _write(rows, whole, output, plot, force=force)
-    if json:
-        print(json_text(whole), end="")
-    elif rows and not quiet:
+    if plot is not None and rows:
+        from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
+
+        draw_figure("bars", "comparison", rows, plot, force=outputs.force)
+    nested = ("provenance", "timing")
+    flat = [{key: each for key, each in row.items() if key not in nested} for row in rows]
+    if outputs.write(flat, {"results": rows, "failures": failures}) and rows:
         scenario = results[0].scenario
         title = f"{options.workload} on {options.platform or scenario.platform.name}"
         print_comparison(
             console(), rows, title, bounds=bounds, budget=scenario.budget,
             window_s=scenario.window_s, plot=plot, also=[*own, *([key] if key else [])],
         )  # fmt: skip
-    for failure in failures:
-        say(f"run failed: {failure}")
-    if failures:
-        raise typer.Exit(1)
+    report_failures(failures)
 
 
 def _row(id: str, result: RunResult) -> dict[str, Any]:
@@ -246,15 +260,76 @@ def _row(id: str, result: RunResult) -> dict[str, Any]:
     return row
 
 
-def _write(
-    rows: list[dict[str, Any]], whole: dict[str, Any], output: Path | None, plot: Path | None, *,
-    force: bool,
-) -> None:  # fmt: skip
-    if output is not None:
-        nested = ("provenance", "timing")
-        flat = [{k: v for k, v in row.items() if k not in nested} for row in rows]
-        write_rows(output, flat, whole, force=force)
-    if plot is not None and rows:
-        from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
+# ---------------------------------------------------------------------- validate
 
-        draw_figure("bars", "comparison", rows, plot, force=force)
+
+@with_scenario_options
+def validate(
+    options: ScenarioOptions,
+    export: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DIR", help="Folder of 'gridsched run --export'.", show_default=False
+        ),
+    ] = None,
+    schedulers: SchedulersOption = PAPER_004,
+    outputs: Outputs = PRINTED,
+) -> None:
+    """Check the model's joules against SimGrid's energy plugin, host by host.
+
+    Either of runs made for it (options as in compare), or of an export. The model's joules come
+    from the trace and the formulas alone.
+    """
+    outputs.check(options.inputs)
+    failures: list[str] = []
+    if export is not None:
+        if any(options.inputs):
+            raise InputError("Give either DIR or --platform and --workload, not both.")
+        rows = _rows_of_export(export)
+    else:
+        ids, quiet = split_ids(schedulers, options), outputs.quiet or outputs.json
+        rows, failures = _rows_of_runs(options, ids, quiet=quiet)
+    bad = [row for row in rows if not row["relative_difference"] <= ENERGY_TOLERANCE]
+    whole = {
+        "tolerance": ENERGY_TOLERANCE,
+        "differences": len(bad),
+        "hosts": rows,
+        "failures": failures,
+    }
+    if outputs.write(rows, whole) and rows:
+        out = console()
+        print_table(out, _HOST_COLUMNS, rows, "Energy by SimGrid's plugin and by the model")
+        if not bad and not failures:
+            out.print(f"All {len(rows)} rows agree to {ENERGY_TOLERANCE:g} relative.")
+    for row in bad:
+        say(
+            f"{row['scheduler']}: host {row['host']!r}: plugin {row['plugin_j']!r} J, model "
+            f"{row['model_j']!r} J, relative difference {row['relative_difference']:.3g}"
+        )
+    report_failures(failures)
+    if bad:
+        raise typer.Exit(1)
+
+
+def _rows_of_export(folder: Path) -> list[dict[str, Any]]:
+    export = read_export(folder)
+    if export.plugin_j is None:
+        raise InputError(f"{folder}: was not made by the SimGrid driver; no plugin joules in it.")
+    name = str(export.provenance.get("scheduler", ""))
+    return [{"scheduler": name, **row} for row in compare_energy(export.trace, export.plugin_j)]
+
+
+def _accept_any(result: RunResult) -> None:
+    """Let every run pass: a difference is a row of the table here."""
+
+
+def _rows_of_runs(
+    options: ScenarioOptions, ids: list[str], *, quiet: bool
+) -> tuple[list[dict[str, Any]], list[str]]:
+    if options.settings.get("driver") == "reference":
+        raise InputError("The reference driver has no energy plugin; use --driver simgrid.")
+    results, failures = run_each(options, ids, quiet=quiet, accept=_accept_any)
+    rows = [
+        {"scheduler": id, **row} for id, result in results.items() for row in energy_check(result)
+    ]
+    return rows, failures

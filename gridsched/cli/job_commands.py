@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from gridsched.analysis.job_statistics import job_statistics
-from gridsched.cli.option_groups import with_options
+from gridsched.analysis.workload_statistics import WorkloadStatistics, job_statistics
+from gridsched.cli.options import with_options
 from gridsched.cli.output import (
     OUTPUT_PANEL,
     ForceOption,
@@ -39,23 +39,6 @@ from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.options import OF_MACHINE, TraceOptions
 from gridsched.workloads.traces.serial_tasks import serial_tasks
 
-#: Statistic -> its name and unit for people.
-JOBS_SHOWN = {
-    "jobs": ("jobs", ""),
-    "nodes": ("nodes of the machine", ""),
-    "submissions_span_s": ("first to last submission", "s"),
-    "node_seconds": ("node-seconds in all", "s"),
-    "offered_load": ("offered load", ""),
-    "mean_width": ("mean width", ""),
-    "median_width": ("median width", ""),
-    "max_width": ("widest job", ""),
-    "serial_jobs": ("jobs of one node", ""),
-    "mean_run_time_s": ("mean run time", "s"),
-    "median_run_time_s": ("median run time", "s"),
-    "max_run_time_s": ("longest run time", "s"),
-    "jobs_with_request": ("jobs that asked for a time", ""),
-    "overestimation": ("asked for over used", ""),
-}
 IMPORT_EPILOG = """Examples:
 
 gridsched workload import examples/four_nodes.swf -o tasks.csv
@@ -116,7 +99,7 @@ def described_jobs(workload: Path, given: Mapping[str, Any]) -> JobTable | None:
     return draw_rigid_jobs(parameters) if isinstance(parameters, RigidJobs) else None
 
 
-def statistics_of_jobs(jobs: JobTable, given: Mapping[str, Any]) -> dict[str, Any]:
+def statistics_of_jobs(jobs: JobTable, given: Mapping[str, Any]) -> WorkloadStatistics:
     """Return the statistics of jobs on the machine that the options or the log tell of."""
     return job_statistics(jobs, TraceOptions(**given).nodes or jobs.nodes_of_header)
 

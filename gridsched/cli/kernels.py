@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import time
 
-import typer
-
+from gridsched.cli.options import command_group
 from gridsched.cli.output import QuietOption
 
-kernels_app = typer.Typer(name="kernels", no_args_is_help=True)
-
-
-@kernels_app.callback()
-def _group() -> None:
-    """Compile the loops of schedulers ahead of their first use."""
+kernels_app = command_group()
 
 
 @kernels_app.command("compile", epilog="Example: gridsched kernels compile")

@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import Field
 
-from gridsched.cli.optimize_options import OptimizeOptions, with_optimize_options
-from gridsched.cli.output import (
-    OUTPUT_PANEL,
-    ForceOption,
-    JsonOption,
-    OutputOption,
-    QuietOption,
-    check_targets,
-    figure_files,
-    table_file,
-    warn,
-    write_rows,
-)
+from gridsched.cli.options import command_group, option_name, with_options
+from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, warn
 from gridsched.cli.tables import console
 from gridsched.errors import InputError
-from gridsched.files.json_files import json_text
+from gridsched.model.records import with_keys
+from gridsched.model.tariff import Tariff
 
 if TYPE_CHECKING:  # scipy's solver is slow to load
     from gridsched.optimize.answers import FrontAnswer, ProfitAnswer
+    from gridsched.optimize.named_bag import NamedBag
 
-optimize_app = typer.Typer(
-    name="optimize",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    help="What is possible at best: profit, energy and makespan by linear programming.",
-    epilog="The programmes look at types of tasks and machines and at their numbers, not at single "
+optimize_app = command_group(
+    "The programmes look at types of tasks and machines and at their numbers, not at single "
     "tasks: 10^9 tasks take as long as 10^4 (docs/profit.md).",
 )
+_SYSTEM = "Bag and machines (one of three ways)"
+_CSV = ("etc", "apc", "counts")
 _PARETO_EPILOG = """Examples:
 
 gridsched optimize pareto --workload examples/profit.toml --plot front.png
@@ -69,6 +60,140 @@ PlotOption = Annotated[
 ]  # fmt: skip
 
 
+def _file(text: str, default: bool | str = True) -> Any:
+    return typer.Option(
+        metavar="FILE", rich_help_panel=_SYSTEM, help=text, show_default=default
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Money:
+    """The keys of a tariff, as a record whose keys are options."""
+
+    tariff: Annotated[
+        Tariff | None,
+        Field(description="What the bag pays.", json_schema_extra={"group": "Money"}),
+    ] = None
+
+
+@dataclass
+class OptimizeOptions:
+    """What both commands need, as options of the command line."""
+
+    workload: Annotated[
+        Path | None,
+        _file(
+            "Generator with machines (.toml of kind profit or utility), or with --platform a bag "
+            "of tasks (.csv or .toml)."
+        ),
+    ] = None
+    platform: Annotated[
+        Path | None,
+        _file("SimGrid platform (.xml); its hosts go by type, the tasks by size."),
+    ] = None
+    etc: Annotated[Path | None, _file("Times (.csv: task_type,machine_type,pstate,etc_s).")] = None
+    apc: Annotated[Path | None, _file("Powers (.csv: task_type,machine_type,pstate,apc_w).")] = None
+    counts: Annotated[Path | None, _file("Tasks (.csv: task_type,tasks).")] = None
+    machines: Annotated[
+        Path | None,
+        _file("Machines (.csv: machine_type,count[,idle_w]).", default="one of each type"),
+    ] = None
+    pstate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[PATTERN=]K",
+            rich_help_panel=_SYSTEM,
+            help="P-state of all executions, or of those on some hosts; repeatable. Default: what "
+            "the platform file says, else 0.",
+        ),
+    ] = None
+    gamma: Annotated[
+        float | None,
+        typer.Option(
+            metavar="G",
+            rich_help_panel="Money",
+            help="In place of --price: price over what the least energy costs.",
+        ),
+    ] = None
+    money: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def inputs(self) -> tuple[Path | None, ...]:
+        """The files that are read."""
+        return self.workload, self.platform, self.etc, self.apc, self.counts, self.machines
+
+    def bag(self) -> NamedBag:
+        """Read the bag and its machines.
+
+        Raises
+        ------
+        InputError
+            If options are missing or exclude each other, or a file is wrong.
+        """
+        from gridsched.optimize.named_bag import bag_of_csv, bag_of_generator, bag_of_platform
+        from gridsched.platform_io.given_pstates import one_pstate, pstates_of
+        from gridsched.platform_io.xml_reader import read_platform
+        from gridsched.workloads import read_workload
+
+        self._check_combination()
+        given = ",".join(self.pstate) if self.pstate else None
+        if self.etc is not None and self.apc is not None and self.counts is not None:
+            return bag_of_csv(self.etc, self.apc, self.counts, self.machines, one_pstate(given))
+        if self.workload is None:
+            raise InputError(
+                "Missing the bag: give --workload G.toml, or --etc, --apc and --counts, or "
+                "--platform and --workload."
+            )
+        if self.platform is None:
+            if self.workload.suffix.lower() != ".toml":
+                raise InputError(
+                    f"{self.workload}: a bag of tasks has no machines of its own; add --platform."
+                )
+            return bag_of_generator(self.workload, one_pstate(given))
+        tasks = read_workload(self.workload)
+        platform = read_platform(self.platform)
+        return bag_of_platform(platform, tasks, pstates_of(platform, given))
+
+    def _check_combination(self) -> None:
+        given = [name for name in (*_CSV, "machines") if getattr(self, name) is not None]
+        if not given:
+            return
+        for name in ("workload", "platform"):
+            if getattr(self, name) is not None:
+                raise InputError(f"{option_name(name)} excludes {option_name(given[0])}.")
+        for name in _CSV:
+            if getattr(self, name) is None:
+                names = ", ".join(option_name(each) for each in _CSV)
+                raise InputError(f"Missing option '{option_name(name)}'; {names} go together.")
+
+    def tariff(self, named: NamedBag) -> Tariff | None:
+        """Return what the bag pays and what operating its machines costs, if anybody said.
+
+        Raises
+        ------
+        InputError
+            If an option is out of range, or has no effect.
+        """
+        if "prices" in self.money:
+            raise InputError("The programmes know no time of day; leave out --prices.")
+        if self.gamma is None:
+            return with_keys(_Money(), self.money, spelled=option_name).tariff
+        if "price" in self.money:
+            raise InputError("--gamma sets the price, and so does --price; give one of them.")
+        if not 0 <= self.gamma <= 1e9:
+            raise InputError(f"--gamma is {self.gamma:g}; it must be from 0 to 1e+09.")
+        from gridsched.optimize.pareto_front import least_energy
+
+        costs = with_keys(_Money(), {"price": 0.0, **self.money}, spelled=option_name).tariff
+        if costs is None:
+            raise InputError("--gamma needs what a joule costs.")
+        return costs.priced(self.gamma, least_energy(named.bag).energy_j)
+
+
+#: Gives a command the fields of `OptimizeOptions` as options, before its own.
+with_optimize_options = with_options(OptimizeOptions, before=99, records={"money": _Money})
+
+
 @optimize_app.command(epilog=_PARETO_EPILOG)
 @with_optimize_options
 def pareto(
@@ -77,10 +202,7 @@ def pareto(
         int, typer.Option(min=2, metavar="N", help="Corners of the front, at most.")
     ] = 200,
     plot: PlotOption = None,
-    output: OutputOption = None,
-    force: ForceOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    outputs: Outputs = PRINTED,
 ) -> None:
     """Energy against makespan: all corners of the front that no schedule is below.
 
@@ -89,18 +211,14 @@ def pareto(
     from gridsched.cli.optimize_tables import print_front, print_written
     from gridsched.optimize.answers import front_answer
 
-    _check_targets(options, plot, output, force=force)
+    outputs.check(options.inputs, plot)
     named = options.bag()
     answer = front_answer(named, options.tariff(named), most_points=points)
-    if output is not None:
-        write_rows(output, answer.rows(), answer.as_dict(), force=force)
-    _plot(plot, answer, None, force=force)
     warn(named.notes)
-    if json:
-        print(json_text(answer.as_dict()), end="")
-    elif not quiet:
+    _plot(plot, answer, None, force=outputs.force)
+    if outputs.write(answer.rows(), answer.as_dict()):
         print_front(console(), answer)
-        print_written(console(), output, plot)
+        print_written(console(), outputs.output, plot)
 
 
 @optimize_app.command(epilog=_PROFIT_EPILOG)
@@ -122,10 +240,7 @@ def profit(
         ),
     ] = 0.0,
     plot: PlotOption = None,
-    output: OutputOption = None,
-    force: ForceOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    outputs: Outputs = PRINTED,
 ) -> None:  # fmt: skip
     """The largest profit per second if such bags follow each other, and a schedule that nears it.
 
@@ -135,7 +250,7 @@ def profit(
     from gridsched.cli.optimize_tables import print_profit, print_written
     from gridsched.optimize.answers import front_answer, profit_answer
 
-    _check_targets(options, plot, output, force=force)
+    outputs.check(options.inputs, plot)
     named = options.bag()
     tariff = options.tariff(named)
     if tariff is None:
@@ -144,25 +259,14 @@ def profit(
         named, tariff, power_cap_w=math.inf if power_cap_w is None else power_cap_w,
         least_rate_per_s=least_rate_per_s,
     )  # fmt: skip
-    if output is not None:
-        write_rows(output, answer.places(), answer.as_dict(), force=force)
     if plot is not None:
-        _plot(plot, front_answer(named), answer, force=force)
+        _plot(plot, front_answer(named), answer, force=outputs.force)
     warn(answer.notes)
-    if json:
-        print(json_text(answer.as_dict()), end="")
-    elif not quiet:
+    if outputs.write(answer.places(), answer.as_dict()):
         print_profit(console(), answer)
-        print_written(console(), output, plot)
+        print_written(console(), outputs.output, plot)
     if not answer.plan.runs:
         raise typer.Exit(1)
-
-
-def _check_targets(
-    options: OptimizeOptions, plot: Path | None, output: Path | None, *, force: bool
-) -> None:
-    targets = {"--plot": figure_files(plot), "-o": table_file(output)}
-    check_targets(targets, options.inputs, force=force)
 
 
 def _plot(

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,6 +45,33 @@ QuietOption = Annotated[
         "--quiet", metavar="", rich_help_panel=OUTPUT_PANEL, help="Print nothing but errors."
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a command writes and prints, as options."""
+
+    output: OutputOption = None
+    force: ForceOption = False
+    json: JsonOption = False
+    quiet: QuietOption = False
+
+    def check(self, inputs: Sequence[Path | None], plot: Path | None = None) -> None:
+        """Raise `InputError` early where a file, or a figure at `plot`, could not be written."""
+        targets = {"--plot": figure_files(plot), "-o": table_file(self.output)}
+        check_targets(targets, inputs, force=self.force)
+
+    def write(self, rows: Sequence[Mapping[str, Any]], whole: Any) -> bool:
+        """Write the file and print JSON, where asked for; return whether to print a table."""
+        if self.output is not None:
+            write_rows(self.output, rows, whole, force=self.force)
+        if self.json:
+            print(json_text(whole), end="")
+        return not (self.json or self.quiet)
+
+
+#: A table is printed, and nothing is written.
+PRINTED = Outputs()
 
 
 def one_line(text: str) -> str:

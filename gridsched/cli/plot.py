@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from gridsched.cli.options import command_group, with_options
 from gridsched.cli.output import ForceOption, QuietOption, check_targets, figure_files
 from gridsched.errors import InputError
 from gridsched.export.archive import Export
 from gridsched.export.export import read_export
 from gridsched.model.tariff import Tariff
 
-plot_app = typer.Typer(
-    name="plot",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    help="Draw figures from an export (`gridsched run ... --export DIR`).",
-    epilog="Each figure is saved with its data: `gantt.png` and `gantt.csv`.",
-)
+plot_app = command_group("Each figure is saved with its data: `gantt.png` and `gantt.csv`.")
 
 _EPILOG = """Examples:
 
@@ -32,89 +28,83 @@ _PRICED = (
     "--workload examples/bags.toml --scheduler lp_rolling --price 1 --prices examples/prices.csv"
 )
 _DAY = "--workload examples/utility_small.toml --scheduler max_max_upe"
-ExportArgument = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.")
-]
-FigureOption = Annotated[
-    Path,
-    typer.Option("--output", "-o", metavar="FILE", help="Figure to write: .png, .svg or .pdf."),
-]
+
+
+@dataclass
+class FigureOptions:
+    """What is drawn from, and where to."""
+
+    export: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.")
+    ]
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="Figure to write: .png, .svg or .pdf."),
+    ]
+    force: ForceOption = False
+    quiet: QuietOption = False
 
 
 @plot_app.command(epilog=_EPILOG.format(run=_BAG, plot="gantt out -o gantt.svg"))
-def gantt(
-    export: ExportArgument,
-    output: FigureOption,
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-) -> None:
+@with_options(FigureOptions, before=2)
+def gantt(options: FigureOptions) -> None:
     """Draw which host executed which task when.
 
     Cancelled and killed executions are hatched, times in which a host is off are grey; each core
     of a host has a lane.
     """
-    _draw("gantt", export, output, force=force, quiet=quiet)
+    _draw("gantt", options)
 
 
 @plot_app.command(epilog=_EPILOG.format(run=_BAG, plot="power out -o power.png --force"))
-def power(
-    export: ExportArgument,
-    output: FigureOption,
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-) -> None:
+@with_options(FigureOptions, before=2)
+def power(options: FigureOptions) -> None:
     """Draw the power of all computing hosts over time, by what they do, and its energy."""
-    _draw("power", export, output, force=force, quiet=quiet)
+    _draw("power", options)
 
 
 @plot_app.command(epilog=_EPILOG.format(run=_DAY, plot="trace out -o trace.png --step-s 600"))
+@with_options(FigureOptions, before=2)
 def trace(
-    export: ExportArgument,
-    output: FigureOption,
+    options: FigureOptions,
     step_s: Annotated[
         float | None,
         typer.Option(
             metavar="S", help="Length of a step; default 20 min, in runs of less than a day less.",
         ),
     ] = None,
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Draw energy and utility so far, mean power, and tasks over time, step by step.
 
     With an energy budget, energy and utility begin anew in each of its periods.
     """
-    _draw("trace", export, output, force=force, quiet=quiet, step_s=step_s)
+    _draw("trace", options, step_s=step_s)
 
 
 @plot_app.command(epilog=_EPILOG.format(run=_PRICED, plot="prices out -o prices.png"))
-def prices(
-    export: ExportArgument,
-    output: FigureOption,
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-) -> None:
+@with_options(FigureOptions, before=2)
+def prices(options: FigureOptions) -> None:
     """Draw what a kWh costs, power, and cost and income so far, of a run with `--prices`.
 
     Or cost so far alone, of a run with `--money-budget`.
     """
-    _draw("prices", export, output, force=force, quiet=quiet)
+    _draw("prices", options)
 
 
-def _draw(
-    kind: str, folder: Path, output: Path, *, force: bool, quiet: bool, **options: Any
-) -> None:
+def _draw(kind: str, options: FigureOptions, **others: Any) -> None:
     from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
-    files = figure_files(output)
+    files, folder = figure_files(options.output), options.export
     inputs = sorted(folder.iterdir()) if folder.is_dir() else []
-    check_targets({"-o": files}, inputs, force=force)
+    check_targets({"-o": files}, inputs, force=options.force)
     export = read_export(folder)
     title = title_of(export)
     if kind == "prices":
-        options["tariff"] = _tariff_of(export, folder)
-    draw_figure(kind, "run", export.trace, output, title=title, force=force, **options)
-    if not quiet:
+        others["tariff"] = _tariff_of(export, folder)
+    draw_figure(
+        kind, "run", export.trace, options.output, title=title, force=options.force, **others
+    )
+    if not options.quiet:
         print(f"Figure: {files[0]}, its data: {files[1]}")
 
 

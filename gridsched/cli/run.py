@@ -10,25 +10,10 @@ import numpy as np
 import typer
 
 from gridsched.cli.compare_tables import NO_ENERGY, excess, free_boots, mapping_event_s
-from gridsched.cli.output import (
-    OUTPUT_PANEL,
-    ForceOption,
-    JsonOption,
-    OutputOption,
-    QuietOption,
-    check_targets,
-    table_file,
-    warn,
-    write_rows,
-)
-from gridsched.cli.scenario_options import (
-    ScenarioOptions,
-    resolve_apart,
-    with_scenario_options,
-)
+from gridsched.cli.options import ScenarioOptions, resolve_apart, with_scenario_options
+from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, warn
 from gridsched.cli.tables import console, print_values
 from gridsched.export.export import check_export_folder, write_export
-from gridsched.files.json_files import json_text
 from gridsched.metrics import METRICS
 from gridsched.spec.run import RunResult, check_energy_agreement, run
 
@@ -56,7 +41,7 @@ ONLY_WHERE_ANY = {
     "tasks_failed", "tasks_unfinished", "carried_over_j", "energy_lost_j", "executions_failed",
     "lost_work_s",
 }  # fmt: skip
-EPILOG = """Examples:
+RUN_EPILOG = """Examples:
 
 gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler lecsa
 
@@ -85,31 +70,24 @@ def run_command(
             help="Write the run's records to this new folder (Batsim's files).",
         ),
     ] = None,
-    output: OutputOption = None,
-    force: ForceOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    outputs: Outputs = PRINTED,
 ) -> None:  # fmt: skip
     """Run one scheduler on a platform and a workload."""
     scheduler = resolve_apart(scheduler, options)
     parameters = options.parameters([scheduler])[scheduler]
-    check_targets({"-o": table_file(output)}, options.inputs, force=force)
+    outputs.check(options.inputs)
     if export is not None:
-        check_export_folder(export, force=force)
+        check_export_folder(export, force=outputs.force)
     result = run(replace(options.base_scenario(), scheduler=scheduler, parameters=parameters))
     warn(result.scenario.warnings)
     check_energy_agreement(result)
     summary = result.summary()
     whole = {**summary, "provenance": result.provenance, "timing": result.timing}
     if export is not None:
-        export_run(result, export, force=force)
-    if output is not None:
-        write_rows(output, [summary], whole, force=force)
+        export_run(result, export, force=outputs.force)
     if result.scenario.log and result.log:
         typer.echo(result.log, err=True)
-    if json:
-        print(json_text(whole), end="")
-    elif not quiet:
+    if outputs.write([summary], whole):
         _show(result, scheduler, export)
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gridsched.cli.campaign_progress import JsonLines, Quiet, Screen, terminable
+from gridsched.cli.options import command_group
 from gridsched.cli.output import JsonOption, QuietOption, say, warn
+from gridsched.cli.study_report import StoreArgument, TrustOption, claims, report, with_store
 from gridsched.cli.tables import Column, console, print_table
-from gridsched.cli.trust import TrustOption, with_store
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
 from gridsched.spec.study import Study
@@ -27,16 +28,10 @@ RunFilter = Callable[[Mapping[str, Any]], bool]
 #: Of failed runs so many different errors are told.
 _SHOWN_ERRORS = 5
 
-study_app = typer.Typer(
-    name="study",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    help="Run campaigns of many runs from one study file; interrupted ones continue.",
-)
+study_app = command_group()
 StudyArgument = Annotated[
     str, typer.Argument(metavar="STUDY", help="Study file (.toml), or a shipped study's name.")
 ]
-StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the results.")]
 TimeoutOption = Annotated[
     float | None,
     typer.Option("--timeout-s", help="End a run after this wall time [s]; it counts as failed."),
@@ -252,17 +247,13 @@ def rerun(
     found = with_store(store, trust, act)
     whole_id = found.stored["run_id"]
     if json:
-        print(json_text({
-            "run_id": whole_id, "identical": found.is_identical,
-            "differences": [
-                {"what": what, "stored": then, "repeated": now}
-                for what, then, now in found.differences
-            ],
-            "other_versions": [
-                {"what": what, "stored": then, "repeated": now}
-                for what, then, now in found.other_versions
-            ],
-        }), end="")  # fmt: skip
+        pairs = {"differences": found.differences, "other_versions": found.other_versions}
+        told = {
+            name: [{"what": what, "stored": then, "repeated": now} for what, then, now in each]
+            for name, each in pairs.items()
+        }
+        whole = {"run_id": whole_id, "identical": found.is_identical, **told}
+        print(json_text(whole), end="")
     elif not quiet:
         for what, then, now in found.other_versions:
             print(f"{what}: {then} when it was stored, {now} now")
@@ -288,3 +279,7 @@ def schema(
     from gridsched.spec.schema import study_keys, study_schema
 
     print(study_keys() if table else json_text(study_schema()).rstrip())
+
+
+study_app.command("report")(report)
+study_app.command("claims")(claims)

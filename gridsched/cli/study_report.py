@@ -1,20 +1,21 @@
-"""``gridsched study report`` and ``study claims``: what a store says, and what a paper said."""
+"""``study report``, ``study claims`` and ``reproduce``: what a store says, what a paper said."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption, say, warn
-from gridsched.cli.study import StoreArgument, study_app
+from gridsched.cli.campaign_progress import Quiet, Screen, terminable
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, one_line, say, warn
 from gridsched.cli.tables import console, print_trimmed
-from gridsched.cli.trust import TrustOption, may_run, with_store
+from gridsched.errors import NotTrusted
 from gridsched.files.json_files import json_text
 
 if TYPE_CHECKING:
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
     from gridsched.campaign.store import Store
     from gridsched.spec.study import Study
 
+T = TypeVar("T")
+
+TrustOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust", metavar="", help="Run the Python files that the store holds, without asking."
+    ),
+]
+StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the results.")]
 StudyOption = Annotated[
     str | None,
     typer.Option(
@@ -32,9 +42,9 @@ StudyOption = Annotated[
         help="Study file, or a shipped study's name. Default: the study as it was run last.",
     ),
 ]  # fmt: skip
+REPRODUCE_EPILOG = "Example: gridsched reproduce lecsa --replicates 5"
 
 
-@study_app.command("report")
 def report(
     store: StoreArgument,
     output: Annotated[
@@ -61,7 +71,6 @@ def report(
         print(f"{output}: {len(results.finished):,} of {len(results.runs):,} runs; {folder}/")
 
 
-@study_app.command("claims")
 def claims(
     store: StoreArgument,
     study: StudyOption = None,
@@ -93,11 +102,93 @@ def claims(
     if output is not None:
         _write(results, findings, readings, output, force=force)
     if json:
-        print(json_text({"claims": _records(findings), "readings": _records(readings)}), end="")
+        print(json_text(_records(findings, readings)), end="")
     elif not quiet:
         show_claims(results, findings, readings)
     if not is_settled(results, findings):
         raise typer.Exit(1)
+
+
+def reproduce(
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY", help="A shipped study's name, or a study file.")
+    ],
+    replicates: Annotated[
+        int | None, typer.Option(help="Instead of the study's own number.", min=1)
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the results; default: NAME-results."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes; default: one for each CPU.", min=1)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Page; default: NAME-report.html."),
+    ] = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Run a study, write its report, and set its paper's claims beside our runs.
+
+    Interrupted, the same command continues. Exit status: 0 fine; 1 runs failed, a claim has no
+    verdict, or a missed one no explanation (no failure with fewer replicates than the study's);
+    2 bad input.
+    """
+    from gridsched.analysis.study_results import read_results
+    from gridsched.campaign.campaign import Options, run_campaign
+    from gridsched.campaign.store import Store
+    from gridsched.page.study_report import check_report_target, files_folder, write_report
+    from gridsched.spec.study import Study
+
+    found = Study.find(study)
+    if replicates is not None:
+        found = found.with_replicates(replicates)
+    warn(found.files.absent.values())
+    page = output or Path(f"{found.name}-report.html")
+    is_ours = files_folder(page).exists()  # an earlier report may be replaced, nothing else
+    check_report_target(page, force=is_ours)
+    kept = Store.create(store or Path(f"{found.name}-results"))
+    kept.stored()
+    warn([f"{damage}; its runs are repeated" for damage in kept.damage])
+    display = Quiet() if quiet else Screen(found.name)
+    with terminable(), display:
+        run_campaign(found, kept, Options(workers), display.tell)
+    results = read_results(str(kept.root), found)
+    findings, readings = judged(results)
+    folder = write_report(results, page, findings=findings, readings=readings, force=is_ours)
+    if not quiet:
+        show_claims(results, findings, readings)
+        print(f"\nReport: {page}; figures and data: {folder}/")
+    if len(results.failed):
+        say(f"{len(results.failed)} runs failed; {page} lists their errors.")
+    if not is_settled(results, findings) or len(results.failed):
+        raise typer.Exit(1)
+
+
+def may_run(what: str) -> bool:
+    """Ask on a terminal whether Python files of a store may be run; elsewhere they may not."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    return typer.confirm(f"gridsched: {one_line(what)} Run it?", default=False, err=True)
+
+
+def with_store(path: Path, trust: bool, act: Callable[[Store], T]) -> T:
+    """Do something with a store; if Python files of it have to be run, ask first.
+
+    Raises
+    ------
+    NotTrusted
+        If they have to, and nobody says that they may.
+    """
+    from gridsched.campaign.store import Store
+
+    try:
+        return act(Store.open(path, trust=trust))
+    except NotTrusted as error:
+        if trust or not may_run(str(error)):
+            raise
+    return act(Store.open(path, trust=True))
 
 
 def load_results(path: Path, study: str | None, *, trust: bool = False) -> StudyResults:
@@ -196,17 +287,14 @@ def _print(table: TextTable) -> None:
         console().print(Text(table.note), soft_wrap=False)
 
 
-def _records(items: Sequence[Finding | Reading]) -> list[dict[str, Any]]:
-    from gridsched.analysis.claims import Finding
+def _records(
+    findings: Sequence[Finding], readings: Sequence[Reading]
+) -> dict[str, list[dict[str, Any]]]:  # fmt: skip
     from gridsched.analysis.claims_tables import findings_frame
     from gridsched.analysis.readings import readings_frame
 
-    if not items:
-        return []
-    found = [each for each in items if isinstance(each, Finding)]
-    read = [each for each in items if not isinstance(each, Finding)]
-    frame = findings_frame(found) if found else readings_frame(read)
-    return frame.astype(object).to_dict(orient="records")
+    frames = {"claims": findings_frame(findings), "readings": readings_frame(readings)}
+    return {name: each.astype(object).to_dict(orient="records") for name, each in frames.items()}
 
 
 def _write(
@@ -229,5 +317,5 @@ def _write(
         write_whole(path, text, force=force)
         return
     table_file(path)
-    rows = _records(readings or findings)
+    rows = _records(findings, readings)["readings" if readings else "claims"]
     write_rows(path, rows, rows, force=force)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
+from rich.console import Console
 
-from gridsched.analysis.utility_statistics import workload_statistics
+from gridsched.analysis.workload_statistics import (
+    WorkloadStatistics,
+    system_statistics,
+    task_statistics,
+)
 from gridsched.cli.job_commands import (
     CONVERT_EPILOG,
     IMPORT_EPILOG,
-    JOBS_SHOWN,
     LogOptions,
     convert,
     described_jobs,
@@ -21,7 +24,7 @@ from gridsched.cli.job_commands import (
     statistics_of_jobs,
     with_log_options,
 )
-from gridsched.cli.option_groups import option_name
+from gridsched.cli.options import command_group, option_name
 from gridsched.cli.output import (
     OUTPUT_PANEL,
     ForceOption,
@@ -30,8 +33,7 @@ from gridsched.cli.output import (
     check_targets,
     figure_files,
 )
-from gridsched.cli.tables import console, print_values
-from gridsched.cli.utility_workload import SYSTEM_SHOWN, print_system
+from gridsched.cli.tables import Column, console, print_table, print_values
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
 from gridsched.model.task_types import SystemWorkload
@@ -57,11 +59,7 @@ from gridsched.workloads.typed_csv_writer import MACHINE_PARTS, file_names, writ
 if TYPE_CHECKING:
     from gridsched.figures.table import Subject
 
-workload_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    help="Make and describe workloads.",
-)
+workload_app = command_group()
 workload_app.command("import", epilog=IMPORT_EPILOG)(import_command)
 workload_app.command("convert", epilog=CONVERT_EPILOG)(convert)
 _GENERATE_EPILOG = """Examples:
@@ -91,23 +89,31 @@ gridsched workload describe examples/utility_small.toml --plot day.png
 
 gridsched workload describe examples/four_nodes.swf --procs-per-node 2
 """
-#: Statistic -> its name and unit for people.
-SHOWN = {
-    "tasks": ("tasks", ""),
-    "total_flops": ("work in all", "flop"),
-    "mean_flops": ("mean size", "flop"),
-    "min_flops": ("smallest size", "flop"),
-    "median_flops": ("median size", "flop"),
-    "max_flops": ("largest size", "flop"),
-    "cov_flops": ("coefficient of variation", ""),
-    "measured_heterogeneity": ("measured heterogeneity", ""),
-    "nominal_heterogeneity": ("nominal heterogeneity", ""),
-    "first_submission_s": ("first submission", "s"),
-    "last_submission_s": ("last submission", "s"),
-    "input_bytes": ("input in all", "byte"),
-    "output_bytes": ("output in all", "byte"),
-    "input_files": ("input files", ""),
-}
+_CLUSTERS = (
+    Column("cluster", "cluster"),
+    Column("nodes", "nodes", "number"),
+    Column("cores_per_node", "cores of\na node", "number"),
+    Column("cores", "cores", "number"),
+    Column("task_types", "task types\nthat run", "number"),
+    Column("tasks", "tasks\nthat fit", "number"),
+)
+_ARRIVALS = (
+    Column("kind", "task types"),
+    Column("task_types", "number", "figure"),
+    Column("tasks", "tasks", "number"),
+    Column("min_per_day", "per type and\nday: fewest", "rounded", scale="rate"),
+    Column("mean_per_day", "mean", "rounded", scale="rate"),
+    Column("max_per_day", "most", "rounded", scale="rate"),
+)
+_MATRICES = (
+    Column("machine_types", "machine types"),
+    Column("pstate", "P-state", "figure"),
+    Column("entries", "entries", "number"),
+    Column("mean", "mean", "number"),
+    Column("cov", "cov", "rounded"),
+    Column("min", "least", "number"),
+    Column("max", "most", "number"),
+)
 
 
 @workload_app.command(epilog=_GENERATE_EPILOG)
@@ -210,28 +216,6 @@ def _check_has_utility(system: SystemWorkload) -> None:
         )
 
 
-def statistics(tasks: Tasks) -> dict[str, Any]:
-    """Return what can be said of a workload in a few numbers."""
-    flops, times, nan = tasks.flops, tasks.submit_time_s, float("nan")
-    some = len(flops) > 0
-    return {
-        "tasks": len(tasks),
-        "total_flops": float(flops.sum()),
-        "mean_flops": float(flops.mean()) if some else nan,
-        "min_flops": float(flops.min()) if some else nan,
-        "median_flops": float(np.median(flops)) if some else nan,
-        "max_flops": float(flops.max()) if some else nan,
-        "cov_flops": float(flops.std() / flops.mean()) if some else nan,
-        "measured_heterogeneity": float(np.ptp(flops) / flops.mean()) if some else nan,
-        "nominal_heterogeneity": tasks.nominal_heterogeneity,
-        "first_submission_s": float(times[0]) if some else nan,
-        "last_submission_s": float(times[-1]) if some else nan,
-        "input_bytes": float(tasks.input_bytes.sum()),
-        "output_bytes": float(tasks.output_bytes.sum()),
-        "input_files": 0 if tasks.files is None else len(tasks.files),
-    }
-
-
 @workload_app.command(epilog=_DESCRIBE_EPILOG)
 @with_log_options
 def describe(
@@ -266,29 +250,45 @@ def describe(
     subject: JobTable | Tasks | SystemWorkload
     of: Subject
     if jobs is not None:
-        found, shown = statistics_of_jobs(jobs, options.trace), JOBS_SHOWN
+        found = statistics_of_jobs(jobs, options.trace)
         name, kind, of, subject = jobs.name, "jobs", "jobs", jobs
     elif system is None:
         tasks = read_workload(workload, files=files)
-        found, shown = statistics(tasks), SHOWN
+        found = task_statistics(tasks)
         name, kind, of, subject = tasks.name, "sizes", "tasks", tasks
     else:
         _check_has_utility(system)
-        found, shown = workload_statistics(system), SYSTEM_SHOWN
+        found = system_statistics(system)
         name, kind, of, subject = system.tasks.name, "overview", "system", system
     if plot is not None:
         from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
         draw_figure(kind, of, subject, plot, title=name, force=force)
     if json:
-        print(json_text(found), end="")
+        print(json_text(found.as_dict()), end="")
     elif not quiet:
         out = console()
-        values = [(name, found[key], unit) for key, (name, unit) in shown.items()]
-        print_values(out, values, name)
-        if system is not None:
-            print_system(out, found)
+        _print_statistics(out, found, name)
         if jobs is not None:
             print_rest(out, jobs)
         if plot is not None:
             out.print(f"Figure: {plot}")
+
+
+def _print_statistics(out: Console, found: WorkloadStatistics, title: str) -> None:
+    """Print the numbers of a workload, and clusters, arrivals and matrices of a system."""
+    print_values(out, found.named(), title)
+    if found.parallel is not None:
+        print_values(out, found.parallel.named())
+        for note in found.parallel.rows["notes"]:
+            out.print(note[:1].upper() + note[1:] + ".")
+        out.print()
+        print_table(out, _CLUSTERS, found.parallel.rows["clusters"], "Clusters")
+    if "arrivals" not in found.rows:
+        return
+    out.print()
+    print_table(out, _ARRIVALS, found.rows["arrivals"], "Arrivals")
+    for matrix, title in (("etc", "ETC [s]"), ("apc", "APC [W]"), ("eec", "EEC [J]")):
+        rows = [row for row in found.rows["matrices"] if row["matrix"] == matrix]
+        out.print()
+        print_table(out, _MATRICES, rows, title)

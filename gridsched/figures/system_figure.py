@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from gridsched.analysis.utility_statistics import (
+from gridsched.analysis.workload_statistics import (
     GENERAL,
     SPECIAL,
     is_special_machine_type,

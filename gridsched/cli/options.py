@@ -1,17 +1,23 @@
-"""The options that every command which runs something shares, declared once."""
+"""Options that belong together, and those that every command which runs something shares.
+
+They are declared as the fields of a dataclass or the keys of a record.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import functools
+import inspect
+import itertools
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from gridsched.cli.option_groups import option_name, with_options
 from gridsched.errors import InputError, did_you_mean
-from gridsched.model.records import checked, with_keys
+from gridsched.model.records import Key, checked, keys_of, with_keys
 from gridsched.policy.policy_files import named_file, resolve_scheduler
 from gridsched.policy.registry import scheduler_class
 from gridsched.sim.client import check_policies
@@ -23,6 +29,158 @@ from gridsched.workloads.traces.options import TraceOptions
 
 #: The six schedulers of paper 004.
 PAPER_004 = "wq,wqr,sufferage,xsufferage,dynamic_fpltf,lecsa"
+#: What stands for a value in the help, by the end of a key's name.
+_METAVARS = {"_per_s": "X", "_s": "S", "_j": "X"}
+
+
+def command_group(epilog: str | None = None) -> typer.Typer:
+    """Return a group of commands; the list of all commands has its help."""
+    return typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", epilog=epilog)
+
+
+def with_options(
+    group: type, *, before: int = 0, records: dict[str, type] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the fields of dataclasses as options.
+
+    A further parameter of the command whose type is a dataclass stands for that one's fields.
+
+    Parameters
+    ----------
+    group : type
+        The command's first parameter receives an instance.
+    before : int
+        So many of its options stand in the help before the command's own; the rest after them.
+    records : dict of str to type, optional
+        Field of `group` -> record (see `gridsched.model.records`) each key of which is an option.
+        The field receives those that are given, by key.
+    """
+    records = records or {}
+    shared = [each for each in _options_of(group) if each.name not in records]
+    of_records = {
+        name: [_key_option(key) for key in keys_of(record).values()]
+        for name, record in records.items()
+    }
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        first, *others = signature.parameters.values()
+        groups = {first.name: (group, shared)}
+        own: list[inspect.Parameter] = []
+        for each in others:
+            if isinstance(each.annotation, type) and is_dataclass(each.annotation):
+                groups[each.name] = each.annotation, _options_of(each.annotation)
+                own += groups[each.name][1]
+            else:
+                own.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+        @functools.wraps(command)
+        def wrapped(**values: Any) -> None:
+            told: dict[str, Any] = {}
+            for name, options in of_records.items():
+                given = {each.name: values.pop(each.name) for each in options}
+                told[name] = {
+                    key: _collected(value, keys_of(records[name])[key])
+                    for key, value in given.items()
+                    if value not in (None, [])
+                }
+            for name, (kind, options) in groups.items():
+                told |= {each.name: values.pop(each.name) for each in options}
+                values[name], told = kind(**told), {}
+            command(**values)
+
+        parameters = [
+            *shared[:before],
+            *own,
+            *shared[before:],
+            *itertools.chain(*of_records.values()),
+        ]
+        vars(wrapped).update(__signature__=signature.replace(parameters=parameters))
+        wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+        return wrapped
+
+    return decorated
+
+
+def _options_of(group: type) -> list[inspect.Parameter]:
+    """Return the fields of a dataclass as parameters of a command."""
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        _parameter(
+            each.name, hints[each.name],
+            inspect.Parameter.empty if each.default is MISSING else each.default,
+        )
+        for each in fields(group)
+    ]  # fmt: skip
+
+
+def _collected(value: Any, key: Key) -> Any:
+    """Return what the values of an option are together: a tuple, or one text for `_is_listed`."""
+    if not isinstance(value, list):
+        return value
+    return ",".join(value) if _is_listed(key) else tuple(value)
+
+
+def _is_listed(key: Key) -> bool:
+    """Whether a key's text is a list of items, each of which may be an option of its own."""
+    extra = key.info.json_schema_extra
+    return isinstance(extra, dict) and bool(extra.get("repeatable"))
+
+
+def option_name(key: str) -> str:
+    """Return how a key is written on the command line."""
+    return f"--{key.replace('_', '-')}"
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+def _key_option(key: Key) -> inspect.Parameter:
+    """Return a key of a record as an option.
+
+    Its default is None, which is: not given; a word stands in the help as the default.
+    """
+    alternatives = [each for each in _alternatives(key.annotation) if each is not type(None)]
+    names = [option_name(key.name)]
+    if key.group == "SimGrid" and str in typing.get_args(key.annotation):
+        names.append(f"--sg-{key.name}")  # as SimGrid's own programs call it
+    is_flag = bool in alternatives
+    option = typer.Option(
+        *names,
+        metavar="" if is_flag else _metavar(key, alternatives),
+        help=key.info.description,
+        rich_help_panel=key.group,
+    )
+    default = key.info.default if isinstance(key.info.default, str) else None
+    kind = list[str] if _is_listed(key) else _option_type(alternatives)
+    return _parameter(key.name, Annotated[kind | None, option], default)
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    is_union = typing.get_origin(annotation) not in (tuple, typing.Literal, None)
+    return typing.get_args(annotation) if is_union else (annotation,)
+
+
+def _option_type(alternatives: list[Any]) -> Any:
+    """Return the type that the command line reads; a record checks the values itself."""
+    if Path in alternatives:
+        return Path
+    origin = typing.get_origin(alternatives[0])
+    return list[str] if origin is tuple else str if origin is typing.Literal else alternatives[0]
+
+
+def _metavar(key: Key, alternatives: list[Any]) -> str:
+    if key.info.examples:
+        return str(key.info.examples[0])
+    by_unit = (metavar for end, metavar in _METAVARS.items() if key.name.endswith(end))
+    by_type = "N" if int in alternatives else "X" if float in alternatives else "NAME"
+    return next(by_unit, by_type)
+
+
+# ---------------------------------------------------------------------- what is run
 
 
 @dataclass
