@@ -12,7 +12,7 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.metrics import BOUNDED, METRICS
-from gridsched.metrics.of_runs import count_in_state
+from gridsched.metrics.run_metrics import count_in_state
 from gridsched.model.trace import TaskState
 from gridsched.optimize.bag_bounds import BagBounds, bag_bounds
 from gridsched.platform_io.given_pstates import pstates_of

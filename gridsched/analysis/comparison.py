@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gridsched.analysis.bounds import ScenarioBounds, bound_fields, bounds_for, have_bounds
 from gridsched.errors import InputError
 from gridsched.metrics import METRICS
-from gridsched.metrics.table import ALWAYS, value_of_row
+from gridsched.metrics.table import ALWAYS, shown_metrics, value_of_row
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler
@@ -20,12 +20,6 @@ from gridsched.spec.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd  # slow to load
-
-#: What a notebook shows of each scheduler, where it has it.
-_SHOWN = (
-    "window_utility", "utility", "makespan_s", "makespan_above_best", "makespan_above_bound",
-    "energy_j", "energy_above_best", "energy_above_bound", "tasks_finished", "hosts_used",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,8 +57,7 @@ class Comparison:
         return f"{self._shown().to_html()}<p>{self._failed()}</p>"
 
     def _shown(self) -> pd.DataFrame:
-        frame = self.frame
-        return frame[[name for name in _SHOWN if name in frame]]
+        return self.frame[[metric.id for metric in shown_metrics("notebook", self.rows)]]
 
     def _failed(self) -> str:
         return "".join(f"\nfailed: {name}: {text}" for name, text in self.failures.items())

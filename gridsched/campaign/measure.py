@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gridsched.errors import InputError
 from gridsched.metrics import window_series
-from gridsched.metrics.of_chances import chance_counts
+from gridsched.metrics.run_metrics import chance_counts
 from gridsched.model.trace import Trace
 from gridsched.schedulers.deadline.heuristics import CHANCE
 from gridsched.spec.run import RunResult

@@ -11,58 +11,14 @@ from rich.console import Console
 
 from gridsched.analysis.bounds import ScenarioBounds
 from gridsched.cli.tables import Column, prefix, print_notes, print_table
-from gridsched.metrics import METRICS, Metric, utility_metric
+from gridsched.metrics import Metric, compared_metrics
 from gridsched.model.budget import EnergyBudget
 
 
-def metric_columns(*ids: str) -> tuple[Column, ...]:
-    """Return the columns of metrics as their entries in `METRICS` tell."""
-    return tuple(
-        Column(id, metric.header, metric.form, metric.unit, metric.scale)
-        for id in ids
-        for metric in [METRICS[id]]
-    )
-
-
 _SCHEDULER = Column("scheduler", "scheduler")
-BAG_COLUMNS = (
-    _SCHEDULER,
-    *metric_columns(
-        "makespan_s", "makespan_above_best", "makespan_above_bound",
-        "makespan_above_fixed_bound", "busy_time_s", "energy_j", "energy_model_j",
-        "energy_above_best", "energy_above_bound", "energy_above_fixed_bound",
-        "energy_idle_j", "energy_wasted_j", "energy_links_j", "hosts_used", "tasks_late",
-        "tasks_missed", "money_spent", "profit", "profit_rate",
-    ),
-)  # fmt: skip
-UTILITY_COLUMNS = (
-    _SCHEDULER,
-    *metric_columns(
-        "window_utility", "utility", "utility_share_of_best", "money_spent", "window_energy_j",
-        "energy_j", "energy_model_j", "tasks_finished", "tasks_dropped", "tasks_postponed",
-        "tasks_late", "tasks_missed",
-        "mean_waiting_time_s",
-    ),
-    Column("mapping_event_ms", "mapping\nevent\n[ms]", "figure"),
-)  # fmt: skip
-PARALLEL_COLUMNS = (
-    _SCHEDULER,
-    *metric_columns(
-        "mean_waiting_time_s", "mean_bounded_slowdown", "utilisation", "makespan_s",
-        "energy_j", "energy_model_j", "energy_above_best", "energy_idle_j", "tasks_finished",
-        "tasks_late", "tasks_missed", "money_spent",
-    ),
-)  # fmt: skip
-#: Keys that a table leaves out where no run has them.
-_OPTIONAL = (
-    "energy_links_j", "window_utility", "window_energy_j", "tasks_late", "tasks_missed", "profit",
-    "profit_rate", "money_spent",
-)  # fmt: skip
-#: Columns without a value where the hosts have no power.
-_OF_ENERGY = {
-    "energy_j", "energy_model_j", "energy_above_best", "energy_above_bound",
-    "energy_above_fixed_bound", "energy_idle_j", "energy_wasted_j", "energy_links_j",
-}  # fmt: skip
+_MAPPING_EVENT = Column("mapping_event_ms", "mapping\nevent\n[ms]", "figure")
+#: Metrics that tell by how much a budget was exceeded.
+EXCESSES = ("budget_excess_j", "money_excess")
 NO_ENERGY = "No energy: the hosts have no power (--power none)."
 #: An excess of less than this share of the budget is rounding.
 ROUNDING = 1e-9
@@ -128,34 +84,22 @@ def _columns(
     rows: Sequence[Mapping[str, Any]], also: Sequence[Metric], bounds: ScenarioBounds | None
 ) -> list[Column]:
     """Return the columns of which the rows have values, and those of further metrics."""
-    first = rows[0]
-    absent = {key for key in _OPTIONAL if key not in first}
-    if not _is_metered(rows):
-        absent.add("energy_j")
-    if not _has_energy(rows):
-        absent |= _OF_ENERGY
-    for metric in ("makespan_s", "energy_j"):
-        above = metric.rpartition("_")[0] + "_above"
-        if bounds is None:
-            absent.add(f"{above}_bound")
-        if bounds is None or metric not in bounds.differing:
-            absent.add(f"{above}_fixed_bound")
-    if "window_utility" in first:
-        absent.add("utility")
-    if utility_metric(first) is not None:
-        columns = UTILITY_COLUMNS
-    else:
-        columns = PARALLEL_COLUMNS if "mean_bounded_slowdown" in first else BAG_COLUMNS
-    for each in also:
-        if each.id not in {column.key for column in columns}:
-            named = f"{each.row_name}\n[{{unit}}]" if each.unit else each.row_name
-            header = each.header or named
-            columns = (*columns, Column(each.id, header, each.form, each.unit, each.scale))
-    return [column for column in columns if column.key not in absent]
+    table, shown = compared_metrics(rows)
+    hidden: set[str] = set() if is_metered(rows) else {"energy_j"}
+    if bounds is not None:
+        same = {"makespan_s", "energy_j"} - bounds.differing
+        hidden |= {f"{metric.rpartition('_')[0]}_above_fixed_bound" for metric in same}
+    columns = [
+        Column(each.id, each.heading, each.form, each.unit, each.scale)
+        for each in [*shown, *(each for each in also if each not in shown)]
+        if each.id not in hidden
+    ]
+    return [_SCHEDULER, *columns, *([_MAPPING_EVENT] if table == "system" else [])]
 
 
-def _is_metered(rows: Sequence[Mapping[str, Any]]) -> bool:
-    return all("energy_relative_difference" in row for row in rows)
+def is_metered(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether SimGrid's plugin metered all runs."""
+    return all(row["energy_source"] == "plugin" for row in rows)
 
 
 def _has_energy(rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -169,7 +113,7 @@ def _notes(
     """Yield what must be known to read the table, a sentence each."""
     if not _has_energy(rows):
         yield NO_ENERGY
-    elif _is_metered(rows):
+    elif is_metered(rows):
         worst = max(row["energy_relative_difference"] for row in rows)
         agree = f"agree to {worst:.1e} relative" if worst else "agree exactly"
         yield f"Plugin and model {agree}."

@@ -9,38 +9,25 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from gridsched.cli.compare_tables import NO_ENERGY, excess, free_boots, mapping_event_s
-from gridsched.cli.options import ScenarioOptions, resolve_apart, with_scenario_options
+from gridsched.cli.compare_tables import (
+    EXCESSES,
+    NO_ENERGY,
+    excess,
+    free_boots,
+    is_metered,
+    mapping_event_s,
+)
+from gridsched.cli.options import (
+    ScenarioOptions,
+    resolve_apart,
+    with_scenario_options,
+)
 from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, warn
 from gridsched.cli.tables import console, print_values
 from gridsched.export.export import check_export_folder, write_export
-from gridsched.metrics import METRICS
+from gridsched.metrics.table import shown_metrics
 from gridsched.spec.run import RunResult, check_energy_agreement, run
 
-#: What the table of a run shows, in order; what is part of the line above is indented.
-SHOWN = (
-    "utility", "  utility_possible", "window_utility", "  window_utility_possible",
-    "window_energy_j", "profit", "  income", "  energy_cost", "profit_rate", "money_spent",
-    "  budget_used_share", "money_excess", "budget_excess_j", "carried_over_j",
-    "mean_bag_flow_time_s", "makespan_s", "busy_time_s",
-    "utilisation", "energy_j",
-    "energy_model_j", "  energy_busy_j", "  energy_idle_j", "  energy_boot_j",
-    "  energy_shutdown_j", "  energy_off_j", "  energy_wasted_j", "  energy_lost_j",
-    "energy_links_j",
-    "wasted_flops", "waste_ratio", "executions_failed", "lost_work_s", "hosts_used",
-    "tasks_finished", "tasks_dropped", "tasks_postponed", "tasks_rejected", "tasks_killed",
-    "tasks_failed", "tasks_unfinished", "tasks_late", "tasks_missed",
-    "mean_waiting_time_s", "max_waiting_time_s", "mean_flow_time_s", "max_flow_time_s",
-    "mean_slowdown", "max_slowdown", "mean_bounded_slowdown", "max_bounded_slowdown",
-    "mapping_events",
-)  # fmt: skip
-#: What is left out where it is 0.
-ONLY_WHERE_ANY = {
-    "energy_boot_j", "energy_shutdown_j", "energy_off_j", "energy_wasted_j", "wasted_flops",
-    "waste_ratio", "tasks_dropped", "tasks_postponed", "tasks_rejected", "tasks_killed",
-    "tasks_failed", "tasks_unfinished", "carried_over_j", "energy_lost_j", "executions_failed",
-    "lost_work_s",
-}  # fmt: skip
 RUN_EPILOG = """Examples:
 
 gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler lecsa
@@ -93,26 +80,20 @@ def run_command(
 
 def _show(result: RunResult, scheduler: str, export: Path | None) -> None:
     summary, out = result.summary(), console()
-    hidden = {name for name in ONLY_WHERE_ANY if not summary.get(name)}
-    has_energy = not np.isnan(summary["energy_j"])
-    if not has_energy:
-        hidden |= {key for key in summary if key.startswith("energy_")}
-    if result.plugin_j is None:
-        hidden.add("energy_j")
     budget = result.scenario.budget
-    if budget is None or not excess(budget, summary):
-        hidden |= {"budget_excess_j", "money_excess"}
+    is_over = budget is not None and excess(budget, summary) > 0
+    hidden = {*(() if is_over else EXCESSES), *(() if is_metered([summary]) else ("energy_j",))}
     rows = [
-        (line.removesuffix(key) + METRICS[key].row_name, summary[key], METRICS[key].unit)
-        for line in SHOWN
-        if (key := line.strip()) in summary and key not in hidden
+        ("  " * metric.is_part + metric.row_name, summary[metric.id], metric.unit)
+        for metric in shown_metrics("run", [summary])
+        if metric.id not in hidden and metric.is_told(summary[metric.id])
     ]
     if "utility" in summary:
         seconds = mapping_event_s({**summary, "timing": result.timing}) or 0.0
         rows.append(("wall time of a mapping event", float(f"{1000 * seconds:.3g}"), "ms"))
     title = f"{scheduler}: {result.trace.tasks.name} on {result.trace.platform.name}"
     print_values(out, rows, title)
-    if not has_energy:
+    if np.isnan(summary["energy_j"]):
         out.print(NO_ENERGY)
     if (line := free_boots([{**summary, "provenance": result.provenance}])) is not None:
         out.print(line, soft_wrap=True)

@@ -24,6 +24,7 @@ from gridsched.figures.figure_file import (
     prefixed,
 )
 from gridsched.figures.table import Drawn, register_figure
+from gridsched.metrics import Metric, compared_metrics
 
 #: (column of the data, look) of the stacked parts of the energy.
 PARTS = (
@@ -122,16 +123,16 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Dr
 
 def _others(columns: Mapping[str, list[Any]]) -> list[tuple[str, str, Best]]:
     """Return (column, label, which is best) of what is drawn beside the energy."""
-    if "window_utility" in columns:
-        return [("window_utility", "Utility earned in the window", max)]
-    if "utility" in columns:
-        return [("utility", "Utility earned", max)]
-    if "mean_bounded_slowdown" in columns:
-        return [
-            ("mean_waiting_time_s", "Mean waiting time [s]", min),
-            ("mean_bounded_slowdown", "Mean bounded slowdown", min),
-        ]
-    return [("makespan_s", "Makespan [s]", min)]
+    table, metrics = compared_metrics([columns])
+    return [
+        (each.id, _label(each), max if each.better == "more" else min)
+        for each in metrics
+        if each.places.get(table, math.inf) < 10
+    ]
+
+
+def _label(metric: Metric) -> str:
+    return metric.row_name.capitalize() + f" [{metric.unit}]" * bool(metric.unit)
 
 
 def _draw_energy(axes: Axes, columns: dict[str, list[Any]], idled: Sequence[bool]) -> None:

@@ -11,7 +11,7 @@ from gridsched.figures.axes import plain_numbers
 from gridsched.figures.figure_file import BUSY, hours_axis, new_figure
 from gridsched.figures.power_figure import draw_power
 from gridsched.figures.table import Drawn, register_figure
-from gridsched.metrics.of_prices import bags_of, payments, prices_of
+from gridsched.metrics.run_metrics import bags_of, payments, prices_of
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import Trace
 from gridsched.power import grid_power

@@ -1,8 +1,9 @@
 """What a run is judged by."""
 
-from gridsched.metrics.entries import BOUNDED, share_above, utility_metric
-from gridsched.metrics.facts import RunFacts
-from gridsched.metrics.of_runs import (
+from gridsched.metrics.derived_entries import compared_metrics, share_above
+from gridsched.metrics.entries import BOUNDED
+from gridsched.metrics.facts import PlanFacts, RunFacts
+from gridsched.metrics.run_metrics import (
     busy_time_s,
     count_in_state,
     deciding_execution,
@@ -21,15 +22,6 @@ from gridsched.metrics.of_runs import (
     waste_ratio,
     wasted_flops,
 )
-from gridsched.metrics.of_windows import (
-    MOST_STEPS,
-    energy_between,
-    utility_between,
-    utility_earned,
-    utility_possible,
-    window_series,
-)
-from gridsched.metrics.plan_facts import PlanFacts
 from gridsched.metrics.table import (
     METRICS,
     Condition,
@@ -41,6 +33,14 @@ from gridsched.metrics.table import (
     register_metric,
     summary,
 )
+from gridsched.metrics.window_metrics import (
+    MOST_STEPS,
+    energy_between,
+    utility_between,
+    utility_earned,
+    utility_possible,
+    window_series,
+)
 
 __all__ = [
     "BOUNDED",
@@ -51,6 +51,7 @@ __all__ = [
     "PlanFacts",
     "RunFacts",
     "busy_time_s",
+    "compared_metrics",
     "count_in_state",
     "deciding_execution",
     "described",
@@ -74,7 +75,6 @@ __all__ = [
     "useful_flops",
     "utility_between",
     "utility_earned",
-    "utility_metric",
     "utility_possible",
     "waiting_time_s",
     "waste_ratio",

@@ -1,4 +1,4 @@
-"""What the metrics of a run are computed from."""
+"""What the metrics of a run, or of a plan that nobody has executed, are computed from."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import HostEnergy, TracePower, carried_over_energy, compare_energy
-from gridsched.metrics.of_prices import Bags, bags_of, energy_cost, income
-from gridsched.metrics.of_runs import SLOWDOWN_BOUND_S, flow_time_s, slowdown, waiting_time_s
-from gridsched.metrics.of_windows import (
+from gridsched.metrics.run_metrics import (
+    SLOWDOWN_BOUND_S,
+    Bags,
+    bags_of,
+    energy_cost,
+    flow_time_s,
+    income,
+    slowdown,
+    waiting_time_s,
+)
+from gridsched.metrics.window_metrics import (
     energy_in,
     period_intervals,
     utility_between,
@@ -25,6 +33,8 @@ from gridsched.model.tariff import Tariff
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 Floats = NDArray[np.float64]
+#: A bound of the profit so small beside what whole tasks earn or lose counts as 0.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,7 @@ class RunFacts:
 
     @cached_property
     def bounded_slowdown(self) -> Floats:
-        """Slowdown of each task with `of_runs.SLOWDOWN_BOUND_S`, nan if it did not finish."""
+        """Slowdown of each task with `SLOWDOWN_BOUND_S`, nan if it did not finish."""
         return slowdown(self.trace, SLOWDOWN_BOUND_S)
 
     @cached_property
@@ -236,3 +246,53 @@ class RunFacts:
         """The most that a period drew beyond its budget and what was carried over, counted [J]."""
         excess = self.counted_j - self.trace.periods["budget_j"] - self.carried_over_j
         return float(excess.max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class PlanFacts:
+    """What a linear programme promises of a bag, for divided and for whole tasks (paper 003).
+
+    Attributes
+    ----------
+    tasks : int
+        Tasks of the bag.
+    runs : bool
+        False says "do not run": standing still costs less. Times and energies are then nan.
+    divided_makespan_s, divided_energy_j : float
+        Of the programme's own solution, in which tasks may be cut [s], [J].
+    makespan_s, energy_j, busy_time_s : float
+        Of the schedule of whole tasks made from it: time until the last machine finishes [s],
+        energy of all machines until then [J], time that machines execute [s].
+    divided_profit_rate, profit_rate : float or None
+        What both earn if such bags follow each other [money/s]; None without a price. Under a
+        power cap a schedule of whole tasks that draws more pauses before the next bag.
+    profit : float or None
+        What a bag of whole tasks earns, such a pause included [money].
+    profit_rate_bound : float or None
+        What no schedule earns more than [money/s]; None where the programme bounds no profit.
+    """
+
+    tasks: int
+    runs: bool
+    divided_makespan_s: float
+    divided_energy_j: float
+    makespan_s: float
+    energy_j: float
+    busy_time_s: float
+    divided_profit_rate: float | None = None
+    profit_rate: float | None = None
+    profit: float | None = None
+    profit_rate_bound: float | None = None
+
+    @property
+    def relative_decrease(self) -> float | None:
+        """Share by which whole tasks earn less than the bound; None unless that is positive.
+
+        A bound that is so only by rounding, at a price that just pays the least energy, is not.
+        """
+        bound, earned = self.profit_rate_bound, self.profit_rate
+        if bound is None or earned is None or not self.runs:
+            return None
+        if bound <= ROUNDING * abs(earned):
+            return None
+        return (bound - earned) / bound

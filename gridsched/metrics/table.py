@@ -6,16 +6,16 @@ from the entries. A new metric is one entry and one function; `register_metric` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from gridsched.energy import HostEnergy, trace_energy, trace_power
 from gridsched.errors import GridschedError, InputError, SimulationError, error_of_policy
-from gridsched.metrics.facts import RunFacts
-from gridsched.metrics.plan_facts import PlanFacts
+from gridsched.metrics.facts import PlanFacts, RunFacts
 from gridsched.model.trace import Trace
 
 _SUFFIXES = {"_s": "s", "_j": "J", "_js": "J s", "_w": "W", "_flops": "flop"}
@@ -86,6 +86,15 @@ class Metric:
         may return None. Without it such plans do not have the metric.
     is_detail : bool
         Whether a report shows it only where a study names it.
+    places : mapping of str to int
+        The tables that show it, each with its place there, the lowest first: ``run`` (of one run),
+        ``bag``, ``system`` and ``parallel`` (comparisons, by the workload; what stands before 10
+        is drawn, too) and ``notebook`` (a comparison there). One of a user's own is shown in all,
+        last where it has no place.
+    is_part : bool
+        Whether it is part of what stands above it in a table of one run.
+    hides_zero : bool
+        Whether a table of one run leaves it out where it is 0 or nan.
     """
 
     id: str
@@ -101,6 +110,9 @@ class Metric:
     scale: str = ""
     planned: Callable[[PlanFacts], Any] | None = None
     is_detail: bool = False
+    places: Mapping[str, int] = field(default_factory=dict)
+    is_part: bool = False
+    hides_zero: bool = False
 
     @property
     def is_number(self) -> bool:
@@ -132,6 +144,15 @@ class Metric:
     def row_name(self) -> str:
         """Its name in a table of one run."""
         return self.words or self.name.lower()
+
+    @property
+    def heading(self) -> str:
+        """Heading of its column."""
+        return self.header or self.row_name + "\n[{unit}]" * bool(self.unit)
+
+    def is_told(self, value: Any) -> bool:
+        """Whether a table of one run shows a value."""
+        return not self.hides_zero or bool(value and value == value)
 
     def problem(self, value: object) -> str:
         """Return in words why no row can hold a value; empty if one can."""
@@ -215,6 +236,27 @@ def is_own(metric: Metric) -> bool:
     """Whether a file of a user's own registers a metric."""
     module, _ = _origin(metric)
     return module.partition(".")[0] != "gridsched"
+
+
+def shown_metrics(table: str, rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
+    """Return the metrics that a table shows of rows, in order: those that some row has.
+
+    Parameters
+    ----------
+    table : str
+        See `Metric.places`.
+    rows : sequence of mapping
+        Metrics of runs by id. Where no host has power, there is no energy to show.
+    """
+    has_energy = any(not np.isnan(row.get("energy_j", np.nan)) for row in rows)
+    shown = [
+        metric
+        for metric in METRICS.values()
+        if (table in metric.places or is_own(metric))
+        and any(metric.id in row for row in rows)
+        and (has_energy or not metric.id.startswith("energy_"))
+    ]
+    return sorted(shown, key=lambda metric: metric.places.get(table, math.inf))
 
 
 def _origin(metric: Metric) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from gridsched.energy import trace_energy
 from gridsched.engine import Controller
 from gridsched.engine.reference import simulate
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
-from gridsched.metrics.of_runs import makespan_s
+from gridsched.metrics.run_metrics import makespan_s
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import TaskState, Trace

@@ -10,7 +10,7 @@ import numpy as np
 
 from gridsched.energy import HostEnergy, busy_energy_j
 from gridsched.metrics import METRICS
-from gridsched.metrics.of_runs import deciding_execution, execution_time_s, waiting_time_s
+from gridsched.metrics.run_metrics import deciding_execution, execution_time_s, waiting_time_s
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ import pytest
 from cli_cases import ROOT
 
 from gridsched.cli.app import main
+from gridsched.metrics import METRICS
 from gridsched.policy import registry
 
 NOBODY = 65534
@@ -43,9 +44,11 @@ class Outcome:
 
 @pytest.fixture(autouse=True)
 def _as_it_was() -> Iterator[None]:
-    """Forget the schedulers and modules of a test."""
-    known, modules = dict(registry._ENTRIES), set(sys.modules)
+    """Forget the schedulers, metrics and modules of a test."""
+    known, modules, metrics = dict(registry._ENTRIES), set(sys.modules), dict(METRICS)
     yield
+    METRICS.clear()
+    METRICS.update(metrics)
     registry._ENTRIES.clear()
     registry._ENTRIES.update(known)
     for name in set(sys.modules) - modules:

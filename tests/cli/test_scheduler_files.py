@@ -130,3 +130,26 @@ def test_a_study_names_a_scheduler_by_its_file(gridsched, tmp_path):
     assert outcome.status == 2
     assert "schedulers[1].id is wrong" in outcome.err
     assert "Did you mean 'EnergyDelay'?" in outcome.err
+
+
+#: A metric beside a scheduler.
+METRIC = """
+from gridsched import Metric, register_metric
+from gridsched.schedulers.bag.work_queue import WorkQueue
+
+class Measured(WorkQueue):
+    pass
+
+register_metric(Metric("half_tasks", "", "half of the tasks", lambda run: len(run.trace.tasks) / 2))
+"""
+
+
+def test_a_metric_of_ones_own_is_shown(gridsched, ex_a, write):
+    """EX-A has five tasks: 2.5 stands in the tables of a run and of a comparison."""
+    file = write("own_metric.py", METRIC)
+    alone = gridsched("run", *ex_a, "--scheduler", file, "--driver", "reference").out
+    assert ["half", "tasks", "2.5"] in [line.split() for line in alone.splitlines()]
+    both = gridsched("compare", *ex_a, "--schedulers", file, "--driver", "reference").out
+    row = next(line for line in both.splitlines() if line.startswith("Measured"))
+    assert "half tasks" in both
+    assert row.split()[-1] == "2.50000"

@@ -7,7 +7,7 @@ import pytest
 
 from gridsched import Scenario, make_tasks, run
 from gridsched.campaign.measure import measure_chances
-from gridsched.metrics.of_chances import CHANCE_BINS, chance_counts
+from gridsched.metrics.run_metrics import CHANCE_BINS, chance_counts
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.workloads.robust_system import RobustTrial
 from gridsched.workloads.robust_trial import generate_robust_trial

@@ -11,8 +11,8 @@ from gridsched import energy
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.metrics import METRICS, Metric, RunFacts, described, metrics_of, register_metric
-from gridsched.metrics.entries import share_above
-from gridsched.metrics.table import summary
+from gridsched.metrics.derived_entries import share_above
+from gridsched.metrics.table import shown_metrics, summary
 from gridsched.model.timeline import host_timeline
 
 UNITS = {"_s": "s", "_j": "J", "_w": "W", "_js": "J s", "_flops": "flop"}
@@ -76,6 +76,25 @@ def test_a_metric_of_ones_own_is_one_entry(table):
     found = metrics_of(facts(by_hand.work_queue()))
     assert list(found)[-1] == "joules_each_j"
     assert found["joules_each_j"] == 2430 / 5
+
+
+def test_a_table_shows_what_stands_in_it(table):
+    """In order of the places, what the rows have; without power no energy; one's own come last."""
+    register_metric(Metric("mine", "", "mine", lambda run: 1.0))
+    register_metric(Metric("first", "", "mine, too", lambda run: 1.0, places={"bag": -1}))
+    row = {"energy_idle_j": 1.0, "mine": 1.0, "energy_j": 2.0, "makespan_s": 3.0, "first": 1.0}
+    ids = [metric.id for metric in shown_metrics("bag", [{}, row])]
+    assert ids == ["first", "makespan_s", "energy_j", "energy_idle_j", "mine"]
+    ids = [metric.id for metric in shown_metrics("run", [{**row, "energy_j": float("nan")}])]
+    assert ids == ["makespan_s", "mine", "first"]
+
+
+@pytest.mark.parametrize("name", ["run", "bag", "system", "parallel", "notebook"])
+def test_a_place_is_taken_once(name: str):
+    """So that a table has one order; each column of a comparison has a heading."""
+    places = [metric.places[name] for metric in METRICS.values() if name in metric.places]
+    assert places
+    assert len(set(places)) == len(places)
 
 
 def test_ids_are_taken_once(table):

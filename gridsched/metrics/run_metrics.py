@@ -1,14 +1,19 @@
-"""Makespan, work and times of a run, from its records.
+"""Makespan, work, times, chances and money of a run, from its records.
 
 A mean or maximum over no tasks is nan; counts, times and energies of nothing are 0.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.energy import TracePower, grid_energy_between
 from gridsched.model.instants import time_tolerance
+from gridsched.model.prices import PriceSeries
+from gridsched.model.tariff import Tariff
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 Floats = NDArray[np.float64]
@@ -16,6 +21,8 @@ Floats = NDArray[np.float64]
 #: Bound of the bounded slowdown of parallel jobs [s] (D. G. Feitelson, L. Rudolph, "Metrics and
 #: benchmarking for parallel job scheduling", JSSPP 1998; not read).
 SLOWDOWN_BOUND_S = 10.0
+#: Equal parts of [0, 1] in which predicted chances are counted.
+CHANCE_BINS = 20
 
 
 # ---------------------------------------------------------------------- the whole run
@@ -193,3 +200,139 @@ def max_of_finished(values: Floats) -> float:
     """Largest of the values that are not nan; nan if there is none."""
     known = values[~np.isnan(values)]
     return float(known.max()) if len(known) else float("nan")
+
+
+# ---------------------------------------------------------------------- chances to end in time
+
+
+def chance_counts(trace: Trace, chance: Floats) -> dict[str, Floats]:
+    """Count tasks by the chance to end in time that was predicted for them.
+
+    Parameters
+    ----------
+    trace : Trace
+    chance : ndarray of float64, shape (tasks,)
+        Predicted chance of each task to meet its deadline; nan where none was predicted.
+
+    Returns
+    -------
+    dict of str to ndarray of float64, shape (`CHANCE_BINS`,)
+        ``chance_tasks``: tasks by chance; ``chance_sum``: the sum of their chances, which is how
+        many are expected in time; ``chance_in_time``: how many were.
+
+    Notes
+    -----
+    Only tasks whose deadline lies within the run count. Of others it is not known whether they
+    would have met it, and those among them that did finish are the quick ones.
+    """
+    deadline = trace.tasks.deadline_s
+    if deadline is None:
+        none = np.zeros(CHANCE_BINS)
+        return {"chance_tasks": none, "chance_sum": none, "chance_in_time": none}
+    counted = np.flatnonzero(~np.isnan(chance) & (deadline <= trace.horizon_s))
+    known = chance[counted]
+    place = np.minimum((known * CHANCE_BINS).astype(np.int64), CHANCE_BINS - 1)
+    in_time = ~is_missed(trace)[counted]
+
+    def summed(weights: Floats) -> Floats:
+        return np.bincount(place, weights, CHANCE_BINS).astype(np.float64)
+
+    return {
+        "chance_tasks": summed(np.ones(len(counted))),
+        "chance_sum": summed(known),
+        "chance_in_time": summed(in_time.astype(np.float64)),
+    }
+
+
+# ---------------------------------------------------------------------- money by varying prices
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """The bags of a run: tasks that were submitted at one time are one bag.
+
+    Attributes
+    ----------
+    submit_s : ndarray of float64, shape (bags,)
+        Submission of each bag [s], ascending.
+    finish_s : ndarray of float64, shape (bags,)
+        When its last task finished [s]; infinite if a task of it never did.
+    """
+
+    submit_s: Floats
+    finish_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.submit_s)
+
+    @property
+    def flow_time_s(self) -> Floats:
+        """Submission to finish of each bag [s], nan if it did not finish."""
+        flow = self.finish_s - self.submit_s
+        return np.where(np.isfinite(flow), flow, np.nan)
+
+    def waiting_at(self, time_s: Floats) -> NDArray[np.int64]:
+        """Return how many bags have been submitted and are unfinished at each of these times [s].
+
+        A bag that finishes in an instant is finished in it.
+        """
+        submitted = np.searchsorted(self.submit_s, time_s, side="right")
+        return submitted - np.searchsorted(np.sort(self.finish_s), time_s, side="right")
+
+
+def bags_of(trace: Trace) -> Bags:
+    """Return the bags of a run."""
+    submit_s, bag = np.unique(trace.tasks.submit_time_s, return_inverse=True)
+    done = trace.final_state == TaskState.FINISHED
+    finish_s = np.full(len(submit_s), -np.inf)
+    np.maximum.at(finish_s, bag, np.where(done, trace.finish_time_s, np.inf))
+    return Bags(submit_s, finish_s)
+
+
+def payments(trace: Trace, bags: Bags, tariff: Tariff) -> tuple[Floats, Floats]:
+    """Return when the finished bags of a run finished [s], and what each pays [money].
+
+    Parameters
+    ----------
+    trace : Trace
+    bags : Bags
+        Of the trace.
+    tariff : Tariff
+        With a series of prices.
+    """
+    series = prices_of(tariff)
+    finished = bags.finish_s[np.isfinite(bags.finish_s)]
+    begins = series.begins(tariff.prices_period_s, trace.horizon_s)
+    lines = (np.searchsorted(begins, finished, side="right") - 1) % len(series.time_s)
+    return finished, series.paid(lines, bags.waiting_at(finished))
+
+
+def income(trace: Trace, bags: Bags, tariff: Tariff) -> float:
+    """Return what the finished bags of a run pay together [money]; see `payments`."""
+    return float(payments(trace, bags, tariff)[1].sum())
+
+
+def energy_cost(trace: Trace, tariff: Tariff, power: TracePower | None = None) -> float:
+    """Return what the energy of a run costs, PUE included [money].
+
+    The energy of all computing hosts, by the model, is integrated over each interval of one price.
+
+    Parameters
+    ----------
+    trace : Trace
+    tariff : Tariff
+        With a series of prices.
+    power : TracePower, optional
+        `trace_power` of the trace, where the caller has it already.
+    """
+    series = prices_of(tariff)
+    begins = series.begins(tariff.prices_period_s, trace.horizon_s)
+    joules = grid_energy_between(trace, np.append(begins, trace.horizon_s), power)
+    costs = np.array(series.energy_cost_per_j)[np.arange(len(begins)) % len(series.time_s)]
+    return tariff.pue * float(joules @ costs)
+
+
+def prices_of(tariff: Tariff) -> PriceSeries:
+    """Return the series of prices of a tariff of a scenario that has been loaded."""
+    assert isinstance(tariff.prices, PriceSeries), "the scenario has been loaded"
+    return tariff.prices

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gridsched.energy import TracePower, grid_energy_between
 from gridsched.errors import InputError
-from gridsched.metrics.of_runs import flow_time_s
+from gridsched.metrics.run_metrics import flow_time_s
 from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.timeline import spread_evenly
 from gridsched.model.trace import ExecutionEnd, Trace
