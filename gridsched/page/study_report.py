@@ -43,10 +43,12 @@ from gridsched.figures.study_layout import MAX_PAGES, Layout, layout_of
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.files.output_folder import FolderKind
 from gridsched.metrics import METRICS
-from gridsched.page.answer_tables import answer_frame, answer_table, answer_words, answers_note
-from gridsched.page.html_pages import page_html
-from gridsched.page.report_files import Link, ReportFiles, ShownTable
+from gridsched.page.printing import Link, ReportFiles, ShownTable, page_html
 from gridsched.page.study_tables import (
+    answer_frame,
+    answer_table,
+    answer_words,
+    answers_note,
     axes_table,
     constants_text,
     difference_frame,

@@ -24,10 +24,7 @@ from gridsched.errors import InputError
 from gridsched.figures.finished_tasks_figure import finished_over_time
 from gridsched.figures.pareto_figure import efficient
 from gridsched.figures.study_layout import layout_of
-from gridsched.page.answer_tables import answer_table, answer_words
-from gridsched.page.html_pages import MAX_ROWS, TEMPLATES
-from gridsched.page.latex import latex_text
-from gridsched.page.report_files import Link
+from gridsched.page.printing import MAX_ROWS, TEMPLATES, Link, latex_text
 from gridsched.page.study_report import (
     REPORT_FILES,
     check_report_target,
@@ -35,6 +32,8 @@ from gridsched.page.study_report import (
     write_report,
 )
 from gridsched.page.study_tables import (
+    answer_table,
+    answer_words,
     constants_text,
     difference_frame,
     difference_table,

@@ -1,0 +1,170 @@
+"""Tables and pages as files: HTML from the templates of this folder, CSV, and LaTeX for booktabs.
+
+A page is one HTML file that needs nothing else; other files may stand beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from gridsched.analysis.texts import TextTable
+from gridsched.errors import InputError
+from gridsched.files.csv_files import csv_text
+
+#: Longer tables are cut on the page; the CSV beside it holds all rows.
+MAX_ROWS = 200
+#: A number, perhaps with its interval, the count behind it, or a percent sign; not "29 tasks".
+_NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?( ± \S+)?( %)?( \(\d+\))?$")
+#: A minus sign before a number; a hyphen within a name stays.
+_MINUS = re.compile(r"(?<=[\s{(])-(?=\d)")
+
+
+def number_columns(table: TextTable) -> list[bool]:
+    """Return for each column of a table whether it holds numbers alone."""
+    shown = table.rows[:MAX_ROWS]
+    columns = [
+        [row[k] for row in shown if k < len(row) and row[k] not in ("", "-")]
+        for k in range(len(table.header))
+    ]
+    return [bool(texts) and all(map(_NUMBER.match, texts)) for texts in columns]
+
+
+def notes(table: TextTable) -> list[str]:
+    """Return what is said above a table: its note, and how much of it is shown."""
+    found = [table.note] if table.note else []
+    if len(table.rows) > MAX_ROWS:
+        found.append(f"The first {MAX_ROWS} of {len(table.rows):,} rows.")
+    return found
+
+
+def marked_columns(table: TextTable, row: int) -> list[int]:
+    """Return which cells of a row are marked."""
+    return [column for each, column in table.marked if each == row]
+
+
+TEMPLATES = Environment(
+    loader=PackageLoader("gridsched.page"), autoescape=True, undefined=StrictUndefined,
+    trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+)  # fmt: skip
+TEMPLATES.filters |= {
+    "number_columns": number_columns, "notes": notes, "marked_columns": marked_columns,
+}  # fmt: skip
+TEMPLATES.globals["most_rows"] = MAX_ROWS
+
+
+def page_html(template: str, **content: Any) -> str:
+    """Return a page.
+
+    Parameters
+    ----------
+    template : str
+        Name of a file in ``templates``.
+    **content
+        What the template shows; texts are escaped.
+    """
+    return TEMPLATES.get_template(template).render(content).lstrip()
+
+
+def latex_text(table: TextTable) -> str:
+    """Return a table as LaTeX: ``table`` with caption and ``tabular``, marked cells in bold.
+
+    Parameters
+    ----------
+    table : TextTable
+        Its texts are escaped; numbers are aligned to the right.
+    """
+    frame = pd.DataFrame(table.rows, columns=range(len(table.header)), dtype=object)
+    marks = pd.DataFrame("", frame.index, frame.columns)
+    for row, column in table.marked:
+        marks.iloc[row, column] = "textbf:--rwrap;"
+    align = "".join("r" if is_number else "l" for is_number in number_columns(table))
+    styler = frame.style.hide(axis="index").format(escape="latex")
+    header = [_escaped(text) for text in table.header]
+    styler.format_index(lambda k: header[k], axis="columns")
+    text = styler.apply(lambda _: marks, axis=None).to_latex(
+        hrules=True, column_format=align, position="tbp",
+        caption=_escaped(f"{table.title}. {table.note}".strip()),
+    )  # fmt: skip
+    return _MINUS.sub("$-$", text.replace("±", r"$\pm$"))
+
+
+def _escaped(text: str) -> str:
+    """Return a text for LaTeX; a styler escapes cells alone, so it becomes one."""
+    cell = pd.DataFrame([[text]]).style.hide(axis="index").hide(axis="columns")
+    lines = cell.format(escape="latex").to_latex().splitlines()
+    return lines[1].removesuffix(r" \\")
+
+
+# ---------------------------------------------------------------------- beside a report
+
+
+@dataclass(frozen=True)
+class Link:
+    """A file beside the page: its name, and the reference to it."""
+
+    name: str
+    href: str
+
+
+@dataclass(frozen=True)
+class ShownTable:
+    """A table as the page shows it, with the files that hold it."""
+
+    table: TextTable
+    files: tuple[Link, ...] = ()
+
+
+@dataclass
+class ReportFiles:
+    """The files of a report.
+
+    Attributes
+    ----------
+    folder : str
+        Name of their folder, which lies beside the page.
+    contents : dict
+        Name -> content.
+    """
+
+    folder: str
+    contents: dict[str, str | bytes] = field(default_factory=dict)
+
+    def put(self, name: str, content: str | bytes) -> Link:
+        """Add a file.
+
+        Raises
+        ------
+        InputError
+            If there is one of that name already, which a figure's name may cause.
+        """
+        if name in self.contents:
+            raise InputError(f"The report has two files {name!r}; give the figure another name.")
+        self.contents[name] = content
+        return Link(name, f"{quote(self.folder)}/{quote(name)}")
+
+    def put_frame(self, name: str, frame: pd.DataFrame) -> Link:
+        """Add the columns of a frame as CSV."""
+        columns = {str(key): frame[key].to_numpy() for key in frame}
+        return self.put(name, csv_text(columns, for_people=True))
+
+    def table(self, name: str, table: TextTable, frame: pd.DataFrame | None = None) -> ShownTable:
+        """Add a table as CSV and LaTeX.
+
+        Parameters
+        ----------
+        name : str
+            The files' name without its ending.
+        table : TextTable
+        frame : DataFrame, optional
+            Its numbers; default: its texts.
+        """
+        if frame is None:
+            frame = pd.DataFrame(table.rows, columns=table.header)
+        data = self.put_frame(f"{name}.csv", frame)
+        return ShownTable(table, (data, self.put(f"{name}.tex", latex_text(table))))
