@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,10 +88,10 @@ def value_text(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def axis_text(values: dict[str, Any]) -> str:
+def axis_text(values: dict[str, Any], text: Callable[[Any], str] = value_text) -> str:
     """Return axis values in words; texts speak for themselves, numbers need their axis' name."""
     parts = [
-        value_text(value) if isinstance(value, str) else f"{axis_name(axis)} {value_text(value)}"
+        text(value) if isinstance(value, str) else f"{axis_name(axis)} {text(value)}"
         for axis, value in values.items()
     ]
     return ", ".join(parts)

@@ -5,19 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.text import Text
-from matplotlib.ticker import FixedLocator, Formatter, MaxNLocator
+from matplotlib.ticker import (
+    FixedLocator,
+    Formatter,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    MultipleLocator,
+    NullFormatter,
+)
 from numpy.typing import ArrayLike
+
+from gridsched.analysis.texts import value_text
+from gridsched.metrics import METRICS
 
 #: A bar longer than this many times the median one makes its axis logarithmic.
 STEEP = 20.0
 #: More decimals than this are written with an exponent instead.
 _MOST_DECIMALS = 10
+#: Numbers of a logarithmic axis that ends at less than so many times its begin.
+_LOG_STEPS = ((10.0, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)), (300.0, (1.0, 2.0, 5.0)))
 #: Space between two labels, as a share of the height of one.
 _GAP = 0.35
 
@@ -59,6 +73,11 @@ class PlainNumbers(Formatter):
 def plain_numbers(*group: Axis) -> None:
     """Label axes with numbers without exponents, all with as many decimals."""
     for axis in group:
+        if axis.get_scale() == "log":
+            low, high = sorted(axis.get_view_interval())
+            steps = next((steps for most, steps in _LOG_STEPS if high < most * low), (1.0,))
+            axis.set_major_locator(LogLocator(subs=steps))
+            axis.set_minor_formatter(NullFormatter())
         axis.set_major_formatter(PlainNumbers(group))
 
 
@@ -237,3 +256,56 @@ def log_bottom(values: ArrayLike) -> float:
     """Return where a logarithmic axis of bars begins: at a power of 10 below all of them."""
     known = np.asarray(values, dtype=np.float64)
     return float(10 ** np.floor(np.log10(known[known > 0].min()) - 0.1))
+
+
+def prefixed(unit: str, largest: float) -> tuple[float, str]:
+    """Return (divisor, unit with SI prefix) so that `largest` is shown between 1 and 1000."""
+    steps = " kMGTPE"
+    level = int(math.log10(largest) // 3) if largest >= 1000 else 0
+    level = min(level, len(steps) - 1)
+    return 1000.0**level, f"{steps[level].strip()}{unit}"
+
+
+def time_axis(axes: Axes, horizon_s: float) -> None:
+    """Make x a time axis from 0 to the end of the run [s]."""
+    axes.set_xlim(0.0, horizon_s if horizon_s > 0 else 1.0)
+    axes.set_xlabel("Time [s]")
+    plain_numbers(axes.xaxis)
+
+
+def hours_axis(axes: Axes, begin_s: float, end_s: float) -> None:
+    """Make x a time axis of a day or several, in hours; of less than an hour in seconds.
+
+    Parameters
+    ----------
+    axes : Axes
+        Drawn over seconds.
+    begin_s, end_s : float
+        Limits [s].
+    """
+    hours = (end_s - begin_s) / 3600.0
+    axes.set_xlim(begin_s, end_s)
+    if hours < 1:
+        axes.set_xlabel("Time [s]")
+        plain_numbers(axes.xaxis)
+        return
+    steps = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 168, 672)
+    step = next((step for step in steps if hours / step <= 14), 8760)
+    axes.xaxis.set_major_locator(MultipleLocator(step * 3600.0))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 3600:,.10g}"))
+    axes.set_xlabel("Time [h]")
+
+
+def scale_of(metric: str, largest: float) -> tuple[float, str]:
+    """Return the divisor and the label under which a metric of such values is drawn."""
+    entry = METRICS[metric]
+    if entry.unit in ("J", "J s"):
+        factor, unit = prefixed(entry.unit, largest)
+        return factor, entry.title_in(unit)
+    return 0.01 if entry.is_share else 1.0, entry.title
+
+
+def level_text(value: Any) -> str:
+    """Return a level for people: numbers as on the other axes."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:,.10g}" if is_number and abs(value) < 1e10 else value_text(value)

@@ -11,18 +11,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gridsched.errors import InputError
-from gridsched.figures.axes import is_steep, log_bottom, plain_numbers
-from gridsched.figures.figure_file import (
-    BOOT,
-    BUSY,
-    IDLE,
-    OFF,
-    PLAIN,
-    SHUTDOWN,
-    WASTED,
-    new_figure,
-    prefixed,
-)
+from gridsched.figures.axes import is_steep, log_bottom, plain_numbers, prefixed
+from gridsched.figures.figure_file import new_figure
+from gridsched.figures.looks import BOOT, BUSY, IDLE, OFF, PLAIN, SHUTDOWN, WASTED
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import Metric, compared_metrics
 
@@ -148,7 +139,7 @@ def _draw_energy(axes: Axes, columns: dict[str, list[Any]], idled: Sequence[bool
             is_seen = widths.max() >= LEAST_SEEN * np.nanmax(totals, initial=0.0) / factor
             axes.barh(
                 range(len(totals)), widths, left=left, height=0.68, linewidth=0.6,
-                label=look.label if is_seen else "_unseen", **look.style(),
+                label=look.label if is_seen else "_unseen", **look.patch(),
             )  # fmt: skip
         left += widths
     _finish(axes, totals / factor, idled, f"Energy [{unit}]")

@@ -1,33 +1,27 @@
-"""What all figures share: how they look, and how they are saved with their data.
-
-Figures are readable in grey: what differs in colour differs in brightness or hatching too.
-"""
+"""What all figures share: their style, where they are drawn, how they are saved with data."""
 
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.ticker import FuncFormatter, MultipleLocator
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.figures.axes import plain_numbers, untangle
+from gridsched.figures.axes import untangle
 from gridsched.figures.table import Drawn, Subject, figures
 from gridsched.files.csv_files import csv_text
 from gridsched.files.output_files import check_writable, write_whole
 
 if TYPE_CHECKING:
-    from matplotlib.typing import LineStyleType, MarkerType, RcKeyType
+    from matplotlib.typing import RcKeyType
 
 #: Formats by file name suffix, with the metadata that keeps dates and versions out of the file.
 FORMATS = {
@@ -37,63 +31,8 @@ FORMATS = {
 }
 
 
-class PatchLook(TypedDict, total=False):
-    """Keyword arguments of a matplotlib patch, or of bars."""
-
-    facecolor: str
-    edgecolor: str
-    hatch: str | None
-
-
-class BoxLook(PatchLook, total=False):
-    """Keyword arguments of the boxes of a box plot."""
-
-    linewidth: float
-
-
-class LineLook(TypedDict, total=False):
-    """Keyword arguments of a matplotlib line."""
-
-    color: str
-    linestyle: LineStyleType
-    linewidth: float
-    marker: MarkerType
-    markersize: float
-
-
-class MarkerLook(LineLook, total=False):
-    """Keyword arguments of markers."""
-
-    markeredgecolor: str
-    markeredgewidth: float
-    markerfacecolor: str
-    label: str
-
-
-@dataclass(frozen=True)
-class Look:
-    """How one kind of area is drawn: fill colour, hatching, and its name in the legend."""
-
-    face: str
-    hatch: str | None
-    label: str
-
-    def style(self) -> PatchLook:
-        """Return keyword arguments for a matplotlib patch or collection."""
-        return {"facecolor": self.face, "hatch": self.hatch, "edgecolor": "#303030"}
-
-
-BUSY = Look("#2f6396", None, "busy")
-WASTED = Look("#f0b65a", "xxx", "wasted")
-IDLE = Look("#d6e2ee", "///", "idle")
-BOOT = Look("#ffffff", "+++", "booting")
-SHUTDOWN = Look("#c9c9c9", "---", "shutting down")
-OFF = Look("#8a8a8a", "...", "off")
-
-#: Bars that are not told apart.
-PLAIN: PatchLook = {"facecolor": "#7d97b2", "edgecolor": "#303030"}
-#: From here on lines and areas of steps are stored as pixels, also in SVG and PDF.
-MANY_STEPS = 4000
+#: No figure is wider [inch]: 2,000 pixels.
+WIDEST = 10.0
 
 STYLE: dict[RcKeyType, Any] = {
     "font.family": "DejaVu Sans",
@@ -120,7 +59,7 @@ _PLACE: ContextVar[Place | None] = ContextVar("place", default=None)
 
 
 def new_figure(width: float, height: float) -> Figure | SubFigure:
-    """Return an empty figure [inch]; draw and save it within `style`.
+    """Return an empty figure [inch], at most `WIDEST`; draw and save it within `style`.
 
     Within `drawn_in` it is the figure or part of one that was given, or the part where the axes
     were. The whole figure gets the constrained layout if it has none, so that legends find room.
@@ -132,7 +71,7 @@ def new_figure(width: float, height: float) -> Figure | SubFigure:
     """
     place = _PLACE.get()
     if place is None:
-        return Figure(figsize=(width, height), layout="constrained")
+        return Figure(figsize=(min(width, WIDEST), height), layout="constrained")
     if isinstance(place, Axes):
         place = _part_instead_of(place)
     elif place.axes or place.subfigs:
@@ -260,41 +199,3 @@ def draw_figure(
         contents = file_contents(known[kind].draw(subject, **options), [suffix])
     write_whole(table, contents[".csv"], force=force)
     write_whole(image, contents[suffix], force=force)
-
-
-def prefixed(unit: str, largest: float) -> tuple[float, str]:
-    """Return (divisor, unit with SI prefix) so that `largest` is shown between 1 and 1000."""
-    steps = " kMGTPE"
-    level = int(math.log10(largest) // 3) if largest >= 1000 else 0
-    level = min(level, len(steps) - 1)
-    return 1000.0**level, f"{steps[level].strip()}{unit}"
-
-
-def time_axis(axes: Axes, horizon_s: float) -> None:
-    """Make x a time axis from 0 to the end of the run [s]."""
-    axes.set_xlim(0.0, horizon_s if horizon_s > 0 else 1.0)
-    axes.set_xlabel("Time [s]")
-    plain_numbers(axes.xaxis)
-
-
-def hours_axis(axes: Axes, begin_s: float, end_s: float) -> None:
-    """Make x a time axis of a day or several, in hours; of less than an hour in seconds.
-
-    Parameters
-    ----------
-    axes : Axes
-        Drawn over seconds.
-    begin_s, end_s : float
-        Limits [s].
-    """
-    hours = (end_s - begin_s) / 3600.0
-    axes.set_xlim(begin_s, end_s)
-    if hours < 1:
-        axes.set_xlabel("Time [s]")
-        plain_numbers(axes.xaxis)
-        return
-    steps = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 168, 672)
-    step = next((step for step in steps if hours / step <= 14), 8760)
-    axes.xaxis.set_major_locator(MultipleLocator(step * 3600.0))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 3600:,.10g}"))
-    axes.set_xlabel("Time [h]")

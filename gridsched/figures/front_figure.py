@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from gridsched.figures.axes import plain_numbers
-from gridsched.figures.figure_file import MarkerLook, new_figure, prefixed
+from gridsched.analysis.claim_values import Level
+from gridsched.analysis.study_results import StudyResults, restricted
+from gridsched.analysis.texts import axis_name
+from gridsched.campaign.segments import with_infinities
+from gridsched.errors import InputError
+from gridsched.figures.axes import plain_numbers, prefixed
+from gridsched.figures.declared_levels import (
+    declared_drawn,
+    drawn_levels,
+    drawn_where,
+    families_of,
+    level_scale,
+)
+from gridsched.figures.figure_file import new_figure
+from gridsched.figures.looks import LineLook
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.answers import Landscape
+from gridsched.optimize.answers import Landscape, front_answer, landscape, profit_answer
+from gridsched.spec.claims_schema import DeclaredFigure
+from gridsched.spec.optimization import optimize
+from gridsched.spec.run_spec import OPTIMIZE, RunSpec
+from gridsched.spec.scenario_maker import ScenarioMaker
 
 Floats = NDArray[np.float64]
 #: Rows of the data file: series, energy, makespan, profit rate.
@@ -84,7 +104,7 @@ def _draw_region(axes: Axes, subject: Landscape, factor: float) -> Points:
 def _draw_front(axes: Axes, subject: Landscape, factor: float) -> Points:
     """Draw the corners of the front, and the schedules of whole tasks made from them."""
     rows = subject.answer.rows()
-    series: tuple[tuple[str, str, str, MarkerLook], ...] = (
+    series: tuple[tuple[str, str, str, LineLook], ...] = (
         ("front", "energy_j", "makespan_s",
          {"marker": "o", "markersize": 3.5, "linewidth": 1.8, "color": _DARK,
           "label": "front of divided tasks"}),
@@ -151,9 +171,9 @@ def _draw_plan(axes: Axes, subject: Landscape, factor: float) -> Points:
     points: Points = []
     if answer is None:
         return points
-    empty: MarkerLook = {"linestyle": "", "markerfacecolor": "none", "markeredgewidth": 2,
+    empty: LineLook = {"linestyle": "", "markerfacecolor": "none", "markeredgewidth": 2,
                          "markeredgecolor": "#c0392b"}  # fmt: skip
-    looks: dict[str, MarkerLook] = {
+    looks: dict[str, LineLook] = {
         "divided": {"marker": "s", "markersize": 11, "label": "largest profit, divided tasks"},
         "whole": {"marker": "D", "markersize": 7, "label": "its schedule of whole tasks"},
     }  # fmt: skip
@@ -173,3 +193,55 @@ def _draw_plan(axes: Axes, subject: Landscape, factor: float) -> Points:
         )  # fmt: skip
         axes.plot(joules / factor, time, color="#505050", linewidth=1.2, scaley=False)
     return points
+
+
+@register_figure("landscapes", "declared", "The feasible region with profit contours, by level.")
+def landscapes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+    """Draw a panel for each level, of its first stored optimisation.
+
+    What is possible follows from the run's description, as bounds do: it is computed here.
+
+    Raises
+    ------
+    InputError
+        If a level has no stored run with the driver ``optimize``, or a file of it is damaged.
+    """
+    (family, *_) = families_of(results, declared, single=False)
+    levels = drawn_levels(results, declared, family)
+    figure = new_figure(3.6 * len(levels) + 0.6, 4.2)
+    panels = figure.subplots(1, len(levels), squeeze=False)[0]
+    texts = level_scale(declared, [level.value for level in levels]).levels or {}
+    tables = []
+    for axes, level in zip(panels, levels, strict=True):
+        points = draw_landscape(axes, _landscape(results, declared, level))
+        axes.set_title(f"{axis_name(declared.along)} {texts[level.value]}")
+        tables.append(pd.DataFrame(points_table(points)).assign(**{declared.along: level.value}))
+    for axes in panels[1:]:
+        axes.set_ylabel("")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return declared_drawn(declared, figure, pd.concat(tables, ignore_index=True))
+
+
+def _landscape(results: StudyResults, declared: DeclaredFigure, level: Level) -> Landscape:
+    """Return what is possible for the bag of a level's first run, and its most profitable plan."""
+    where = {**drawn_where(results, declared), **level.where, "scheduler": (level.label,)}
+    runs = restricted(results.shown, where).sort_values("replicate")
+    for text in runs["scenario"].head(1):
+        described = with_infinities(json.loads(text))
+        if RunSpec.read(described).settings.driver == OPTIMIZE:
+            study = results.study
+            maker = ScenarioMaker({f.sha256: f.checked() for f in study.inputs.values()}, Path())
+            if study.is_imported:
+                maker.load_policies(study.policies)
+            wanted = maker.optimization(described)
+            plan = optimize(wanted).plan
+            if plan.tariff is None:
+                break
+            limits = {"power_cap_w": plan.power_cap_w, "least_rate_per_s": plan.least_rate_per_s}
+            answer = profit_answer(wanted.named, plan.tariff, **limits)
+            return landscape(front_answer(wanted.named, plan.tariff), answer)
+    raise InputError(
+        f"Figure {declared.name!r}: {level.label} has no finished run with the driver "
+        f"{OPTIMIZE!r} and a price; kind 'landscapes' draws such runs."
+    )

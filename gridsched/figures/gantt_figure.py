@@ -10,14 +10,9 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from gridsched.figures.figure_file import (
-    BOOT,
-    OFF,
-    SHUTDOWN,
-    Look,
-    new_figure,
-    time_axis,
-)
+from gridsched.figures.axes import time_axis
+from gridsched.figures.figure_file import new_figure
+from gridsched.figures.looks import BOOT, OFF, SHUTDOWN, Look
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.timeline import host_timeline
 from gridsched.model.trace import ExecutionEnd, Trace
@@ -170,7 +165,7 @@ def _draw_switching(axes: Axes, trace: Trace) -> list[Patch]:
             many = len(box) > MANY_BARS
             areas = _areas(axes, box, linewidth=0, rasterized=many)
             areas.set(facecolor=look.face, edgecolor="#6a6a6a", hatch=None if many else look.hatch)
-            legend.append(Patch(label=look.label, **look.style()))
+            legend.append(Patch(label=look.label, **look.patch()))
     return legend
 
 
@@ -193,7 +188,7 @@ def _draw_executions(axes: Axes, trace: Trace, lanes: NDArray[np.int64]) -> list
             if trace.is_parallel:
                 areas.set_zorder(2.5)  # above the lines between hosts
             if look is not FINISHED[1]:
-                legend.append(Patch(label=look.label, **look.style()))
+                legend.append(Patch(label=look.label, **look.patch()))
     if len(runs) <= MAX_TASK_LABELS:
         _label_tasks(axes, trace, runs, top + height / 2, height)
     return legend

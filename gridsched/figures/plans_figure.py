@@ -7,20 +7,19 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import LogLocator, NullLocator
 
 from gridsched.analysis.claim_values import replicate_values
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import value_text
-from gridsched.figures.axes import plain_numbers
-from gridsched.figures.declared_panels import (
+from gridsched.figures.axes import level_text, plain_numbers, prefixed
+from gridsched.figures.declared_levels import (
     declared_drawn,
     drawn_levels,
     drawn_where,
     families_of,
     names_of,
 )
-from gridsched.figures.figure_file import LineLook, new_figure, prefixed
+from gridsched.figures.figure_file import new_figure
+from gridsched.figures.looks import LineLook
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import METRICS
 from gridsched.spec.claims_schema import DeclaredFigure
@@ -46,7 +45,7 @@ def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     `power_cap_w` has its cap drawn.
     """
     families = families_of(results, declared, single=False)
-    names = dict(zip(families, names_of(declared, families), strict=True))
+    names = names_of(declared, families)
     swept = [name for name in families if _varies(results, name, declared.along)]
     tables = {name: _points(results, declared, name, name in swept) for name in families}
     data = pd.concat(tables.values(), ignore_index=True)
@@ -56,8 +55,6 @@ def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     shown = data.dropna(subset=["divided_makespan_s"])
     if np.ptp(np.log(shown["divided_makespan_s"])) > np.log(_LOGARITHMIC):
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_minor_locator(NullLocator())
     handles: list[Line2D | Patch] = []
     for name in (each for each in families if each not in swept):
         front = tables[name].sort_values("divided_makespan_s")
@@ -129,7 +126,7 @@ def _draw_points(
                   markerfacecolor="none", markeredgecolor="#a5371b", zorder=4)  # fmt: skip
         beyond = height + 2 if height > _NEAR else height - 9 if height < -_NEAR else -3
         axes.annotate(
-            value_text(row[declared.along]), at, (3.5 * side if abs(height) > _NEAR else 7 * side,
+            level_text(row[declared.along]), at, (3.5 * side if abs(height) > _NEAR else 7 * side,
             beyond), textcoords="offset points", ha="left" if k % 2 else "right", fontsize=7.5,
             color="#8c5a1a" if k % 2 else "#000000",
         )  # fmt: skip

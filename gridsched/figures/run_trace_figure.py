@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError
-from gridsched.figures.axes import plain_numbers
-from gridsched.figures.figure_file import BUSY, hours_axis, new_figure, prefixed
+from gridsched.figures.axes import hours_axis, plain_numbers, prefixed
+from gridsched.figures.figure_file import new_figure
+from gridsched.figures.looks import BUSY
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import MOST_STEPS, utility_between
 from gridsched.model.trace import ExecutionEnd, Trace

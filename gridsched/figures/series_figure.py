@@ -1,39 +1,35 @@
-"""Mean series of some levels over time, a panel for each family."""
+"""Figures that a study declares of the series of its runs: means over time, chances in time."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from gridsched.analysis.claim_values import SERIES_OF, Level, Where
-from gridsched.analysis.statistics import half_widths
+from gridsched.analysis.statistics import half_widths, proportion_intervals
 from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.analysis.texts import axis_name
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
-from gridsched.figures.axes import plain_numbers
-from gridsched.figures.declared_panels import (
+from gridsched.figures.chart import Scale, chart
+from gridsched.figures.declared_levels import (
     declared_drawn,
+    drawn_labels,
     drawn_levels,
     drawn_where,
     families_of,
     family_panels,
-    finish_y,
-    level_text,
+    level_scale,
     limit_of,
+    metric_scale,
 )
-from gridsched.figures.study_panels import scale_of
+from gridsched.figures.looks import BAR, level_looks
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.spec.claims_schema import DeclaredFigure
 
-_LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
-_MARKERS = "osv^DXP<>*"
+_CHANCES = {"least": -0.02, "most": 1.02}
+_COUNTS = ("chance_tasks", "chance_sum", "chance_in_time")
 
 
 @register_figure("traces", "declared", "Mean series of some levels, a panel for each family.")
@@ -46,73 +42,32 @@ def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         )
     families = families_of(results, declared, single=False)
     limit = limit_of(results, declared, families[0])
-    curves = {
-        family: [
-            (
-                level.value,
-                mean_series(
-                    results, level, SERIES_OF[declared.metric], drawn_where(results, declared)
-                ),
+    where, name = drawn_where(results, declared), SERIES_OF[declared.metric]
+    data = pd.concat(
+        [
+            mean_series(results, level, name, where).assign(
+                **{"scheduler": family, declared.along: level.value}
             )
+            for family in families
             for level in drawn_levels(results, declared, family)
-        ]
-        for family in families
-    }
-    largest = max(
-        (curve["mean"].max() for lines in curves.values() for _, curve in lines if len(curve)),
-        default=0.0,
+        ],
+        ignore_index=True,
     )
-    factor, label = scale_of(declared.metric, float(np.nanmax([largest, limit])))
-    figure, panels = family_panels(families, 5.2, 3.6)
-    for k, (axes, family) in enumerate(zip(panels, families, strict=True)):
-        looks = _line_looks(len(curves[family]))
-        for look, (_, curve) in zip(looks, curves[family], strict=True):
-            if len(curve):
-                _draw_series(axes, curve, factor, look)
-        axes.set_xlabel("Time since the window's begin [h]")
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 3, 6, 10]))
-        axes.grid()
-        plain_numbers(axes.yaxis)
-        if k == 0:
-            axes.set_ylabel(label)
-    finish_y(panels, declared, limit / factor)
-    values = [value for value, _ in curves[families[0]]]
-    handles = [
-        Line2D([], [], label=level_text(declared, value), **look)
-        for value, look in zip(values, _line_looks(len(values)), strict=True)
-    ]
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=len(handles), handlelength=3.2,
-        title=axis_name(declared.along).capitalize(), title_fontsize=9,
+    levels = level_scale(declared, data[declared.along]).levels or {}
+    panels = family_panels({each: each for each in families})
+    end_h = float(data["time_h"].max())
+    figure = chart(
+        data, "lines", Scale("time_h", "Time since the window's begin [h]", least=0.0, most=end_h),
+        metric_scale(
+            declared, float(data["mean"].max()), limit=limit, least=0.0, is_shared=True
+        ),
+        level_looks(list(levels), levels.values()), hue=declared.along, panels=panels,
+        size=(5.2 * min(2, len(panels)), 0.6 + 3.6 * (panels[-1].row + 1)),
+        legend=axis_name(declared.along).capitalize(),
     )  # fmt: skip
-    tables = [
-        curve.assign(**{"scheduler": family, declared.along: value})
-        for family, lines in curves.items()
-        for value, curve in lines
-    ]
-    return declared_drawn(declared, figure, pd.concat(tables, ignore_index=True))
-
-
-def _line_looks(number: int) -> list[dict[str, Any]]:
-    """Return line styles that differ in brightness, dashes and markers."""
-    colours = matplotlib.colormaps["cividis"](np.linspace(0.78, 0.0, max(number, 2)))
-    return [
-        {
-            "color": colours[k], "linestyle": _LINES[k % len(_LINES)], "linewidth": 1.5,
-            "marker": _MARKERS[k % len(_MARKERS)], "markersize": 4,
-        }
-        for k in range(number)
-    ]  # fmt: skip
-
-
-def _draw_series(axes: Axes, curve: pd.DataFrame, factor: float, look: dict[str, Any]) -> None:
-    time, mean, low, high = (
-        curve[name].to_numpy() / (1.0 if name == "time_h" else factor)
-        for name in ("time_h", "mean", "low", "high")
-    )
-    axes.fill_between(time, low, high, color=look["color"], alpha=0.2, linewidth=0)
-    axes.plot(time, mean, markevery=max(1, len(time) // 8), **look)
-    axes.set_xlim(time[0], time[-1])
+    for axes in figure.axes:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 3, 6, 10]))
+    return declared_drawn(declared, figure, data)
 
 
 def mean_series(results: StudyResults, level: Level, series: str, where: Where) -> pd.DataFrame:
@@ -159,3 +114,57 @@ def mean_series(results: StudyResults, level: Level, series: str, where: Where) 
         "time_h": (time - time[0]) / 3600.0, "mean": mean, "low": mean - half, "high": mean + half,
         "count": n,
     })  # fmt: skip
+
+
+@register_figure(
+    "calibration", "declared", "Predicted chance to be in time against the observed frequency.",
+    needs=(), is_of_variants=True,
+)  # fmt: skip
+def calibration(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+    """Draw a point for each part of the chances, with its binomial interval.
+
+    Raises
+    ------
+    InputError
+        If no run of a variant has predicted chances.
+    """
+    names = drawn_labels(results, declared)
+    tables = {label: _chances(results, declared, label) for label in names}
+    data = pd.concat([table.assign(scheduler=label) for label, table in tables.items()])
+    panels = family_panels(names)
+    figure = chart(
+        data, "points", Scale("predicted", "Predicted chance to be in time", **_CHANCES),
+        Scale("observed", "Observed share in time", **_CHANCES), {"": BAR}, hue="", panels=panels,
+        size=(3.6 * min(2, len(panels)), 0.6 + 3.3 * (panels[-1].row + 1)),
+    )  # fmt: skip
+    for axes, table in zip(figure.axes, tables.values(), strict=True):
+        axes.plot([0, 1], [0, 1], color="#8a8a8a", linewidth=1.0, zorder=1)
+        expected, found = (table[name] @ table["tasks"] for name in ("predicted", "observed"))
+        axes.text(
+            0.04, 0.96, f"{table['tasks'].sum():,.0f} tasks\n{expected:,.0f} expected in time\n"
+            f"{found:,.0f} were", transform=axes.transAxes, va="top", fontsize=8,
+        )  # fmt: skip
+    return declared_drawn(declared, figure, data)
+
+
+def _chances(results: StudyResults, declared: DeclaredFigure, label: str) -> pd.DataFrame:
+    """Return the counts of all chosen runs together, a row for each part that has tasks."""
+    names = [SERIES_PREFIX + name for name in _COUNTS]
+    where = {**drawn_where(results, declared), "scheduler": (label,)}
+    runs = restricted(results.shown, where)
+    runs = runs.dropna(subset=names) if set(names) <= set(runs) else runs[:0]
+    if not len(runs):
+        raise InputError(
+            f"Figure {declared.name!r}: no run of {label} has predicted chances; schedulers that "
+            "note 'predicted_chance' have them."
+        )
+    n, expected, in_time = (np.sum(runs[name].to_list(), axis=0) for name in names)
+    some = n > 0
+    n, expected, in_time = n[some], expected[some], in_time[some]
+    low, high = proportion_intervals(in_time, n)
+    return pd.DataFrame({
+        "predicted": expected / n, "observed": in_time / n, "low": low, "high": high, "tasks": n,
+        "runs": len(runs),
+    })  # fmt: skip
+
+

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -14,69 +14,12 @@ from gridsched.analysis.statistics import group_intervals
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_text, value_text
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import PatchLook
-
-if TYPE_CHECKING:
-    from matplotlib.typing import LineStyleType, MarkerType
-
-    _Look = tuple[str, str | None, MarkerType, LineStyleType]
+from gridsched.figures.axes import level_text
+from gridsched.figures.chart import Panel
+from gridsched.figures.looks import Look, series_looks
 
 #: More panels than this would be unreadable; further combinations stand in the tables only.
 MAX_COLUMNS, MAX_ROWS, MAX_PAGES, MAX_METRICS = 4, 4, 2, 4
-
-#: Fill, hatching, marker and line of each series: they differ in brightness and shape as well.
-_LOOKS: tuple[_Look, ...] = (
-    ("#d6e2ee", None, "o", ":"),
-    ("#a9c1d9", "///", "s", "--"),
-    ("#f0b65a", None, "^", "-."),
-    ("#c98a3c", "xxx", "D", ":"),
-    ("#7f9c6c", "...", "v", "--"),
-    ("#8a8a8a", "\\\\\\", "P", "-."),
-    ("#c9b3d6", None, "X", ":"),
-    ("#5d7f8c", "+++", "<", "--"),
-    ("#e3e3c0", "ooo", ">", "-."),
-)
-_BASELINE: _Look = ("#1b3a5c", None, "*", "-")
-
-
-@dataclass(frozen=True)
-class SeriesLook:
-    """How one scheduler is drawn in every figure of a study."""
-
-    label: str
-    face: str
-    hatch: str | None
-    marker: MarkerType
-    line: LineStyleType
-    is_baseline: bool = False
-
-    @property
-    def patch(self) -> PatchLook:
-        """Keyword arguments of a bar or box."""
-        return {"facecolor": self.face, "hatch": self.hatch, "edgecolor": "#303030"}
-
-    @property
-    def dark(self) -> str:
-        """Colour of lines and markers: light fills are darkened to be seen on white."""
-        channels = [int(self.face[k : k + 2], 16) for k in (1, 3, 5)]
-        factor = min(1.0, 120 / (sum(channels) / 3))
-        return "#" + "".join(f"{int(each * factor):02x}" for each in channels)
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One panel: where it stands, its title, and the axis values of the runs in it."""
-
-    row: int
-    column: int
-    title: str
-    values: dict[str, Any]
-
-    def chosen(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a table that belong to the panel."""
-        for axis, value in self.values.items():
-            frame = frame[frame[axis] == value]
-        return frame
 
 
 @dataclass(frozen=True)
@@ -91,8 +34,8 @@ class Layout:
         Axes of the panels.
     pages : tuple of str
         Further axes: one figure for each of their combinations, up to `MAX_PAGES`.
-    looks : tuple of SeriesLook
-        The schedulers.
+    looks : dict
+        Label of a scheduler -> how it is drawn in every figure.
     values : dict
         Values of the varying axes, in order.
     metrics : tuple of str
@@ -104,7 +47,7 @@ class Layout:
     rows: str | None
     columns: str | None
     pages: tuple[str, ...]
-    looks: tuple[SeriesLook, ...]
+    looks: dict[str, Look]
     values: dict[str, tuple[Any, ...]]
     metrics: tuple[str, ...]
     results: StudyResults
@@ -152,7 +95,7 @@ class Layout:
                     values[self.rows] = row
                 if self.columns:
                     values[self.columns] = column
-                found.append(Panel(r, c, axis_text(values), values))
+                found.append(Panel(r, c, axis_text(values, level_text), values))
         return found
 
     def _few(self, axis: str | None, most: int) -> tuple[Any, ...]:
@@ -198,7 +141,8 @@ def layout_of(
     others = [axis for axis in by_length if axis != x]
     columns, rows = [*others, None, None][:2]
     pages = (*fixed, *others[2:])
-    return Layout(x, rows, columns, pages, _looks(results), values, tuple(metrics), results)
+    looks = series_looks(results.labels, baseline=results.baseline)
+    return Layout(x, rows, columns, pages, looks, values, tuple(metrics), results)
 
 
 def _check(what: str, found: Any, known: Sequence[Any]) -> None:
@@ -206,16 +150,6 @@ def _check(what: str, found: Any, known: Sequence[Any]) -> None:
     if found not in known:
         legal = ", ".join(map(value_text, known))
         raise InputError(f"The study has no {what} {value_text(found)}. Legal: {legal}.")
-
-
-def _looks(results: StudyResults) -> tuple[SeriesLook, ...]:
-    looks = itertools.cycle(_LOOKS)
-    return tuple(
-        SeriesLook(label, *_BASELINE, is_baseline=True)
-        if label == results.baseline
-        else SeriesLook(label, *next(looks))
-        for label in results.labels
-    )
 
 
 def _is_numeric(values: tuple[Any, ...]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from gridsched.analysis.workload_statistics import (
@@ -14,8 +14,8 @@ from gridsched.analysis.workload_statistics import (
     is_special_task_type,
 )
 from gridsched.errors import InputError
-from gridsched.figures.axes import number_of_bins, plain_numbers
-from gridsched.figures.figure_file import new_figure, prefixed
+from gridsched.figures.axes import number_of_bins, plain_numbers, prefixed
+from gridsched.figures.figure_file import new_figure
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
@@ -159,9 +159,6 @@ def _draw_entries(
         points += [(panel, kind, *pair) for pair in zip(middle, share, strict=True)]
     if is_log:
         axes.set_xscale("log")
-        labelled = (1.0, 2.0, 5.0) if largest < 300 * least else (1.0,)
-        axes.xaxis.set_major_locator(LogLocator(subs=labelled))
-        axes.xaxis.set_minor_formatter(NullFormatter())
     plain_numbers(axes.xaxis)
     axes.set_title(f"{name} entries in P-state 0")
     axes.set_xlabel(f"{name} [{shown_unit}]")

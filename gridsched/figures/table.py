@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +20,9 @@ from gridsched.errors import InputError
 if TYPE_CHECKING:  # matplotlib takes longer to load than the rest
     import pandas as pd
     from matplotlib.figure import Figure, SubFigure
+
+    from gridsched.analysis.study_results import StudyResults
+    from gridsched.figures.study_layout import Layout
 
 #: What is drawn: a `Trace`; rows as of `compare`; `Tasks`; a `JobTable`; a `SystemWorkload`; a
 #: study's results and their `Layout`; a study's results and one of its ``[[figures]]``; a
@@ -58,8 +62,12 @@ class FigureKind:
     heading: str
     place: int
     is_usual: bool
+    needs: tuple[str, ...]
+    is_of_variants: bool
 
 
+_DECLARED = "The study's figures"
+_NAME = re.compile(r"[A-Za-z][\w.-]*")
 _TABLE: dict[tuple[Subject, str], FigureKind] = {}
 
 
@@ -71,6 +79,8 @@ def register_figure(
     heading: str = "",
     place: int = 100,
     is_usual: bool = False,
+    needs: tuple[str, ...] = ("metric", "along"),
+    is_of_variants: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that puts a function into the table of figures.
 
@@ -89,6 +99,10 @@ def register_figure(
         Of a study's figures: the lower, the earlier in the report.
     is_usual : bool
         Of a study's figures: left out where the study declares figures.
+    needs : tuple of str
+        Of declared figures: the keys of ``[[figures]]`` without which the study is refused.
+    is_of_variants : bool
+        Of declared figures: whether `schedulers` may name single variants of a family.
 
     Raises
     ------
@@ -104,8 +118,9 @@ def register_figure(
                 f"{_where(draw)} another name."
             )
         _TABLE[of, name] = FigureKind(
-            name, of, sentence, draw, heading or sentence.rstrip("."), place, is_usual
-        )
+            name, of, sentence, draw, heading or sentence.rstrip("."), place, is_usual, needs,
+            is_of_variants,
+        )  # fmt: skip
         return draw
 
     return register
@@ -122,3 +137,33 @@ def figures(of: Subject) -> dict[str, FigureKind]:
             importlib.import_module(f"gridsched.figures.{module.name}")
     found = sorted(_TABLE.values(), key=lambda kind: (kind.place, kind.name))
     return {kind.name: kind for kind in found if kind.of == of}
+
+
+def study_figures(results: StudyResults, layout: Layout) -> Iterator[tuple[str, Drawn]]:
+    """Yield each figure with its heading, one at a time; draw and save each within `style`.
+
+    Raises
+    ------
+    InputError
+        If a declared figure asks for a level or series that the study has not, or a figure has
+        a name that is none for a file, or another figure's.
+    """
+    names: set[str] = set()
+    for heading, drawn in _all(results, layout):
+        if not _NAME.fullmatch(drawn.name) or drawn.name in names:
+            raise InputError(
+                f"{heading}: a figure is called {drawn.name!r}; its name must begin with a letter, "
+                "hold letters, digits, '_', '-' and '.', and be that of no other figure."
+            )
+        names.add(drawn.name)
+        yield heading, drawn
+
+
+def _all(results: StudyResults, layout: Layout) -> Iterator[tuple[str, Drawn]]:
+    kinds = figures("declared")
+    for declared in results.study.figures:
+        yield _DECLARED, kinds[declared.kind].draw(results, declared)
+    for kind in figures("study").values():
+        if not (kind.is_usual and results.study.figures):
+            for drawn in kind.draw(results, layout):
+                yield kind.heading, drawn

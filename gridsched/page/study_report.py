@@ -38,8 +38,8 @@ from gridsched.analysis.study_results import StudyResults
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
 from gridsched.figures.figure_file import FORMATS, file_contents, style
-from gridsched.figures.study_figures import study_figures
 from gridsched.figures.study_layout import MAX_PAGES, Layout, layout_of
+from gridsched.figures.table import study_figures
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.files.output_folder import FolderKind
 from gridsched.metrics import METRICS

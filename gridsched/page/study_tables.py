@@ -17,7 +17,7 @@ from gridsched.analysis.texts import (
     number_text,
     value_text,
 )
-from gridsched.figures.study_panels import scale_of
+from gridsched.figures.axes import scale_of
 from gridsched.metrics import BOUNDED, METRICS
 from gridsched.spec.study_schedulers import scheduler_texts
 

@@ -11,7 +11,7 @@ import small_study
 
 from gridsched.analysis.study_results import StudyResults, read_results
 from gridsched.errors import InputError
-from gridsched.figures.study_figures import study_figures
+from gridsched.figures.table import study_figures
 from gridsched.figures.study_layout import layout_of
 from gridsched.figures.table import _TABLE, figures
 from gridsched.page.study_report import files_folder, write_report

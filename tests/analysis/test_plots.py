@@ -15,7 +15,7 @@ from small_study import TEXT
 import gridsched
 from gridsched import Comparison, Scenario, Study, make_tasks, read_results, run
 from gridsched.errors import InputError
-from gridsched.figures.prices_figure import money_steps
+from gridsched.figures.power_figure import money_steps
 from gridsched.figures.table import figures
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff

@@ -21,8 +21,8 @@ from gridsched.analysis.study_results import read_results
 from gridsched.analysis.texts import TextTable, number_text
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.figures.finished_tasks_figure import finished_over_time
-from gridsched.figures.pareto_figure import efficient
+from gridsched.figures.study_figure import finished_over_time
+from gridsched.figures.study_figure import efficient
 from gridsched.figures.study_layout import layout_of
 from gridsched.page.printing import MAX_ROWS, TEMPLATES, Link, latex_text
 from gridsched.page.study_report import (
@@ -332,8 +332,8 @@ def test_layout_of_the_small_study(small_store: Path):
     assert (layout.x, layout.columns) == ("workload.heterogeneity", "environment")
     assert layout.rows is None
     assert layout.is_sweep
-    assert [look.label for look in layout.looks if look.is_baseline] == ["lecsa"]
-    assert len({(look.marker, look.line) for look in layout.looks}) == 3
+    assert [label for label, look in layout.looks.items() if look.is_baseline] == ["lecsa"]
+    assert len({(look.marker, look.line) for look in layout.looks.values()}) == 3
     panels = layout.panels({})
     assert [panel.title for panel in panels] == ["low", "high"]
 

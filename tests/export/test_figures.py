@@ -14,7 +14,9 @@ import traces_by_hand as by_hand
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.figures import comparison_figure, gantt_figure
-from gridsched.figures.figure_file import IDLE, WASTED, draw_figure, prefixed
+from gridsched.figures.axes import prefixed
+from gridsched.figures.figure_file import draw_figure
+from gridsched.figures.looks import IDLE, WASTED
 from gridsched.metrics import summary
 
 gantt = partial(draw_figure, "gantt", "run")

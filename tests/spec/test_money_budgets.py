@@ -12,7 +12,7 @@ from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.export.archive import read_archive
 from gridsched.export.export import write_export
-from gridsched.figures.prices_figure import money_steps
+from gridsched.figures.power_figure import money_steps
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
