@@ -23,13 +23,12 @@ MAX_TASK_LABELS = 300
 #: a pixel shows nothing), and are stored as pixels, also in SVG and PDF.
 MANY_BARS = 4000
 
-FINISHED = (Look("#5b8db8", None, "finished"), Look("#a9c6de", None, "finished"))
+FINISHED = Look("#a9c6de", None, "finished")
 ENDED = {
     ExecutionEnd.CANCELLED: Look("#fff3dc", "/////", "cancelled copy"),
     ExecutionEnd.KILLED: Look("#f3c7b8", "xxxxx", "killed"),
     ExecutionEnd.FAILED: Look("#ffffff", "ooo", "failed"),
 }
-CROWDED_FINISHED = Look("#a9c6de", None, "finished")
 CROWDED_ENDED = {
     ExecutionEnd.CANCELLED: Look("#8a4b00", None, "cancelled copy"),
     ExecutionEnd.KILLED: Look("#000000", None, "killed"),
@@ -82,19 +81,6 @@ def core_lanes(trace: Trace) -> NDArray[np.int64]:
     return lanes
 
 
-def _order_on_host(trace: Trace, lanes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return which one on its core each execution is: neighbours differ by one."""
-    runs = trace.executions
-    order = np.lexsort((runs["start"], lanes, runs["host"]))
-    new = np.ones(len(runs), dtype=bool)
-    host, lane = runs["host"][order], lanes[order]
-    new[1:] = (host[1:] != host[:-1]) | (lane[1:] != lane[:-1])
-    first = np.maximum.accumulate(np.where(new, np.arange(len(runs)), 0))
-    place = np.empty(len(runs), dtype=np.int64)
-    place[order] = np.arange(len(runs)) - first
-    return place
-
-
 def _rectangles(left: Floats, right: Floats, top: Floats, bottom: Floats) -> Floats:
     corners = [(left, top), (right, top), (right, bottom), (left, bottom)]
     return np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
@@ -115,9 +101,8 @@ def _areas(axes: Axes, corners: Floats, *, linewidth: float, rasterized: bool) -
 def gantt(trace: Trace, *, title: str = "") -> Drawn:
     """Draw a Gantt chart.
 
-    Neighbouring executions alternate between two shades; cancelled, killed and failed ones are
-    hatched; times in which a host is off are grey. Each core of a host has a lane of its own; a
-    parallel job is one bar over hosts in a row.
+    Cancelled, killed and failed executions are hatched; times in which a host is off are grey. Each
+    core of a host has a lane of its own; a parallel job is one bar over hosts in a row.
 
     Parameters
     ----------
@@ -179,34 +164,19 @@ def _draw_executions(axes: Axes, trace: Trace, lanes: NDArray[np.int64]) -> list
     height = np.where(bars.rows > 1, bars.rows - 1 + share, share / cores)
     top = bars.top - share / 2 + lanes[each] * (share / cores)
     box = _rectangles(runs["start"], runs["end"], top, top + height)
-    for look, chosen in _groups(trace, lanes, crowded=crowded):
-        rows = chosen[each]
+    looks = {ExecutionEnd.FINISHED: FINISHED, **(CROWDED_ENDED if crowded else ENDED)}
+    for end, look in looks.items():
+        rows = runs["outcome"] == end
         if rows.any():
             width = 0 if crowded else 0.4
             areas = _areas(axes, box[rows], linewidth=width, rasterized=crowded)
             areas.set(facecolor=look.face, hatch=look.hatch, edgecolor="#303030")
             if trace.is_parallel:
                 areas.set_zorder(2.5)  # above the lines between hosts
-            if look is not FINISHED[1]:
-                legend.append(Patch(label=look.label, **look.patch()))
+            legend.append(Patch(label=look.label, **look.patch()))
     if len(runs) <= MAX_TASK_LABELS:
         _label_tasks(axes, trace, runs, top + height / 2, height)
     return legend
-
-
-def _groups(
-    trace: Trace, lanes: NDArray[np.int64], *, crowded: bool
-) -> list[tuple[Look, NDArray[np.bool_]]]:
-    """Divide the executions by how they are drawn."""
-    outcome = trace.executions["outcome"]
-    finished = outcome == ExecutionEnd.FINISHED
-    if crowded:
-        groups = [(CROWDED_FINISHED, finished)]
-    else:
-        odd = _order_on_host(trace, lanes) % 2 == 1
-        groups = [(FINISHED[0], finished & ~odd), (FINISHED[1], finished & odd)]
-    looks = CROWDED_ENDED if crowded else ENDED
-    return groups + [(look, outcome == end) for end, look in looks.items()]
 
 
 def _label_tasks(

@@ -170,8 +170,8 @@ def test_looks_differ_in_brightness_or_hatching():
 
     groups = [
         [look for _, look in comparison_figure.PARTS],
-        [*gantt_figure.FINISHED, *gantt_figure.ENDED.values()],
-        [gantt_figure.CROWDED_FINISHED, *gantt_figure.CROWDED_ENDED.values()],
+        [gantt_figure.FINISHED, *gantt_figure.ENDED.values()],
+        [gantt_figure.FINISHED, *gantt_figure.CROWDED_ENDED.values()],
     ]
     assert IDLE in [looks[2].__class__(IDLE.face, IDLE.hatch, IDLE.label) for looks in groups]
     assert WASTED.hatch
