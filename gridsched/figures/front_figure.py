@@ -195,7 +195,6 @@ def _draw_plan(axes: Axes, subject: Landscape, factor: float) -> Points:
     return points
 
 
-@register_figure("landscapes", "declared", "The feasible region with profit contours, by level.")
 def landscapes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw a panel for each level, of its first stored optimisation.
 

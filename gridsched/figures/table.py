@@ -1,8 +1,8 @@
 """All figures in one table: what each draws, of what, and the function that draws it.
 
 A module of this folder whose name ends in ``_figure`` registers what it draws by
-`register_figure`. A user's own module may do the same: a study's ``policies`` file, say, with a
-figure of its own for the study's report.
+`register_figure`; what a study may declare is registered in `gridsched.spec.figure_kinds`. A user's
+own module may do the same: a study's ``policies`` file, say, with a figure for the study's report.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gridsched.errors import InputError
+from gridsched.spec.figure_kinds import DECLARED_KINDS, DeclaredKind, register_kind
 
 if TYPE_CHECKING:  # matplotlib takes longer to load than the rest
     import pandas as pd
@@ -62,8 +63,6 @@ class FigureKind:
     heading: str
     place: int
     is_usual: bool
-    needs: tuple[str, ...]
-    is_of_variants: bool
 
 
 _DECLARED = "The study's figures"
@@ -111,6 +110,9 @@ def register_figure(
     """
 
     def register(draw: Callable[..., Any]) -> Callable[..., Any]:
+        if of == "declared":
+            target = f"{draw.__module__}:{draw.__qualname__}"
+            register_kind(DeclaredKind(name, target, sentence, needs, is_of_variants))
         known = _TABLE.get((of, name))
         if known is not None and _where(known.draw) != _where(draw):
             raise InputError(
@@ -118,9 +120,8 @@ def register_figure(
                 f"{_where(draw)} another name."
             )
         _TABLE[of, name] = FigureKind(
-            name, of, sentence, draw, heading or sentence.rstrip("."), place, is_usual, needs,
-            is_of_variants,
-        )  # fmt: skip
+            name, of, sentence, draw, heading or sentence.rstrip("."), place, is_usual
+        )
         return draw
 
     return register
@@ -135,6 +136,11 @@ def figures(of: Subject) -> dict[str, FigureKind]:
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         if module.name.endswith("_figure"):
             importlib.import_module(f"gridsched.figures.{module.name}")
+    for each in DECLARED_KINDS.values():
+        if ("declared", each.name) not in _TABLE:
+            place, _, function = each.target.partition(":")
+            draw = getattr(importlib.import_module(place), function)
+            register_figure(each.name, "declared", each.sentence)(draw)
     found = sorted(_TABLE.values(), key=lambda kind: (kind.place, kind.name))
     return {kind.name: kind for kind in found if kind.of == of}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
 
+from gridsched.spec.figure_kinds import DECLARED_KINDS
 from gridsched.spec.run_spec import NAME, Section
 
 Kind = Literal["number", "order", "shape", "theorem", "driver"]
@@ -174,6 +175,15 @@ ExpressionOrText = Annotated[
 ]
 
 
+class _KindNames:
+    """Lists the kinds in the JSON Schema."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: Any, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "enum": list(DECLARED_KINDS)}
+
+
 class DeclaredFigure(Section):
     """A figure that the report draws instead of its usual ones.
 
@@ -181,27 +191,19 @@ class DeclaredFigure(Section):
     ----------
     name : str
         Of its files.
-    kind : {"best", "sweep", "traces", "box", "calibration", "lines", "violins", "plans", ...}
-        Bars of each family's best and last variant; bars of a metric for each level, a panel for
-        each family; mean series of some levels, likewise; a box for each variant; predicted
-        chances against observed frequencies, a panel for each variant; a line for each family;
-        ``points`` on a logarithmic axis, a row for each level;
-        distributions over replicates along an axis; makespan over energy of plans; and for
-        ``landscapes`` what is possible and what it earns, a panel for each level.
+    kind : str
+        One of `DECLARED_KINDS`, which say what they draw and need.
     metric : str
-        ``calibration`` needs none.
     along : str
-        The parameter or axis that varies; ``box`` and ``calibration`` need none.
+        The parameter or axis that varies.
     schedulers : tuple of str
         Families (labels without parameters) in order; default: all that vary along it, and for
-        ``best``, ``box``, ``calibration`` and ``points`` the others, too. For ``box``,
-        ``calibration``, ``points`` and ``violins``, and for ``lines`` and ``sweep`` along an axis,
-        also labels of single variants.
+        kinds of single variants the others, too. Along an axis, and for kinds of single variants,
+        also labels.
     where : mapping
         Axis -> value or list of values of the runs that are drawn; it goes before the report's.
     names : tuple of str
-        For these three, ``lines`` and ``plans``: how what is drawn is called, in order; default:
-        the labels.
+        How what is drawn is called, in order; default: the labels.
     levels : tuple
         The levels that are drawn; default: all.
     limit : str or None
@@ -212,18 +214,7 @@ class DeclaredFigure(Section):
     """
 
     name: str = Field(pattern=NAME)
-    kind: Literal[
-        "best",
-        "sweep",
-        "traces",
-        "box",
-        "calibration",
-        "lines",
-        "violins",
-        "plans",
-        "landscapes",
-        "points",
-    ]
+    kind: Annotated[str, _KindNames()]
     metric: str = ""
     along: str = ""
     schedulers: tuple[str, ...] = ()

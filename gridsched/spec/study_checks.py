@@ -11,20 +11,13 @@ from gridsched.metrics import METRICS, known_metrics
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import key_name
 from gridsched.spec.claims_schema import Claim, DeclaredFigure
+from gridsched.spec.figure_kinds import DECLARED_KINDS
 from gridsched.spec.formulas import Formula, declare, formula
 from gridsched.spec.run_spec import OPTIMIZE
 from gridsched.spec.study_axes import Axis, axis_values, workload_kinds
 from gridsched.spec.study_claims import study_claims
 from gridsched.spec.study_document import KeyPath, StudyDocument
 from gridsched.spec.study_schedulers import StudyScheduler
-
-#: What figures of single variants need; the other kinds need `metric` and `along`.
-_NEEDED = {
-    "box": ("metric",),
-    "calibration": (),
-    "violins": ("metric", "along"),
-    "points": ("metric", "along"),
-}
 
 
 @dataclass(frozen=True)
@@ -198,8 +191,13 @@ def _check_figure(
     labels: list[str],
     singles: list[str],
 ) -> None:
-    by_label = figure.kind in _NEEDED
-    for key in _NEEDED.get(figure.kind, ("metric", "along")):
+    kind = DECLARED_KINDS.get(figure.kind)
+    if kind is None:
+        hint = did_you_mean(figure.kind, DECLARED_KINDS)
+        document.refuse(
+            (*path, "kind"), f"is {figure.kind!r}. {hint}Legal: {', '.join(DECLARED_KINDS)}."
+        )
+    for key in kind.needs:
         if not getattr(figure, key):
             document.refuse((*path, key), f"is missing, which kind {figure.kind!r} needs.")
     if figure.metric:
@@ -207,7 +205,7 @@ def _check_figure(
     if figure.limit is not None:
         _check_metric(document, (*path, "limit"), figure.limit, known)
     for k, family in enumerate(figure.schedulers):
-        legal = [*families, *(labels if by_label else singles)]
+        legal = [*families, *(labels if kind.is_of_variants else singles)]
         _check_label(document, (*path, "schedulers", k), family, legal)
 
 

@@ -188,6 +188,8 @@ def test_report_with_declared_figures_repeats_exactly(store: Path, page: Path, t
 def test_figures_of_unknown_things_are_refused(store: Path, tmp_path: Path):
     """Metrics and families when the study is read, levels when the figure is drawn."""
     figure = '\n[[figures]]\nname = "f"\nkind = "sweep"\nalong = "max_replicas"\n'
+    with pytest.raises(InputError, match=r"figures\[3\].kind is 'swep'. Did you mean 'sweep'"):
+        study_in(tmp_path / "k", figure.replace("sweep", "swep") + 'metric = "utility"\n')
     with pytest.raises(InputError, match=r"figures\[3\].metric is 'window_utilty'. Did you mean"):
         study_in(tmp_path / "m", figure + 'metric = "window_utilty"\n')
     with pytest.raises(InputError, match=r"figures\[3\].schedulers\[0\] is 'c'"):

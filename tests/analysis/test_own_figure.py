@@ -15,6 +15,8 @@ from gridsched.figures.table import study_figures
 from gridsched.figures.study_layout import layout_of
 from gridsched.figures.table import _TABLE, figures
 from gridsched.page.study_report import files_folder, write_report
+from gridsched.spec.figure_kinds import DECLARED_KINDS
+from gridsched.spec.schema import study_schema
 
 POLICIES = '''
 """A figure of the user's own."""
@@ -30,16 +32,28 @@ def makespan_range(results, layout):
     figure.subplots().vlines(data["scheduler"], data["min"], data["max"])
     yield Drawn(figure, data, NAME, "From least to largest.")
 '''
+DECLARED = '''
+from gridsched.figures.figure_file import new_figure
+from gridsched.figures.table import Drawn, register_figure
+
+
+@register_figure("least", "declared", "The least of all.", needs=("metric",))
+def least(results, declared):
+    data = {"least": [float(results.shown[declared.metric].min())]}
+    return Drawn(new_figure(3.0, 2.0), data, declared.name)
+'''
 
 
 @pytest.fixture(autouse=True)
 def own_entries():
     """What a test registers does not stay."""
     figures("study")  # what gridsched ships stays
-    before = dict(_TABLE)
+    tables = (_TABLE, DECLARED_KINDS)
+    before = [dict(table) for table in tables]
     yield
-    _TABLE.clear()
-    _TABLE.update(before)
+    for table, entries in zip(tables, before, strict=True):
+        table.clear()
+        table.update(entries)
 
 
 def results_with(name: str, store: Path, folder: Path, study: str) -> StudyResults:
@@ -64,6 +78,24 @@ def test_a_users_figure_is_in_the_report(small_store: Path, tmp_path: Path):
         assert (files_folder(page) / f"makespan-range{suffix}").stat().st_size > 100
     data = pd.read_csv(files_folder(page) / "makespan-range.csv").set_index("scheduler")
     assert data.loc["mct"].tolist() == [8.0, 11.0]
+
+
+def test_a_kind_of_ones_own_is_declared(small_store: Path, tmp_path: Path):
+    """What a policies file registers is a kind of ``[[figures]]``, with the keys that it needs."""
+    text = small_study.of_metrics("makespan_s").replace(
+        "seed = 7", 'seed = 7\npolicies = ["own.py"]'
+    )
+    (tmp_path / "own.py").write_text(DECLARED)
+    (tmp_path / "p.xml").write_text(small_study.PLATFORM)
+    path = tmp_path / "small.toml"
+    path.write_text(text + '\n[[figures]]\nname = "mine"\nkind = "least"\nmetric = "makespan_s"\n')
+    results = read_results(str(small_store), small_study.Study.from_file(path))
+    ((_, drawn), *_) = study_figures(results, layout_of(results))
+    assert drawn.data == {"least": [8.0]}
+    assert "least" in study_schema()["$defs"]["DeclaredFigure"]["properties"]["kind"]["enum"]
+    path.write_text(text + '\n[[figures]]\nname = "mine"\nkind = "least"\n')
+    with pytest.raises(InputError, match=r"figures\[0\].metric is missing, which kind 'least'"):
+        small_study.Study.from_file(path)
 
 
 @pytest.mark.parametrize("name", ["../thesis", "", "a/b"])

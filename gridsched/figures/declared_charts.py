@@ -1,4 +1,4 @@
-"""Figures that a study declares of one metric: bars, lines, points, boxes and violins."""
+"""Figures that a study declares, of one metric: bars, lines, points, boxes and violins."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from gridsched.figures.declared_levels import (
     names_of,
 )
 from gridsched.figures.looks import BAR, BOX, LineLook, Look, series_looks
-from gridsched.figures.table import Drawn, register_figure
+from gridsched.figures.table import Drawn
 from gridsched.spec.claims_schema import DeclaredFigure
 
 _LAST = Look("#d6e2ee", "///", "")
@@ -42,7 +42,6 @@ _PAPER: LineLook = {"marker": "D", "markersize": 6, "color": "#a5371b", "linesty
 _SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
-@register_figure("best", "declared", "Bars of each family's best and last variant.")
 def best(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw two bars for each family that varies, one for each other."""
     families = families_of(results, declared, single=True)
@@ -91,7 +90,6 @@ def _folded(names: dict[str, str]) -> dict[str, str]:
     }
 
 
-@register_figure("sweep", "declared", "Bars of a metric at each level, a panel for each family.")
 def levels(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw bars with their intervals, and the limit as a line."""
     families = families_of(results, declared, single=False)
@@ -109,7 +107,6 @@ def levels(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     return declared_drawn(declared, figure, data)
 
 
-@register_figure("lines", "declared", "A metric along what varies, a line for each family.")
 def lines(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw means as lines, with 95 % intervals as bands."""
     families = families_of(results, declared, single=False)
@@ -123,9 +120,6 @@ def lines(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     return declared_drawn(declared, figure, data)
 
 
-@register_figure(
-    "points", "declared", "Means on a logarithmic axis, a row for each level.", is_of_variants=True
-)
 def points(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw a row of points with 95 % intervals for each level; a level without runs has none."""
     labels = families_of(results, declared, single=True)
@@ -141,11 +135,7 @@ def points(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     return declared_drawn(declared, figure, data)
 
 
-@register_figure(
-    "box", "declared", "A box for each variant: median, quartiles, whiskers.", needs=("metric",),
-    is_of_variants=True,
-)  # fmt: skip
-def variant_boxes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+def boxes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw the boxes; y reaches from 0 to the largest value of all runs, as in all such figures.
 
     Raises
@@ -204,10 +194,6 @@ def _paper_medians(results: StudyResults, metric: str, labels: list[str]) -> lis
     return [claimed.get(label, np.nan) for label in labels]
 
 
-@register_figure(
-    "violins", "declared", "The distribution over replicates, along what varies.",
-    is_of_variants=True,
-)  # fmt: skip
 def violins(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw a violin with its median for each scheduler and level; all have the same width."""
     labels = families_of(results, declared, single=True)

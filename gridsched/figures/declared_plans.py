@@ -20,7 +20,7 @@ from gridsched.figures.declared_levels import (
 )
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import LineLook
-from gridsched.figures.table import Drawn, register_figure
+from gridsched.figures.table import Drawn
 from gridsched.metrics import METRICS
 from gridsched.spec.claims_schema import DeclaredFigure
 
@@ -37,7 +37,6 @@ _NEAR = 8.0
 _LOGARITHMIC = 10.0
 
 
-@register_figure("plans", "declared", "Makespan over energy of plans, with what they earn as bars.")
 def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw squares for divided, diamonds for whole tasks; families that vary otherwise as a line.
 

@@ -1,4 +1,4 @@
-"""Figures that a study declares of the series of its runs: means over time, chances in time."""
+"""Figures that a study declares, of the series of its runs: means over time, chances in time."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ from gridsched.figures.declared_levels import (
     metric_scale,
 )
 from gridsched.figures.looks import BAR, level_looks
-from gridsched.figures.table import Drawn, register_figure
+from gridsched.figures.table import Drawn
 from gridsched.spec.claims_schema import DeclaredFigure
 
 _CHANCES = {"least": -0.02, "most": 1.02}
 _COUNTS = ("chance_tasks", "chance_sum", "chance_in_time")
 
 
-@register_figure("traces", "declared", "Mean series of some levels, a panel for each family.")
 def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw lines with bands, and the limit as a line; `InputError` where there is no series."""
     if declared.metric not in SERIES_OF:
@@ -116,10 +115,6 @@ def mean_series(results: StudyResults, level: Level, series: str, where: Where) 
     })  # fmt: skip
 
 
-@register_figure(
-    "calibration", "declared", "Predicted chance to be in time against the observed frequency.",
-    needs=(), is_of_variants=True,
-)  # fmt: skip
 def calibration(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw a point for each part of the chances, with its binomial interval.
 
