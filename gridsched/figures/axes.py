@@ -21,7 +21,7 @@ from matplotlib.ticker import (
     MultipleLocator,
     NullFormatter,
 )
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from gridsched.analysis.texts import value_text
 from gridsched.metrics import METRICS
@@ -81,19 +81,50 @@ def plain_numbers(*group: Axis) -> None:
         axis.set_major_formatter(PlainNumbers(group))
 
 
-def counts_axis(axes: Axes, label: str) -> None:
-    """Make y an axis of whole numbers."""
+def quantity_axis(axes: Axes, label: str, top: float | None = None) -> None:
+    """Make y an axis of a quantity, from 0 to `top` (default: as it is; 0: 1)."""
+    axes.set_ylim(0.0, 1.0 if top == 0 else top)
     axes.set_ylabel(label)
-    locator = axes.yaxis.get_major_locator()
-    assert isinstance(locator, MaxNLocator)  # that of a linear axis
-    locator.set_params(integer=True)
     axes.grid(axis="y")
     plain_numbers(axes.yaxis)
 
 
-def number_of_bins(values: int, most: int, least: int = 1) -> int:
-    """Return into how many bins a histogram divides so many values, by Rice's rule."""
-    return int(np.clip(np.ceil(2 * np.cbrt(values)), least, most))
+def counts_axis(axes: Axes, label: str, top: float | None = None) -> None:
+    """Make y an axis of whole numbers, as `quantity_axis`."""
+    quantity_axis(axes, label, top)
+    locator = axes.yaxis.get_major_locator()
+    assert isinstance(locator, MaxNLocator)  # that of a linear axis
+    locator.set_params(integer=True)
+
+
+def bin_edges(
+    values: NDArray[np.float64], count: int, *, most: int = 60, wide: float = 100.0
+) -> tuple[NDArray[np.float64], bool]:
+    """Return the edges of a histogram, and whether they grow by a ratio.
+
+    Parameters
+    ----------
+    values : ndarray
+        Equal ones, and none at all, give one bin.
+    count : int
+        Of what is counted: it is divided into bins by Rice's rule.
+    most : int
+        Number of bins at most.
+    wide : float
+        Values that span more than this factor are counted in bins of equal ratio.
+    """
+    least, largest = (float(values.min()), float(values.max())) if len(values) else (1.0, 1.0)
+    if largest <= least * (1 + 1e-9):
+        return np.array([0.5 * least, 1.5 * least or 1.0]), False
+    bins = int(np.clip(np.ceil(2 * np.cbrt(count)), 1, most))
+    is_log = 0 < wide * least < largest
+    return (np.geomspace if is_log else np.linspace)(least, largest, bins + 1), is_log
+
+
+def counts_in(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return how many values are in each bin."""
+    # rounding must not push the smallest or largest out of the outer bins
+    return np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
 
 
 def decimals(numbers: Iterable[float]) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from gridsched.analysis.claim_values import replicate_values
 from gridsched.analysis.study_results import StudyResults
@@ -19,6 +19,7 @@ from gridsched.figures.declared_levels import (
     names_of,
 )
 from gridsched.figures.figure_file import new_figure
+from gridsched.figures.front_figure import draw_cap
 from gridsched.figures.looks import LineLook
 from gridsched.figures.table import Drawn
 from gridsched.metrics import METRICS
@@ -27,7 +28,7 @@ from gridsched.spec.claims_schema import DeclaredFigure
 #: Columns of the data: divided tasks, then whole ones.
 _POINTS = ("divided_energy_j", "divided_makespan_s", "energy_j", "makespan_s")
 _FRONT = "#2f6396"
-_GAIN, _LOSS, _CAP = "#6f9e5c", "#c0392b", "#505050"
+_GAIN, _LOSS = "#6f9e5c", "#c0392b"
 _FILLS = ("none", "#f0b65a", "#c9b3d6")
 #: Height of the largest bar [point].
 _TALLEST = 110.0
@@ -54,7 +55,7 @@ def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     shown = data.dropna(subset=["divided_makespan_s"])
     if np.ptp(np.log(shown["divided_makespan_s"])) > np.log(_LOGARITHMIC):
         axes.set_yscale("log")
-    handles: list[Line2D | Patch] = []
+    handles: list[Artist] = []
     for name in (each for each in families if each not in swept):
         front = tables[name].sort_values("divided_makespan_s")
         axes.plot(
@@ -68,10 +69,7 @@ def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         _draw_points(axes, points, declared, factor, _TALLEST / largest if largest else 0.0, k)
     axes.margins(x=0.06, y=0.1)
     handles += _handles(data, declared, [names[name] for name in swept])
-    for cap_w in _caps(results, families):
-        _draw_cap(axes, factor, cap_w)
-        label = f"more than {cap_w / 1e3:,g} kW"
-        handles.append(Patch(facecolor="none", hatch="...", edgecolor="#b8b8b8", label=label))
+    handles += [draw_cap(axes, factor, cap_w) for cap_w in _caps(results, families)]
     axes.set_xlabel(f"Energy [{unit}]")
     axes.set_ylabel("Makespan [s]")
     plain_numbers(axes.xaxis)
@@ -159,16 +157,3 @@ def _caps(results: StudyResults, families: list[str]) -> list[float]:
         if each.family in families
     )
     return list(dict.fromkeys(cap for cap in found if cap is not None))
-
-
-def _draw_cap(axes: Axes, factor: float, cap_w: float) -> None:
-    """Draw the line of a mean power; what lies below it draws more."""
-    limits = axes.get_xlim(), axes.get_ylim()
-    joules = np.array(limits[0]) * factor
-    axes.plot(joules / factor, joules / cap_w, color=_CAP, linestyle="--", linewidth=1.2)
-    axes.fill_between(
-        joules / factor, limits[1][0], joules / cap_w, facecolor="none", hatch="...",
-        edgecolor="#b8b8b8", linewidth=0, zorder=0,
-    )  # fmt: skip
-    axes.set_xlim(*limits[0])
-    axes.set_ylim(*limits[1])

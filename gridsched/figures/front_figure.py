@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from gridsched.analysis.claim_values import Level
 from gridsched.analysis.study_results import StudyResults, restricted
@@ -35,16 +35,33 @@ from gridsched.spec.optimization import optimize
 from gridsched.spec.run_spec import OPTIMIZE, RunSpec
 from gridsched.spec.scenario_maker import ScenarioMaker
 
-Floats = NDArray[np.float64]
-#: Rows of the data file: series, energy, makespan, profit rate.
-Points = list[tuple[str, float, float, float]]
+_POINT = ["energy_j", "makespan_s", "profit_rate"]
 #: Contours of the profit rate, about.
 CONTOURS = 9
 #: Places along each axis at which the profit rate is computed for its contours.
 GRID = 200
 #: Energies above the largest drawn one that are shown, as a share of the range of the drawn ones.
 FURTHER = 0.6
-_DARK = "#2f6396"
+_PLAN: LineLook = {
+    "linestyle": "", "markerfacecolor": "none", "markeredgewidth": 2, "markeredgecolor": "#c0392b",
+}  # fmt: skip
+#: How the series of the data are drawn, but for the edges of what is possible.
+_LOOKS: dict[str, LineLook] = {
+    "front": {
+        "marker": "o", "markersize": 3.5, "linewidth": 1.8, "color": "#2f6396",
+        "label": "front of divided tasks",
+    },
+    "schedules": {
+        "marker": "D", "markersize": 3.5, "linestyle": "", "color": "#606060",
+        "markerfacecolor": "none", "markeredgewidth": 0.7, "label": "schedules of whole tasks",
+    },
+    "largest profit, divided": {
+        **_PLAN, "marker": "s", "markersize": 11, "label": "largest profit, divided tasks",
+    },
+    "largest profit, whole": {
+        **_PLAN, "marker": "D", "markersize": 7, "label": "its schedule of whole tasks",
+    },
+}  # fmt: skip
 
 
 @register_figure("front", "landscape", "The front, the feasible region and profit contours.")
@@ -57,81 +74,79 @@ def front(subject: Landscape, *, title: str = "") -> Drawn:
     title : str
     """
     figure = new_figure(7.6, 5.2)
-    points = draw_landscape(figure.add_subplot(), subject)
+    data = draw_landscape(figure.add_subplot(), subject)
     figure.legend(loc="outside lower center", ncols=3)
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
-    return Drawn(figure, points_table(points))
+    return Drawn(figure, data)
 
 
-def points_table(points: Points) -> dict[str, list[Any]]:
-    """Return what is drawn as columns."""
-    names = ("series", "energy_j", "makespan_s", "profit_rate")
-    return dict(zip(names, map(list, zip(*points, strict=True)), strict=True))
+def landscape_table(subject: Landscape) -> pd.DataFrame:
+    """Return what is drawn: the edges of what is possible, the front, schedules, the plan."""
+    corners = pd.DataFrame(subject.answer.rows())
+    schedules = corners[["schedule_energy_j", "schedule_makespan_s"]].set_axis(_POINT[:2], axis=1)
+    parts = {
+        name: pd.DataFrame({"energy_j": joules, "makespan_s": subject.makespans_s})
+        for name, joules in (("least energy", subject.least_j), ("most energy", subject.most_j))
+    }
+    parts |= {"front": corners, "schedules": schedules}
+    if subject.profit is not None and subject.profit.plan.runs:
+        for row in subject.profit.rates():
+            plan = pd.DataFrame([row]).rename(columns={"time_s": "makespan_s"})
+            parts[f"largest profit, {row['tasks']}"] = plan
+    series = [part.reindex(columns=_POINT).assign(series=name) for name, part in parts.items()]
+    return pd.concat(series, ignore_index=True)[["series", *_POINT]]
 
 
-def draw_landscape(axes: Axes, subject: Landscape) -> Points:
-    """Draw a landscape on axes, without its legend; return the points that are drawn."""
+def draw_landscape(axes: Axes, subject: Landscape) -> pd.DataFrame:
+    """Draw a landscape on axes, without its legend; return what is drawn."""
+    table = landscape_table(subject)
     factor, unit = prefixed("J", float(subject.answer.front.energies_j.max(initial=0.0)))
-    points = _draw_region(axes, subject, factor) + _draw_front(axes, subject, factor)
-    _set_limits(axes, subject, factor, points)
-    tariff = subject.tariff
-    if tariff is not None:
-        _draw_contours(axes, subject, tariff, factor)
-    if subject.profit is not None:
-        points += _draw_plan(axes, subject, factor)
+    axes.fill_betweenx(
+        subject.makespans_s, subject.least_j / factor, subject.most_j / factor,
+        facecolor="#e9eef4", edgecolor="#9aa7b5", linewidth=0.8,
+        label="possible with divided tasks",
+    )  # fmt: skip
+    points = {name: table[table["series"] == name] for name in _LOOKS}
+    for (name, part), order in zip(points.items(), (3, 3, 4, 4), strict=True):
+        if len(part):
+            look = _LOOKS[name]
+            axes.plot(part["energy_j"] / factor, part["makespan_s"], zorder=order, **look)
+    _set_limits(axes, subject, pd.concat(points.values())["energy_j"] / factor)
+    if subject.tariff is not None:
+        _draw_contours(axes, subject, subject.tariff, factor)
+    if subject.profit is not None and np.isfinite(subject.profit.plan.power_cap_w):
+        plan = subject.profit.plan
+        draw_cap(axes, factor, plan.power_cap_w, plan.tariff.pue)
     axes.set_xlabel(f"Energy [{unit}]")
     axes.set_ylabel("Makespan [s]")
     plain_numbers(axes.xaxis)
     plain_numbers(axes.yaxis)
-    return points
+    return table
 
 
-def _draw_region(axes: Axes, subject: Landscape, factor: float) -> Points:
-    times = subject.makespans_s
-    axes.fill_betweenx(
-        times, subject.least_j / factor, subject.most_j / factor, facecolor="#e9eef4",
-        edgecolor="#9aa7b5", linewidth=0.8, label="possible with divided tasks",
-    )  # fmt: skip
-    nothing = float("nan")
-    return [
-        (name, float(energy), float(time), nothing)
-        for name, energies in (("least energy", subject.least_j), ("most energy", subject.most_j))
-        for energy, time in zip(energies, times, strict=True)
-    ]
-
-
-def _draw_front(axes: Axes, subject: Landscape, factor: float) -> Points:
-    """Draw the corners of the front, and the schedules of whole tasks made from them."""
-    rows = subject.answer.rows()
-    series: tuple[tuple[str, str, str, LineLook], ...] = (
-        ("front", "energy_j", "makespan_s",
-         {"marker": "o", "markersize": 3.5, "linewidth": 1.8, "color": _DARK,
-          "label": "front of divided tasks"}),
-        ("schedules", "schedule_energy_j", "schedule_makespan_s",
-         {"marker": "D", "markersize": 3.5, "linestyle": "", "color": "#606060",
-          "markerfacecolor": "none", "markeredgewidth": 0.7, "label": "schedules of whole tasks"}),
-    )  # fmt: skip
-    points: Points = []
-    for name, energy, makespan, look in series:
-        x, y = ([row[key] for row in rows] for key in (energy, makespan))
-        axes.plot(np.array(x) / factor, y, zorder=3, **look)
-        earns = [row.get("profit_rate", float("nan")) for row in rows]
-        earns = earns if name == "front" else [float("nan")] * len(rows)
-        points += [(name, *each) for each in zip(x, y, earns, strict=True)]
-    return points
-
-
-def _set_limits(axes: Axes, subject: Landscape, factor: float, points: Points) -> None:
+def _set_limits(axes: Axes, subject: Landscape, energies: pd.Series) -> None:
     """Show the front and the plan whole, and of the region what is not far from them."""
-    drawn = [point[1] for point in points if point[0] in ("front", "schedules")]
-    if subject.profit is not None:
-        drawn += [row["energy_j"] for row in subject.profit.rates() if row["energy_j"] < np.inf]
-    least, most = min(drawn), max(drawn)
+    least, most = energies.min(), energies.max()
     width = max(most - least, 0.05 * most)
-    axes.set_xlim((least - 0.1 * width) / factor, (most + FURTHER * width) / factor)
+    axes.set_xlim(least - 0.1 * width, most + FURTHER * width)
     bottom, top = float(subject.makespans_s[0]), float(subject.makespans_s[-1])
     axes.set_ylim(bottom - 0.06 * (top - bottom), top)
+
+
+def draw_cap(axes: Axes, factor: float, cap_w: float, pue: float = 1.0) -> Artist:
+    """Draw the line of a mean power; what lies below it draws more. Return this, for the legend."""
+    limits = axes.get_xlim(), axes.get_ylim()
+    energies = np.array(limits[0])
+    times = energies * factor * pue / cap_w
+    below = limits[1][0]
+    axes.plot(energies, times, color="#505050", linestyle="--", linewidth=1.2)
+    area = axes.fill_between(
+        energies, below, np.maximum(times, below), facecolor="none", hatch="...",
+        edgecolor="#b8b8b8", linewidth=0, zorder=0, label=f"more than {cap_w / 1e3:,g} kW",
+    )  # fmt: skip
+    axes.set(xlim=limits[0], ylim=limits[1])
+    return area
 
 
 def _draw_contours(axes: Axes, subject: Landscape, tariff: Tariff, factor: float) -> None:
@@ -165,36 +180,6 @@ def _draw_contours(axes: Axes, subject: Landscape, tariff: Tariff, factor: float
               label=f"equal profit per second{wear}")  # fmt: skip
 
 
-def _draw_plan(axes: Axes, subject: Landscape, factor: float) -> Points:
-    """Draw the largest profit rate, by divided and whole tasks, and the power cap."""
-    answer = subject.profit
-    points: Points = []
-    if answer is None:
-        return points
-    empty: LineLook = {"linestyle": "", "markerfacecolor": "none", "markeredgewidth": 2,
-                         "markeredgecolor": "#c0392b"}  # fmt: skip
-    looks: dict[str, LineLook] = {
-        "divided": {"marker": "s", "markersize": 11, "label": "largest profit, divided tasks"},
-        "whole": {"marker": "D", "markersize": 7, "label": "its schedule of whole tasks"},
-    }  # fmt: skip
-    if answer.plan.runs:
-        for row in answer.rates():
-            energy, time = row["energy_j"], row["time_s"]
-            look = looks[row["tasks"]] | empty
-            axes.plot(energy / factor, time, zorder=4, **look)
-            points.append((f"largest profit, {row['tasks']}", energy, time, row["profit_rate"]))
-    if np.isfinite(answer.plan.power_cap_w):
-        joules = np.array(axes.get_xlim()) * factor
-        time = joules * answer.plan.tariff.pue / answer.plan.power_cap_w
-        below = axes.get_ylim()[0]
-        axes.fill_between(
-            joules / factor, below, np.maximum(time, below), facecolor="none", hatch="...",
-            edgecolor="#b8b8b8", linewidth=0, label=f"above {answer.plan.power_cap_w:,.6g} W",
-        )  # fmt: skip
-        axes.plot(joules / factor, time, color="#505050", linewidth=1.2, scaley=False)
-    return points
-
-
 def landscapes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw a panel for each level, of its first stored optimisation.
 
@@ -212,9 +197,9 @@ def landscapes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     texts = level_scale(declared, [level.value for level in levels]).levels or {}
     tables = []
     for axes, level in zip(panels, levels, strict=True):
-        points = draw_landscape(axes, _landscape(results, declared, level))
+        data = draw_landscape(axes, _landscape(results, declared, level))
         axes.set_title(f"{axis_name(declared.along)} {texts[level.value]}")
-        tables.append(pd.DataFrame(points_table(points)).assign(**{declared.along: level.value}))
+        tables.append(data.assign(**{declared.along: level.value}))
     for axes in panels[1:]:
         axes.set_ylabel("")
     handles, labels = panels[0].get_legend_handles_labels()

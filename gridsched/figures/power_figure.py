@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from gridsched.errors import InputError
-from gridsched.figures.axes import hours_axis, plain_numbers, prefixed, time_axis
+from gridsched.figures.axes import hours_axis, prefixed, quantity_axis, time_axis
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import BOOT, BUSY, IDLE, MANY_STEPS, OFF, SHUTDOWN
 from gridsched.figures.table import Drawn, register_figure
@@ -82,10 +82,7 @@ def draw_power(axes: Axes, series: GridPower) -> list[Patch]:
             below = below + values
             legend.append(Patch(label=look.label, **look.patch()))
     axes.step(time, below, where="post", color="black", linewidth=0.8, rasterized=many)
-    axes.set_ylim(0.0, 1.08 * float(below.max(initial=0.0)) or 1.0)
-    axes.set_ylabel(f"Power [{unit}]")
-    axes.grid(axis="y")
-    plain_numbers(axes.yaxis)
+    quantity_axis(axes, f"Power [{unit}]", 1.08 * float(below.max(initial=0.0)))
     return legend
 
 
@@ -98,16 +95,14 @@ def _draw_energy(axes: Axes, series: GridPower) -> None:
     factor, unit = prefixed("J", float(total[-1]))
     axes.plot(time, total / factor, color="black", linewidth=1.3, label="all")
     axes.plot(time, busy / factor, color=BUSY.face, linewidth=1.3, linestyle="--", label="busy")
-    axes.set_ylim(0.0, 1.12 * float(total[-1]) / factor or 1.0)
-    axes.set_ylabel(f"Energy so far [{unit}]")
+    quantity_axis(axes, f"Energy so far [{unit}]", 1.12 * float(total[-1]) / factor)
     if series.horizon_s > 0:
         axes.annotate(
             f"{total[-1] / factor:,.4g} {unit}", (time[-1], total[-1] / factor), xytext=(-4, 4),
         textcoords="offset points", ha="right", va="bottom", fontsize=8, fontweight="bold",
     )  # fmt: skip
     axes.legend(loc="upper left")
-    axes.grid()
-    plain_numbers(axes.yaxis)
+    axes.grid(axis="x")
 
 
 @register_figure("prices", "run", "Prices that vary, power meanwhile, and the money so far.")
@@ -195,10 +190,7 @@ def money_steps(trace: Trace, tariff: Tariff) -> pd.DataFrame:
 
 def _draw_price(axes: Axes, steps: pd.DataFrame, name: str, label: str) -> None:
     axes.step(steps["time_s"], steps[name], where="post", color="black", linewidth=1.3)
-    axes.set_ylim(0.0, 1.15 * float(steps[name].max()) or 1.0)
-    axes.set_ylabel(label)
-    axes.grid(axis="y")
-    plain_numbers(axes.yaxis)
+    quantity_axis(axes, label, 1.15 * float(steps[name].max()))
 
 
 def _draw_money(axes: Axes, steps: pd.DataFrame) -> None:
@@ -213,8 +205,5 @@ def _draw_money(axes: Axes, steps: pd.DataFrame) -> None:
             label="income of bags",
         )  # fmt: skip
     most = float(steps[["energy_cost", "income"]].to_numpy().max(initial=0.0))
-    axes.set_ylim(0.0, 1.12 * most or 1.0)
-    axes.set_ylabel("So far\n[money]")
+    quantity_axis(axes, "So far\n[money]", 1.12 * most)
     axes.legend(loc="upper left")
-    axes.grid(axis="y")
-    plain_numbers(axes.yaxis)

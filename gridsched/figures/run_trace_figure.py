@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError
-from gridsched.figures.axes import hours_axis, plain_numbers, prefixed
+from gridsched.figures.axes import hours_axis, prefixed, quantity_axis
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import BUSY
 from gridsched.figures.table import Drawn, register_figure
@@ -55,9 +55,7 @@ def run_trace(trace: Trace, *, step_s: float | None = None, title: str = "") -> 
     rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, draw in zip(rows, panels, strict=True):
         draw(axes, steps)
-        axes.grid()
-        plain_numbers(axes.yaxis)
-        axes.set_ylim(bottom=0.0)
+        axes.grid(axis="x")
         _mark_boundaries(axes, trace)
     hours_axis(rows[-1], 0.0, float(steps["until_s"].iloc[-1]))
     if title:
@@ -169,13 +167,12 @@ def _draw_energy(axes: Axes, steps: pd.DataFrame) -> None:
             color="black", linestyle="-", linewidth=1.0, label="budget of the period",
         )  # fmt: skip
         axes.legend(loc="lower right")
-    axes.set_ylim(0.0, 1.1 * largest / factor or 1.0)
-    axes.set_ylabel(f"Energy so far\n[{unit}]")
+    quantity_axis(axes, f"Energy so far\n[{unit}]", 1.1 * largest / factor)
 
 
 def _draw_utility(axes: Axes, steps: pd.DataFrame) -> None:
     _draw_curve(axes, steps, "utility", 1.0)
-    axes.set_ylabel("Utility so far")
+    quantity_axis(axes, "Utility so far")
 
 
 def _draw_power(axes: Axes, steps: pd.DataFrame) -> None:
@@ -185,7 +182,7 @@ def _draw_power(axes: Axes, steps: pd.DataFrame) -> None:
         steps["mean_power_w"] / factor, edges, fill=True, facecolor="#d6e2ee",
         edgecolor=BUSY.face, linewidth=0.8,
     )  # fmt: skip
-    axes.set_ylabel(f"Mean power\n[{unit}]")
+    quantity_axis(axes, f"Mean power\n[{unit}]")
 
 
 def _draw_tasks(axes: Axes, steps: pd.DataFrame) -> None:
@@ -195,9 +192,9 @@ def _draw_tasks(axes: Axes, steps: pd.DataFrame) -> None:
             steps[name], edges, color=color, linestyle=line, linewidth=1.2, label=label,
             baseline=None,
         )  # fmt: skip
-    axes.set_ylabel("Tasks\nin the step")
     axes.legend(loc="upper right", ncols=2)
-    axes.set_ylim(top=1.25 * max(float(steps[[c[0] for c in TASK_CURVES]].to_numpy().max()), 1.0))
+    most = float(steps[[name for name, *_ in TASK_CURVES]].to_numpy().max())
+    quantity_axis(axes, "Tasks\nin the step", 1.25 * max(most, 1.0))
 
 
 def _mark_boundaries(axes: Axes, trace: Trace) -> None:

@@ -14,7 +14,7 @@ from gridsched.analysis.workload_statistics import (
     is_special_task_type,
 )
 from gridsched.errors import InputError
-from gridsched.figures.axes import number_of_bins, plain_numbers, prefixed
+from gridsched.figures.axes import bin_edges, counts_in, plain_numbers, prefixed, quantity_axis
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.task_types import SystemWorkload, TaskTypes
@@ -107,13 +107,10 @@ def _draw_arrivals(axes: Axes, tasks: Tasks, types: TaskTypes, horizon_s: float 
         below = below + rate
     axes.set_title(f"Arrivals, per {_interval_name(step)}")
     axes.set_xlabel("Time [h]")
-    axes.set_ylabel("Tasks [1/h]")
     axes.set_xlim(0, horizon_s / 3600)
     if horizon_s > 12 * 3600:
         axes.xaxis.set_major_locator(MaxNLocator(9, steps=[1, 1.2, 2.4, 6, 10]))
-    axes.set_ylim(0, 1.25 * float(below.max(initial=0)) or 1.0)
-    axes.grid(axis="y")
-    plain_numbers(axes.yaxis)
+    quantity_axis(axes, "Tasks [1/h]", 1.25 * float(below.max(initial=0)))
     if points:
         axes.legend(loc="upper right", ncols=2)
     return points
@@ -137,18 +134,12 @@ def _draw_entries(
     ]
     groups = [(kind, values) for kind, values in groups if len(values)]
     every = np.concatenate([values for _, values in groups]) if groups else np.ones(1)
-    least, largest = float(every.min()), float(every.max())
-    is_log = 0 < 10 * least < largest
-    if largest <= least * (1 + 1e-9):
-        least, largest = 0.5 * least, 1.5 * largest or 1.0
-    n = number_of_bins(len(every), MAX_BINS, least=2)
-    factor, shown_unit = prefixed(unit, largest) if unit == "J" else (1.0, unit)
-    edges = (np.geomspace if is_log else np.linspace)(least, largest, n + 1) / factor
+    edges, is_log = bin_edges(every, len(every), most=MAX_BINS, wide=10.0)
+    factor, shown_unit = prefixed(unit, float(edges[-1])) if unit == "J" else (1.0, unit)
+    edges = edges / factor
     points: Points = []
     for kind, values in groups:
-        # rounding must not push the smallest or largest out of the outer bins
-        counts, _ = np.histogram(np.clip(values / factor, edges[0], edges[-1]), edges)
-        share = 100 * counts / len(values)
+        share = 100 * counts_in(values / factor, edges) / len(values)
         face, line, hatch = LOOKS[kind]
         axes.stairs(
             share, edges, fill=True, facecolor=face, hatch=hatch, edgecolor="#303030",
@@ -162,9 +153,7 @@ def _draw_entries(
     plain_numbers(axes.xaxis)
     axes.set_title(f"{name} entries in P-state 0")
     axes.set_xlabel(f"{name} [{shown_unit}]")
-    axes.set_ylabel("Share of the entries [%]")
-    axes.set_ylim(0, 1.3 * max((p[3] for p in points), default=1.0))
-    axes.grid(axis="y")
+    quantity_axis(axes, "Share of the entries [%]", 1.3 * max((p[3] for p in points), default=1.0))
     if points:
         axes.legend(loc="upper right")
     return points
@@ -199,10 +188,9 @@ def _draw_classes(axes: Axes, utility: UtilityFunctions) -> Points:
     )
     axes.set_title(f"Utility classes, urgency {urgency:g} per {unit}")
     axes.set_xlabel(f"Finish minus arrival [{unit}]")
-    axes.set_ylabel("Utility / priority")
     axes.set_xlim(0, end)
-    axes.set_ylim(0, 1.02)
-    axes.grid()
+    quantity_axis(axes, "Utility / priority", 1.02)
+    axes.grid(axis="x")
     axes.legend(loc="upper right")
     panel = "fraction_over_urgency_units"
     return [

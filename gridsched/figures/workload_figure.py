@@ -8,10 +8,12 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from gridsched.figures.axes import (
+    bin_edges,
     counts_axis,
-    number_of_bins,
+    counts_in,
     plain_numbers,
     prefixed,
+    quantity_axis,
     time_axis,
 )
 from gridsched.figures.figure_file import new_figure
@@ -23,9 +25,6 @@ from gridsched.workloads.traces.job_table import JobTable
 HOUR_S = 3600
 #: Time is told in the first of these of which there are three.
 TIME_UNITS = ((24 * HOUR_S, "d"), (HOUR_S, "h"))
-#: Sizes that span more than this factor are counted in bins of equal ratio, on a log axis.
-WIDE_RANGE = 100.0
-MAX_BINS = 60
 
 
 @register_figure("sizes", "tasks", "Sizes of tasks, and when they are submitted.")
@@ -50,26 +49,11 @@ def workload_overview(tasks: Tasks, *, title: str = "") -> Drawn:
     return Drawn(figure, data)
 
 
-def size_bins(flops: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
-    """Return the edges [flop] of a histogram of the sizes, and whether they grow by a ratio.
-
-    Equal sizes, and none at all, give one bin.
-    """
-    least, largest = (float(flops.min()), float(flops.max())) if len(flops) else (1.0, 1.0)
-    if largest <= least * (1 + 1e-9):
-        return np.array([0.5 * least, 1.5 * least]), False
-    n = number_of_bins(len(flops), MAX_BINS)
-    if largest > WIDE_RANGE * least:
-        return np.geomspace(least, largest, n + 1), True
-    return np.linspace(least, largest, n + 1), False
-
-
 def _draw_sizes(axes: Axes, flops: NDArray[np.float64]) -> None:
-    edges, is_log = size_bins(flops)
+    edges, is_log = bin_edges(flops, len(flops))
     factor, unit = prefixed("flop", float(edges[-1]))
     edges = edges / factor
-    # rounding must not push the smallest or largest size out of the outer bins
-    counts, _ = np.histogram(np.clip(flops / factor, edges[0], edges[-1]), edges)
+    counts = counts_in(flops / factor, edges)
     axes.stairs(counts, edges, fill=True, **PLAIN)
     if len(flops):
         mean = float(flops.mean()) / factor
@@ -81,8 +65,7 @@ def _draw_sizes(axes: Axes, flops: NDArray[np.float64]) -> None:
         axes.set_xscale("log")
     plain_numbers(axes.xaxis)
     axes.set_xlabel(f"Size [{unit}]")
-    axes.set_ylim(0.0, 1.08 * float(counts.max(initial=0)) or 1.0)
-    counts_axis(axes, "Tasks")
+    counts_axis(axes, "Tasks", 1.08 * float(counts.max(initial=0)))
 
 
 def _draw_submissions(axes: Axes, times: NDArray[np.float64]) -> None:
@@ -93,8 +76,7 @@ def _draw_submissions(axes: Axes, times: NDArray[np.float64]) -> None:
         rasterized=len(times) > MANY_STEPS,
     )  # fmt: skip
     time_axis(axes, float(times[-1]))
-    axes.set_ylim(0.0, 1.08 * len(times))
-    counts_axis(axes, "Tasks submitted so far")
+    counts_axis(axes, "Tasks submitted so far", 1.08 * len(times))
     axes.grid(axis="x")
 
 
@@ -136,15 +118,11 @@ def _draw_widths(axes: Axes, width: NDArray[np.int64]) -> None:
 def _draw_run_times(axes: Axes, jobs: JobTable) -> None:
     """Draw run times and, where known, requested times on one log axis."""
     asked = jobs.requested_time_s[~np.isnan(jobs.requested_time_s)]
-    both = np.concatenate([jobs.run_time_s, asked])
-    least, most = (both.min(), both.max()) if len(both) else (1.0, 1.0)
-    n_bins = number_of_bins(len(jobs), MAX_BINS)
-    edges = np.geomspace(least, max(most, least * 1.1), n_bins + 1)
-    edges[-1] = max(edges[-1], most)
-    run, _ = np.histogram(jobs.run_time_s, edges)
+    edges, _ = bin_edges(np.concatenate([jobs.run_time_s, asked]), len(jobs), wide=1.0)
+    run = counts_in(jobs.run_time_s, edges)
     axes.stairs(run, edges, fill=True, label="run time", **PLAIN)
     if len(asked):
-        requested, _ = np.histogram(asked, edges)
+        requested = counts_in(asked, edges)
         axes.stairs(requested, edges, color="black", linestyle="--", label="requested time")
         axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
     axes.set_xscale("log")
@@ -164,10 +142,8 @@ def _draw_work(axes: Axes, jobs: JobTable) -> None:
         color="black", linewidth=1.2, rasterized=len(times) > MANY_STEPS,
     )  # fmt: skip
     axes.set_xlim(0.0, end_s / second or 1.0)
-    axes.set_ylim(bottom=0.0)
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.set_xlabel(f"Since the first submission [{unit_of_time}]")
-    axes.set_ylabel("Node-hours submitted so far")
-    axes.grid()
-    for axis in (axes.xaxis, axes.yaxis):
-        plain_numbers(axis)
+    quantity_axis(axes, "Node-hours submitted so far")
+    axes.grid(axis="x")
+    plain_numbers(axes.xaxis)
