@@ -17,7 +17,6 @@ from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_name
 from gridsched.figures.chart import Scale, chart
 from gridsched.figures.declared_levels import (
-    all_level_means,
     along_scale,
     declared_drawn,
     drawn_labels,
@@ -72,7 +71,7 @@ def best(results: StudyResults, declared: DeclaredFigure) -> Drawn:
 def _best_and_last(results: StudyResults, declared: DeclaredFigure, family: str) -> pd.DataFrame:
     """Return the rows of a family that varies, or the one of another."""
     if is_varied(results, family, declared.along):
-        means = level_means(results, declared, family)
+        means = level_means(results, declared, [family])
         is_best = means["mean"] == means["mean"].max()
         pair = means[is_best].head(1).assign(bar="best"), means.tail(1).assign(bar="last")
         return pd.concat(pair)
@@ -93,7 +92,7 @@ def _folded(names: dict[str, str]) -> dict[str, str]:
 def levels(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw bars with their intervals, and the limit as a line."""
     families = families_of(results, declared, single=False)
-    data = all_level_means(results, declared, families)
+    data = level_means(results, declared, families)
     limit = limit_of(results, declared, families[0])
     panels = family_panels({each: each for each in families})
     figure = chart(
@@ -110,7 +109,7 @@ def levels(results: StudyResults, declared: DeclaredFigure) -> Drawn:
 def lines(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw means as lines, with 95 % intervals as bands."""
     families = families_of(results, declared, single=False)
-    data = all_level_means(results, declared, families)
+    data = level_means(results, declared, families)
     y = metric_scale(declared, float(data["mean"].abs().max()))
     if data["mean"].min() < 0 < data["mean"].max():
         y = replace(y, origin=0.0)
@@ -123,7 +122,7 @@ def lines(results: StudyResults, declared: DeclaredFigure) -> Drawn:
 def points(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw a row of points with 95 % intervals for each level; a level without runs has none."""
     labels = families_of(results, declared, single=True)
-    data = all_level_means(results, declared, labels)
+    data = level_means(results, declared, labels)
     known = data.loc[data["mean"].notna(), declared.along].unique().tolist()
     data = data[data[declared.along].isin(known)].reset_index(drop=True)
     y = replace(level_scale(declared, known), label=axis_name(declared.along).capitalize())

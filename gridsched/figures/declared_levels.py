@@ -94,23 +94,18 @@ def drawn_levels(results: StudyResults, declared: DeclaredFigure, family: str) -
     return [known[value] for value in declared.levels]
 
 
-def level_means(results: StudyResults, declared: DeclaredFigure, family: str) -> pd.DataFrame:
-    """Return mean and interval of the metric at each level of a family."""
-    where = drawn_where(results, declared)
-    rows = []
-    for level in drawn_levels(results, declared, family):
-        values = replicate_values(results, level.label, {**where, **level.where}, declared.metric)
-        interval = t_interval(values)
-        rows.append({"scheduler": family, declared.along: level.value, **vars(interval)})
-    return pd.DataFrame(rows)
-
-
-def all_level_means(
+def level_means(
     results: StudyResults, declared: DeclaredFigure, families: Iterable[str]
 ) -> pd.DataFrame:
-    """Return `level_means` of several families."""
-    tables = [level_means(results, declared, family) for family in families]
-    return pd.concat(tables, ignore_index=True)
+    """Return mean and interval of the metric at each level of each family."""
+    where = drawn_where(results, declared)
+    rows = []
+    for family in families:
+        for level in drawn_levels(results, declared, family):
+            of = {**where, **level.where}
+            interval = t_interval(replicate_values(results, level.label, of, declared.metric))
+            rows.append({"scheduler": family, declared.along: level.value, **vars(interval)})
+    return pd.DataFrame(rows)
 
 
 def along_scale(declared: DeclaredFigure, values: Iterable[Any]) -> Scale:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from gridsched.analysis.claim_values import replicate_values
 from gridsched.analysis.study_results import StudyResults
@@ -20,7 +18,6 @@ from gridsched.figures.declared_levels import (
 )
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.front_figure import draw_cap
-from gridsched.figures.looks import LineLook
 from gridsched.figures.table import Drawn
 from gridsched.metrics import METRICS
 from gridsched.spec.claims_schema import DeclaredFigure
@@ -29,6 +26,7 @@ from gridsched.spec.claims_schema import DeclaredFigure
 _POINTS = ("divided_energy_j", "divided_makespan_s", "energy_j", "makespan_s")
 _FRONT = "#2f6396"
 _GAIN, _LOSS = "#6f9e5c", "#c0392b"
+_BAR = {"linewidth": 3.5, "alpha": 0.6}
 _FILLS = ("none", "#f0b65a", "#c9b3d6")
 #: Height of the largest bar [point].
 _TALLEST = 110.0
@@ -55,26 +53,30 @@ def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     shown = data.dropna(subset=["divided_makespan_s"])
     if np.ptp(np.log(shown["divided_makespan_s"])) > np.log(_LOGARITHMIC):
         axes.set_yscale("log")
-    handles: list[Artist] = []
     for name in (each for each in families if each not in swept):
         front = tables[name].sort_values("divided_makespan_s")
         axes.plot(
             front["divided_energy_j"] / factor, front["divided_makespan_s"], color=_FRONT,
-            linewidth=1.6, zorder=2,
+            linewidth=1.6, zorder=2, label="front of divided tasks",
         )  # fmt: skip
-        handles.append(Line2D([], [], color=_FRONT, linewidth=1.6, label="front of divided tasks"))
     largest = float(shown[declared.metric].abs().max())
     for k, name in enumerate(swept):
         points = tables[name].dropna(subset=["divided_makespan_s"])
-        _draw_points(axes, points, declared, factor, _TALLEST / largest if largest else 0.0, k)
+        label = f"{names[name]}, divided tasks" if len(swept) > 1 else "divided tasks"
+        _draw_points(axes, points, factor, k, label)
+        _draw_bars(axes, points, declared, factor, _TALLEST / largest if largest else 0.0, k)
+    metric = METRICS[declared.metric].name.lower()
+    axes.plot([], [], color=_GAIN, label=f"{metric} (number: {declared.along})", **_BAR)
+    if (data[declared.metric] < 0).any():
+        axes.plot([], [], color=_LOSS, label="loss", **_BAR)
     axes.margins(x=0.06, y=0.1)
-    handles += _handles(data, declared, [names[name] for name in swept])
-    handles += [draw_cap(axes, factor, cap_w) for cap_w in _caps(results, families)]
+    for cap_w in _caps(results, families):
+        draw_cap(axes, factor, cap_w)
     axes.set_xlabel(f"Energy [{unit}]")
     axes.set_ylabel("Makespan [s]")
     plain_numbers(axes.xaxis)
     plain_numbers(axes.yaxis)
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    figure.legend(loc="outside lower center", ncols=3)
     return declared_drawn(declared, figure, data)
 
 
@@ -102,51 +104,40 @@ def _points(
     return pd.DataFrame(rows)
 
 
-def _draw_points(
+def _draw_points(axes: Axes, points: pd.DataFrame, factor: float, k: int, label: str) -> None:
+    """Draw the points of the k-th swept family."""
+    axes.plot(
+        points["divided_energy_j"] / factor, points["divided_makespan_s"], linestyle="", marker="s",
+        markersize=8, markerfacecolor=_FILLS[k % len(_FILLS)], markeredgecolor="#303030",
+        markeredgewidth=1.2, zorder=3, label=label,
+    )  # fmt: skip
+    axes.plot(
+        points["energy_j"] / factor, points["makespan_s"], linestyle="", marker="D",
+        markersize=4.5, markerfacecolor="none", markeredgecolor="#a5371b", zorder=4,
+        label="_again" if k else "whole tasks",
+    )  # fmt: skip
+
+
+def _draw_bars(
     axes: Axes, points: pd.DataFrame, declared: DeclaredFigure, factor: float, per_unit: float,
     k: int,
 ) -> None:  # fmt: skip
-    """Draw the points of the k-th swept family; its levels stand at the ends of its bars."""
-    fill, side = _FILLS[k % len(_FILLS)], 1 if k % 2 else -1
+    """Draw a bar on each point; its level stands at the end."""
+    side = 1 if k % 2 else -1
     for row in points.to_dict("records"):
         at = row["divided_energy_j"] / factor, row["divided_makespan_s"]
         height = row[declared.metric] * per_unit
-        colour = _GAIN if height >= 0 else _LOSS
         axes.annotate(
             "", at, (0, height), textcoords="offset points", zorder=1, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 3.5, "alpha": 0.6,
+            arrowprops={"arrowstyle": "-", "color": _GAIN if height >= 0 else _LOSS, **_BAR,
                         "shrinkA": 0, "shrinkB": 0},
         )  # fmt: skip
-        axes.plot(*at, marker="s", markersize=8, markerfacecolor=fill, markeredgecolor="#303030",
-                  markeredgewidth=1.2, zorder=3)  # fmt: skip
-        axes.plot(row["energy_j"] / factor, row["makespan_s"], marker="D", markersize=4.5,
-                  markerfacecolor="none", markeredgecolor="#a5371b", zorder=4)  # fmt: skip
         beyond = height + 2 if height > _NEAR else height - 9 if height < -_NEAR else -3
         axes.annotate(
             level_text(row[declared.along]), at, (3.5 * side if abs(height) > _NEAR else 7 * side,
             beyond), textcoords="offset points", ha="left" if k % 2 else "right", fontsize=7.5,
             color="#8c5a1a" if k % 2 else "#000000",
         )  # fmt: skip
-
-
-def _handles(data: pd.DataFrame, declared: DeclaredFigure, names: list[str]) -> list[Line2D]:
-    """Return what stands in the legend for the points of the swept families, and their bars."""
-    squares: LineLook = {"linestyle": "", "marker": "s", "markersize": 8}
-    labels = [f"{name}, divided tasks" for name in names] if len(names) > 1 else ["divided tasks"]
-    handles = [
-        Line2D([], [], markerfacecolor=_FILLS[k % len(_FILLS)], markeredgecolor="#303030",
-               label=label, **squares)
-        for k, label in enumerate(labels)
-    ]  # fmt: skip
-    handles += [
-        Line2D([], [], linestyle="", marker="D", markersize=4.5, markerfacecolor="none",
-               markeredgecolor="#a5371b", label="whole tasks"),
-        Line2D([], [], color=_GAIN, linewidth=3.5, alpha=0.6,
-               label=f"{METRICS[declared.metric].name.lower()} (number: {declared.along})"),
-    ]  # fmt: skip
-    if (data[declared.metric] < 0).any():
-        handles.append(Line2D([], [], color=_LOSS, linewidth=3.5, alpha=0.6, label="loss"))
-    return handles
 
 
 def _caps(results: StudyResults, families: list[str]) -> list[float]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
@@ -134,19 +133,18 @@ def _set_limits(axes: Axes, subject: Landscape, energies: pd.Series) -> None:
     axes.set_ylim(bottom - 0.06 * (top - bottom), top)
 
 
-def draw_cap(axes: Axes, factor: float, cap_w: float, pue: float = 1.0) -> Artist:
-    """Draw the line of a mean power; what lies below it draws more. Return this, for the legend."""
+def draw_cap(axes: Axes, factor: float, cap_w: float, pue: float = 1.0) -> None:
+    """Draw the line of a mean power; what lies below it draws more."""
     limits = axes.get_xlim(), axes.get_ylim()
     energies = np.array(limits[0])
     times = energies * factor * pue / cap_w
     below = limits[1][0]
     axes.plot(energies, times, color="#505050", linestyle="--", linewidth=1.2)
-    area = axes.fill_between(
+    axes.fill_between(
         energies, below, np.maximum(times, below), facecolor="none", hatch="...",
         edgecolor="#b8b8b8", linewidth=0, zorder=0, label=f"more than {cap_w / 1e3:,g} kW",
     )  # fmt: skip
     axes.set(xlim=limits[0], ylim=limits[1])
-    return area
 
 
 def _draw_contours(axes: Axes, subject: Landscape, tariff: Tariff, factor: float) -> None:
