@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import LineLook, Look
 
 Floats = NDArray[np.float64]
+Direction = Literal["x", "y"]
 #: More lines than this have fainter bands.
 _MANY = 4
 _LIMIT = "#a5371b"
@@ -141,7 +142,7 @@ def _draw_lines(axes: Axes, series: Series) -> None:
         below, above = series.ends[:, order]
         axes.fill_between(
             at, value - below, value + above, color=series.look.dark, linewidth=0,
-            alpha=0.22 if series.count <= _MANY else 0.13,
+            alpha=0.22 if series.count <= _MANY else 0.08,
         )  # fmt: skip
     axes.plot(at, value, markevery=max(1, len(at) // 8), **series.stroke)
 
@@ -154,10 +155,10 @@ def _draw_points(axes: Axes, series: Series) -> None:
         ends = None if series.ends is None else series.ends[:, some]
         if series.is_flat:
             x, y = y, x
-        spread = {"xerr" if series.is_flat else "yerr": ends}
         axes.errorbar(
-            x, y, elinewidth=1.0, capsize=2.5, markerfacecolor=None if is_filled else "none",
-            **spread, **(series.stroke | {"markersize": size}),
+            x, y, None if series.is_flat else ends, ends if series.is_flat else None,
+            elinewidth=1.0, capsize=2.5, markerfacecolor=None if is_filled else "none",
+            **(series.stroke | {"markersize": size}),
         )  # fmt: skip
 
 
@@ -323,7 +324,9 @@ def _numbers(
     return along.places(rows) + shift, value, ends
 
 
-def _finish(drawn: Sequence[Axes], panels: Sequence[Panel], direction: str, scale: Scale) -> None:
+def _finish(
+    drawn: Sequence[Axes], panels: Sequence[Panel], direction: Direction, scale: Scale
+) -> None:
     """Set limits, ticks and label of the panels' x or y axes, which are alike where they can be."""
     if scale.levels is not None:
         _set_levels(drawn, direction, scale.levels)
@@ -342,7 +345,7 @@ def _finish(drawn: Sequence[Axes], panels: Sequence[Panel], direction: str, scal
             axes.tick_params(axis=direction, **names)
 
 
-def _set_levels(drawn: Sequence[Axes], direction: str, levels: Mapping[Any, str]) -> None:
+def _set_levels(drawn: Sequence[Axes], direction: Direction, levels: Mapping[Any, str]) -> None:
     ends = (-0.6, len(levels) - 0.4)
     for axes in drawn:
         getattr(axes, f"set_{direction}ticks")(range(len(levels)), list(levels.values()))
@@ -350,7 +353,7 @@ def _set_levels(drawn: Sequence[Axes], direction: str, levels: Mapping[Any, str]
         axes.tick_params(axis=direction, length=0)
 
 
-def _set_numbers(drawn: Sequence[Axes], direction: str, scale: Scale) -> None:
+def _set_numbers(drawn: Sequence[Axes], direction: Direction, scale: Scale) -> None:
     line = "axhline" if direction == "y" else "axvline"
     for axes in drawn:
         if scale.is_log:

@@ -1,4 +1,4 @@
-"""Sizes of tasks, widths and run times of parallel jobs, and when they are submitted."""
+"""Tasks, parallel jobs, and systems with task types: sizes, times, and when they are submitted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from gridsched.analysis.workload_statistics import (
+    GENERAL,
+    SPECIAL,
+    is_special_machine_type,
+    is_special_task_type,
+)
+from gridsched.errors import InputError
 from gridsched.figures.axes import (
     bin_edges,
     counts_axis,
@@ -19,12 +26,25 @@ from gridsched.figures.axes import (
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import MANY_STEPS, PLAIN
 from gridsched.figures.table import Drawn, register_figure
+from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
+from gridsched.model.utility import UtilityFunctions
 from gridsched.workloads.traces.job_table import JobTable
 
 HOUR_S = 3600
 #: Time is told in the first of these of which there are three.
 TIME_UNITS = ((24 * HOUR_S, "d"), (HOUR_S, "h"))
+#: Lines and fillings of the two kinds: they differ in brightness and hatching, too.
+LOOKS = {GENERAL: ("#2f6396", "-", None), SPECIAL: ("#f0b65a", "--", "///")}
+#: Bars of arrivals in a figure, at most.
+MAX_INTERVALS = 192
+MAX_BINS = 40
+#: More utility classes than this are drawn as their range only.
+MAX_CURVES = 40
+#: Points of each utility curve.
+CURVE_POINTS = 301
+#: Rows of the data file: panel, series, x, y.
+Points = list[tuple[str, str, float, float]]
 
 
 @register_figure("sizes", "tasks", "Sizes of tasks, and when they are submitted.")
@@ -147,3 +167,167 @@ def _draw_work(axes: Axes, jobs: JobTable) -> None:
     quantity_axis(axes, "Node-hours submitted so far")
     axes.grid(axis="x")
     plain_numbers(axes.xaxis)
+
+
+@register_figure(
+    "overview",
+    "system",
+    "Arrivals, times, energies and utility classes.",
+)
+def utility_workload(whole: SystemWorkload, *, title: str = "") -> Drawn:
+    """Draw arrivals over time, distributions of ETC and EEC, and the utility classes.
+
+    Parameters
+    ----------
+    whole : SystemWorkload
+        With task types and utility functions.
+    title : str
+
+    Raises
+    ------
+    InputError
+        If its tasks have none.
+    """
+    types, utility = whole.types, whole.tasks.utility
+    if types is None or utility is None:
+        raise InputError(
+            f"{whole.tasks.name}: the tasks have no utility functions, which this figure shows. "
+            "Draw the tasks alone."
+        )
+    points: Points = []
+    figure = new_figure(9.6, 6.4)
+    (arrivals, classes), (times, energies) = figure.subplots(2, 2)
+    points += _draw_arrivals(arrivals, whole.tasks, types, whole.rules.horizon_s)
+    points += _draw_classes(classes, utility)
+    points += _draw_entries(times, types, types.etc, "ETC", "s")
+    points += _draw_entries(energies, types, types.eec, "EEC", "J")
+    if title:
+        figure.suptitle(title)
+    columns = zip(*points, strict=True) if points else [[]] * 4
+    data = dict(zip(("panel", "series", "x", "y"), map(list, columns), strict=True))
+    return Drawn(figure, data)
+
+
+def arrival_interval_s(horizon_s: float) -> float:
+    """Return a round length of time [s] that divides the horizon into a readable number."""
+    steps = (1, 10, 60, 300, 600, 900, 1800, 3600, 7200, 21_600, 86_400)
+    enough = (step for step in steps if horizon_s / step <= MAX_INTERVALS)
+    return float(next(enough, horizon_s / MAX_INTERVALS))
+
+
+def _draw_arrivals(axes: Axes, tasks: Tasks, types: TaskTypes, horizon_s: float | None) -> Points:
+    """Draw tasks per hour, task types of special machines above the others."""
+    last = float(tasks.submit_time_s[-1]) if len(tasks) else 0.0
+    horizon_s = max(horizon_s or 0.0, last, 1.0)
+    step = arrival_interval_s(horizon_s)
+    # rounding of the horizon must not add an interval of no length
+    edges = np.arange(int(np.ceil(horizon_s / step - 1e-9)) + 1) * step
+    edges[-1] = horizon_s
+    special = is_special_task_type(types)[tasks.task_type]
+    below, points = np.zeros(len(edges) - 1), []
+    for kind, chosen in ((GENERAL, ~special), (SPECIAL, special)):
+        if not chosen.any():
+            continue
+        counts = np.histogram(tasks.submit_time_s[chosen], edges)[0]
+        rate = counts * 3600.0 / np.diff(edges)
+        face, _, hatch = LOOKS[kind]
+        axes.stairs(
+            below + rate, edges / 3600, baseline=below, fill=True, facecolor=face, hatch=hatch,
+            edgecolor="#303030", linewidth=0.4, label=f"{kind} task types",
+        )  # fmt: skip
+        middle = 0.5 * (edges[1:] + edges[:-1]) / 3600
+        points += [
+            ("arrivals_per_h_over_h", kind, *pair) for pair in zip(middle, rate, strict=True)
+        ]
+        below = below + rate
+    axes.set_title(f"Arrivals, per {_interval_name(step)}")
+    axes.set_xlabel("Time [h]")
+    axes.set_xlim(0, horizon_s / 3600)
+    if horizon_s > 12 * 3600:
+        axes.xaxis.set_major_locator(MaxNLocator(9, steps=[1, 1.2, 2.4, 6, 10]))
+    quantity_axis(axes, "Tasks [1/h]", 1.25 * float(below.max(initial=0)))
+    if points:
+        axes.legend(loc="upper right", ncols=2)
+    return points
+
+
+def _interval_name(step: float) -> str:
+    for size, name in ((86_400, "day"), (3600, "h"), (60, "min")):
+        if step >= size and step % size == 0:
+            return f"{step / size:g} {name}"
+    return f"{step:g} s"
+
+
+def _draw_entries(
+    axes: Axes, types: TaskTypes, matrix: NDArray[np.float64], name: str, unit: str
+) -> Points:
+    """Draw how often each size is among the matrix entries of P-state 0."""
+    special = is_special_machine_type(types)
+    groups = [
+        (kind, matrix[:, chosen, 0][np.isfinite(types.etc[:, chosen, 0])])
+        for kind, chosen in ((GENERAL, ~special), (SPECIAL, special))
+    ]
+    groups = [(kind, values) for kind, values in groups if len(values)]
+    every = np.concatenate([values for _, values in groups]) if groups else np.ones(1)
+    edges, is_log = bin_edges(every, len(every), most=MAX_BINS, wide=10.0)
+    factor, shown_unit = prefixed(unit, float(edges[-1])) if unit == "J" else (1.0, unit)
+    edges = edges / factor
+    points: Points = []
+    for kind, values in groups:
+        share = 100 * counts_in(values / factor, edges) / len(values)
+        face, line, hatch = LOOKS[kind]
+        axes.stairs(
+            share, edges, fill=True, facecolor=face, hatch=hatch, edgecolor="#303030",
+            linestyle=line, alpha=0.75, label=f"{kind} machine types ({len(values):,} entries)",
+        )  # fmt: skip
+        middle = 0.5 * (edges[1:] + edges[:-1]) * factor
+        panel = f"share_percent_over_{name.lower()}_{unit.lower()}"
+        points += [(panel, kind, *pair) for pair in zip(middle, share, strict=True)]
+    if is_log:
+        axes.set_xscale("log")
+    plain_numbers(axes.xaxis)
+    axes.set_title(f"{name} entries in P-state 0")
+    axes.set_xlabel(f"{name} [{shown_unit}]")
+    quantity_axis(axes, "Share of the entries [%]", 1.3 * max((p[3] for p in points), default=1.0))
+    if points:
+        axes.legend(loc="upper right")
+    return points
+
+
+def _draw_classes(axes: Axes, utility: UtilityFunctions) -> Points:
+    """Draw each class's fraction of the priority over the time since arrival, and their mean."""
+    urgency = float(np.median(utility.urgency)) if len(utility) else 0.0
+    classes = utility.classes
+    end = 1.08 * float(classes.start_time.max(initial=0.0))
+    if end == 0:  # exponential classes only
+        end = 5 / urgency if urgency > 0 else 1.0
+    tau = np.linspace(0.0, end, CURVE_POINTS)
+    curves = classes.fraction(np.arange(len(classes))[:, None], tau, urgency)
+    series = {f"class {c}": curve for c, curve in enumerate(curves)}
+    if len(series) > MAX_CURVES:
+        axes.fill_between(
+            tau, curves.min(axis=0), curves.max(axis=0), color="#d6e2ee",
+            label=f"range of {len(series)} classes",
+        )  # fmt: skip
+        series = {"lowest": curves.min(axis=0), "highest": curves.max(axis=0)}
+    else:
+        for c, curve in enumerate(curves):
+            axes.plot(
+                tau, curve, color="#2f6396", linewidth=0.7, alpha=0.7,
+                label=f"each of {len(curves)} classes" if c == 0 else None,
+            )  # fmt: skip
+    series["mean"] = curves.mean(axis=0)
+    axes.plot(tau, series["mean"], color="black", linewidth=1.8, label="their mean")
+    unit = {1.0: "s", 60.0: "min", 3600.0: "h"}.get(
+        utility.urgency_unit_s, f"{utility.urgency_unit_s:g} s"
+    )
+    axes.set_title(f"Utility classes, urgency {urgency:g} per {unit}")
+    axes.set_xlabel(f"Finish minus arrival [{unit}]")
+    axes.set_xlim(0, end)
+    quantity_axis(axes, "Utility / priority", 1.02)
+    axes.grid(axis="x")
+    axes.legend(loc="upper right")
+    panel = "fraction_over_urgency_units"
+    return [
+        (panel, name, *pair) for name, ys in series.items() for pair in zip(tau, ys, strict=True)
+    ]
