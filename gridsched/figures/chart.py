@@ -148,17 +148,16 @@ def _draw_lines(axes: Axes, series: Series) -> None:
 
 
 def _draw_points(axes: Axes, series: Series) -> None:
-    size = 1.3 * series.stroke["markersize"]
     for is_filled in (False, True):
         some = series.is_filled == is_filled
         x, y = series.at[some], series.value[some]
         ends = None if series.ends is None else series.ends[:, some]
         if series.is_flat:
             x, y = y, x
+        look = series.stroke | {"markerfacecolor": series.look.dark if is_filled else "none"}
         axes.errorbar(
             x, y, None if series.is_flat else ends, ends if series.is_flat else None,
-            elinewidth=1.0, capsize=2.5, markerfacecolor=None if is_filled else "none",
-            **(series.stroke | {"markersize": size}),
+            elinewidth=1.0, capsize=2.5, **look,
         )  # fmt: skip
 
 
@@ -303,11 +302,8 @@ def chart(
     _finish(drawn, panels, "y", y)
     shown = [*(way.handle(look) for look in looks.values() if look.label), *handles]
     if shown:
-        figure.legend(
-            handles=shown, loc="outside lower center", ncols=_legend_columns(figure, shown),
-            handlelength=2.0 if way.stroke is None else 3.0, title=legend or None,
-            title_fontsize=9,
-        )  # fmt: skip
+        length = 2.0 if way.stroke is None else 3.0
+        _draw_legend(figure, shown, title=legend or None, handlelength=length)
     return figure
 
 
@@ -381,8 +377,11 @@ def _draw_limit(axes: Axes, limit: float, name: str) -> None:
     axes.set_ylim(None, max(axes.get_ylim()[1], 1.08 * limit))
 
 
-def _legend_columns(figure: Figure | SubFigure, handles: Sequence[Artist]) -> int:
-    """Return how many entries of a legend have room side by side."""
+def _draw_legend(figure: Figure | SubFigure, handles: Sequence[Artist], **options: Any) -> None:
+    """Draw a legend below the panels, with as many entries side by side as have room."""
     widths = [0.75 + 0.075 * len(str(handle.get_label())) for handle in handles]
     room = figure.bbox.width / figure.dpi
-    return len(widths) if sum(widths) <= room else max(1, int(room / max(widths)))
+    columns = len(widths) if sum(widths) <= room else max(1, int(room / max(widths)))
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=columns, title_fontsize=9, **options
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -26,7 +28,7 @@ from gridsched.spec.claims_schema import DeclaredFigure
 _POINTS = ("divided_energy_j", "divided_makespan_s", "energy_j", "makespan_s")
 _FRONT = "#2f6396"
 _GAIN, _LOSS = "#6f9e5c", "#c0392b"
-_BAR = {"linewidth": 3.5, "alpha": 0.6}
+_BAR: dict[str, Any] = {"linewidth": 3.5, "alpha": 0.6}
 _FILLS = ("none", "#f0b65a", "#c9b3d6")
 #: Height of the largest bar [point].
 _TALLEST = 110.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
@@ -28,7 +30,6 @@ from gridsched.figures.looks import BAR, level_looks
 from gridsched.figures.table import Drawn
 from gridsched.spec.claims_schema import DeclaredFigure
 
-_CHANCES = {"least": -0.02, "most": 1.02}
 _COUNTS = ("chance_tasks", "chance_sum", "chance_in_time")
 
 
@@ -127,9 +128,10 @@ def calibration(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     tables = {label: _chances(results, declared, label) for label in names}
     data = pd.concat([table.assign(scheduler=label) for label, table in tables.items()])
     panels = family_panels(names)
+    x = Scale("predicted", "Predicted chance to be in time", least=-0.02, most=1.02)
+    y = replace(x, column="observed", label="Observed share in time")
     figure = chart(
-        data, "points", Scale("predicted", "Predicted chance to be in time", **_CHANCES),
-        Scale("observed", "Observed share in time", **_CHANCES), {"": BAR}, hue="", panels=panels,
+        data, "points", x, y, {"": BAR}, hue="", panels=panels,
         size=(3.6 * min(2, len(panels)), 0.6 + 3.3 * (panels[-1].row + 1)),
     )  # fmt: skip
     for axes, table in zip(figure.axes, tables.values(), strict=True):

@@ -60,6 +60,8 @@ class Look:
     marker, line : str
     is_baseline : bool
         It stands out.
+    width : float
+        Of lines [point].
     """
 
     face: str
@@ -69,6 +71,7 @@ class Look:
     marker: MarkerType = "o"
     line: LineStyleType = "-"
     is_baseline: bool = False
+    width: float = 1.3
 
     def patch(self) -> PatchLook:
         """Return keyword arguments for a matplotlib patch or collection."""
@@ -78,8 +81,7 @@ class Look:
         """Return keyword arguments for a line with markers."""
         return {
             "color": self.dark, "linestyle": self.line, "marker": self.marker,
-            "linewidth": 1.8 if self.is_baseline else 1.3,
-            "markersize": 7 if self.is_baseline else 4.5,
+            "linewidth": self.width, "markersize": 8 if self.is_baseline else 5,
         }  # fmt: skip
 
 
@@ -107,7 +109,7 @@ _SERIES: tuple[tuple[str, str | None, str, MarkerType, LineStyleType], ...] = (
     ("#f3c7df", "ooo", "#c9499a", "<", "--"),
     ("#e3e3a0", "|||", "#8c8c00", ">", "-."),
 )
-_BASELINE = Look("#1b3a5c", None, "", "#1b3a5c", "*", "-", is_baseline=True)
+_BASELINE = Look("#1b3a5c", None, "", "#1b3a5c", "*", "-", is_baseline=True, width=1.8)
 _LINES: tuple[LineStyleType, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
 _MARKERS = "osv^DXP<>*"
 
@@ -125,8 +127,10 @@ def series_looks(
         The value that stands out; with more than nine series, the tenth does.
     """
     named = names if isinstance(names, Mapping) else {name: name for name in names}
-    ours = [Look(face, hatch, "", dark, marker, line)
-            for face, hatch, dark, marker, line in _SERIES]  # fmt: skip
+    ours = [  # a later line leaves an earlier one visible
+        Look(face, hatch, "", dark, marker, line, width=max(1.2, 2.4 - 0.3 * k))
+        for k, (face, hatch, dark, marker, line) in enumerate(_SERIES)
+    ]
     looks = itertools.cycle(ours if baseline in named else [*ours, _BASELINE])
     return {
         value: replace(_BASELINE if value == baseline else next(looks), label=name)
