@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from gridsched.errors import InputError
@@ -34,36 +35,26 @@ LEAST_SEEN = 0.002
 Best = Callable[..., float]
 
 
-def _number(row: Mapping[str, Any], name: str) -> float:
-    value = row.get(name)
-    return math.nan if value is None else float(value)
-
-
-def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def _table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return what is drawn: totals and parts, nan where a run failed."""
-    parts = tuple(name for name, _ in PARTS if name != "energy_useful_j")
-    columns: dict[str, list[Any]] = {"scheduler": [str(row["scheduler"]) for row in rows]}
-    for name in ("makespan_s", "energy_model_j", *parts):
-        columns[name] = [_number(row, name) for row in rows]
-    beside = PARALLEL if any("mean_bounded_slowdown" in row for row in rows) else ()
-    for name in ("utility", "window_utility", "window_energy_j", *beside):
-        if any(name in row for row in rows):
-            columns[name] = [_number(row, name) for row in rows]
-    for k, total in enumerate(columns["energy_model_j"]):
-        for name in parts:  # a part that was not reported is 0 where there is a total
-            if math.isnan(columns[name][k]) and not math.isnan(total):
-                columns[name][k] = 0.0
-    columns["energy_useful_j"] = [
-        max(total - sum(columns[name][k] for name in parts), 0.0) if total == total else total
-        for k, total in enumerate(columns["energy_model_j"])
-    ]
-    return columns
+    given = pd.DataFrame([dict(row) for row in rows])
+    parts = [name for name, _ in PARTS if name != "energy_useful_j"]
+    beside = PARALLEL if "mean_bounded_slowdown" in given else ()
+    others = ["utility", "window_utility", "window_energy_j", *beside]
+    names = ["makespan_s", "energy_model_j", *parts, *(each for each in others if each in given)]
+    table = given.reindex(columns=names).astype(np.float64)
+    total = table["energy_model_j"]
+    for name in parts:  # a part that was not reported is 0 where there is a total
+        table[name] = table[name].mask(table[name].isna() & total.notna(), 0.0)
+    table["energy_useful_j"] = (total - table[parts].sum(axis=1)).clip(lower=0.0)
+    table.insert(0, "scheduler", given["scheduler"].astype(str))
+    return table
 
 
 @register_figure(
     "bars", "comparison", "Energy and makespan, utility, or waiting of several schedulers."
 )
-def comparison_bars(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Drawn:
+def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> Drawn:
     """Draw energy [J], divided into its parts, and makespan [s] or utility of each scheduler.
 
     Where the rows have a utility it takes the makespan's place; where they have those of a window
@@ -77,8 +68,6 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Dr
         ``energy_model_j`` and its parts ``energy_wasted_j``, ``energy_idle_j``,
         ``energy_boot_j``, ``energy_shutdown_j``, ``energy_off_j``, as `metrics.summary` names them.
         A run without makespan or energy is shown as failed.
-    title : str
-        What was compared.
 
     Raises
     ------
@@ -87,38 +76,36 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Dr
     """
     if not rows:
         raise InputError("There is nothing to compare; give at least one scheduler.")
-    columns = _columns(rows)
+    table = _table(rows)
     idled = [row.get("tasks_finished") == 0 < row.get("tasks", 0) for row in rows]
-    others = _others(columns)
-    has_energy = not np.isnan(columns["energy_model_j"]).all()
+    others = _others(table)
+    has_energy = bool(table["energy_model_j"].notna().any())
     figure = new_figure(9.0 + 2.0 * (len(others) - 1), 1.5 + 0.34 * len(rows))
     axes = figure.subplots(1, len(others) + has_energy, sharey=True, squeeze=False)[0]
     energy, panels = axes[0], axes[has_energy:]
     if not has_energy:
         pass
-    elif "window_energy_j" in columns:
-        _draw_bars(energy, columns["window_energy_j"], idled, "Energy in the window", "J")
+    elif "window_energy_j" in table:
+        _draw_bars(energy, table["window_energy_j"], idled, "Energy in the window", "J")
     else:
-        _draw_energy(energy, columns, idled)
+        _draw_energy(energy, table, idled)
     for axes, (name, label, best) in zip(panels, others, strict=True):
-        _draw_bars(axes, columns[name], idled, label, best=best)
-    energy.set_yticks(range(len(rows)), columns["scheduler"])
+        _draw_bars(axes, table[name], idled, label, best=best)
+    energy.set_yticks(range(len(rows)), table["scheduler"])
     energy.invert_yaxis()
     handles, labels = energy.get_legend_handles_labels()
     if len(handles) > 1:
         figure.legend(handles, labels, loc="outside lower center", ncols=len(handles))
-    if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
-    return Drawn(figure, columns)
+    return Drawn(figure, table)
 
 
-def _others(columns: Mapping[str, list[Any]]) -> list[tuple[str, str, Best]]:
+def _others(table: pd.DataFrame) -> list[tuple[str, str, Best]]:
     """Return (column, label, which is best) of what is drawn beside the energy."""
-    table, metrics = compared_metrics([columns])
+    place, metrics = compared_metrics([table.to_dict("list")])
     return [
         (each.id, _label(each), max if each.better == "more" else min)
         for each in metrics
-        if each.places.get(table, math.inf) < 10
+        if each.places.get(place, math.inf) < 10
     ]
 
 
@@ -126,15 +113,15 @@ def _label(metric: Metric) -> str:
     return metric.row_name.capitalize() + f" [{metric.unit}]" * bool(metric.unit)
 
 
-def _draw_energy(axes: Axes, columns: dict[str, list[Any]], idled: Sequence[bool]) -> None:
-    totals = np.array(columns["energy_model_j"])
+def _draw_energy(axes: Axes, table: pd.DataFrame, idled: Sequence[bool]) -> None:
+    totals = table["energy_model_j"].to_numpy()
     if is_steep(totals):  # parts that are stacked mean nothing on a logarithmic axis
-        _draw_bars(axes, columns["energy_model_j"], idled, "Energy", "J")
+        _draw_bars(axes, table["energy_model_j"], idled, "Energy", "J")
         return
     factor, unit = prefixed("J", float(np.nanmax(totals, initial=0.0)))
     left = np.zeros(len(totals))
     for name, look in PARTS:
-        widths = np.nan_to_num(np.array(columns[name])) / factor
+        widths = np.nan_to_num(table[name].to_numpy()) / factor
         if widths.any() or name == "energy_useful_j":
             is_seen = widths.max() >= LEAST_SEEN * np.nanmax(totals, initial=0.0) / factor
             axes.barh(
@@ -146,11 +133,11 @@ def _draw_energy(axes: Axes, columns: dict[str, list[Any]], idled: Sequence[bool
 
 
 def _draw_bars(
-    axes: Axes, values: Sequence[float], idled: Sequence[bool], label: str, unit: str = "",
+    axes: Axes, values: pd.Series, idled: Sequence[bool], label: str, unit: str = "",
     best: Best = min,
 ) -> None:  # fmt: skip
     """Draw one bar for each scheduler; `unit` gets a prefix, and `best` tells the best value."""
-    drawn = np.array(values)
+    drawn = values.to_numpy()
     if unit:
         factor, unit = prefixed(unit, float(np.nanmax(drawn, initial=0.0)))
         drawn, label = drawn / factor, f"{label} [{unit}]"

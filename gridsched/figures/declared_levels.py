@@ -137,7 +137,20 @@ def metric_scale(
     declared: DeclaredFigure, largest: float, column: str = "mean", *, limit: float = math.nan,
     **keys: Any,
 ) -> Scale:  # fmt: skip
-    """Return the axis of the metric, with the figure's limit if it is known."""
+    """Return the axis of the metric.
+
+    Parameters
+    ----------
+    declared : DeclaredFigure
+    largest : float
+        The largest value, by which its unit is chosen.
+    column : str
+        Of the table.
+    limit : float
+        Value of the figure's limit, if it has one.
+    **keys
+        Others of a `Scale`.
+    """
     factor, label = scale_of(declared.metric, float(np.nanmax([largest, limit])))
     if declared.limit is not None:
         keys["limit"] = limit / factor, METRICS[declared.limit].name

@@ -161,9 +161,16 @@ def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | byte
     return contents
 
 
+def set_title(figure: Figure | SubFigure, title: str) -> None:
+    """Write a line above a figure, if there is one."""
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
+
+
 def draw_figure(
-    kind: str, of: Subject, subject: Any, path: str | Path, *, force: bool = False, **options: Any
-) -> None:
+    kind: str, of: Subject, subject: Any, path: str | Path, *, title: str = "",
+    force: bool = False, **options: Any,
+) -> None:  # fmt: skip
     """Draw a figure of the table and save it with its data beside it; both or neither.
 
     Parameters
@@ -176,10 +183,12 @@ def draw_figure(
         What is drawn, for example a `Trace`.
     path : str or Path
         ``.png``, ``.svg`` or ``.pdf``; the data are saved beside it as ``.csv``.
+    title : str
+        A line above.
     force : bool
         Replace existing files.
     **options
-        For the figure's function, for example ``title``.
+        For the figure's function, for example ``step_s``.
 
     Raises
     ------
@@ -196,6 +205,8 @@ def draw_figure(
         )
     suffix = image.suffix.lower()
     with style():
-        contents = file_contents(known[kind].draw(subject, **options), [suffix])
+        drawn = known[kind].draw(subject, **options)
+        set_title(drawn.figure, title)
+        contents = file_contents(drawn, [suffix])
     write_whole(table, contents[".csv"], force=force)
     write_whole(image, contents[suffix], force=force)

@@ -64,19 +64,16 @@ _LOOKS: dict[str, LineLook] = {
 
 
 @register_figure("front", "landscape", "The front, the feasible region and profit contours.")
-def front(subject: Landscape, *, title: str = "") -> Drawn:
+def front(subject: Landscape) -> Drawn:
     """Draw makespan over energy, as figures 1 and 5 of paper 003.
 
     Parameters
     ----------
     subject : Landscape
-    title : str
     """
     figure = new_figure(7.6, 5.2)
     data = draw_landscape(figure.add_subplot(), subject)
     figure.legend(loc="outside lower center", ncols=3)
-    if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
     return Drawn(figure, data)
 
 

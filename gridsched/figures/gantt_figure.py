@@ -98,7 +98,7 @@ def _areas(axes: Axes, corners: Floats, *, linewidth: float, rasterized: bool) -
 
 
 @register_figure("gantt", "run", "Who computed what when: hosts as rows, executions as bars.")
-def gantt(trace: Trace, *, title: str = "") -> Drawn:
+def gantt(trace: Trace) -> Drawn:
     """Draw a Gantt chart.
 
     Cancelled, killed and failed executions are hatched; times in which a host is off are grey. Each
@@ -107,7 +107,6 @@ def gantt(trace: Trace, *, title: str = "") -> Drawn:
     Parameters
     ----------
     trace : Trace
-    title : str
     """
     runs, lanes = trace.executions, core_lanes(trace)
     n_hosts = len(trace.platform)
@@ -118,8 +117,6 @@ def gantt(trace: Trace, *, title: str = "") -> Drawn:
     legend = _draw_switching(axes, trace) + _draw_executions(axes, trace, lanes)
     _label_hosts(axes, trace)
     time_axis(axes, trace.horizon_s)
-    if title:
-        axes.set_title(title, loc="left")
     if legend:
         figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
     bars = bars_of(trace)

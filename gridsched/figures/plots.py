@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.analysis.study_results import StudyResults
 from gridsched.errors import InputError, did_you_mean
-from gridsched.figures.figure_file import Place, drawn_in, style
+from gridsched.figures.figure_file import Place, drawn_in, set_title, style
 from gridsched.figures.study_layout import layout_of
 from gridsched.figures.table import Subject, figures
 from gridsched.model.tariff import Tariff
@@ -41,7 +41,7 @@ def plot_gantt(
     title : str
         A line above.
     """
-    return _drawn("gantt", "run", _trace(result), ax, title=title)
+    return _drawn("gantt", "run", _trace(result), ax, title)
 
 
 def plot_power(
@@ -57,7 +57,7 @@ def plot_power(
     title : str
         A line above.
     """
-    return _drawn("power", "run", _trace(result), ax, title=title)
+    return _drawn("power", "run", _trace(result), ax, title)
 
 
 def plot_trace(
@@ -126,7 +126,7 @@ def plot_comparison(
     title : str
         A line above.
     """
-    return _drawn("bars", "comparison", comparison.rows, ax, title=title)
+    return _drawn("bars", "comparison", comparison.rows, ax, title)
 
 
 def plot_workload(
@@ -150,10 +150,10 @@ def plot_workload(
         If the tasks of a system have no utility functions.
     """
     if isinstance(workload, SystemWorkload):
-        return _drawn("overview", "system", workload, ax, title=title)
+        return _drawn("overview", "system", workload, ax, title)
     if isinstance(workload, JobTable):
-        return _drawn("jobs", "jobs", workload, ax, title=title)
-    return _drawn("sizes", "tasks", workload, ax, title=title)
+        return _drawn("jobs", "jobs", workload, ax, title)
+    return _drawn("sizes", "tasks", workload, ax, title)
 
 
 def plot_front(
@@ -170,7 +170,7 @@ def plot_front(
     title : str
         A line above.
     """
-    return _drawn("front", "landscape", landscape, ax, title=title)
+    return _drawn("front", "landscape", landscape, ax, title)
 
 
 def plot_study(
@@ -225,8 +225,9 @@ def _trace(result: RunResult | Trace) -> Trace:
 
 
 def _drawn(
-    kind: str, of: Subject, subject: Any, ax: Place | None, **options: Any
+    kind: str, of: Subject, subject: Any, ax: Place | None, title: str, **options: Any
 ) -> Figure | SubFigure:
-    draw = figures(of)[kind].draw
     with style(), drawn_in(ax):
-        return draw(subject, **options).figure
+        figure: Figure | SubFigure = figures(of)[kind].draw(subject, **options).figure
+        set_title(figure, title)
+    return figure

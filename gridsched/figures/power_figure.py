@@ -27,7 +27,7 @@ PARTS = (
 
 
 @register_figure("power", "run", "Power of all computing hosts over time, and its energy.")
-def power(trace: Trace, *, title: str = "") -> Drawn:
+def power(trace: Trace) -> Drawn:
     """Draw the power of all computing hosts [W] by what they do, and their energy so far [J].
 
     Power is exact: it is drawn as the steps in which it changes.
@@ -35,7 +35,6 @@ def power(trace: Trace, *, title: str = "") -> Drawn:
     Parameters
     ----------
     trace : Trace
-    title : str
     """
     series = grid_power(trace)
     figure = new_figure(9.0, 5.0)
@@ -43,8 +42,6 @@ def power(trace: Trace, *, title: str = "") -> Drawn:
     legend = draw_power(upper, series)
     _draw_energy(lower, _with_length(series))
     time_axis(lower, trace.horizon_s)
-    if title:
-        upper.set_title(title, loc="left")
     if legend:
         figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
     data = {
@@ -106,7 +103,7 @@ def _draw_energy(axes: Axes, series: GridPower) -> None:
 
 
 @register_figure("prices", "run", "Prices that vary, power meanwhile, and the money so far.")
-def prices(trace: Trace, *, tariff: Tariff | None, title: str = "") -> Drawn:
+def prices(trace: Trace, *, tariff: Tariff | None) -> Drawn:
     """Draw what a kWh costs, the power of all computing hosts, and cost and income so far.
 
     Under a budget in money no bag pays, and there is no income.
@@ -118,7 +115,6 @@ def prices(trace: Trace, *, tariff: Tariff | None, title: str = "") -> Drawn:
     trace : Trace
     tariff : Tariff or None
         With prices that vary.
-    title : str
 
     Raises
     ------
@@ -146,8 +142,6 @@ def prices(trace: Trace, *, tariff: Tariff | None, title: str = "") -> Drawn:
                 axes.axvline(time, color="#a0a0a0", linewidth=0.7, linestyle=(0, (4, 3)), zorder=0)
     hours_axis(panels[-1], 0.0, trace.horizon_s or 1.0)
     figure.align_ylabels(panels)
-    if title:
-        panels[0].set_title(title, loc="left")
     if legend:
         figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
     return Drawn(figure, steps)

@@ -29,7 +29,7 @@ TASK_CURVES = (
 
 
 @register_figure("trace", "run", "Energy, utility, power and tasks of a run, step by step.")
-def run_trace(trace: Trace, *, step_s: float | None = None, title: str = "") -> Drawn:
+def run_trace(trace: Trace, *, step_s: float | None = None) -> Drawn:
     """Draw energy and utility so far, mean power, and tasks over time.
 
     Where there is an energy budget, energy and utility begin anew in each of its periods and
@@ -40,7 +40,6 @@ def run_trace(trace: Trace, *, step_s: float | None = None, title: str = "") -> 
     trace : Trace
     step_s : float, optional
         Length of a step [s]; default 20 min, or a 72nd of a run of less than a day.
-    title : str
 
     Raises
     ------
@@ -58,10 +57,8 @@ def run_trace(trace: Trace, *, step_s: float | None = None, title: str = "") -> 
         axes.grid(axis="x")
         _mark_boundaries(axes, trace)
     hours_axis(rows[-1], 0.0, float(steps["until_s"].iloc[-1]))
-    if title:
-        rows[0].set_title(title, loc="left")
     figure.align_ylabels(rows)
-    return Drawn(figure, {name: steps[name].to_numpy() for name in steps})
+    return Drawn(figure, steps)
 
 
 def trace_steps(trace: Trace, step_s: float | None = None) -> pd.DataFrame:

@@ -58,15 +58,19 @@ def _levels(layout: Layout, looks: Mapping[str, Look]) -> Scale:
 @register_figure("bars", "study", "Means by scheduler.", heading="Means", place=10, is_usual=True)
 def bars(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     """Yield a figure for each page and metric: a bar with its interval for each scheduler."""
-    x = _levels(layout, layout.looks)
+    words = "by scheduler: mean and 95 % confidence interval."
+    yield from _of_means(layout, "bars", "bars", _levels(layout, layout.looks), words)
+
+
+def _of_means(layout: Layout, name: str, kind: str, x: Scale, words: str) -> Iterator[Drawn]:
+    """Yield a chart of means for each page and metric."""
     for page, suffix in layout.numbered_pages():
         for metric in layout.metrics:
             means = layout.means(metric)
             factor, label = scale_of(metric, float(means["mean"].max()))
-            caption = f"{label} by scheduler: mean and 95 % confidence interval."
             yield _drawn(
-                layout, page, means, "bars", x, Scale("mean", label, factor),
-                f"bars-{metric}{suffix}", caption,
+                layout, page, means, kind, x, Scale("mean", label, factor),
+                f"{name}-{metric}{suffix}", f"{label} {words}",
             )  # fmt: skip
 
 
@@ -77,19 +81,11 @@ def sweep(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     """Yield a figure for each page and metric: a line with a band for each scheduler."""
     if not layout.is_sweep or layout.x is None:
         return
-    x = Scale(layout.x, axis_name(layout.x).capitalize())
-    for page, suffix in layout.numbered_pages():
-        for metric in layout.metrics:
-            means = layout.means(metric)
-            factor, label = scale_of(metric, float(means["mean"].max()))
-            caption = (
-                f"{label} along {axis_name(layout.x)}: mean, and 95 % confidence interval as a "
-                "band. The y axes do not begin at 0."
-            )
-            yield _drawn(
-                layout, page, means, "lines", x, Scale("mean", label, factor),
-                f"sweep-{metric}{suffix}", caption,
-            )  # fmt: skip
+    name = axis_name(layout.x)
+    words = (
+        f"along {name}: mean, and 95 % confidence interval as a band. The y axes do not begin at 0."
+    )
+    yield from _of_means(layout, "sweep", "lines", Scale(layout.x, name.capitalize()), words)
 
 
 @register_figure(

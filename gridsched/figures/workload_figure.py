@@ -48,13 +48,12 @@ Points = list[tuple[str, str, float, float]]
 
 
 @register_figure("sizes", "tasks", "Sizes of tasks, and when they are submitted.")
-def workload_overview(tasks: Tasks, *, title: str = "") -> Drawn:
+def workload_overview(tasks: Tasks) -> Drawn:
     """Draw how large the tasks are [flop] and, where times differ, when they come [s].
 
     Parameters
     ----------
     tasks : Tasks
-    title : str
     """
     times = tasks.submit_time_s
     arrive_over_time = len(tasks) > 0 and times[-1] > times[0]
@@ -63,8 +62,6 @@ def workload_overview(tasks: Tasks, *, title: str = "") -> Drawn:
     _draw_sizes(panels[0], tasks.flops)
     if arrive_over_time:
         _draw_submissions(panels[1], times)
-    if title:
-        figure.suptitle(title)
     data = {"job_id": tasks.labels, "flops": tasks.flops, "submit_time_s": times}
     return Drawn(figure, data)
 
@@ -101,21 +98,18 @@ def _draw_submissions(axes: Axes, times: NDArray[np.float64]) -> None:
 
 
 @register_figure("jobs", "jobs", "Widths and run times of parallel jobs, and when they come.")
-def jobs_overview(jobs: JobTable, *, title: str = "") -> Drawn:
+def jobs_overview(jobs: JobTable) -> Drawn:
     """Draw how wide and how long jobs are, and the node-hours submitted so far.
 
     Parameters
     ----------
     jobs : JobTable
-    title : str
     """
     figure = new_figure(12.0, 3.6)
     axes = figure.subplots(1, 3)
     _draw_widths(axes[0], jobs.width)
     _draw_run_times(axes[1], jobs)
     _draw_work(axes[2], jobs)
-    if title:
-        figure.suptitle(title)
     data = {
         "job_id": jobs.job, "submit_time_s": jobs.submit_time_s, "run_time_s": jobs.run_time_s,
         "width": jobs.width, "requested_time_s": jobs.requested_time_s,
@@ -174,14 +168,13 @@ def _draw_work(axes: Axes, jobs: JobTable) -> None:
     "system",
     "Arrivals, times, energies and utility classes.",
 )
-def utility_workload(whole: SystemWorkload, *, title: str = "") -> Drawn:
+def utility_workload(whole: SystemWorkload) -> Drawn:
     """Draw arrivals over time, distributions of ETC and EEC, and the utility classes.
 
     Parameters
     ----------
     whole : SystemWorkload
         With task types and utility functions.
-    title : str
 
     Raises
     ------
@@ -201,8 +194,6 @@ def utility_workload(whole: SystemWorkload, *, title: str = "") -> Drawn:
     points += _draw_classes(classes, utility)
     points += _draw_entries(times, types, types.etc, "ETC", "s")
     points += _draw_entries(energies, types, types.eec, "EEC", "J")
-    if title:
-        figure.suptitle(title)
     columns = zip(*points, strict=True) if points else [[]] * 4
     data = dict(zip(("panel", "series", "x", "y"), map(list, columns), strict=True))
     return Drawn(figure, data)

@@ -152,7 +152,7 @@ def test_parallel_jobs_are_compared_by_how_they_wait():
     assert wait.get_xlabel() == "Mean waiting time [s]"
     assert [text.get_text() for text in wait.texts] == ["28,693", "0.5 (best)"]
     assert [text.get_text() for text in slowdown.texts] == ["31.91", "1.00 (best)"]
-    assert drawn.data["utilisation"] == [0.75, 0.75]
+    assert drawn.data["utilisation"].tolist() == [0.75, 0.75]
 
 
 def test_a_comparison_of_failures_only_still_draws(tmp_path):
