@@ -120,9 +120,9 @@ class Series:
 
     def samples(self) -> tuple[list[float], list[Floats]]:
         """Return each place that has numbers, and these."""
-        known = ~np.isnan(self.value)
-        places = np.unique(self.at[known]).tolist()
-        return places, [self.value[known & (self.at == place)] for place in places]
+        is_number = ~np.isnan(self.value)
+        places = np.unique(self.at[is_number]).tolist()
+        return places, [self.value[is_number & (self.at == place)] for place in places]
 
 
 def _draw_bars(axes: Axes, series: Series) -> None:
@@ -279,11 +279,11 @@ def chart(
     grid = figure.add_gridspec(
         max(panel.row for panel in panels) + 1, max(panel.column for panel in panels) + 1
     )
-    drawn = [figure.add_subplot(grid[panel.row, panel.column]) for panel in panels]
+    all_axes = [figure.add_subplot(grid[panel.row, panel.column]) for panel in panels]
     slots = slots or {value: k - (len(looks) - 1) / 2 for k, value in enumerate(looks)}
     width = 0.84 / (max(slots.values()) - min(slots.values()) + 1)
     is_apart = way.is_apart and (x.levels is not None or y.levels is not None)
-    for axes, panel in zip(drawn, panels, strict=True):
+    for axes, panel in zip(all_axes, panels, strict=True):
         axes.set_title(panel.title, loc="left")
         rows = panel.chosen(table)
         for value, look in looks.items():
@@ -297,13 +297,13 @@ def chart(
                     is_flat=y.levels is not None,
                 ))  # fmt: skip
     if kind == "bars":
-        finish_bars_axis(drawn, y.places(table))
-    _finish(drawn, panels, "x", x)
-    _finish(drawn, panels, "y", y)
-    shown = [*(way.handle(look) for look in looks.values() if look.label), *handles]
-    if shown:
+        finish_bars_axis(all_axes, y.places(table))
+    _finish(all_axes, panels, "x", x)
+    _finish(all_axes, panels, "y", y)
+    entries = [*(way.handle(look) for look in looks.values() if look.label), *handles]
+    if entries:
         length = 2.0 if way.stroke is None else 3.0
-        _draw_legend(figure, shown, title=legend or None, handlelength=length)
+        _draw_legend(figure, entries, title=legend or None, handlelength=length)
     return figure
 
 
@@ -321,16 +321,16 @@ def _numbers(
 
 
 def _finish(
-    drawn: Sequence[Axes], panels: Sequence[Panel], direction: Direction, scale: Scale
+    all_axes: Sequence[Axes], panels: Sequence[Panel], direction: Direction, scale: Scale
 ) -> None:
     """Set limits, ticks and label of the panels' x or y axes, which are alike where they can be."""
     if scale.levels is not None:
-        _set_levels(drawn, direction, scale.levels)
+        _set_levels(all_axes, direction, scale.levels)
     else:
-        _set_numbers(drawn, direction, scale)
-    is_common = len({getattr(axes, f"get_{direction}lim")() for axes in drawn}) == 1
+        _set_numbers(all_axes, direction, scale)
+    is_common = len({getattr(axes, f"get_{direction}lim")() for axes in all_axes}) == 1
     taken = {(panel.row, panel.column) for panel in panels}
-    for axes, panel in zip(drawn, panels, strict=True):
+    for axes, panel in zip(all_axes, panels, strict=True):
         if direction == "x":
             is_inner, names = (panel.row + 1, panel.column) in taken, {"labelbottom": False}
         else:
@@ -341,17 +341,17 @@ def _finish(
             axes.tick_params(axis=direction, **names)
 
 
-def _set_levels(drawn: Sequence[Axes], direction: Direction, levels: Mapping[Any, str]) -> None:
+def _set_levels(all_axes: Sequence[Axes], direction: Direction, levels: Mapping[Any, str]) -> None:
     ends = (-0.6, len(levels) - 0.4)
-    for axes in drawn:
+    for axes in all_axes:
         getattr(axes, f"set_{direction}ticks")(range(len(levels)), list(levels.values()))
         getattr(axes, f"set_{direction}lim")(*(ends if direction == "x" else ends[::-1]))
         axes.tick_params(axis=direction, length=0)
 
 
-def _set_numbers(drawn: Sequence[Axes], direction: Direction, scale: Scale) -> None:
+def _set_numbers(all_axes: Sequence[Axes], direction: Direction, scale: Scale) -> None:
     line = "axhline" if direction == "y" else "axvline"
-    for axes in drawn:
+    for axes in all_axes:
         if scale.is_log:
             getattr(axes, f"set_{direction}scale")("log")
         if scale.origin is not None:
@@ -363,8 +363,8 @@ def _set_numbers(drawn: Sequence[Axes], direction: Direction, scale: Scale) -> N
         if scale.most is not None:
             getattr(axes, f"set_{direction}lim")(None, scale.most)
         axes.grid(axis=direction)
-    share_limits(drawn, direction, most=np.inf if scale.is_shared else 3.0)
-    plain_numbers(*(getattr(axes, f"{direction}axis") for axes in drawn))
+    share_limits(all_axes, direction, most=np.inf if scale.is_shared else 3.0)
+    plain_numbers(*(getattr(axes, f"{direction}axis") for axes in all_axes))
 
 
 def _draw_limit(axes: Axes, limit: float, name: str) -> None:

@@ -123,13 +123,13 @@ def points(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw a row of points with 95 % intervals for each level; a level without runs has none."""
     labels = families_of(results, declared, single=True)
     data = level_means(results, declared, labels)
-    known = data.loc[data["mean"].notna(), declared.along].unique().tolist()
-    data = data[data[declared.along].isin(known)].reset_index(drop=True)
-    y = replace(level_scale(declared, known), label=axis_name(declared.along).capitalize())
+    rows = data.loc[data["mean"].notna(), declared.along].unique().tolist()
+    data = data[data[declared.along].isin(rows)].reset_index(drop=True)
+    y = replace(level_scale(declared, rows), label=axis_name(declared.along).capitalize())
     x = metric_scale(declared, float(data["mean"].abs().max()), is_log=True)
     looks = series_looks(names_of(declared, labels))
-    figure = chart(data, "points", x, y, looks, size=(6.4, 1.4 + 0.55 * len(known)))
-    for edge in np.arange(0.5, len(known) - 1):
+    figure = chart(data, "points", x, y, looks, size=(6.4, 1.4 + 0.55 * len(rows)))
+    for edge in np.arange(0.5, len(rows) - 1):
         figure.axes[0].axhline(edge, color="#c0c0c0", linewidth=0.6)
     return declared_drawn(declared, figure, data)
 
@@ -200,9 +200,12 @@ def violins(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     data = pd.DataFrame(
         {"scheduler": label, declared.along: level, "count": len(sample), "mean": sample.mean(),
          **{f"quantile_{q:g}": np.quantile(sample, q) for q in _SHARES}}
-        for label, found in samples.items() for level, sample in found.items() if len(sample)
+        for label, by_level in samples.items() for level, sample in by_level.items() if len(sample)
     )  # fmt: skip
-    numbers = [_long(found, declared.along).assign(scheduler=k) for k, found in samples.items()]
+    numbers = [
+        _long(by_level, declared.along).assign(scheduler=label)
+        for label, by_level in samples.items()
+    ]
     figure = chart(
         pd.concat(numbers), "violins", level_scale(declared, samples[labels[0]]),
         metric_scale(declared, float(data["mean"].abs().max()), "value", least=0.0),
@@ -216,10 +219,10 @@ def _samples(
 ) -> dict[object, pd.Series]:
     """Return the metric of each replicate by level of an axis."""
     where = drawn_where(results, declared)
-    found = {
+    by_level = {
         level.value: replicate_values(
             results, level.label, {**where, **level.where}, declared.metric
         )
         for level in levels_of(results, label, declared.along, where)
     }
-    return {level: found[level] for level in declared.levels or found}
+    return {level: by_level[level] for level in declared.levels or by_level}
