@@ -18,7 +18,7 @@ from gridsched.cli.tables import console
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
 from gridsched.model.platform import Platform
-from gridsched.platform_io import power_edit
+from gridsched.platform_io import xml_edit
 from gridsched.platform_io.check import check_platform_file, with_deployment, with_inspection
 from gridsched.platform_io.recipe import PlatformRecipe, PStates, parse_pstates
 from gridsched.platform_io.xml_reader import read_platform
@@ -280,7 +280,7 @@ def add_power(
 ) -> None:
     """Write a platform file again with power for its hosts."""
     check_targets({"-o": [Path(output)]}, [Path(platform)], force=force)
-    written = power_edit.add_power(platform, output, power, force=force)
+    written = xml_edit.add_power(platform, output, power, force=force)
     if not quiet:
         print_platform(console(), written, output, written.warnings)
 

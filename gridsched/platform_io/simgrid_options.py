@@ -13,13 +13,6 @@ refuse.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
-
-from gridsched.errors import InputError
-from gridsched.files.input_files import read_bytes
-from gridsched.platform_io.xml_document import MAX_BYTES, parse_document
-from gridsched.platform_io.xml_places import edited
 
 #: Options of models and of the numbers that they compute with; none names a file.
 MODEL_OPTIONS = (
@@ -55,9 +48,6 @@ _WITHOUT_EFFECT = re.compile(
 #: loads with which SimGrid 4.1 crashes where hosts are metered; its results are the same.
 _VALUES_WITHOUT_EFFECT = {("host/model", "compound"), ("cpu/optim", "TI")}
 
-_PROP = re.compile(r"""<prop\b((?:[^"'<>/]|"[^"]*"|'[^']*')*)(?:/>|>\s*</prop\s*>)""")
-_ATTRIBUTE = re.compile(r"""\b(id|value)\s*=\s*("[^"]*"|'[^']*')""")
-
 
 def check_option(option: str, value: str) -> None:
     """Raise `ValueError` unless anybody may set an option to a value.
@@ -83,54 +73,3 @@ def new_name(option: str, value: str) -> str | None:
         return None
     option = _RENAMED.get(option, option)
     return None if _WITHOUT_EFFECT.fullmatch(option) else option
-
-
-def current_platform_xml(path: str | Path, data: bytes | None = None) -> bytes | None:
-    """Return a platform file as SimGrid 4.1 takes it, with every line where it was.
-
-    Parameters
-    ----------
-    path : str or Path
-    data : bytes, optional
-        What stands in it, where that was changed; else the file is read.
-
-    Returns
-    -------
-    bytes or None
-        The content to load instead; None if the file serves as it is.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or sets an option that is no one's but the user's to set.
-    """
-    if data is None:
-        data = read_bytes(path, MAX_BYTES)
-    if b"<config" not in data:
-        return None
-    text = data.decode("latin-1")  # whatever the encoding is, each byte stays what it was
-    edits = [(begin, end, new.encode("latin-1")) for begin, end, new in _edits(text)]
-    current = edited(data, edits)
-    for element in parse_document(path, current).walk():
-        for prop in element.children if element.tag == "config" else ():
-            try:
-                check_option(prop.attributes.get("id", ""), prop.attributes.get("value", ""))
-            except ValueError as error:
-                raise InputError(f"{path}, line {prop.line}: the option {error}.") from None
-    return current if edits else None
-
-
-def _edits(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield begin, end and replacement of each option that changes, in order."""
-    end = 0
-    while (begin := text.find("<config", end)) >= 0 and (end := text.find("</config", begin)) >= 0:
-        for prop in _PROP.finditer(text, begin, end):
-            found = {each[1]: each for each in _ATTRIBUTE.finditer(text, *prop.span(1))}
-            if "id" not in found or "value" not in found:
-                continue
-            option = found["id"][2][1:-1]
-            name = new_name(option, found["value"][2][1:-1])
-            if name is None:
-                yield *prop.span(), "\n" * prop[0].count("\n")
-            elif name != option:
-                yield *found["id"].span(2), f'"{name}"'

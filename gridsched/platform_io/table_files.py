@@ -12,8 +12,8 @@ from typing import Any
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
 from gridsched.platform_io.table_headers import header_score
-from gridsched.platform_io.top500_xml import is_top500_xml, read_rows
 from gridsched.platform_io.workbook import read_sheets
+from gridsched.platform_io.xml_document import parse_xml
 
 #: Larger files are refused; the longest real list has 500 rows and 0.3 MB.
 MAX_BYTES = 64 * 2**20
@@ -21,6 +21,14 @@ MAX_BYTES = 64 * 2**20
 HEADER_WITHIN = 30
 _LEAST_SCORE = 3
 _DELIMITERS = ",\t;|:"
+#: Element of a machine in the XML of top500.org -> heading of its column; Rmax and Rpeak are in
+#: GFlop/s, power in kW.
+_XML_COLUMNS = {
+    "top500:rank": "Rank", "top500:system-name": "Name", "top500:computer": "Computer",
+    "top500:installation-site-name": "Site", "top500:year": "Year",
+    "top500:number-of-processors": "Total Cores", "top500:r-max": "Rmax [GFlop/s]",
+    "top500:r-peak": "Rpeak [GFlop/s]", "top500:power": "Power (kW)",
+}  # fmt: skip
 #: Longer tables are refused.
 MAX_ROWS = 100_000
 
@@ -66,9 +74,8 @@ def read_raw_table(path: str | Path) -> RawTable:
     data = read_bytes(path, MAX_BYTES, "a table of machines")
     if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return _from_spreadsheet(path, data)
-    if is_top500_xml(data):
-        headers, rows = read_rows(path, data)
-        return RawTable(headers, rows, list(range(1, len(rows) + 1)), "xml")
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") and b"top500:list" in data[:4096]:
+        return _from_top500_xml(path, data)
     return _from_text(path, _decode(path, data))
 
 
@@ -147,6 +154,19 @@ def _from_spreadsheet(path: str | Path, data: bytes) -> RawTable:
         if score >= _LEAST_SCORE:
             return _below_header(records, index, "spreadsheet")
     raise _no_header(path)
+
+
+def _from_top500_xml(path: str | Path, data: bytes) -> RawTable:
+    """Return a list as top500.org gives it in XML, a row for each machine."""
+    root = parse_xml(path, data, with_text=_XML_COLUMNS)
+    rows = []
+    for site in root.walk():
+        if site.tag == "top500:site":
+            texts = {each.tag: "".join(each.text or ()).strip() for each in site.walk()}
+            rows.append([texts.get(tag, "") for tag in _XML_COLUMNS])
+    if not rows:
+        raise InputError(f"{path}: a list of top500.org without any <top500:site>.")
+    return RawTable(list(_XML_COLUMNS.values()), rows, list(range(1, len(rows) + 1)), "xml")
 
 
 def _has_content(cells: Sequence[Any]) -> bool:

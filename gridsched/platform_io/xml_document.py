@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
-import xml.sax
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.sax.handler import ContentHandler
-from xml.sax.xmlreader import AttributesImpl, Locator
-
-from defusedxml import DefusedXmlException
-from defusedxml.expatreader import DefusedExpatParser
+from typing import NoReturn
+from xml.parsers import expat
 
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
@@ -29,11 +24,17 @@ _FOREIGN_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);|#)([^\s;&<\"']{1,40
 
 @dataclass(slots=True)
 class Element:
-    """One XML element: its tag, attributes, children and line in the file; of a trace its text."""
+    """One XML element: its tag, attributes, children, and its line and bytes in the file.
+
+    Its start tag begins at the byte `begin`. At `end` its end tag begins; where it has none, its
+    start tag ends there. `text` is kept where it was asked for.
+    """
 
     tag: str
     attributes: dict[str, str]
     line: int
+    begin: int
+    end: int = 0
     children: list[Element] = field(default_factory=list)
     text: list[str] | None = None
 
@@ -52,37 +53,43 @@ class Element:
             yield from child.walk()
 
 
-class _Parser(DefusedExpatParser):  # type: ignore[misc]  # defusedxml has no types
-    """Refuses every entity, but not the DOCTYPE line of SimGrid files (it is not followed)."""
+class _Builder:
+    """Makes the tree of a file that declares no entities, and refuses any other."""
 
-    def defused_external_entity_ref_handler(
-        self, context: str | None, base: str | None, sysid: str | None, pubid: str | None
-    ) -> int:
-        if context is not None:
-            super().defused_external_entity_ref_handler(context, base, sysid, pubid)
-        return 1
-
-
-class _Builder(ContentHandler):
-    _locator: Locator  # the parser's
-
-    def __init__(self, path: Path | str, lines_before: int):
-        super().__init__()
+    def __init__(self, path: Path | str, data: bytes, with_text: Collection[str]):
+        # SimGrid accepts blank lines before the XML declaration, expat does not.
+        self.content = with_plain_comments(data.lstrip())
+        self.bytes_before = len(data) - len(self.content)
+        self.lines_before = data.count(b"\n", 0, self.bytes_before)
         self.path = path
-        self.lines_before = lines_before
+        self.with_text = with_text
         self.root: Element | None = None
         self.open: list[Element] = []
+        self.parser = parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler = self.start
+        parser.EndElementHandler = self.end
+        parser.CharacterDataHandler = self.characters
+        parser.EntityDeclHandler = parser.UnparsedEntityDeclHandler = self.refuse_entity
+        parser.ExternalEntityRefHandler = self.refuse_entity
 
-    def startElement(self, name: str, attrs: AttributesImpl) -> None:
-        line = (self._locator.getLineNumber() or 0) + self.lines_before
-        element = Element(name, dict(attrs.items()), line)
+    @property
+    def line(self) -> int:
+        return self.parser.CurrentLineNumber + self.lines_before
+
+    @property
+    def byte(self) -> int:
+        return self.parser.CurrentByteIndex + self.bytes_before
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        element = Element(tag, attributes, self.line, self.byte)
         if len(self.open) >= MAX_DEPTH:
-            raise InputError(f"{self.path}, line {line}: elements nest deeper than {MAX_DEPTH}.")
-        for key in _NAMES & element.attributes.keys():
-            if (size := len(element.attributes[key])) > MAX_NAME:
+            raise InputError(f"{self.path}, line {self.line}: elements nest deeper than {MAX_DEPTH}.")
+        for key in _NAMES & attributes.keys():
+            if (size := len(attributes[key])) > MAX_NAME:
                 raise InputError(
-                    f"{self.path}, line {line}: {key} of <{name[:40]}> has {size:,} characters; a "
-                    f"name has at most {MAX_NAME:,}."
+                    f"{self.path}, line {self.line}: {key} of <{tag[:40]}> has {size:,} "
+                    f"characters; a name has at most {MAX_NAME:,}."
                 )
         if self.open:
             self.open[-1].children.append(element)
@@ -91,13 +98,20 @@ class _Builder(ContentHandler):
         self.open.append(element)
 
     def characters(self, content: str) -> None:
-        if self.open and self.open[-1].tag == "trace":
-            trace = self.open[-1]
-            trace.text = trace.text or []
-            trace.text.append(content)
+        if self.open and self.open[-1].tag in self.with_text:
+            element = self.open[-1]
+            element.text = element.text or []
+            element.text.append(content)
 
-    def endElement(self, name: str) -> None:
-        self.open.pop()
+    def end(self, tag: str) -> None:
+        self.open.pop().end = self.byte
+
+    def refuse_entity(self, name: str | None, *details: object) -> NoReturn:
+        named = repr(name) if name else "that lies outside"
+        raise InputError(
+            f"{self.path}, line {self.line}: declares or uses the XML entity {named}; entities "
+            "are not expanded. Write the text itself."
+        )
 
 
 def read_document(path: Path | str) -> Element:
@@ -123,36 +137,44 @@ def parse_document(path: Path | str, data: bytes) -> Element:
     InputError
         As `read_document`.
     """
+    root = parse_xml(path, data, with_text={"trace"})
+    if root.tag != "platform":
+        raise InputError(f"{path}: a SimGrid file starts with <platform>; found <{root.tag}>.")
+    _check_version(path, root)
+    return root
+
+
+def parse_xml(path: Path | str, data: bytes, with_text: Collection[str]) -> Element:
+    """Return the outermost element of the content of a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, for messages.
+    data : bytes
+    with_text : collection of str
+        Tags of elements whose text is kept.
+
+    Raises
+    ------
+    InputError
+        If it is no well-formed XML, or declares or uses entities.
+    """
     _refuse_foreign_entities(path, data)
-    # SimGrid accepts blank lines before the XML declaration, expat does not.
-    content = with_plain_comments(data.lstrip())
-    lines_before = data[: len(data) - len(content)].count(b"\n")
-    builder = _Builder(path, lines_before)
-    # In portions, expat would read a long comment or attribute anew with each of them.
-    parser = _Parser(bufsize=len(content) + 1)
-    parser.setContentHandler(builder)
+    builder = _Builder(path, data, with_text)
     try:
-        parser.parse(io.BytesIO(content))
-    except DefusedXmlException as error:
-        name = getattr(error, "name", None) or getattr(error, "sysid", None) or "an entity"
-        raise InputError(
-            f"{path}, line {parser.getLineNumber() + lines_before}: declares or uses the XML "
-            f"entity {name!r}; entities are not expanded. Write the text itself."
-        ) from None
-    except xml.sax.SAXParseException as error:
+        # in portions, expat would read a long comment or attribute anew with each of them
+        builder.parser.Parse(builder.content, True)
+    except expat.ExpatError as error:
         hint = " It seems to be a binary file." if b"\0" in data[:4096] else ""
         raise InputError(
-            f"{path}, line {(error.getLineNumber() or 1) + lines_before}: not well-formed XML: "
-            f"{error.getMessage()}.{hint}"
+            f"{path}, line {error.lineno + builder.lines_before}: not well-formed XML: "
+            f"{expat.ErrorString(error.code)}.{hint}"
         ) from None
     except (LookupError, ValueError) as error:
         raise InputError(f"{path}: not readable as XML: {error}.") from None
-    root = builder.root
-    if root is None or root.tag != "platform":
-        found = f"<{root.tag}>" if root else "nothing"
-        raise InputError(f"{path}: a SimGrid file starts with <platform>; found {found}.")
-    _check_version(path, root)
-    return root
+    assert builder.root is not None  # or expat has found no element
+    return builder.root
 
 
 def _refuse_foreign_entities(path: Path | str, data: bytes) -> None:

@@ -21,7 +21,7 @@ from gridsched.errors import InputError, MissingDependency
 from gridsched.files.output_files import write_whole
 from gridsched.files.scratch import temporary_folder
 from gridsched.platform_io.check import Inspection, Route, SimGridHost, SimGridLink
-from gridsched.platform_io.simgrid_options import current_platform_xml
+from gridsched.platform_io.xml_edit import current_platform_xml
 from gridsched.sim import host_energy, link_energy
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed, load_simgrid
 from gridsched.sim.world import first_line, refusals
