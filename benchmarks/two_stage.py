@@ -25,8 +25,7 @@ from gridsched.model.energy_weights import EVEN
 from gridsched.schedulers.kernels.two_stage import map_two_stage
 from gridsched.schedulers.kernels.two_stage_options import COMP, UPE, UPT, UTIL, type_tables
 from gridsched.schedulers.kernels.utility_value import utility_tables, utility_value
-from gridsched.workloads.utility_day import UtilityDay
-from gridsched.workloads.utility_workload import generate_utility_day
+from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
 HERE = Path(__file__).resolve().parent
 HEURISTICS = {

@@ -32,7 +32,7 @@ ONE = """
 import json, resource, sys, time
 from gridsched import Scenario, run
 from gridsched.workloads.utility_day import UtilityDay
-from gridsched.workloads.utility_workload import generate_utility_day
+from gridsched.workloads.utility_day import generate_utility_day
 
 scheduler, driver = sys.argv[1], sys.argv[3]
 leniency, factor = float(sys.argv[2]), float(sys.argv[4])

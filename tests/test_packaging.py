@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import gridsched
-from gridsched.files.shipped_files import FOLDERS
+from gridsched.files.input_files import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -15,7 +15,7 @@ from gridsched.metrics import BOUNDED, METRICS
 from gridsched.metrics.run_metrics import count_in_state
 from gridsched.model.trace import TaskState
 from gridsched.optimize.bag_bounds import BagBounds, bag_bounds
-from gridsched.platform_io.given_pstates import pstates_of
+from gridsched.platform_io.overrides import pstates_of
 from gridsched.policy.base import Traits
 from gridsched.spec.canonical import checked_file
 from gridsched.spec.run import RunResult

@@ -37,7 +37,7 @@ from gridsched.workloads.traces.formats import (
 )
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.options import OF_MACHINE, TraceOptions
-from gridsched.workloads.traces.serial_tasks import serial_tasks
+from gridsched.workloads.traces.trace_system import serial_tasks
 
 IMPORT_EPILOG = """Examples:
 

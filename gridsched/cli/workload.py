@@ -39,8 +39,7 @@ from gridsched.files.json_files import json_text
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads import read_generator, read_workload, write_bag
-from gridsched.workloads.day_keys import DayKeys
-from gridsched.workloads.generator_keys import GeneratorKeys
+from gridsched.workloads.generator_keys import DayKeys, GeneratorKeys
 from gridsched.workloads.generators import (
     GENERATORS,
     SystemGenerator,
@@ -48,13 +47,13 @@ from gridsched.workloads.generators import (
     generator_of,
 )
 from gridsched.workloads.load import input_files, read_system_workload
-from gridsched.workloads.parallel_csv_writer import PARALLEL_PARTS, write_parallel_files
+from gridsched.workloads.parallel_csv import PARALLEL_PARTS, write_parallel_files
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_tasks import draw_or_read_system
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
 from gridsched.workloads.traces.formats import WRITTEN, check_written, write_jobs
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.typed_csv_writer import MACHINE_PARTS, file_names, write_workload_files
+from gridsched.workloads.typed_csv import MACHINE_PARTS, file_names, write_workload_files
 
 if TYPE_CHECKING:
     from gridsched.figures.table import Subject

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gridsched import metrics
 from gridsched.energy import HostEnergy, TracePower, busy_energy_j, task_energy_j
-from gridsched.files.interval_sets import interval_set
+from gridsched.files.csv_files import interval_set
 from gridsched.model.tasks import deadline_column
 from gridsched.model.timeline import HostTimeline, host_timeline
 from gridsched.model.trace import TaskState, Trace

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import read_text
@@ -300,3 +301,13 @@ def _check_header(path: Path, line: int, header: list[str], columns: Mapping[str
             raise InputError(f"{path}, line {line}: unknown column {name!r}. {hint}Legal: {shown}.")
         if name in header[:k]:
             raise InputError(f"{path}, line {line}: column {name!r} stands twice.")
+
+
+def interval_set(numbers: NDArray[np.int64]) -> str:
+    """Return ascending numbers as an interval set: ``0-3 7`` for 0, 1, 2, 3 and 7."""
+    gaps = np.flatnonzero(np.diff(numbers) != 1)
+    first = numbers[np.concatenate([[0], gaps + 1])].tolist()
+    last = numbers[np.concatenate([gaps, [len(numbers) - 1]])].tolist()
+    return " ".join(
+        str(low) if low == high else f"{low}-{high}" for low, high in zip(first, last, strict=True)
+    )

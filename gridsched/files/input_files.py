@@ -1,9 +1,12 @@
-"""Read a file that nobody vouches for."""
+"""Read files that nobody vouches for, and find those that come with gridsched."""
 
 from __future__ import annotations
 
+import re
 import stat
+import tomllib
 from pathlib import Path
+from typing import Any
 
 from gridsched.errors import InputError
 
@@ -80,3 +83,69 @@ def read_bytes(path: str | Path, most: int, expected: str | None = None) -> byte
     if expected is not None and not data.strip():
         raise InputError(f"{path}: the file is empty; {expected} is expected.")
     return data
+
+
+#: A key of more parts is refused before it is parsed, which would take the square of their number.
+MAX_PARTS = 100
+_LONG_KEY = re.compile(
+    rf"^[ \t]*\[{{0,2}}(?:[^\s.,\[\]=#]+[ \t]*\.[ \t]*){{{MAX_PARTS}}}", re.MULTILINE
+)
+
+
+def parse_toml(text: str, path: str) -> dict[str, Any]:
+    """Return what a TOML file says.
+
+    Parameters
+    ----------
+    text : str
+    path : str
+        The file, for messages.
+
+    Raises
+    ------
+    InputError
+        If it is no TOML, nests too deeply, or has a number or key of enormous length.
+    """
+    key = _LONG_KEY.search(text)
+    if key:
+        line = text.count("\n", 0, key.start()) + 1
+        raise InputError(f"{path}, line {line}: a key of more than {MAX_PARTS} parts.")
+    try:
+        content = tomllib.loads(text)
+        _check_depth(content)
+    except RecursionError:
+        raise InputError(f"{path}: no valid TOML: its tables or lists nest too deeply.") from None
+    except ValueError as error:  # an integer of thousands of digits is no TOMLDecodeError
+        reason = str(error).partition(";")[0].rstrip(".")
+        raise InputError(f"{path}: no valid TOML: {reason}.") from None
+    return content
+
+
+def _check_depth(value: Any, depth: int = 0) -> None:
+    if depth > MAX_PARTS:
+        raise RecursionError
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_depth(item, depth + 1)
+
+
+#: Folders of a checkout that a wheel carries, too (pyproject.toml).
+FOLDERS = ("platforms", "deployments", "examples")
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def shipped_root() -> Path:
+    """Return the folder that holds `FOLDERS`: inside an installed package, else the checkout."""
+    installed = _PACKAGE / "shipped"
+    return installed if installed.is_dir() else _PACKAGE.parent
+
+
+def shipped_files() -> dict[str, Path]:
+    """Return all shipped files by name (``examples/ex_a.csv``), folder after folder."""
+    root = shipped_root()
+    return {
+        path.relative_to(root).as_posix(): path
+        for folder in FOLDERS
+        for path in sorted((root / folder).glob("*"))
+        if path.is_file()
+    }

@@ -1,13 +1,18 @@
-"""Write a file whole or not at all."""
+"""Write a file or a folder whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from gridsched.errors import InputError
+from gridsched.files.input_files import read_text
 
 _HAS_EFFECTIVE_IDS = os.access in os.supports_effective_ids
 
@@ -102,3 +107,145 @@ def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) 
         with contextlib.suppress(OSError):  # what is to be told is the first fault
             temporary.unlink(missing_ok=True)
         raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
+
+
+#: First line of a marker that lists the files of its folder, one a line.
+LISTED = "# Files that gridsched wrote; a folder that holds others is not replaced."
+
+
+@dataclass(frozen=True)
+class FolderKind:
+    """A kind of folder that we write, and how one is known again before it is replaced.
+
+    Attributes
+    ----------
+    what : str
+        The kind with its article, for messages: "an export".
+    marker : str
+        The file without which a folder that is not empty is somebody else's.
+    names : frozenset of str
+        Names that may lie in such a folder; empty where the marker lists them (`LISTED`).
+    """
+
+    what: str
+    marker: str
+    names: frozenset[str] = frozenset()
+
+    def check(self, folder: Path, *, force: bool = False) -> None:
+        """Raise `InputError` unless `folder` may be written; call it before long work.
+
+        Parameters
+        ----------
+        folder : Path
+        force : bool
+            Replace an existing folder that holds nothing but files of ours.
+        """
+        if not folder.is_dir():
+            if os.path.lexists(folder):
+                raise InputError(f"{folder}: is a file; give the name of a folder.")
+            return
+        if not force:
+            raise InputError(f"{folder}: exists already; give another name or --force.")
+        try:
+            with os.scandir(folder) as entries:
+                regular = {entry.name: entry.is_file(follow_symlinks=False) for entry in entries}
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be read: {error.strerror}.") from None
+        if not regular:
+            return
+        refused = f"{folder}: is not replaced, because it"
+        ours = self.names
+        if not ours:
+            listed = self._listed(folder) if regular.get(self.marker) else None
+            if listed is None:
+                raise InputError(
+                    f"{refused} has no {self.marker!r} that lists the files of {self.what}; give "
+                    "another name, or move it away."
+                )
+            ours = listed
+        foreign = sorted(
+            name for name, is_file in regular.items() if not is_file or name not in ours
+        )
+        if foreign:
+            raise InputError(
+                f"{refused} holds {foreign[0]!r}, which is no file of {self.what}; give another "
+                "name, or move it away."
+            )
+        if self.marker not in regular:
+            raise InputError(
+                f"{refused} has no {self.marker!r} and so is no {self.what.split()[-1]}; give "
+                "another name."
+            )
+
+    def _listed(self, folder: Path) -> frozenset[str] | None:
+        """Return the names that the marker lists, and its own; None where it is not ours."""
+        first, *names = read_text(folder / self.marker).splitlines() or [""]
+        return frozenset({self.marker, *names}) if first == LISTED else None
+
+    def write(
+        self, folder: Path, contents: Mapping[str, str | bytes], *, force: bool = False
+    ) -> None:
+        """Write files into a new folder beside `folder` and rename it; an old one goes last.
+
+        Parameters
+        ----------
+        folder : Path
+            Target; missing parents are made.
+        contents : mapping of str to str or bytes
+            Content of each file.
+        force : bool
+            Replace an existing folder that holds nothing but files of ours.
+
+        Raises
+        ------
+        InputError
+            If the folder exists and may not be replaced, or cannot be written, or a file would
+            lie elsewhere.
+        """
+        for name in contents:
+            if not is_file_name(name):
+                raise InputError(f"{folder}: {name!r} is not the name of a file in it.")
+        target = Path(os.path.realpath(folder))
+        self.check(target, force=force)
+        if not self.names:
+            lines = [LISTED, *sorted(contents), ""]
+            contents = {**contents, self.marker: "\n".join(lines)}
+        made = None
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            made = Path(
+                tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+            )
+            for name, content in contents.items():
+                (made / name).write_bytes(as_bytes(content))
+            made.chmod(0o777 & ~_umask())
+            _put_in_place(made, target)
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be written: {error.strerror}.") from None
+        finally:
+            if made is not None:
+                shutil.rmtree(made, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _put_in_place(made: Path, target: Path) -> None:
+    """Rename `made` to `target`; the old target is deleted only after that."""
+    if not target.exists():
+        made.rename(target)
+        return
+    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
+    old = aside / target.name
+    try:
+        target.rename(old)
+        try:
+            made.rename(target)
+        except BaseException:
+            old.rename(target)
+            raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

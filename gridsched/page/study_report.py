@@ -40,8 +40,7 @@ from gridsched.errors import InputError
 from gridsched.figures.figure_file import FORMATS, file_contents, style
 from gridsched.figures.study_layout import MAX_PAGES, Layout, layout_of
 from gridsched.figures.table import study_figures
-from gridsched.files.output_files import check_writable, write_whole
-from gridsched.files.output_folder import FolderKind
+from gridsched.files.output_files import FolderKind, check_writable, write_whole
 from gridsched.metrics import METRICS
 from gridsched.page.printing import Link, ReportFiles, ShownTable, page_html
 from gridsched.page.study_tables import (

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.model.platform import Cluster, Host, PState, Platform
 from gridsched.model.seeds import random_stream
-from gridsched.platform_io.name_patterns import contain_match
+from gridsched.platform_io.overrides import contain_match
 from gridsched.platform_io.recipe import (
     DEFAULT_IDLE_SHARE,
-    PlatformRecipe,
     PStates,
+    PlatformRecipe,
     parse_pstates,
     parse_ranks,
 )

@@ -10,9 +10,8 @@ import numpy as np
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.platform_io.recipe import parse_pstates
-from gridsched.platform_io.table_files import RawTable
+from gridsched.platform_io.table_files import RawTable, number_column, text_column
 from gridsched.platform_io.table_headers import OWN_COLUMNS, Column
-from gridsched.platform_io.table_numbers import number_column, text_column
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gridsched.errors import InputError
-from gridsched.platform_io.name_patterns import contain_match
+from gridsched.platform_io.overrides import contain_match
 from gridsched.platform_io.xml_entries import MAX_HOSTS
 
 #: Share of the busy power that an idle machine draws where neither table nor options say. Half of

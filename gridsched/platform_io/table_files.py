@@ -1,18 +1,28 @@
-"""Rows of a table file, whatever its kind, by content and not by the file's name."""
+"""Rows and cells of a table file, whatever its kind, by content and not by the file's name."""
 
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
+import json
+import math
+import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gridsched.errors import InputError
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import InputError, MissingDependency
 from gridsched.files.input_files import read_bytes
-from gridsched.platform_io.table_headers import header_score
-from gridsched.platform_io.workbook import read_sheets
+from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.platform_io import workbook_child
+from gridsched.platform_io.table_headers import Column, header_score
 from gridsched.platform_io.xml_document import parse_xml
 
 #: Larger files are refused; the longest real list has 500 rows and 0.3 MB.
@@ -187,3 +197,112 @@ def _no_header(path: str | Path) -> InputError:
         "names columns such as Rank, Mflops/Watt, Power, Rmax, Computer; our own format "
         "name,speed,efficiency,idle_power_w."
     )
+
+
+_UNKNOWN = {"", "-", "--", "n/a", "na", "nan", "none", "null", "?"}
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+
+
+def cell_number(cell: Any, *, decimal_comma: bool = False) -> float:
+    """Return a cell as a float, nan for the usual marks of a missing value.
+
+    Raises
+    ------
+    ValueError
+        If it is neither 0 nor a number from `SMALLEST` to `LARGEST`.
+    """
+    if isinstance(cell, (int, float)) and not isinstance(cell, bool):
+        value = float(cell)
+    else:
+        text = str(cell).strip().replace("\u00a0", "")
+        if text.lower() in _UNKNOWN:
+            return math.nan
+        if decimal_comma:
+            text = text.replace(",", ".", 1) if text.count(",") == 1 else text
+        elif _THOUSANDS.fullmatch(text):
+            text = text.replace(",", "")
+        value = float(text)
+    if value < 0 or value > LARGEST or 0 < value < SMALLEST:
+        raise ValueError("out of range")
+    return value
+
+
+def number_column(path: str | Path, raw: RawTable, column: Column | None) -> NDArray[np.float64]:
+    """Return a column as floats, nan where it is missing.
+
+    Raises
+    ------
+    InputError
+        If a cell is no finite number of 0 or more; the message names line and column.
+    """
+    values = np.full(len(raw.rows), np.nan)
+    if column is None:
+        return values
+    for k, (row, line) in enumerate(zip(raw.rows, raw.lines, strict=True)):
+        cell = row[column.index] if column.index < len(row) else ""
+        try:
+            values[k] = cell_number(cell, decimal_comma=raw.decimal_comma)
+        except ValueError:
+            raise InputError(
+                f"{path}, line {line}: column {column.header!r} is {str(cell)[:40]!r}; a number of "
+                f"0 to {LARGEST:g}, or an empty cell, is legal."
+            ) from None
+    return values
+
+
+def text_column(raw: RawTable, column: Column | None) -> list[str]:
+    """Return a column as texts without blanks around them, empty where it is missing."""
+    if column is None:
+        return [""] * len(raw.rows)
+    return [str(row[column.index]).strip() if column.index < len(row) else "" for row in raw.rows]
+
+
+#: What the child may use: address space [byte], CPU time and wall time [s].
+MEMORY, CPU_S, WALL_S = 1 << 30, 20, 60
+#: Larger sheets are refused.
+MAX_CELLS = 4_000_000
+
+
+def read_sheets(path: str | Path, data: bytes, most_rows: int) -> list[list[list[Any]]]:
+    """Return the rows of each sheet of a workbook.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, for messages.
+    data : bytes
+        Its content.
+    most_rows : int
+        Longer sheets are refused.
+
+    Raises
+    ------
+    InputError
+        If the content is no workbook, too large, or breaks its reader.
+    MissingDependency
+        If python-calamine is not installed.
+    """
+    if importlib.util.find_spec("python_calamine") is None:
+        raise MissingDependency(
+            f"{path}: is a spreadsheet; reading it needs: pip install python-calamine"
+        )
+    limits = map(str, (MEMORY, CPU_S, most_rows, MAX_CELLS))
+    command = [sys.executable, "-I", workbook_child.__file__, *limits]
+    try:
+        done = subprocess.run(command, input=data, capture_output=True, timeout=WALL_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise _unreadable(path, f"it takes longer than {WALL_S} s to read") from None
+    except OSError as error:
+        raise InputError(f"{path}: no process can be started: {error.strerror}.") from None
+    text = done.stdout.decode(errors="replace")
+    if done.returncode or not text:
+        raise _unreadable(
+            path, f"its reader broke off; it may use {MEMORY // 2**20:,} MB and {CPU_S} s"
+        )
+    if text.startswith("error: "):
+        raise _unreadable(path, text.removeprefix("error: "))
+    return json.loads(text)
+
+
+def _unreadable(path: str | Path, reason: str) -> InputError:
+    return InputError(f"{path}: not readable as a spreadsheet: {reason.rstrip('.')}.")

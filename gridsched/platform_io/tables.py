@@ -29,14 +29,19 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.platform_io.own_table import read_own_format
-from gridsched.platform_io.table_files import RawTable, read_raw_table
+from gridsched.platform_io.table_files import (
+    RawTable,
+    cell_number,
+    number_column,
+    read_raw_table,
+    text_column,
+)
 from gridsched.platform_io.table_headers import (
     Column,
     is_own_format,
     recognise_headers,
     unknown_unit,
 )
-from gridsched.platform_io.table_numbers import cell_number, number_column, text_column
 
 if TYPE_CHECKING:
     import pandas as pd

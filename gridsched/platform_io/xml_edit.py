@@ -20,10 +20,9 @@ from gridsched.files.input_files import read_bytes
 from gridsched.files.output_files import write_whole
 from gridsched.model.host_profiles import Profile
 from gridsched.model.platform import Host, Platform
-from gridsched.platform_io.given_power import GivenPower, wattage_text
+from gridsched.platform_io.overrides import GivenPower, wattage_text
 from gridsched.platform_io.simgrid_options import check_option, new_name
 from gridsched.platform_io.xml_document import MAX_BYTES, Element, parse_document
-from gridsched.platform_io.xml_entries import expand_radical
 from gridsched.platform_io.xml_profiles import (
     HOST_FILES,
     HOST_KINDS,
@@ -32,6 +31,7 @@ from gridsched.platform_io.xml_profiles import (
     profile_text,
 )
 from gridsched.platform_io.xml_reader import read_platform
+from gridsched.platform_io.xml_units import expand_radical
 
 #: A start tag from its ``<`` on; ``>`` may stand in the values of attributes.
 _START_TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*>""")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gridsched.errors import InputError
 from gridsched.model.host_profiles import HostProfiles
-from gridsched.platform_io.findings import Findings
 from gridsched.platform_io.simgrid_options import new_name
-from gridsched.platform_io.xml_document import Element
+from gridsched.platform_io.xml_document import Element, Findings
 from gridsched.platform_io.xml_profiles import ProfileEntries
-from gridsched.platform_io.xml_stations import Station, read_stations, split_rates
-from gridsched.platform_io.xml_units import parse_quantity
+from gridsched.platform_io.xml_units import expand_radical, parse_quantity, topology_size
 
 #: More hosts than this in one file are refused.
 MAX_HOSTS = 300_000
@@ -30,6 +29,47 @@ _WITHOUT_HOSTS = {
 }  # fmt: skip
 _CLUSTER_RATES = ("bw", "bb_bw", "limiter_link", "loopback_bw")
 _CLUSTER_TIMES = ("lat", "bb_lat", "loopback_lat")
+#: Our property of a station: which of the link's bandwidths it has, from 0 on.
+WIFI_RATE = "wifi_rate"
+_BETWEEN_RATES = re.compile("[;,]")
+
+
+@dataclass(frozen=True)
+class Station:
+    """A host of a Wi-Fi zone: its link, and the one of the link's rates that it has, from 0 on."""
+
+    host: str
+    link: str
+    rate: int
+
+
+def split_rates(bandwidth: str) -> list[str]:
+    """Return the bandwidths of a link; a Wi-Fi link may have several."""
+    return _BETWEEN_RATES.split(bandwidth)
+
+
+def read_stations(zone: Element, findings: Findings) -> Iterator[Station]:
+    """Yield the hosts of a Wi-Fi zone that has a link, each with the rate it names or the first.
+
+    What is wrong goes to `findings`. Of a zone of another kind nothing is yielded.
+    """
+    link = next((child for child in zone.children if child.tag == "link"), None)
+    if zone.attributes.get("routing", "").upper() != "WIFI" or link is None:
+        return
+    name = link.attributes.get("id", "")
+    n_rates = len(split_rates(link.attributes.get("bandwidth", "")))
+    for host in zone.children:
+        if host.tag not in ("host", "peer"):
+            continue
+        text = host.properties().get(WIFI_RATE, "0").strip()
+        if text.isdecimal() and len(text) < 10 and int(text) < n_rates:
+            yield Station(host.attributes.get("id", ""), name, int(text))
+        else:
+            findings.problem(
+                f"host {host.attributes.get('id')!r}: {WIFI_RATE} is {text!r}; the Wi-Fi link "
+                f"{name!r} has rates 0 to {n_rates - 1}, in the order of its bandwidths.",
+                host.line,
+            )
 
 
 @dataclass(frozen=True)
@@ -247,7 +287,7 @@ class _Reader:
         prefix, radical, suffix = values
         try:
             numbers = list(itertools.islice(expand_radical(str(radical)), MAX_HOSTS + 1))
-            limit, n_links = _topology_size(element)
+            limit, n_links = topology_size(element.tag, element.attributes)
         except ValueError as error:
             self.findings.problem(
                 f"{element.tag} {element.attributes.get('id')!r}: {error}.", element.line
@@ -345,42 +385,3 @@ class _Reader:
             )
             return least
         return int(value)
-
-
-def expand_radical(text: str) -> Iterator[int]:
-    """Yield the numbers of a cluster's ``radical`` such as ``"0-3,7"``.
-
-    Raises
-    ------
-    ValueError
-        If it is malformed.
-    """
-    for group in text.split(","):
-        ends = group.strip().split("-")
-        if len(ends) > 2 or not all(end.strip().isdecimal() for end in ends):
-            how = "" if text.isascii() else ", with '-' itself and digits from 0 to 9"
-            raise ValueError(f"radical {text[:60]!r} must read like '0-9,12'{how}")
-        yield from range(int(ends[0]), int(ends[-1]) + 1)
-
-
-def _topology_size(element: Element) -> tuple[int | None, int]:
-    """Return how many hosts a torus, fat tree or dragonfly creates, None for all radicals.
-
-    And a number that its links do not exceed.
-    """
-    topology = element.attributes.get("topology", "FLAT")
-    text = element.attributes.get("topo_parameters", "")
-    if element.tag != "cluster" or topology == "FLAT":
-        return None, 0
-    if topology not in ("TORUS", "FAT_TREE", "DRAGONFLY"):
-        raise ValueError(f"unknown topology {topology[:40]!r}")
-    try:
-        levels = [[int(part) for part in level.split(",")] for level in text.split(";")]
-        if topology == "FAT_TREE":
-            _, down, up, parallel = levels
-            size = math.prod(down)
-            return size, size * max(up) * max(parallel)
-        size = math.prod(levels[0] if topology == "TORUS" else [level[0] for level in levels])
-    except ValueError:
-        raise ValueError(f"topo_parameters {text[:80]!r} do not describe a {topology}") from None
-    return size, size * max(max(level) for level in levels)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from gridsched.errors import did_you_mean
-from gridsched.model.platform import Cluster, Host, Platform, PState
-from gridsched.platform_io.findings import Findings
-from gridsched.platform_io.given_power import REPLACED, SAME_IN_ALL, GivenPower, without_work
-from gridsched.platform_io.xml_document import read_document
-from gridsched.platform_io.xml_energy import read_amount, read_wattages
+from gridsched.model.platform import Cluster, Host, PState, Platform
+from gridsched.platform_io.overrides import REPLACED, SAME_IN_ALL, GivenPower, without_work
+from gridsched.platform_io.xml_document import Findings, read_document
 from gridsched.platform_io.xml_entries import Entries, HostEntry, read_entries
-from gridsched.platform_io.xml_switching import read_switching
+from gridsched.platform_io.xml_properties import read_amount, read_switching, read_wattages
 
 #: Properties of our own that SimGrid hands through; see the module ``xml_writer``.
 HOST_ID = "host_id"

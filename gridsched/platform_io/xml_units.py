@@ -1,12 +1,14 @@
-"""Numbers with units, as SimGrid 4.1 reads them (``xbt_parse_units.cpp``)."""
+"""Values of attributes as SimGrid 4.1 reads them: numbers with units, radicals, topologies."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Mapping
 
 from gridsched.model.limits import LARGEST, SMALLEST
 
+#: As in SimGrid's ``xbt_parse_units.cpp``.
 _NUMBER = re.compile(
     r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?))", re.I
 )
@@ -80,3 +82,47 @@ def parse_quantity(text: str, kind: str) -> tuple[float, bool]:
     if value and not SMALLEST <= abs(value) <= LARGEST:
         raise ValueError(f"{text!r} is not between {SMALLEST:g} and {LARGEST:g} {default}")
     return value, bool(unit) or number == 0.0
+
+
+def expand_radical(text: str) -> Iterator[int]:
+    """Yield the numbers of a cluster's ``radical`` such as ``"0-3,7"``.
+
+    Raises
+    ------
+    ValueError
+        If it is malformed.
+    """
+    for group in text.split(","):
+        ends = group.strip().split("-")
+        if len(ends) > 2 or not all(end.strip().isdecimal() for end in ends):
+            how = "" if text.isascii() else ", with '-' itself and digits from 0 to 9"
+            raise ValueError(f"radical {text[:60]!r} must read like '0-9,12'{how}")
+        yield from range(int(ends[0]), int(ends[-1]) + 1)
+
+
+def topology_size(tag: str, attributes: Mapping[str, str]) -> tuple[int | None, int]:
+    """Return how many hosts a torus, fat tree or dragonfly makes, and what bounds its links.
+
+    Hosts are None where all of the radical are made.
+
+    Raises
+    ------
+    ValueError
+        If the attributes describe no topology.
+    """
+    topology = attributes.get("topology", "FLAT")
+    text = attributes.get("topo_parameters", "")
+    if tag != "cluster" or topology == "FLAT":
+        return None, 0
+    if topology not in ("TORUS", "FAT_TREE", "DRAGONFLY"):
+        raise ValueError(f"unknown topology {topology[:40]!r}")
+    try:
+        levels = [[int(part) for part in level.split(",")] for level in text.split(";")]
+        if topology == "FAT_TREE":
+            _, down, up, parallel = levels
+            size = math.prod(down)
+            return size, size * max(up) * max(parallel)
+        size = math.prod(levels[0] if topology == "TORUS" else [level[0] for level in levels])
+    except ValueError:
+        raise ValueError(f"topo_parameters {text[:80]!r} do not describe a {topology}") from None
+    return size, size * max(max(level) for level in levels)

@@ -20,9 +20,9 @@ from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
 from gridsched.model.limits import MAX_NAME
 from gridsched.model.platform import Host, Platform
-from gridsched.platform_io.given_power import wattage_text
+from gridsched.platform_io.overrides import wattage_text
+from gridsched.platform_io.xml_properties import switch_properties
 from gridsched.platform_io.xml_reader import CLUSTER_NAME, HOST_ID, UNLIMITED_BANDWIDTH, UPLINK
-from gridsched.platform_io.xml_switching import switch_properties
 
 XML_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gridsched.platform_io.findings import Findings
-from gridsched.platform_io.xml_document import read_document
+from gridsched.platform_io.xml_document import Findings, read_document
 from gridsched.platform_io.xml_entries import read_entries
 
 

@@ -26,7 +26,7 @@ from gridsched.model.host_profiles import HostProfiles
 from gridsched.model.seeds import random_stream
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import Trace
-from gridsched.platform_io.given_power import wattage_text
+from gridsched.platform_io.overrides import wattage_text
 from gridsched.platform_io.xml_edit import current_platform_xml, with_speeds_alone
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.policy_files import comes_from_file, policy_digests

@@ -18,8 +18,7 @@ from gridsched.model.system import System
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.platform_io.deployment import read_deployment
-from gridsched.platform_io.given_power import GivenPower, with_power
-from gridsched.platform_io.given_pstates import pstates_of
+from gridsched.platform_io.overrides import GivenPower, pstates_of, with_power
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler

@@ -16,8 +16,7 @@ from gridsched.model.rules import Rules
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.platform_io.from_table import platform_from_table
-from gridsched.platform_io.given_power import GivenPower
-from gridsched.platform_io.given_pstates import one_pstate, pstates_of
+from gridsched.platform_io.overrides import GivenPower, one_pstate, pstates_of
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.tables import MachineTable, read_machine_table
 from gridsched.platform_io.xml_reader import read_platform

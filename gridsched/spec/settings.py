@@ -11,7 +11,7 @@ from pydantic import Field
 from gridsched.model.records import check_record
 from gridsched.model.rules import Rules
 from gridsched.model.tariff import Tariff
-from gridsched.platform_io.given_pstates import read_pstates
+from gridsched.platform_io.overrides import read_pstates
 
 #: Longest wall time of a run that can be asked for [s]: three years.
 MAX_TIMEOUT_S = 1e8
@@ -32,12 +32,12 @@ class RunSettings(Rules):
         SimGrid deployment file: which actor runs on which host (SimGrid driver).
     pstate : int or str, optional
         P-state of all hosts, or of some by their names (``"old-*=1,new-*=0"``), in the place of
-        what the platform file says; see `gridsched.platform_io.given_pstates`.
+        what the platform file says; see `gridsched.platform_io.overrides`.
     hosts_off : tuple of str
         Hosts switched off at the start.
     power : tuple of str
         Power of hosts in the place of what the platform file says; see
-        `gridsched.platform_io.given_power`.
+        `gridsched.platform_io.overrides`.
     master : str, optional
         Host that computes nothing, in the place of the one with the property ``role=master``.
     failures : str, optional

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from gridsched.errors import InputError
-from gridsched.files.input_files import read_text
-from gridsched.files.toml_files import parse_toml
+from gridsched.files.input_files import parse_toml, read_text
 from gridsched.model.records import complaint, gravest, key_name
 from gridsched.policy.policy_files import named_file
 from gridsched.spec.claims_schema import (

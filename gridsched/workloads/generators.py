@@ -23,10 +23,8 @@ from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_tasks import generate_parallel_day
 from gridsched.workloads.profit_system import ProfitBag, generate_profit_bag
 from gridsched.workloads.rigid_jobs import RigidJobs, generate_rigid_jobs
-from gridsched.workloads.robust_system import RobustTrial
-from gridsched.workloads.robust_trial import generate_robust_trial
-from gridsched.workloads.utility_day import UtilityDay
-from gridsched.workloads.utility_workload import generate_utility_day
+from gridsched.workloads.robust_trial import RobustTrial, generate_robust_trial
+from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
 
 @dataclass(frozen=True)

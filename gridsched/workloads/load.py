@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from gridsched.errors import InputError
-from gridsched.files.input_files import read_text
-from gridsched.files.toml_files import parse_toml
+from gridsched.files.input_files import parse_toml, read_text
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
-from gridsched.workloads.csv_file import read_bag
+from gridsched.workloads.bag import read_bag
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import SystemGenerator, checked_parameters, generator_of
 from gridsched.workloads.traces.formats import LEGAL, is_trace

@@ -18,7 +18,13 @@ from gridsched.model.limits import (
     PositiveRange,
 )
 from gridsched.model.rules import Rules
-from gridsched.workloads.day_keys import BURST_KEYS, CLASS_KEYS, MAX_MACHINES, MAX_TASKS, DayKeys
+from gridsched.workloads.generator_keys import (
+    BURST_KEYS,
+    CLASS_KEYS,
+    MAX_MACHINES,
+    MAX_TASKS,
+    DayKeys,
+)
 
 #: Hours in a day, for keys in hours.
 HOURS = 24.0

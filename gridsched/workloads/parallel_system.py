@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from gridsched.model.seeds import random_stream
 from gridsched.model.utility import UtilityFunctions
-from gridsched.workloads.downey import downey_time
-from gridsched.workloads.etc_matrices import gamma
 from gridsched.workloads.parallel_day import ParallelDay
+from gridsched.workloads.time_models import downey_time, gamma
 from gridsched.workloads.utility_classes import draw_priorities
 
 Floats = NDArray[np.float64]

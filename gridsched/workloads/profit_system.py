@@ -18,23 +18,16 @@ from gridsched.errors import InputError
 from gridsched.model.limits import MAX_ENTRIES, Cov, Positive, Seed
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
-from gridsched.model.task_types import (
-    TYPED_TASK_FLOPS,
-    SystemWorkload,
-    TaskTypes,
-    typed_platform,
-)
+from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
-from gridsched.workloads.bag import MAX_TASKS
-from gridsched.workloads.day_keys import MAX_MACHINES
-from gridsched.workloads.etc_matrices import cvb
-from gridsched.workloads.generator_keys import SystemKeys
+from gridsched.workloads.generator_keys import MAX_MACHINES, MAX_TASKS, SystemKeys
+from gridsched.workloads.time_models import cvb
 from gridsched.workloads.typed_csv import (
     read_machines_and_idle_power,
     read_task_counts,
     read_task_types,
 )
-from gridsched.workloads.utility_system import host_names
+from gridsched.workloads.utility_day import host_names
 
 Floats = NDArray[np.float64]
 _FILES = ("machines_csv", "etc_csv", "apc_csv")

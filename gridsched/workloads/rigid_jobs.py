@@ -18,8 +18,7 @@ from gridsched.model.platform import homogeneous_cluster
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import SystemWorkload
-from gridsched.workloads.bag import MAX_TASKS
-from gridsched.workloads.generator_keys import SystemKeys
+from gridsched.workloads.generator_keys import MAX_TASKS, SystemKeys
 from gridsched.workloads.traces.formats import NODE_SPEED
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.options import NODE_POWER_W

@@ -1,26 +1,28 @@
-"""Systems and workloads of paper 000: serial tasks arriving all day (section V; algorithms B2)."""
+"""Systems and workloads of paper 000: machines, task types and a day of tasks, drawn or read."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
 from gridsched.model.budget import DAY_S
-from gridsched.model.limits import (
-    MAX_ENTRIES,
-    AtLeastZero,
-    Count,
-    Cov,
-    Positive,
-)
+from gridsched.model.limits import MAX_ENTRIES, AtLeastZero, Count, Cov, Positive
 from gridsched.model.rules import Rules
-from gridsched.workloads.day_keys import BURST_KEYS, CLASS_KEYS, MAX_MACHINES, DayKeys
-from gridsched.workloads.utility_classes import (
-    PRIORITIES,
-)
-
+from gridsched.model.seeds import random_stream
+from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, typed_platform
+from gridsched.model.tasks import Tasks, make_tasks
+from gridsched.model.utility_classes import UtilityClasses
+from gridsched.workloads.arrivals import burst_arrivals, draw_waves, wave_arrivals
+from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, MAX_MACHINES, DayKeys
+from gridsched.workloads.measurements import read_measurements
+from gridsched.workloads.time_models import cvb, gamma, pstate_factors
+from gridsched.workloads.typed_csv import read_machines, read_task_types, read_typed_tasks
+from gridsched.workloads.utility_classes import PRIORITIES, draw_utility_functions
 
 class UtilityDay(DayKeys):
     """Parameters of a generated system, its workload and its budget; the defaults are the paper's.
@@ -188,3 +190,143 @@ _REPLACED = {
     "tasks_csv": _ARRIVAL_KEYS,
     "classes_csv": CLASS_KEYS,
 }
+
+
+def draw_task_types(spec: UtilityDay) -> TaskTypes:
+    """Draw ETC and APC: special machine types and task types first, then the general ones."""
+    rng = random_stream(spec.seed, "platform", spec.replicate)
+    n_special, n_general = len(spec.special_machine_counts), len(spec.general_machine_counts)
+    n_types, levels = spec.task_types, len(spec.power_factors)
+    etc = np.full((n_types, n_special + n_general, levels), np.inf)
+    apc = np.zeros(etc.shape)
+    base_w = gamma(rng, spec.base_power_mean_w, spec.base_power_cov, n_special + n_general)
+    owner = np.repeat(np.arange(n_special), spec.special_task_types)
+
+    def block(
+        rows: int, columns: int, special: str
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return ETC and dynamic power [W] of some task types on alike machine types."""
+        time_s = cvb(
+            rng, getattr(spec, f"{special}etc_mean_s"), getattr(spec, f"{special}etc_task_cov"),
+            getattr(spec, f"{special}etc_machine_cov"), rows, columns,
+        )  # fmt: skip
+        power_w = cvb(
+            rng, spec.dynamic_power_mean_w, spec.dynamic_power_task_cov,
+            getattr(spec, f"{special}dynamic_power_machine_cov"), rows, columns,
+        )  # fmt: skip
+        slower, lower = pstate_factors(
+            rng, rows, columns, spec.power_factors, type_cov=spec.pstate_type_cov,
+            power_cov=spec.pstate_power_cov, time_cov=getattr(spec, f"{special}pstate_time_cov"),
+        )  # fmt: skip
+        return time_s[..., None] * slower, power_w[..., None] * lower
+
+    etc[:, n_special:], dynamic_w = block(n_types, n_general, "")
+    apc[:, n_special:] = base_w[n_special:, None] + dynamic_w
+    special_rows = np.arange(len(owner))
+    time_s, dynamic_w = block(len(owner), 1, "special_")
+    etc[special_rows, owner] = time_s[:, 0]
+    apc[special_rows, owner] = base_w[owner, None] + dynamic_w[:, 0]
+    counts = (*spec.special_machine_counts, *spec.general_machine_counts)
+    return TaskTypes(
+        etc, apc, np.repeat(np.arange(len(counts)), counts), _task_type_names(spec),
+        tuple(
+            [f"special{j + 1}" for j in range(n_special)]
+            + [f"general{j + 1}" for j in range(n_general)]
+        ),
+    )  # fmt: skip
+
+
+def _task_type_names(spec: UtilityDay) -> tuple[str, ...]:
+    """Return ``special1_1`` for the first task type of special machine type 1, and so on."""
+    special = [
+        f"special{j + 1}_{k + 1}" for j, n in enumerate(spec.special_task_types) for k in range(n)
+    ]
+    general = [f"general_{k + 1}" for k in range(spec.task_types - len(special))]
+    return (*special, *general)
+
+
+def host_names(types: TaskTypes) -> list[str]:
+    """Return ``TYPE-1``, ``TYPE-2``, ... for the hosts of each machine type."""
+    seen: dict[str, int] = {}
+    names = []
+    for j in types.host_type.tolist():
+        # SimGrid gives some characters a meaning of their own
+        name = re.sub(r"[^\w.-]+", "_", types.host_type_names[j])
+        seen[name] = seen.get(name, 0) + 1
+        names.append(f"{name}-{seen[name]}")
+    return names
+
+
+def generate_utility_day(spec: UtilityDay) -> SystemWorkload:
+    """Draw a system and its workload.
+
+    The same seed and replicate always give the same; each part has its own random stream, so
+    that for instance other arrivals leave the machines as they are.
+
+    Parameters
+    ----------
+    spec : UtilityDay
+
+    Returns
+    -------
+    SystemWorkload
+
+    Raises
+    ------
+    InputError
+        If a file of `spec` cannot be read or does not fit the others.
+    """
+    types = draw_or_read_types(spec)
+    classes = spec.draw_or_read_classes()
+    if spec.tasks_csv is None:
+        tasks = draw_tasks(spec, types, classes)
+    else:
+        tasks = read_typed_tasks(
+            spec.tasks_csv, types.task_type_names, classes, spec.urgency_unit_s
+        )
+    return SystemWorkload(
+        typed_platform(types, host_names(types), name="machines of the utility workload"),
+        tasks, types, spec.rules, spec.window_s,
+    )  # fmt: skip
+
+
+def draw_or_read_types(spec: UtilityDay) -> TaskTypes:
+    """Return machines, ETC and APC that `spec` asks for."""
+    if not spec.has_measured_system:
+        return draw_task_types(spec)
+    machines = None if spec.machines_csv is None else read_machines(spec.machines_csv)
+    if spec.measurements_csv is not None:
+        return read_measurements(spec.measurements_csv, machines)
+    # `UtilityDay` has checked that they go together
+    assert spec.etc_csv is not None
+    assert spec.apc_csv is not None
+    assert spec.machines_csv is not None
+    assert machines is not None
+    return read_task_types(spec.etc_csv, spec.apc_csv, machines, spec.machines_csv)
+
+
+def draw_tasks(spec: UtilityDay, types: TaskTypes, classes: UtilityClasses) -> Tasks:
+    """Draw arrivals and utility functions; task types of measured matrices come in waves."""
+    rng = random_stream(spec.seed, "arrivals", spec.replicate)
+    n_types = len(types.etc)
+    n_special = 0 if spec.has_measured_system else sum(spec.special_task_types)
+    mean, deviation = spec.tasks_per_type, spec.tasks_per_type_deviation
+    drawn = np.maximum(rng.normal(mean, deviation, n_types), 0.0)
+    rate = spec.arrival_factor * drawn / spec.tasks_per_type_in_s
+    waves = draw_waves(rng, rate[n_special:], spec.waves_per_day, spec.wave_amplitude)
+    wave_time, wave_type = wave_arrivals(rng, waves, spec.horizon_s)
+    burst_time, burst_type = burst_arrivals(
+        rng, rate[:n_special], spec.bursts, spec.horizon_s
+    )  # fmt: skip
+    submit = np.concatenate([burst_time, wave_time])
+    task_type = np.concatenate([burst_type, wave_type + n_special])
+    order = np.argsort(submit, kind="stable")
+    utility = draw_utility_functions(
+        len(order), classes, random_stream(spec.seed, "utility", spec.replicate),
+        priorities=spec.priorities, urgencies=spec.urgencies, joint_percent=spec.joint_percent,
+        urgency_unit_s=spec.urgency_unit_s,
+    )  # fmt: skip
+    return make_tasks(
+        np.full(len(order), TYPED_TASK_FLOPS), submit[order], task_type=task_type[order],
+        utility=utility, name=f"utility workload (seed {spec.seed}, replicate {spec.replicate})",
+    )  # fmt: skip

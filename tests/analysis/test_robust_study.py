@@ -6,7 +6,7 @@ import pytest
 
 from gridsched.schedulers.deadline.heuristics import CheapestInTime
 from gridsched.spec.study import Study
-from gridsched.workloads.robust_system import RobustTrial, draw_robust_system
+from gridsched.workloads.robust_trial import RobustTrial, draw_robust_system
 
 
 def system_of(seed: int):

@@ -51,7 +51,7 @@ from pathlib import Path
 from gridsched.campaign.run_records import read_records
 from gridsched.campaign.store import Store
 from gridsched.cli.output import write_rows
-from gridsched.platform_io.name_patterns import contain_match
+from gridsched.platform_io.overrides import contain_match
 before = set(os.listdir("/proc/self/task"))
 store = Store.open(sys.argv[1])
 for _ in range(2):

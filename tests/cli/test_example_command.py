@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridsched.cli.app import main
-from gridsched.files.shipped_files import FOLDERS, shipped_files
+from gridsched.files.input_files import FOLDERS, shipped_files
 
 ROOT = Path(__file__).resolve().parents[2]
 

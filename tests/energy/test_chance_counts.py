@@ -9,8 +9,7 @@ from gridsched import Scenario, make_tasks, run
 from gridsched.campaign.measure import measure_chances
 from gridsched.metrics.run_metrics import CHANCE_BINS, chance_counts
 from gridsched.model.platform import Host, Platform, PState
-from gridsched.workloads.robust_system import RobustTrial
-from gridsched.workloads.robust_trial import generate_robust_trial
+from gridsched.workloads.robust_trial import RobustTrial, generate_robust_trial
 
 
 def test_tasks_are_counted_by_their_chance():

@@ -16,7 +16,7 @@ from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.export.export import read_export, write_export
 from gridsched.figures.gantt_figure import bars_of, gantt
-from gridsched.files.interval_sets import interval_set
+from gridsched.files.csv_files import interval_set
 from gridsched.metrics import summary
 from gridsched.testing.parallel_cases import EXAMPLE, make_parallel_case
 from gridsched.testing.repetition import same_run

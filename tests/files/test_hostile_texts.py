@@ -15,7 +15,7 @@ from gridsched.analysis.statistics import Interval
 from gridsched.analysis.texts import markdown_row, markdown_text
 from gridsched.errors import InputError
 from gridsched.files.csv_files import csv_text
-from gridsched.files.toml_files import parse_toml
+from gridsched.files.input_files import parse_toml
 from gridsched.spec.claims_schema import Claim
 
 

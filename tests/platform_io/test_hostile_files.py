@@ -10,7 +10,7 @@ import pytest
 from workbooks import xlsx
 
 from gridsched.errors import InputError
-from gridsched.platform_io import table_files, workbook, xml_entries
+from gridsched.platform_io import table_files, xml_entries
 from gridsched.platform_io.check import check_platform_file
 from gridsched.platform_io.from_table import select_rows
 from gridsched.platform_io.recipe import PlatformRecipe
@@ -133,7 +133,7 @@ def test_a_workbook_that_breaks_its_reader(tmp_path: Path, monkeypatch: pytest.M
     data = xlsx([[["Rank"]]])
     path = tmp_path / "t.xlsx"
     path.write_bytes(data)
-    monkeypatch.setattr(workbook, "MEMORY", 1 << 24)
+    monkeypatch.setattr(table_files, "MEMORY", 1 << 24)
     assert "broke off" in refusal(read_machine_table, path)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gridsched.errors import InputError
 from gridsched.platform_io.check import check_platform_file
-from gridsched.platform_io.given_power import GivenPower
+from gridsched.platform_io.overrides import GivenPower
 from gridsched.platform_io.xml_edit import add_power
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.sim.inspection import inspect_platform

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from gridsched.errors import InputError
 from gridsched.platform_io import xml_document, xml_entries
-from gridsched.platform_io.xml_entries import expand_radical
 from gridsched.platform_io.xml_reader import read_platform
-from gridsched.platform_io.xml_units import parse_quantity
+from gridsched.platform_io.xml_units import expand_radical, parse_quantity
 
 from .conftest import platform_text, zone
 

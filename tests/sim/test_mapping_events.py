@@ -16,8 +16,7 @@ from gridsched.model.utility_classes import UtilityClasses
 from gridsched.policy.decisions import Plan, Postpone
 from gridsched.spec.run import energy_check, run
 from gridsched.spec.scenario import Scenario
-from gridsched.workloads.utility_day import UtilityDay
-from gridsched.workloads.utility_workload import generate_utility_day
+from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
 DAY_S = 86_400.0
 

@@ -14,7 +14,7 @@ from gridsched.model.trace import ExecutionEnd
 from gridsched.spec.run import run
 from gridsched.spec.scenario import Scenario
 from gridsched.workloads.load import read_system_workload
-from gridsched.workloads.measured_times import read_measured_times
+from gridsched.workloads.measurements import read_measured_times
 
 
 def written(tmp_path, text: str):

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gridsched import Scenario, run
 from gridsched.errors import InputError
@@ -19,7 +18,7 @@ from gridsched.workloads.traces.formats import format_of, read_jobs, write_jobs
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.options import TraceOptions
 from gridsched.workloads.traces.sacct import read_sacct
-from gridsched.workloads.traces.serial_tasks import serial_tasks
+from gridsched.workloads.traces.trace_system import serial_tasks
 
 SACCT = """\
 JobIDRaw|User|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocNodes|AllocCPUS|State|ConsumedEnergyRaw

@@ -9,8 +9,7 @@ import pytest
 
 from gridsched.errors import InputError
 from gridsched.workloads.parallel_day import ParallelDay
-from gridsched.workloads.parallel_log import read_log_days
-from gridsched.workloads.parallel_tasks import generate_parallel_day
+from gridsched.workloads.parallel_tasks import generate_parallel_day, read_log_days
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 SMALL = {

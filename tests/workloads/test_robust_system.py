@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from gridsched.errors import InputError
-from gridsched.workloads.robust_system import (
-    RobustTrial,
-    draw_robust_system,
-    draw_robust_tasks,
-)
+from gridsched.workloads.robust_trial import RobustTrial, draw_robust_system, draw_robust_tasks
 
 
 def systems(count: int) -> list:

@@ -14,8 +14,7 @@ from gridsched.sim.library import is_installed
 from gridsched.spec.run import run
 from gridsched.spec.scenario import Scenario
 from gridsched.testing.agreement import metered_differences, trace_differences
-from gridsched.workloads.robust_system import RobustTrial, draw_robust_system
-from gridsched.workloads.robust_trial import generate_robust_trial
+from gridsched.workloads.robust_trial import RobustTrial, draw_robust_system, generate_robust_trial
 
 
 def small(**keys) -> RobustTrial:

@@ -18,10 +18,8 @@ from gridsched.workloads.arrivals import (
     draw_intervals,
     wave_arrivals,
 )
-from gridsched.workloads.etc_matrices import cvb, gamma, pstate_factors
-from gridsched.workloads.utility_day import UtilityDay
-from gridsched.workloads.utility_system import draw_task_types
-from gridsched.workloads.utility_workload import generate_utility_day
+from gridsched.workloads.time_models import cvb, gamma, pstate_factors
+from gridsched.workloads.utility_day import UtilityDay, draw_task_types, generate_utility_day
 
 DAY_S = 86_400.0
 SMALL = {

@@ -12,9 +12,8 @@ from typing import Any
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
-from gridsched.workloads.traces.job_rows import NOT_OF_THE_FORMAT, JobRows
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.log_files import whole_text
+from gridsched.workloads.traces.log_files import NOT_OF_THE_FORMAT, JobRows, whole_text
 
 #: Profiles of flops on each node: their name, and their name in old versions.
 HOMOGENEOUS = ("parallel_homogeneous", "msg_par_hg")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.files.interval_sets import interval_set
+from gridsched.files.csv_files import interval_set
 
 #: Longer numbers do not fit 64 bits.
 MOST_DIGITS = 18

@@ -9,11 +9,10 @@ from gridsched.errors import InputError
 from gridsched.model.platform import Platform, homogeneous_cluster
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.task_types import SystemWorkload
-from gridsched.model.tasks import make_tasks
+from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.workloads.traces.formats import NODE_SPEED, read_jobs
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.options import MAX_NODES, NODE_POWER_W, OF_MACHINE, TraceOptions
-
 
 @dataclass(frozen=True)
 class TraceSystem:
@@ -102,3 +101,40 @@ def rigid_system(jobs: JobTable, platform: Platform) -> SystemWorkload:
 def speed_of(platform: Platform) -> float:
     """Return the speed of the fastest host in P-state 0 [flop/s]; 0 without hosts."""
     return float(platform.speed[:, 0].max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class SerialTasks:
+    """What becomes of a log for schedulers of serial tasks.
+
+    Attributes
+    ----------
+    tasks : Tasks
+    jobs : JobTable
+        The same jobs, and what was left out.
+    """
+
+    tasks: Tasks
+    jobs: JobTable
+
+
+def serial_tasks(jobs: JobTable, speed: float) -> SerialTasks:
+    """Return the jobs of one node as tasks; the others are left out.
+
+    Parameters
+    ----------
+    jobs : JobTable
+    speed : float
+        Speed of the log's machine [flop/s]: a task has as many flops as its job could do in its run
+        time.
+
+    Returns
+    -------
+    SerialTasks
+        The first submission is at 0 s. Requested times go: a bag's sizes are known.
+    """
+    table = jobs.without(jobs.width > 1, "wider than one node, and so no serial task").from_zero()
+    tasks = make_tasks(
+        table.run_time_s * speed, table.submit_time_s, labels=table.job.tolist(), name=table.name
+    )
+    return SerialTasks(tasks, table)

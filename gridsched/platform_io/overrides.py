@@ -1,0 +1,284 @@
+"""What a user gives hosts by patterns of their names: power, P-states to start in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import InputError, did_you_mean
+from gridsched.model.platform import Host, PState, Platform
+from gridsched.platform_io.xml_properties import Wattage, parse_wattage
+
+Value = TypeVar("Value")
+#: What a value without a pattern stands for.
+EVERYONE = "*"
+
+
+def split_pattern(text: str) -> tuple[str, str]:
+    """Return the pattern and the value of an item; `EVERYONE` where it has no pattern.
+
+    Raises
+    ------
+    ValueError
+        If the item begins with ``=``.
+    """
+    pattern, equals, value = text.rpartition("=")
+    if equals and not pattern:
+        raise ValueError("no pattern of names stands before '='")
+    return pattern or EVERYONE, value
+
+
+def last_match(items: Sequence[tuple[str, Value]], name: str) -> Value | None:
+    """Return the value of the last item whose pattern fits a name; None if none does."""
+    return next((value for each, value in reversed(items) if fnmatchcase(name, each)), None)
+
+
+def contain_match(texts: Iterable[str], pattern: str) -> NDArray[np.bool_]:
+    """Return which texts contain a match of a regular expression, whatever the case.
+
+    RE2 looks for it, in a time that grows with the text's length alone; it has all but references
+    to what was matched before, and looking ahead and behind.
+
+    Raises
+    ------
+    InputError
+        If it is no such expression.
+    """
+    import pyarrow as pa  # slow to load
+    from pyarrow.compute import match_substring_regex
+
+    strings = pa.array(texts, pa.string())
+    try:
+        matches = match_substring_regex(strings, pattern, ignore_case=True)
+    except (pa.ArrowInvalid, UnicodeError) as error:
+        reason = str(error).removeprefix("Invalid regular expression: ")
+        raise InputError(f"Name pattern {pattern!r}: {reason}.") from None
+    return np.asarray(matches.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def check_patterns(
+    option: str, items: Iterable[tuple[str, object]], names: Iterable[str], where: str
+) -> None:
+    """Raise `InputError` for a pattern that no host has.
+
+    Parameters
+    ----------
+    option : str
+        What gave the patterns.
+    items : iterable of tuple
+        Pattern, and what it stands for.
+    names : iterable of str
+        Of the hosts.
+    where : str
+        The platform, for the message.
+    """
+    known = list(names)
+    for pattern, _ in items:
+        if not any(fnmatchcase(name, pattern) for name in known):
+            hint = did_you_mean(pattern, known)
+            raise InputError(
+                f"{where}: {option} {pattern!r}: no host has such a name. {hint}".rstrip()
+            )
+
+
+#: What stands for a run in which no energy is told.
+NONE = "none"
+REPLACED = "have power of their own, in whose place --power stands"
+SAME_IN_ALL = "draw the same power in each of their P-states, as --power says"
+
+
+@dataclass(frozen=True)
+class GivenPower:
+    """What `RunSettings.power` says.
+
+    Attributes
+    ----------
+    items : tuple of (str, tuple of Wattage)
+        Pattern of host names, and idle, epsilon and all-cores power [W] of each P-state, or of all.
+        The last one that matches a host counts.
+    is_none : bool
+        No host has power: nothing is said of energy.
+    """
+
+    items: tuple[tuple[str, tuple[Wattage, ...]], ...] = ()
+    is_none: bool = False
+
+    @classmethod
+    def read(cls, texts: Sequence[str]) -> GivenPower:
+        """Return what texts such as ``"95:100:200"`` or ``"node-*=95:100:200"`` say.
+
+        Raises
+        ------
+        InputError
+            If one of them says nothing of the kind.
+        """
+        if NONE in texts:
+            if len(texts) > 1:
+                raise InputError("--power none stands alone: no energy is told of any host.")
+            return cls(is_none=True)
+        return cls(tuple(_power_item(text) for text in texts))
+
+    def __bool__(self) -> bool:
+        return self.is_none or bool(self.items)
+
+    def of(self, host: str, n_pstates: int, where: str) -> tuple[Wattage, ...] | None:
+        """Return the power of each P-state of a host [W]; None where nothing is given.
+
+        Raises
+        ------
+        InputError
+            If powers are given for another number of P-states than the host has.
+        """
+        watts = last_match(self.items, host)
+        if watts is None:
+            return None
+        if len(watts) not in (1, n_pstates):
+            raise InputError(
+                f"{where}: --power gives {len(watts)} powers to host {host!r}, which has "
+                f"{n_pstates} P-state(s); one for all or one for each is legal."
+            )
+        return watts * (n_pstates // len(watts))
+
+    def check_names(self, names: Iterable[str], where: str) -> None:
+        """Raise `InputError` for a pattern that no host of a platform has."""
+        check_patterns("--power", self.items, names, where)
+
+
+def _power_item(text: str) -> tuple[str, tuple[Wattage, ...]]:
+    try:
+        pattern, watts = split_pattern(text)
+        return pattern, tuple(parse_wattage(part) for part in watts.split(","))
+    except ValueError as error:
+        raise InputError(
+            f"--power {text!r}: {error}; IDLE:EPSILON:BUSY in W, one for each P-state or for all, "
+            "NAME_PATTERN=IDLE:EPSILON:BUSY or none are legal."
+        ) from None
+
+
+def with_power(platform: Platform, given: GivenPower) -> Platform:
+    """Return a platform whose hosts draw what is given.
+
+    Parameters
+    ----------
+    platform : Platform
+    given : GivenPower
+        Where it says nothing of a host, the host keeps what it has.
+
+    Raises
+    ------
+    InputError
+        If a pattern fits no host, or a host has another number of P-states.
+    """
+    if not given:
+        return platform
+    everyone = [*platform.hosts, *(host for _, host in platform.idle_hosts_named)]
+    given.check_names((host.name for host in everyone), platform.name)
+
+    def changed(host: Host) -> Host:
+        if given.is_none:
+            states = tuple(PState(state.speed) for state in host.pstates)
+            still = tuple(PState(state.speed) for state in host.switch_pstates)
+            return replace(
+                host, pstates=states, switch_pstates=still, off_w=0.0, has_energy=False
+            )  # fmt: skip
+        watts = given.of(host.name, len(host.pstates), platform.name)
+        if watts is None:
+            return host
+        states = tuple(PState(s.speed, *w) for s, w in zip(host.pstates, watts, strict=True))
+        still = host.switch_pstates
+        if not host.has_energy:
+            still = tuple(PState(0.0, *without_work(watts)) for _ in still)
+        return replace(host, pstates=states, switch_pstates=still, has_energy=True)
+
+    return replace(
+        platform,
+        hosts=tuple(changed(host) for host in platform.hosts),
+        master=None if platform.master is None else changed(platform.master),
+        bystanders=tuple(changed(host) for host in platform.bystanders),
+    )
+
+
+def without_work(watts: Sequence[Wattage]) -> Wattage:
+    """Return the power in a P-state of speed 0 of which nothing is known: idle in P-state 0."""
+    return (watts[0][0],) * 3
+
+
+def wattage_text(host: Host) -> str:
+    """Return the power of a host as SimGrid's property ``wattage_per_state`` has it."""
+    return ", ".join(
+        f"{float(s.idle_w)!r}:{float(s.epsilon_w)!r}:{float(s.busy_w)!r}" for s in host.all_pstates
+    )
+
+
+def read_pstates(given: int | str | None) -> tuple[tuple[str, int], ...]:
+    """Return what `RunSettings.pstate` says: patterns of host names, and a P-state for each.
+
+    Parameters
+    ----------
+    given : int or str, optional
+        As ``1``, or ``"old-*=1,new-*=0"``; of several items the last one that fits a host counts.
+
+    Raises
+    ------
+    InputError
+        If it says nothing of the kind.
+    """
+    return () if given is None else tuple(_pstate_item(each) for each in str(given).split(","))
+
+
+def _pstate_item(text: str) -> tuple[str, int]:
+    try:
+        pattern, value = split_pattern(text.strip())
+        if not re.fullmatch(r"\d{1,9}", value.strip()):
+            raise ValueError(f"{value!r} is no whole number of at least 0")
+    except ValueError as error:
+        raise InputError(
+            f"--pstate {text!r}: {error}; K for all hosts or NAME_PATTERN=K is legal."
+        ) from None
+    return pattern, int(value)
+
+
+def pstates_of(platform: Platform, given: int | str | None) -> NDArray[np.int64]:
+    """Return the P-state that each computing host starts in, shape (hosts,).
+
+    Parameters
+    ----------
+    platform : Platform
+    given : int or str, optional
+        See `read_pstates`. Where it says nothing of a host, that is what its file says.
+
+    Raises
+    ------
+    InputError
+        If a pattern fits no computing host, or a host lacks its P-state.
+    """
+    items = read_pstates(given)
+    check_patterns("--pstate", items, (host.name for host in platform.hosts), platform.name)
+    found = [(last_match(items, host.name), host.pstate) for host in platform.hosts]
+    pstates = np.array([own if told is None else told for told, own in found], dtype=np.int64)
+    platform.check_pstates(pstates)
+    return pstates
+
+
+def one_pstate(given: int | str | None) -> int:
+    """Return the one P-state of machines that have no names; see `read_pstates`.
+
+    Raises
+    ------
+    InputError
+        If P-states are given by names.
+    """
+    items = read_pstates(given)
+    named = [pattern for pattern, _ in items if pattern != EVERYONE]
+    if named:
+        raise InputError(
+            f"--pstate {given!r}: no machine has a name that {named[0]!r} could fit; K alone is "
+            "legal."
+        )
+    return items[-1][1] if items else 0
