@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from gridsched.errors import InputError
 from gridsched.model.budget import DAY_S
 from gridsched.model.limits import (
+    MAX_ENTRIES,
     AtLeastZero,
     AtLeastZeroRange,
     FractionRange,
@@ -25,23 +27,6 @@ from gridsched.model.utility_classes import UtilityClasses
 from gridsched.workloads.arrivals import Bursts
 from gridsched.workloads.typed_csv import read_classes
 from gridsched.workloads.utility_classes import JOINT_PERCENT, URGENCIES, draw_classes
-
-class GeneratorKeys(BaseModel):
-    """Keys of one kind of generator."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    kind: str
-
-
-class SystemKeys(GeneratorKeys):
-    """Keys of a generator whose tasks come with their platform and rules."""
-
-    @property
-    @abstractmethod
-    def rules(self) -> Rules:
-        """The rules of the run."""
-
 
 #: More tasks (expected) or machines than this are refused: they would not fit into memory.
 MAX_TASKS = 10_000_000
@@ -59,6 +44,70 @@ SmallCountRange = Annotated[
 _RULE_KEYS: dict[str, Any] = {
     name: (key.annotation, key.info) for name, key in keys_of(Rules).items() if name != "horizon_s"
 }
+
+
+class GeneratorKeys(BaseModel):
+    """Keys of one kind of generator."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    kind: str
+
+    def changed(self, keys: Iterable[str]) -> list[str]:
+        """Return which of some keys have another value than the default, sorted."""
+        fields = type(self).model_fields
+        return sorted(key for key in keys if getattr(self, key) != fields[key].default)
+
+    def check_files(
+        self, *, together: Sequence[str] = (), needed: Mapping[str, Iterable[str]] | None = None,
+        replaced: Mapping[str, set[str]] | None = None,
+    ) -> None:  # fmt: skip
+        """Refuse keys that miss a file, or have no effect beside one.
+
+        Parameters
+        ----------
+        together : sequence of str
+            Files that go together; without effect beside a file that replaces some of them.
+        needed : mapping
+            File -> keys that have no effect without it.
+        replaced : mapping
+            File -> keys that it takes the place of.
+
+        Raises
+        ------
+        InputError
+            Naming the key, and the file.
+        """
+        replaced = {
+            file: keys for file, keys in (replaced or {}).items() if getattr(self, file) is not None
+        }
+        missing = [file for file in together if getattr(self, file) is None]
+        is_replaced = any(keys.intersection(together) for keys in replaced.values())
+        if 0 < len(missing) < len(together) and not is_replaced:
+            raise InputError(f"{missing[0]} is missing; {', '.join(together)} go together.")
+        for file, keys in (needed or {}).items():
+            useless = self.changed(keys)
+            if getattr(self, file) is None and useless:
+                raise InputError(f"{useless[0]} has no effect without {file}; give it, too.")
+        for file, keys in replaced.items():
+            if useless := self.changed(keys):
+                raise InputError(f"{useless[0]} has no effect beside {file}; remove one of them.")
+
+    def check_entries(self, keys: str, entries: int) -> None:
+        """Refuse more entries of a table than are drawn; `keys` say how many."""
+        if entries > MAX_ENTRIES:
+            raise InputError(
+                f"{keys} give {entries:,} entries; at most {MAX_ENTRIES:,} are drawn."
+            )
+
+
+class SystemKeys(GeneratorKeys):
+    """Keys of a generator whose tasks come with their platform and rules."""
+
+    @property
+    @abstractmethod
+    def rules(self) -> Rules:
+        """The rules of the run."""
 
 
 @with_fields(_RULE_KEYS)
@@ -126,11 +175,6 @@ class DayKeys(SystemKeys):
     def settings_beside_files(self) -> dict[str, object]:
         """Return the keys that still have an effect where all else is read from files."""
 
-    def changed(self, keys: set[str]) -> list[str]:
-        """Return which of some keys have another value than the default, sorted."""
-        fields = type(self).model_fields
-        return sorted(key for key in keys if getattr(self, key) != fields[key].default)
-
     def changed_but(self, gone: set[str]) -> dict[str, object]:
         """Return the keys with another value than the default, without some and without tables.
 
@@ -142,18 +186,37 @@ class DayKeys(SystemKeys):
             values["budget_prices"] = str(Path(values["budget_prices"]).resolve())
         return values
 
-    def check_replaced(self, replaced: dict[str, set[str]]) -> None:
-        """Refuse keys beside a file that takes their place.
+    def check_machines(
+        self, general: str, special: str, machines: int, general_types: int, special_types: int
+    ) -> None:
+        """Refuse machines that are none or too many, and task types that have none.
 
         Parameters
         ----------
-        replaced : dict
-            Key of the file -> keys that have no effect beside it.
+        general, special : str
+            Keys of the general and the special machines.
+        machines : int
+            All of them.
+        general_types : int
+            Task types that general machines run.
+        special_types : int
+            Special machine types of which it is told how many task types they have.
         """
-        for file, keys in replaced.items():
-            useless = self.changed(keys)
-            if getattr(self, file) is not None and useless:
-                raise InputError(f"{useless[0]} has no effect beside {file}; remove one of them.")
+        if not 1 <= machines <= MAX_MACHINES:
+            raise InputError(
+                f"{special} and {general} give {machines} machines; legal are 1 to "
+                f"{MAX_MACHINES:,}."
+            )
+        if special_types != len(getattr(self, special)):
+            raise InputError(
+                f"special_task_types has {special_types} numbers and {special} "
+                f"{len(getattr(self, special))}; each special machine type needs its number of "
+                "task types."
+            )
+        if general_types > 0 and not getattr(self, general):
+            raise InputError(
+                f"{general} is empty; {general_types} of the task types could run nowhere."
+            )
 
     def check_arrivals(self, expected: float, *, rates_in_bursts: int) -> None:
         """Refuse more tasks than fit into memory, and more bursts than can be drawn.

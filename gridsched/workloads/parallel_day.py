@@ -21,7 +21,6 @@ from gridsched.model.rules import Rules
 from gridsched.workloads.generator_keys import (
     BURST_KEYS,
     CLASS_KEYS,
-    MAX_MACHINES,
     MAX_TASKS,
     DayKeys,
 )
@@ -134,7 +133,14 @@ class ParallelDay(DayKeys):
     @model_validator(mode="after")
     def _check(self) -> Self:
         """Refuse keys that contradict each other."""
-        self._check_files()
+        self.check_files(
+            together=("clusters_csv", "etc_csv"), needed=_NEEDED, replaced=_REPLACED
+        )
+        if self.tasks_csv is not None and self.utility_classes == "plateau_linear":
+            raise InputError(
+                "utility_classes = 'plateau_linear' has no effect beside tasks_csv, which names "
+                "classes; give them in classes_csv."
+            )
         self._check_system()
         self._check_arrivals()
         self.rules  # noqa: B018 - says where rules contradict each other
@@ -142,26 +148,6 @@ class ParallelDay(DayKeys):
         if self.utility_classes == "plateau_linear" and self.plateau_times[1] <= 0:
             raise InputError("plateau_times ends at 0; its second number must be greater than 0.")
         return self
-
-    def _check_files(self) -> None:
-        if (self.clusters_csv is None) != (self.etc_csv is None):
-            missing = "clusters_csv" if self.clusters_csv is None else "etc_csv"
-            raise InputError(f"{missing} is missing; clusters_csv and etc_csv go together.")
-        if self.jobs_swf is not None:
-            other = next((n for n in ("etc_csv", "tasks_csv") if getattr(self, n)), None)
-            if other is not None:
-                raise InputError(f"{other} has no effect beside jobs_swf; remove one of them.")
-        elif useless := self.changed(_LOG_KEYS):
-            raise InputError(f"{useless[0]} has no effect without jobs_swf; give it, too.")
-        for name in ("tasks_csv", "task_types_csv"):
-            if getattr(self, name) is not None and self.etc_csv is None:
-                raise InputError(f"etc_csv is missing; {name} names task types of it.")
-        if self.tasks_csv is not None and self.utility_classes == "plateau_linear":
-            raise InputError(
-                "utility_classes = 'plateau_linear' has no effect beside tasks_csv, which names "
-                "classes; give them in classes_csv."
-            )
-        self.check_replaced(_REPLACED)
 
     def settings_beside_files(self) -> dict[str, object]:
         """Return the keys that still have an effect where all else is read from files.
@@ -180,31 +166,14 @@ class ParallelDay(DayKeys):
         return self.changed_but({"kind", "seed", "replicate", "plateau_times"}.union(*replaced))
 
     def _check_system(self) -> None:
-        nodes = sum(nodes for nodes, _ in (*self.general_clusters, *self.special_clusters))
-        if not 1 <= nodes <= MAX_MACHINES:
-            raise InputError(
-                f"general_clusters and special_clusters give {nodes} nodes; legal are 1 to "
-                f"{MAX_MACHINES:,}."
-            )
         clusters = (*self.general_clusters, *self.special_clusters)
-        widest = max(nodes * cores for nodes, cores in clusters)
-        entries = self.n_task_types * len(clusters) * max(len(self.power_factors), 1)
-        if max(widest, entries) > MAX_ENTRIES:
-            raise InputError(
-                f"A cluster of {widest:,} cores, or {entries:,} times (task types, clusters, "
-                f"power_factors); at most {MAX_ENTRIES:,} of either are legal."
-            )
-        if len(self.special_task_types) != len(self.special_clusters):
-            raise InputError(
-                f"special_task_types has {len(self.special_task_types)} numbers and "
-                f"special_clusters {len(self.special_clusters)}; each special cluster needs its "
-                "number of task types."
-            )
-        if self.general_task_types and not self.general_clusters:
-            raise InputError(
-                f"general_clusters is empty; {self.general_task_types} general_task_types could "
-                "run nowhere."
-            )
+        self.check_machines(
+            "general_clusters", "special_clusters", sum(nodes for nodes, _ in clusters),
+            self.general_task_types, len(self.special_task_types),
+        )  # fmt: skip
+        self.check_entries("A cluster's cores", max(nodes * cores for nodes, cores in clusters))
+        n_times = self.n_task_types * len(clusters) * max(len(self.power_factors), 1)
+        self.check_entries("task types, clusters and power_factors", n_times)
         if not self.n_task_types:
             raise InputError("general_task_types and special_task_types are 0; some are needed.")
         if not self.power_factors:
@@ -255,7 +224,11 @@ class ParallelDay(DayKeys):
         )
 
 
-_LOG_KEYS = {"log_days", "log_least_jobs", "log_widest_job", "log_again"}
+#: File -> the keys that have no effect without it.
+_NEEDED = {
+    "jobs_swf": {"log_days", "log_least_jobs", "log_widest_job", "log_again"},
+    "etc_csv": {"tasks_csv", "task_types_csv"},
+}
 _WAVE_KEYS = {
     "waves_per_day", "wave_amplitude", "wide_from_cores", "busy_hours", "busy_factor",
 }  # fmt: skip
@@ -276,6 +249,7 @@ _REPLACED = {
     "tasks_csv": _ARRIVAL_KEYS | _PRIORITY_KEYS,
     "jobs_swf": _ARRIVAL_KEYS
     | {
+        "clusters_csv", "etc_csv", "tasks_csv",
         "core_bands", "load_factor", "reference_time_s", "reference_time_cov",
         "least_reference_time_s", "speedup_sigma", "days",
     },

@@ -8,14 +8,14 @@ tasks of a bag belong to a replicate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
-from gridsched.model.limits import MAX_ENTRIES, Cov, Positive, Seed
+from gridsched.model.limits import Cov, Positive, Seed
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, typed_platform
@@ -74,42 +74,22 @@ class ProfitBag(SystemKeys):
         return Rules()
 
     @model_validator(mode="after")
-    def _check_files(self) -> Self:
-        """Refuse keys that need others, or have no effect beside them."""
-        given = [name for name in _FILES if getattr(self, name) is not None]
-        missing = [name for name in _FILES if name not in given]
-        if given and missing:
-            raise InputError(f"{missing[0]} is missing; {', '.join(_FILES)} go together.")
-        if self.counts_csv is not None and not given:
-            raise InputError(
-                f"counts_csv has no effect without {_FILES[1]}, whose task types it counts."
-            )
-        for name in ("machine_types", "bags"):
-            entries = self.task_types * getattr(self, name)
-            if entries > MAX_ENTRIES:
-                raise InputError(
-                    f"task_types and {name} give {entries:,} entries; at most {MAX_ENTRIES:,} are "
-                    "drawn."
-                )
-        self._refuse_beside(_FILES[1], _DRAWN_SYSTEM)
-        self._refuse_beside("counts_csv", ("tasks", "evenness"))
+    def _check(self) -> Self:
+        """Refuse keys that contradict each other."""
+        self.check_files(together=_FILES, needed={"etc_csv": ["counts_csv"]}, replaced=_REPLACED)
+        self.check_entries("task_types and machine_types", self.task_types * self.machine_types)
+        self.check_entries("task_types and bags", self.task_types * self.bags)
         return self
 
-    def _refuse_beside(self, file: str, keys: tuple[str, ...]) -> None:
-        if getattr(self, file) is None:
-            return
-        for key in keys:
-            if key in self.model_fields_set and getattr(self, key) != self._usual(key):
-                raise InputError(f"{key} has no effect beside {file}; remove one of them.")
 
-    def _usual(self, key: str) -> Any:
-        return type(self).model_fields[key].default
-
-
-_DRAWN_SYSTEM = (
-    "task_types", "machine_types", "machines_per_type", "time_mean_s", "time_task_cov",
-    "time_machine_cov", "power_mean_w", "power_task_cov", "power_machine_cov", "idle_share",
-)  # fmt: skip
+#: File -> the keys it takes the place of.
+_REPLACED = {
+    "etc_csv": {
+        "task_types", "machine_types", "machines_per_type", "time_mean_s", "time_task_cov",
+        "time_machine_cov", "power_mean_w", "power_task_cov", "power_machine_cov", "idle_share",
+    },
+    "counts_csv": {"tasks", "evenness"},
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

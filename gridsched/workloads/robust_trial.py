@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
 from gridsched.model.budget import EnergyBudget
-from gridsched.model.limits import MAX_ENTRIES, Count, CountRange, Positive, PositiveRange, Seed
+from gridsched.model.limits import Count, CountRange, Positive, PositiveRange, Seed
 from gridsched.model.platform import Host, PState, Platform
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import DrawnRunTimes, RunTimes
@@ -89,13 +89,9 @@ class RobustTrial(SystemKeys):
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
         """Refuse systems and trials that would not fit into memory."""
-        sizes = {
-            "task_types, nodes and pstates": self.task_types * self.nodes * self.pstates,
-            "phases": self.n_tasks,
-        }
-        for keys, entries in sizes.items():
-            if entries > MAX_ENTRIES:
-                raise InputError(f"{keys} give {entries:,}; at most {MAX_ENTRIES:,} are drawn.")
+        n_times = self.task_types * self.nodes * self.pstates
+        self.check_entries("task_types, nodes and pstates", n_times)
+        self.check_entries("phases", self.n_tasks)
         least, most = (
             self.nodes * processors * cores
             for processors, cores in zip(self.processors, self.cores, strict=True)

@@ -11,18 +11,19 @@ from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
 from gridsched.model.budget import DAY_S
-from gridsched.model.limits import MAX_ENTRIES, AtLeastZero, Count, Cov, Positive
+from gridsched.model.limits import AtLeastZero, Count, Cov, Positive
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, typed_platform
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility_classes import UtilityClasses
 from gridsched.workloads.arrivals import burst_arrivals, draw_waves, wave_arrivals
-from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, MAX_MACHINES, DayKeys
+from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, DayKeys
 from gridsched.workloads.measurements import read_measurements
 from gridsched.workloads.time_models import cvb, gamma, pstate_factors
 from gridsched.workloads.typed_csv import read_machines, read_task_types, read_typed_tasks
 from gridsched.workloads.utility_classes import PRIORITIES, draw_utility_functions
+
 
 class UtilityDay(DayKeys):
     """Parameters of a generated system, its workload and its budget; the defaults are the paper's.
@@ -103,7 +104,7 @@ class UtilityDay(DayKeys):
     @model_validator(mode="after")
     def _check(self) -> Self:
         """Refuse keys that contradict each other."""
-        self._check_files()
+        self.check_files(together=("machines_csv", "etc_csv", "apc_csv"), replaced=_REPLACED)
         self._check_types()
         self.rules  # noqa: B018 - says where rules contradict each other
         self.check_joint_percent(len(self.priorities))
@@ -115,53 +116,22 @@ class UtilityDay(DayKeys):
             )
         return self
 
-    def _check_files(self) -> None:
-        system = ("machines_csv", "etc_csv", "apc_csv")
-        given = [name for name in system if getattr(self, name) is not None]
-        if self.measurements_csv is None:
-            missing = [name for name in system if name not in given]
-            if given and missing:
-                raise InputError(f"{missing[0]} is missing; {', '.join(system)} go together.")
-        elif {"etc_csv", "apc_csv"} & set(given):
-            raise InputError(
-                f"{given[-1]} has no effect beside measurements_csv; remove one of them."
-            )
-        self.check_replaced(_REPLACED)
-
     def _check_types(self) -> None:
-        machines = sum(self.special_machine_counts) + sum(self.general_machine_counts)
-        if not 1 <= machines <= MAX_MACHINES:
-            raise InputError(
-                f"special_machine_counts and general_machine_counts give {machines} machines; "
-                f"legal are 1 to {MAX_MACHINES:,}."
-            )
-        if len(self.special_task_types) != len(self.special_machine_counts):
-            raise InputError(
-                f"special_task_types has {len(self.special_task_types)} numbers and "
-                f"special_machine_counts {len(self.special_machine_counts)}; each special machine "
-                "type needs its number of task types."
-            )
+        machines = (*self.special_machine_counts, *self.general_machine_counts)
         special = sum(self.special_task_types)
+        self.check_machines(
+            "general_machine_counts", "special_machine_counts", sum(machines),
+            self.task_types - special, len(self.special_task_types),
+        )  # fmt: skip
         if special > self.task_types:
             raise InputError(
                 f"special_task_types are {special} in all, but task_types is {self.task_types}; it "
                 "must be at least as many."
             )
-        if special < self.task_types and not self.general_machine_counts:
-            raise InputError(
-                f"general_machine_counts is empty; {self.task_types - special} of the task_types "
-                "could run nowhere."
-            )
         if not self.power_factors or self.power_factors[0] != 1:
             raise InputError(f"power_factors is {list(self.power_factors)}; the first must be 1.")
-        entries = self.task_types * len(self.power_factors) * (
-            len(self.special_machine_counts) + len(self.general_machine_counts)
-        )  # fmt: skip
-        if entries > MAX_ENTRIES:
-            raise InputError(
-                f"task_types, machine types and power_factors give {entries:,} times; at most "
-                f"{MAX_ENTRIES:,} are drawn."
-            )
+        n_times = self.task_types * len(self.power_factors) * len(machines)
+        self.check_entries("task_types, machine types and power_factors", n_times)
         per_type = self.tasks_per_type + self.tasks_per_type_deviation
         factor = self.arrival_factor * self.horizon_s / self.tasks_per_type_in_s
         self.check_arrivals(self.task_types * per_type * factor, rates_in_bursts=special)
@@ -186,7 +156,7 @@ _SYSTEM_KEYS = {
 #: File -> the keys it takes the place of.
 _REPLACED = {
     "etc_csv": _SYSTEM_KEYS,
-    "measurements_csv": _SYSTEM_KEYS,
+    "measurements_csv": _SYSTEM_KEYS | {"etc_csv", "apc_csv"},
     "tasks_csv": _ARRIVAL_KEYS,
     "classes_csv": CLASS_KEYS,
 }

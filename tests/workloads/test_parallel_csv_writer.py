@@ -147,7 +147,7 @@ def test_what_has_no_room_in_tables_is_refused(tmp_path: Path, capsys):
     (tmp_path / "l.swf").write_text("; UnixStartTime: 0\n")
     for keys, message in (
         ('jobs_swf = "l.swf"\n', "use the generator's .toml itself as --workload"),
-        ('task_types_csv = "t.csv"\n', "etc_csv is missing; task_types_csv names task types of it"),
+        ('task_types_csv = "t.csv"\n', "task_types_csv has no effect without etc_csv"),
     ):
         (tmp_path / "w.toml").write_text('kind = "parallel"\n' + keys)
         words = ["workload", "generate", str(tmp_path / "w.toml"), "-o", str(tmp_path / "d.csv")]

@@ -318,7 +318,7 @@ def test_the_budget_is_handed_on():
     [
         ({"special_task_types": [1, 2]}, "special_task_types has 2 numbers and"),
         ({"task_types": 10}, "special_task_types are 17 in all, but task_types is 10"),
-        ({"general_machine_counts": []}, "general_machine_counts is empty; 83 of the task_types"),
+        ({"general_machine_counts": []}, "general_machine_counts is empty; 83 of the"),
         ({"power_factors": [0.9, 0.5]}, "the first must be 1"),
         ({"power_factors": []}, "the first must be 1"),
         ({"tasks_per_type": 1e7}, "at most 10,000,000 fit into memory"),

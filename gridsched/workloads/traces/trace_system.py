@@ -14,6 +14,7 @@ from gridsched.workloads.traces.formats import NODE_SPEED, read_jobs
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.options import MAX_NODES, NODE_POWER_W, OF_MACHINE, TraceOptions
 
+
 @dataclass(frozen=True)
 class TraceSystem:
     """What is run of a log, and what of it is not.
