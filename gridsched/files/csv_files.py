@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -72,6 +72,8 @@ def _printable(column: Iterable[Any]) -> list[Any]:
 class Column(ABC):
     """What the cells of a column may hold: `Number`, `Whole` or `Text`."""
 
+    dtype: ClassVar[type]
+
     @property
     @abstractmethod
     def default(self) -> float | str | None:
@@ -100,6 +102,7 @@ class Number(Column):
     most: float = LARGEST
     above: bool = False
     default: float | None = None
+    dtype: ClassVar[type] = np.float64
 
     def read(self, text: str) -> float:
         """Return the value of a cell; `ValueError` says what is legal."""
@@ -123,6 +126,7 @@ class Whole(Column):
     least: int = -(2**63)
     most: int = _INT64
     default: ClassVar[None] = None
+    dtype: ClassVar[type] = np.int64
 
     def read(self, text: str) -> int:
         """Return the value of a cell; `ValueError` says what is legal."""
@@ -151,6 +155,7 @@ class Text(Column):
 
     is_name: bool = False
     default: str | None = None
+    dtype: ClassVar[type] = object
 
     def read(self, text: str) -> str:
         """Return a cell; `ValueError` says what is legal."""
@@ -186,6 +191,7 @@ class Table:
     def __init__(self, path: Path, columns: Mapping[str, Column]) -> None:
         self.path = path
         self.lines: list[int] = []
+        self._kinds = columns
         self._columns: dict[str, list[Any]] = {name: [] for name in columns}
 
     def __len__(self) -> int:
@@ -194,20 +200,22 @@ class Table:
     def __getitem__(self, name: str) -> list[Any]:
         return self._columns[name]
 
+    def array(self, name: str) -> NDArray[Any]:
+        """Return a column as an array of 64-bit numbers, or of texts."""
+        return np.array(self[name], dtype=self._kinds[name].dtype)
+
     def fail(self, row: int, column: str, legal: str) -> InputError:
         """Return the error that says what a cell holds and what is legal."""
         return _fault(self.path, self.lines[row], column, str(self[column][row]), legal)
 
-    def refuse_repeats(self, *columns: str, legal: str) -> None:
-        """Raise `InputError` where rows have equal values in all of `columns`.
-
-        In `legal`, ``{line}`` stands for the line of the first of them.
-        """
+    def refuse_repeats(self, columns: Sequence[str]) -> None:
+        """Raise `InputError` where rows have equal values in all of `columns`."""
         first: dict[tuple[Any, ...], int] = {}
         for row, key in enumerate(zip(*(self[name] for name in columns), strict=True)):
             before = first.setdefault(key, row)
             if before != row:
-                raise self.fail(row, columns[-1], legal.format(line=self.lines[before]))
+                legal = f"line {self.lines[before]} has the same {', '.join(columns)}"
+                raise self.fail(row, columns[-1], legal)
 
     def places(self, column: str, names: Iterable[str], owner: object) -> list[int]:
         """Return where each text of a column stands among `names`, which `owner` has.
@@ -225,26 +233,57 @@ class Table:
         return [place[text] for text in self[column]]
 
 
-def read_csv(path: str | Path, columns: Mapping[str, Column], text: str | None = None) -> Table:
-    """Read a CSV file whose header names its columns, in any order.
+@dataclass(frozen=True)
+class Format:
+    """A format of CSV files, which are read and written by one table of its columns.
 
-    Lines that start with ``#`` and blank lines are passed over, and so are blanks around cells.
-
-    Parameters
+    Attributes
     ----------
-    path : path
     columns : mapping of str to Number, Whole or Text
         What the cells of each column may hold.
-    text : str, optional
-        Content of the file, where it has been read already.
-
-    Raises
-    ------
-    InputError
-        Naming the line: if the header lacks a column or has an unknown or repeated one, a row has
-        too many or too few cells, or a cell is not legal.
+    key : tuple of str
+        Columns in which no two rows have equal values.
+    rows : str
+        What its rows are, for messages, where a file without rows is refused.
     """
-    table = Table(Path(path), columns)
+
+    columns: Mapping[str, Column]
+    key: tuple[str, ...] = ()
+    rows: str = ""
+
+    def named(self, *values: Any) -> dict[str, Any]:
+        """Return the values of the first columns by name, as `csv_text` writes them."""
+        return dict(zip(self.columns, values, strict=False))
+
+    def read(self, path: str | Path, text: str | None = None, **others: Column) -> Table:
+        """Read a file whose header names its columns, in any order.
+
+        Lines that start with ``#`` and blank lines are passed over, and so are blanks around cells.
+
+        Parameters
+        ----------
+        path : path
+        text : str, optional
+            Content of the file, where it has been read already.
+        **others : Number, Whole or Text
+            Columns that may hold something else in this file.
+
+        Raises
+        ------
+        InputError
+            Naming the line: if the header lacks a column or has an unknown or repeated one, a row
+            has too many or too few cells, a cell is not legal, or a row repeats an earlier one.
+        """
+        table = _read(Path(path), {**self.columns, **others}, text)
+        if self.key:
+            table.refuse_repeats(self.key)
+        if self.rows and not len(table):
+            raise InputError(f"{path}: no {self.rows}; at least one line is needed.")
+        return table
+
+
+def _read(path: Path, columns: Mapping[str, Column], text: str | None) -> Table:
+    table = Table(path, columns)
     rows = _numbered_rows(table.path, read_text(path) if text is None else text)
     line, header = next(rows, (1, []))
     header = [name.strip() for name in header]

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from gridsched.errors import InputError
-from gridsched.files.csv_files import Number, Table, Text, Whole, csv_text, read_csv
+from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_text
 from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
 from gridsched.model.limits import LARGEST, SMALLEST
@@ -75,12 +75,12 @@ def generate_bag(bag: BagOfTasks) -> Tasks:
     )
 
 
-COLUMNS = {
+BAG = Format({
     "id": Whole(), "flops": Number(above=True), "input_bytes": Number(default=0.0),
     "output_bytes": Number(default=0.0), "submit_time_s": Number(default=0.0),
     "deadline_s": Number(default=math.inf),
     "input_files": Text(default=""),
-}  # fmt: skip
+}, key=("id",))  # fmt: skip
 _NOMINAL = re.compile(r"#\s*nominal_heterogeneity\s*=\s*(\S+)\s*\Z")
 
 
@@ -108,8 +108,7 @@ def read_bag(path: str | Path, *, files: str | Path | None = None) -> Tasks:
     text = read_text(path)
     nominal = _read_nominal(path, text)
     data = None if files is None else read_data_files(files)
-    table = read_csv(path, COLUMNS, text)
-    table.refuse_repeats("id", legal="line {line} has the same id")
+    table = BAG.read(path, text)
     needs = [_read_needs(table, row, data) for row in range(len(table))]
     return make_tasks(
         table["flops"], table["submit_time_s"] or 0.0, input_bytes=table["input_bytes"] or 0.0,
@@ -181,7 +180,7 @@ def _check_names(path: str | Path, names: Iterable[str]) -> None:
             )
 
 
-DATA_FILES = {"file": Text(), "size_bytes": Number(), "location": Text()}
+DATA_FILES = Format({"file": Text(), "size_bytes": Number(), "location": Text()})
 
 
 def read_data_files(path: str | Path) -> DataFiles:
@@ -204,8 +203,8 @@ def read_data_files(path: str | Path) -> DataFiles:
     """
     sizes: dict[str, float] = {}
     places: dict[str, list[str]] = {}
-    table = read_csv(path, DATA_FILES)
-    columns = (table[name] for name in DATA_FILES)
+    table = DATA_FILES.read(path)
+    columns = (table[name] for name in DATA_FILES.columns)
     for row, (name, size, location) in enumerate(zip(*columns, strict=True)):
         if not name or ";" in name:
             raise table.fail(row, "file", "a name without ';' is needed")

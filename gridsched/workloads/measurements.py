@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.files.csv_files import Number, Table, Text, Whole, read_csv
+from gridsched.files.csv_files import Format, Number, Table, Text, Whole
 from gridsched.model.pmf import from_samples
 from gridsched.model.stochastic import ListedTimes
 from gridsched.model.task_types import TaskTypes
 
-COLUMNS = {
+MEASUREMENTS = Format({
     "machine": Text(is_name=True), "program": Text(is_name=True), "cores": Whole(1),
     "freq": Text(), "time_s": Number(above=True), "avg_power_W": Number(),
-}  # fmt: skip
+}, rows="measurements")  # fmt: skip
 _FREQUENCY = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*([kMGT]?)Hz\Z")
 _PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
@@ -53,12 +53,10 @@ def read_measurements(path: str | Path, machines: Mapping[str, int] | None = Non
     lines with fewer are passed over. P-state k of a machine is its k-th highest frequency at that
     number of cores; where a program was not measured at it, it is infeasible.
     """
-    table = read_csv(path, COLUMNS)
-    if not len(table):
-        raise InputError(f"{path}: no measurements; at least one line is needed.")
+    table = MEASUREMENTS.read(path)
     import pandas as pd  # slow to load, and many processes start that do not need it
 
-    rows = pd.DataFrame({name: table[name] for name in COLUMNS})
+    rows = pd.DataFrame({name: table[name] for name in MEASUREMENTS.columns})
     rows["freq"] = [_frequency(table, row) for row in range(len(table))]
     counts = dict.fromkeys(rows["machine"], 1) if machines is None else dict(machines)
     for name in counts:
@@ -93,10 +91,10 @@ def _frequency(table: Table, row: int) -> float:
     return float(match[1]) * _PREFIX[match[2]]
 
 
-RUN_TIMES = {
+RUN_TIMES = Format({
     "task_type": Text(is_name=True), "host_type": Text(is_name=True), "pstate": Whole(0),
     "time_s": Number(above=True),
-}  # fmt: skip
+}, rows="measurements")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ def read_run_times(path: str | Path, host_types: Sequence[str], pstates: int) ->
     InputError
         Naming file, line and column of the first bad value, or the file if it is empty.
     """
-    table = read_csv(path, RUN_TIMES)
+    table = RUN_TIMES.read(path)
     names = tuple(dict.fromkeys(table["task_type"]))
     for row, pstate in enumerate(table["pstate"]):
         if pstate >= pstates:
@@ -163,9 +161,7 @@ def read_measured_times(
     InputError
         Naming file, line and column of the first bad value, or the file if it is empty.
     """
-    table = read_csv(path, RUN_TIMES)
-    if not len(table):
-        raise InputError(f"{path}: no measurements; at least one line is needed.")
+    table = RUN_TIMES.read(path)
     rows = table.places("task_type", task_types, "the ETC matrix")
     columns = table.places("host_type", host_types, "the ETC matrix")
     samples = defaultdict(list)

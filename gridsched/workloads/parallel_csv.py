@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.files.csv_files import Number, Table, Text, Whole, read_csv
+from gridsched.files.csv_files import Format, Number, Table, Text, Whole
 from gridsched.model.parallel_estimates import types_that_run
 from gridsched.model.tasks import Tasks
 from gridsched.model.utility import UtilityFunctions
@@ -36,20 +36,21 @@ Entries = dict[tuple[int, int], tuple[Integers, Floats]]
 _NAME = Text(is_name=True)
 #: More cores than this have no node and no task.
 MAX_CORES = 10**9
-CLUSTERS = {
+CLUSTERS = Format({
     "cluster": _NAME, "nodes": Whole(1, MAX_MACHINES), "cores_per_node": Whole(1, MAX_CORES),
-}  # fmt: skip
-ENTRIES = {
+}, key=("cluster",), rows="clusters")  # fmt: skip
+ENTRIES = Format({
     "task_type": _NAME, "cluster": Text(), "pstate": Whole(0, MAX_PSTATES - 1),
     "nodes": Whole(1, MAX_MACHINES), "time_s": Number(above=True), "power_w": Number(),
-}  # fmt: skip
-TASK_TYPES = {
+}, key=("task_type", "cluster", "pstate", "nodes"), rows="entries")  # fmt: skip
+TASK_TYPES = Format({
     "task_type": _NAME, "least_cores": Whole(1, MAX_CORES), "most_cores": Whole(1, MAX_CORES),
-}  # fmt: skip
-_ENTRY = ("task_type", "cluster", "pstate", "nodes")
-PARALLEL_TASKS = {
-    name: column for name, column in TASKS.items() if name != "deadline_s"
-} | {"cores": Whole(1, MAX_CORES)}  # fmt: skip
+}, key=("task_type",))  # fmt: skip
+PARALLEL_TASKS = Format(
+    {name: column for name, column in TASKS.columns.items() if name != "deadline_s"}
+    | {"cores": Whole(1, MAX_CORES)},
+    key=TASKS.key,
+)
 
 
 @dataclass(frozen=True)
@@ -136,14 +137,11 @@ def read_parallel_system(spec: ParallelDay) -> ParallelSystem:
     assert spec.clusters_csv is not None
     assert spec.etc_csv is not None
     clusters = read_clusters(spec.clusters_csv)
-    table = read_csv(spec.etc_csv, ENTRIES)
-    if not len(table):
-        raise InputError(f"{spec.etc_csv}: no entries; at least one line is needed.")
+    table = ENTRIES.read(spec.etc_csv)
     places = np.array(table.places("cluster", clusters.names, spec.clusters_csv), dtype=np.int64)
-    table.refuse_repeats(*_ENTRY, legal="line {line} has the same entry")
     names = tuple(dict.fromkeys(table["task_type"]))
     types = np.array(table.places("task_type", names, spec.etc_csv), dtype=np.int64)
-    pstates, nodes = (np.array(table[name], dtype=np.int64) for name in ("pstate", "nodes"))
+    pstates, nodes = table.array("pstate"), table.array("nodes")
     n_pstates = 1 + int(pstates.max())
     power = np.full((len(names), len(clusters.names), n_pstates), np.inf)
     entries = {}
@@ -174,12 +172,8 @@ def read_clusters(path: str | Path) -> Clusters:
     InputError
         Naming file, line and column of the first bad value.
     """
-    table = read_csv(path, CLUSTERS)
-    table.refuse_repeats("cluster", legal="an earlier line has the same cluster")
-    if not len(table):
-        raise InputError(f"{path}: no clusters; at least one line is needed.")
-    sizes = (np.array(table[name], dtype=np.int64) for name in ("nodes", "cores_per_node"))
-    return Clusters(tuple(table["cluster"]), *sizes)
+    table = CLUSTERS.read(path)
+    return Clusters(tuple(table["cluster"]), table.array("nodes"), table.array("cores_per_node"))
 
 
 def read_cores(spec: ParallelDay, names: tuple[str, ...]) -> Integers:
@@ -195,8 +189,7 @@ def read_cores(spec: ParallelDay, names: tuple[str, ...]) -> Integers:
         Naming file, line and column of the first bad value, or a type that has no line.
     """
     assert spec.task_types_csv is not None
-    table = read_csv(spec.task_types_csv, TASK_TYPES)
-    table.refuse_repeats("task_type", legal="an earlier line has the same task type")
+    table = TASK_TYPES.read(spec.task_types_csv)
     places = table.places("task_type", names, spec.etc_csv)
     for row, least in enumerate(table["least_cores"]):
         if least > table["most_cores"][row]:
@@ -261,28 +254,17 @@ def read_parallel_tasks(spec: ParallelDay, system: ParallelSystem) -> Demand:
     """
     assert spec.tasks_csv is not None
     classes = spec.draw_or_read_classes()
-    columns = {**PARALLEL_TASKS, "utility_class": Whole(0, len(classes) - 1)}
-    table = read_csv(spec.tasks_csv, columns)
-    table.refuse_repeats("id", legal="line {line} has the same id")
+    table = PARALLEL_TASKS.read(spec.tasks_csv, utility_class=Whole(0, len(classes) - 1))
     types = np.array(
         table.places("task_type", system.type_names, spec.etc_csv), dtype=np.int64
     )  # fmt: skip
-    submit = np.array(table["submit_time_s"], dtype=np.float64)
-    order = np.argsort(submit, kind="stable")
-
-    def floats(name: str) -> NDArray[np.float64]:
-        return np.array(table[name], dtype=np.float64)[order]
-
-    def wholes(name: str) -> NDArray[np.int64]:
-        return np.array(table[name], dtype=np.int64)[order]
-
-    utility = UtilityFunctions(
-        floats("priority"), floats("urgency"), wholes("utility_class"), classes,
-        spec.urgency_unit_s,
-    )  # fmt: skip
-    return Demand(
-        submit[order], types[order], wholes("cores"), wholes("id"), utility, str(spec.tasks_csv)
+    order = np.argsort(table.array("submit_time_s"), kind="stable")
+    submit, cores, ids, *functions = (
+        table.array(name)[order]
+        for name in ("submit_time_s", "cores", "id", "priority", "urgency", "utility_class")
     )
+    utility = UtilityFunctions(*functions, classes, spec.urgency_unit_s)
+    return Demand(submit, types[order], cores, ids, utility, str(spec.tasks_csv))
 
 
 #: What `write_parallel_files` writes beside the tasks.
@@ -320,12 +302,11 @@ def write_parallel_files(
         If a file exists and `force` is not set, or cannot be written.
     """
     assert tasks.utility is not None  # a parallel day has it
-    clusters, types = system.clusters, (system.type_names, *system.cores.T)
-    sizes = (clusters.names, clusters.nodes, clusters.cores_per_node)
+    clusters = system.clusters
     tables = (
-        dict(zip(CLUSTERS, sizes, strict=True)),
+        CLUSTERS.named(clusters.names, clusters.nodes, clusters.cores_per_node),
         _entry_columns(system, _entries(system, tasks)),
-        dict(zip(TASK_TYPES, types, strict=True)),
+        TASK_TYPES.named(system.type_names, *system.cores.T),
         class_columns(tasks.utility.classes),
     )
     columns = {**task_columns(tasks, system.type_names), "cores": tasks.width}
@@ -363,4 +344,4 @@ def _entry_columns(system: ParallelSystem, entries: Entries) -> dict[str, Any]:
         for k, power_w in enumerate(system.node_power_w[i, c].tolist())
         for n, time_s in zip(listed.tolist(), times[k].tolist(), strict=True)
     ]
-    return dict(zip(ENTRIES, zip(*rows, strict=True), strict=True))
+    return ENTRIES.named(*zip(*rows, strict=True))

@@ -6,8 +6,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from gridsched.errors import InputError
-from gridsched.files.csv_files import Number, read_csv
+from gridsched.files.csv_files import Format, Number
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.limits import LARGEST
 from gridsched.model.prices import PriceSeries
@@ -15,12 +14,12 @@ from gridsched.model.tariff import Tariff
 
 J_PER_KWH = 3.6e6
 #: Columns that are missing, and empty cells, are as the tariff says.
-COLUMNS = {
+PRICES = Format({
     "time_s": Number(),
     "price": Number(default=math.nan),
     "energy_cost_per_kwh": Number(default=math.nan),
     "price_per_waiting_bag": Number(-LARGEST, default=0.0),
-}
+}, rows="prices")  # fmt: skip
 
 
 def read_prices(path: str | Path, tariff: Tariff | None = None) -> PriceSeries:
@@ -40,12 +39,10 @@ def read_prices(path: str | Path, tariff: Tariff | None = None) -> PriceSeries:
         Naming file, line and column of the first bad value.
     """
     if tariff is None:
-        table = read_csv(path, {**COLUMNS, "energy_cost_per_kwh": Number(above=True)})
+        table = PRICES.read(path, energy_cost_per_kwh=Number(above=True))
         tariff = Tariff(price=0.0)
     else:
-        table = read_csv(path, COLUMNS)
-    if not len(table):
-        raise InputError(f"{path}: no prices; at least one line is needed.")
+        table = PRICES.read(path)
     times = table["time_s"]
     if times[0] != 0:
         raise table.fail(0, "time_s", "the first line begins at 0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import tomli_w
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.files.csv_files import Column, Number, Table, Text, Whole, csv_text, read_csv
+from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes
 from gridsched.model.tasks import Tasks, deadline_column, make_tasks
@@ -25,22 +25,23 @@ KINDS = {"decaying": DECAYING, "linear": LINEAR}
 #: SimGrid's P-states are listed for every host; more levels than this are a mistake.
 MAX_PSTATES = 100
 MAX_COUNT = 100_000
-MACHINES = {"machine_type": _NAME, "count": Whole(0, MAX_COUNT)}
-IDLE_MACHINES = {**MACHINES, "idle_w": Number(default=0.0)}
+_MACHINES = {"machine_type": _NAME, "count": Whole(0, MAX_COUNT)}
+MACHINES = Format(_MACHINES, key=("machine_type",))
+IDLE_MACHINES = Format({**_MACHINES, "idle_w": Number(default=0.0)}, key=("machine_type",))
 #: More tasks of a type than this are no exact number any more.
-TASK_COUNTS = {"task_type": _NAME, "tasks": Whole(0, 10**12)}
+TASK_COUNTS = Format({"task_type": _NAME, "tasks": Whole(0, 10**12)}, key=("task_type",))
 _ENTRY = {"task_type": _NAME, "machine_type": Text(), "pstate": Whole(0, MAX_PSTATES - 1)}
-ETC = {**_ENTRY, "etc_s": Number(above=True)}
-APC = {**_ENTRY, "apc_w": Number()}
-CLASSES = {
+ETC = Format({**_ENTRY, "etc_s": Number(above=True)}, key=tuple(_ENTRY), rows="entries")
+APC = Format({**_ENTRY, "apc_w": Number()}, key=tuple(_ENTRY))
+CLASSES = Format({
     "utility_class": Whole(0, 2**31), "start_time": Number(), "start_fraction": Number(),
     "urgency_modifier": Number(), "kind": Text(default=""),
-}  # fmt: skip
-TASKS = {
+}, rows="utility classes")  # fmt: skip
+TASKS = Format({
     "id": Whole(), "submit_time_s": Number(), "task_type": Text(), "priority": Number(),
     "urgency": Number(), "utility_class": Whole(),
     "deadline_s": Number(default=math.inf),
-}  # fmt: skip
+}, key=("id",))  # fmt: skip
 
 
 def read_machines(path: str | Path) -> dict[str, int]:
@@ -51,7 +52,7 @@ def read_machines(path: str | Path) -> dict[str, int]:
     InputError
         Naming file, line and column of the first bad value.
     """
-    return _machine_counts(read_csv(path, MACHINES))
+    return _machine_counts(MACHINES.read(path))
 
 
 def read_machines_and_idle_power(path: str | Path) -> tuple[dict[str, int], NDArray[np.float64]]:
@@ -62,13 +63,12 @@ def read_machines_and_idle_power(path: str | Path) -> tuple[dict[str, int], NDAr
     InputError
         Naming file, line and column of the first bad value.
     """
-    table = read_csv(path, IDLE_MACHINES)
+    table = IDLE_MACHINES.read(path)
     counts = _machine_counts(table)
     return counts, np.broadcast_to(np.array(table["idle_w"] or 0.0), len(counts))
 
 
 def _machine_counts(table: Table) -> dict[str, int]:
-    table.refuse_repeats("machine_type", legal="an earlier line has the same machine type")
     counts = dict(zip(table["machine_type"], table["count"], strict=True))
     if not sum(counts.values()):
         raise InputError(
@@ -91,8 +91,7 @@ def read_task_counts(path: str | Path, task_types: Sequence[str]) -> NDArray[np.
     InputError
         Naming file, line and column of the first bad value.
     """
-    table = read_csv(path, TASK_COUNTS)
-    table.refuse_repeats("task_type", legal="an earlier line has the same task type")
+    table = TASK_COUNTS.read(path)
     counts = np.zeros(len(task_types), dtype=np.int64)
     counts[table.places("task_type", task_types, "the ETC matrix")] = table["tasks"]
     if not counts.any():
@@ -108,7 +107,7 @@ def read_machine_type_names(etc_path: str | Path) -> list[str]:
     InputError
         Naming file, line and column of the first bad value.
     """
-    return list(dict.fromkeys(read_csv(etc_path, ETC)["machine_type"]))
+    return list(dict.fromkeys(ETC.read(etc_path)["machine_type"]))
 
 
 def read_task_types(
@@ -139,14 +138,10 @@ def read_task_types(
     InputError
         Naming file, line and column of the first bad value.
     """
-    tables = [
-        _entries(path, header, machines, machines_path)
-        for path, header in ((etc_path, ETC), (apc_path, APC))
-    ]
-    etc, apc = tables
+    tables = etc, apc = ETC.read(etc_path), APC.read(apc_path)
+    for table in tables:
+        table.places("machine_type", machines, machines_path)
     _check_same_entries(etc, apc)
-    if not len(etc):
-        raise InputError(f"{etc_path}: no entries; at least one line is needed.")
     task_types = list(dict.fromkeys(etc["task_type"]))
     shape = (len(task_types), len(machines), 1 + max(etc["pstate"]))
     matrices = np.full(shape, np.inf), np.zeros(shape)
@@ -158,16 +153,6 @@ def read_task_types(
         matrix[place] = table[values]
     host_type = np.repeat(np.arange(len(machines)), list(machines.values()))
     return TaskTypes(*matrices, host_type, tuple(task_types), tuple(machines))
-
-
-def _entries(
-    path: str | Path, columns: Mapping[str, Column], machines: Iterable[str],
-    machines_path: str | Path,
-) -> Table:  # fmt: skip
-    table = read_csv(path, columns)
-    table.places("machine_type", machines, machines_path)
-    table.refuse_repeats(*_ENTRY, legal="line {line} has the same entry")
-    return table
 
 
 def _check_same_entries(etc: Table, apc: Table) -> None:
@@ -205,7 +190,7 @@ def read_classes(path: str | Path) -> UtilityClasses:
     InputError
         Naming file and line.
     """
-    table = read_csv(path, CLASSES)
+    table = CLASSES.read(path)
     classes: list[list[int]] = []
     for row, number in enumerate(table["utility_class"]):
         if number not in (len(classes) - 1, len(classes)):
@@ -214,8 +199,6 @@ def read_classes(path: str | Path) -> UtilityClasses:
         if number == len(classes):
             classes.append([])
         classes[number].append(row)
-    if not classes:
-        raise InputError(f"{path}: no utility classes; at least one line is needed.")
     return UtilityClasses.joined([_class_of(table, rows) for rows in classes])
 
 
@@ -225,7 +208,7 @@ def _class_of(table: Table, rows: list[int]) -> UtilityClasses:
         legal = f"legal is one of {', '.join(KINDS)} for all lines of a class"
         raise table.fail(rows[-1], "kind", legal)
     times, fractions, modifiers = (
-        [table[name][row] for row in rows] for name in list(CLASSES)[1:4]
+        [table[name][row] for row in rows] for name in list(CLASSES.columns)[1:4]
     )  # fmt: skip
     try:
         if kinds == {"decaying"}:
@@ -263,15 +246,13 @@ def read_typed_tasks(
     InputError
         Naming file, line and column of the first bad value.
     """
-    columns = {**TASKS, "utility_class": Whole(0, len(classes) - 1)}
-    table = read_csv(path, columns)
-    table.refuse_repeats("id", legal="line {line} has the same id")
+    table = TASKS.read(path, utility_class=Whole(0, len(classes) - 1))
     utility = UtilityFunctions(
-        np.array(table["priority"], dtype=np.float64), np.array(table["urgency"], dtype=np.float64),
-        np.array(table["utility_class"], dtype=np.int64), classes, urgency_unit_s,
+        table.array("priority"), table.array("urgency"), table.array("utility_class"), classes,
+        urgency_unit_s,
     )  # fmt: skip
     return make_tasks(
-        np.full(len(table), TYPED_TASK_FLOPS), np.array(table["submit_time_s"], dtype=np.float64),
+        np.full(len(table), TYPED_TASK_FLOPS), table.array("submit_time_s"),
         labels=table["id"], deadline_s=table["deadline_s"] or None, utility=utility, name=str(path),
         task_type=np.array(table.places("task_type", task_types, "the ETC matrix"), dtype=np.int64),
     )  # fmt: skip
@@ -324,9 +305,8 @@ def write_workload_files(
     """
     assert tasks.utility is not None  # as `tasks` tells
     counts = np.bincount(types.host_type, minlength=types.etc.shape[1]).tolist()
-    machines = dict(zip(MACHINES, (types.host_type_names, counts), strict=True))
     tables = {
-        "machines": machines,
+        "machines": MACHINES.named(types.host_type_names, counts),
         "etc": _matrix_columns(types, ETC, types.etc),
         "apc": _matrix_columns(types, APC, types.apc),
         "classes": class_columns(tasks.utility.classes),
@@ -375,31 +355,29 @@ def write_tables(
 
 
 def _matrix_columns(
-    types: TaskTypes, header: Iterable[str], matrix: NDArray[np.float64]
+    types: TaskTypes, table: Format, matrix: NDArray[np.float64]
 ) -> dict[str, Any]:
     i, j, k = np.nonzero(np.isfinite(types.etc))
     names = (np.array(types.task_type_names)[i], np.array(types.host_type_names)[j])
-    return dict(zip(header, (*names, k, matrix[i, j, k]), strict=True))
+    return table.named(*names, k, matrix[i, j, k])
 
 
 def class_columns(classes: UtilityClasses) -> dict[str, Any]:
     """Return the columns of a table of utility classes."""
     names = {number: name for name, number in KINDS.items()}
     of_row = np.repeat(np.arange(len(classes)), np.diff(classes.first))
-    columns = (
+    return CLASSES.named(
         of_row, classes.start_time, classes.start_fraction, classes.urgency_modifier,
         [names[kind] for kind in classes.kind[of_row].tolist()],
     )  # fmt: skip
-    return dict(zip(CLASSES, columns, strict=True))
 
 
 def task_columns(tasks: Tasks, type_names: Sequence[str]) -> dict[str, Any]:
     """Return the columns of a table of tasks with types and utility functions."""
     utility = tasks.utility
     assert utility is not None  # as the name tells
-    columns = (
+    columns = TASKS.named(
         tasks.labels, tasks.submit_time_s, np.array(type_names, dtype=object)[tasks.task_type],
         utility.priority, utility.urgency, utility.utility_class,
     )  # fmt: skip
-    needed = [name for name, column in TASKS.items() if column.default is None]
-    return {**dict(zip(needed, columns, strict=True)), **deadline_column(tasks)}
+    return columns | deadline_column(tasks)

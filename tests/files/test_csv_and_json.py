@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gridsched.errors import InputError
-from gridsched.files.csv_files import Number, Table, Text, Whole, csv_text, read_csv
+from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_text
 from gridsched.files.json_files import canonical_text, json_text, stored_text
 
 COLUMNS = {
@@ -21,7 +21,7 @@ COLUMNS = {
 
 def read(text: str) -> Table:
     """Read a text with the columns above."""
-    return read_csv("t.csv", COLUMNS, text)
+    return Format(COLUMNS).read("t.csv", text)
 
 
 def test_columns_come_in_any_order_with_defaults():
@@ -58,17 +58,17 @@ def test_what_is_wrong_is_named_with_its_line(text: str, message: str):
 
 def test_whole_numbers_without_a_limit_fit_64_bits():
     """What numpy cannot hold is refused."""
-    assert read_csv("t.csv", {"id": Whole()}, f"id\n{-(2**63)}\n")["id"] == [-(2**63)]
+    assert Format({"id": Whole()}).read("t.csv", f"id\n{-(2**63)}\n")["id"] == [-(2**63)]
     with pytest.raises(InputError, match=r"line 2: id is .9223372036854775808.; .* fit 64 bits"):
-        read_csv("t.csv", {"id": Whole(1)}, f"id\n{2**63}\n")
+        Format({"id": Whole(1)}).read("t.csv", f"id\n{2**63}\n")
 
 
 def test_repeats_and_places():
     """Rows that are equal in some columns, and texts among known names."""
     table = read("id,name,size\n1,a,1\n2,b,1\n1,b,2\n")
-    table.refuse_repeats("id", "name", legal="line {line} has both")
+    table.refuse_repeats(["id", "name"])
     with pytest.raises(InputError, match="line 4: id is '1'; line 2 has the same id"):
-        table.refuse_repeats("id", legal="line {line} has the same id")
+        table.refuse_repeats(["id"])
     assert table.places("name", ("b", "a"), "x.csv") == [1, 0, 0]
     with pytest.raises(InputError, match=r"line 3: name is 'b'; x\.csv does not have it"):
         table.places("name", ("a",), "x.csv")

@@ -78,7 +78,7 @@ def test_drawn_tasks_stay_within_what_is_listed(tmp_path: Path):
             {"etc": ETC + "t1,a,1,4,60,5\n"},
             "no line for task type 't1', cluster 'a', P-state 1",
         ),
-        ({"etc": ETC + "t1,a,0,4,60,5\n"}, "line 10: nodes is '4'; line 4 has the same entry"),
+        ({"etc": ETC + "t1,a,0,4,60,5\n"}, "line 10: nodes is '4'; line 4 has the same task_type"),
         ({"etc": ETC + "t1,a,0,40,60,5\n"}, "line 10: power_w is '5.0'; other lines .* have 7"),
         ({"etc": ETC + "t1,c,0,40,60,5\n"}, "line 10: cluster is 'c'"),
         ({"etc": ETC + "t2,a,0,4,60,5\n"}, "'t2' has no number of cores whose nodes are listed"),

@@ -121,7 +121,7 @@ def test_tables_serve_other_tasks_of_the_types(tmp_path: Path):
         ("t1,1,32\n", "t.csv: no line for task type 't2' of "),
         ("t1,1,32\nt2,80,79\n", "line 3: most_cores is '79'; it must be at least least_cores, 80"),
         ("t1,1,32\nt3,80,80\n", "line 3: task_type is 't3'; "),
-        ("t1,1,32\nt1,1,32\n", "line 3: task_type is 't1'; an earlier line has the same"),
+        ("t1,1,32\nt1,1,32\n", "line 3: task_type is 't1'; line 2 has the same"),
         ("t1,0,32\n", "line 2: least_cores is '0'; it must lie from 1"),
         ("t1,1,90\nt2,80,80\n", "nodes of cluster 'a', but its times are listed from 1 to 32"),
     ],

@@ -125,7 +125,7 @@ def test_existing_files_are_kept(tmp_path: Path):
     [
         ("machines.csv", "small,2", "small,-2", r"machines.csv, line 2: count is '-2'; it must"),
         ("machines.csv", "small,2", "small,two", r"line 2: count is 'two'; it must be a whole"),
-        ("machines.csv", "big,1", "small,1", r"line 3: machine_type is 'small'; an earlier line"),
+        ("machines.csv", "big,1", "small,1", r"line 3: machine_type is 'small'; line 2"),
         ("machines.csv", "small,2\nbig,1", "small,0\nbig,0", r"machines.csv: no machines"),
         ("machines.csv", "count", "number", r"machines.csv, line 1: no column 'count'"),
         ("etc.csv", "sort,small,0,600", "sort,smal,0,600",
