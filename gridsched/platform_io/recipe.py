@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from gridsched.errors import InputError
+from gridsched.model.limits import AtLeastZero, AtLeastZeroRange, Positive, PositiveRange
+from gridsched.model.records import check_record
 from gridsched.platform_io.overrides import contain_match
 from gridsched.platform_io.xml_entries import MAX_HOSTS
 
@@ -16,6 +20,8 @@ from gridsched.platform_io.xml_entries import MAX_HOSTS
 DEFAULT_IDLE_SHARE = 0.3
 #: Factors of speed and of busy power of each P-state, the fastest first.
 PStates = tuple[tuple[float, float], ...]
+#: A number of them.
+Clusters = Annotated[int, Field(ge=1, le=MAX_HOSTS)]
 EFFICIENCY_RULES = ("scaled", "real", "nearest", "linear")
 
 
@@ -73,28 +79,27 @@ class PlatformRecipe:
         Which repetition of the seed.
     """
 
-    hosts: int | None = None
+    hosts: Annotated[int | None, Field(ge=1, le=MAX_HOSTS)] = None
     rows: str | None = None
     name_pattern: str | None = None
-    speed_levels: tuple[float, ...] = ()
-    speed_uniform: tuple[float, float] | Literal["rows"] | None = None
+    speed_levels: Annotated[tuple[Positive, ...], Field()] = ()
+    speed_uniform: Annotated[PositiveRange | Literal["rows"] | None, Field()] = None
     efficiency: str | None = None
-    idle_share: float | None = None
-    idle_power_w: tuple[float, float] | None = None
-    off_power_w: float | None = None
+    idle_share: Annotated[float | None, Field(ge=0, le=1)] = None
+    idle_power_w: Annotated[AtLeastZeroRange | None, Field()] = None
+    off_power_w: Annotated[float | None, Field(ge=0, le=1e18)] = None
     pstates: PStates | None = None
-    cores: int | None = None
-    clusters: int | str | None = None
-    cluster_bandwidth: tuple[float, ...] = ()
-    cluster_latency_s: tuple[float, ...] = ()
+    cores: Annotated[int | None, Field(ge=1, le=2**31 - 1)] = None
+    clusters: Annotated[Clusters | str | None, Field()] = None
+    cluster_bandwidth: Annotated[tuple[Positive, ...], Field()] = ()
+    cluster_latency_s: Annotated[tuple[AtLeastZero, ...], Field()] = ()
     master: bool = False
     shuffle: bool = False
-    seed: int = 0
-    replicate: int = 0
+    seed: Annotated[int, Field(ge=0, le=2**63)] = 0
+    replicate: Annotated[int, Field(ge=0, le=2**31)] = 0
 
     def __post_init__(self) -> None:
-        self._check_numbers()
-        self._check_ranges()
+        check_record(self, PlatformRecipe)
         if self.speed_levels and self.speed_uniform:
             raise InputError("Speed levels and a uniform speed range exclude each other.")
         if self.idle_share is not None and self.idle_power_w is not None:
@@ -105,39 +110,6 @@ class PlatformRecipe:
             )
         if self.name_pattern is not None:
             contain_match([""], self.name_pattern)
-
-    def _check_numbers(self) -> None:
-        for what, value, least, most in (
-            ("Number of hosts", self.hosts, 1, MAX_HOSTS),
-            ("Number of cores", self.cores, 1, 2**31 - 1),
-            ("Number of clusters", self.clusters, 1, MAX_HOSTS),
-            ("Seed", self.seed, 0, 2**63),
-            ("Replicate", self.replicate, 0, 2**31),
-            ("Idle share", self.idle_share, 0, 1),
-            ("Off power [W]", self.off_power_w, 0, 1e18),
-        ):
-            if isinstance(value, (int, float)) and not least <= value <= most:
-                raise InputError(f"{what} is {value}; {least} to {most:g} is legal.")
-
-    def _check_ranges(self) -> None:
-        speed_range = None if self.speed_uniform == "rows" else self.speed_uniform
-        for what, values, above in (
-            ("Speed levels [flop/s]", self.speed_levels, True),
-            ("Uniform speed range [flop/s]", speed_range or (), True),
-            ("Idle power [W]", self.idle_power_w or (), False),
-            ("Cluster bandwidth [byte/s]", self.cluster_bandwidth, True),
-            ("Cluster latency [s]", self.cluster_latency_s, False),
-        ):
-            legal = "above 0" if above else "of 0 or more"
-            for value in values:
-                if not (value > 0 or (value == 0 and not above)) or math.isinf(value):
-                    raise InputError(f"{what}: {value} is found; finite numbers {legal} are legal.")
-        for what, pair in (
-            ("Uniform speed range", speed_range),
-            ("Idle power range", self.idle_power_w),
-        ):
-            if pair and pair[0] > pair[1]:
-                raise InputError(f"{what}: {pair[0]:g} is more than {pair[1]:g}.")
 
 
 def parse_ranks(text: str) -> list[tuple[int, int]]:

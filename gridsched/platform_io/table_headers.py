@@ -9,13 +9,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gridsched.model.limits import SI_PREFIXES
+
 #: Columns of our own format beside the canonical ones, in the order they are documented.
 OWN_COLUMNS = (
     "name", "speed", "efficiency", "idle_power_w", "count", "pstates", "busy_power_w",
     "off_power_w", "cluster", "cores",
 )  # fmt: skip
 
-_PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
+_PREFIX = {letter.lower(): factor for letter, factor in SI_PREFIXES.items()}
 _EFFICIENCY = re.compile(r"(?:^|efficiency|effeciency)([kmgtp]?)f(?:lops?)?s?(?:per)?w(?:atts?)?$")
 _POWER = re.compile(r"^(?:total)?power(?:in)?([km]?)(w|watts?)?$")
 _RATE = re.compile(r"^(rmax|rpeak)(?:(?:in)?([kmgtpe]?)f(?:lops?)?s?)?$")

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.limits import LARGEST, SI_PREFIXES, SMALLEST
 
 #: As in SimGrid's ``xbt_parse_units.cpp``.
 _NUMBER = re.compile(
@@ -14,24 +14,18 @@ _NUMBER = re.compile(
 )
 
 
-def _scaled(units: dict[str, float], prefixes: str, factor: float) -> dict[str, float]:
-    """Return the units and all their multiples, multiplied up in SimGrid's order."""
-    table = {}
-    for unit, value in units.items():
-        table[unit] = value
-        for prefix in prefixes.split():
-            value *= factor
-            table[prefix + unit] = value
-    return table
-
-
-_SHORT = "k M G T P E Z Y"
-_LONG = "kilo mega giga tera peta exa zeta yotta"
-_BINARY = "Ki Mi Gi Ti Pi Ei Zi Yi"
+_LONG = ("", "kilo", "mega", "giga", "tera", "peta", "exa", "zeta", "yotta")
 _RATES = {"bps": 0.125, "Bps": 1.0}
+_BINARY = {f"{letter.title()}i": 1024.0**k for k, letter in enumerate(SI_PREFIXES) if k}
 
-SPEED_UNITS = {**_scaled({"f": 1.0}, _SHORT, 1e3), **_scaled({"flops": 1.0}, _LONG, 1e3)}
-BANDWIDTH_UNITS = {**_scaled(_RATES, _BINARY, 1024.0), **_scaled(_RATES, _SHORT, 1e3)}
+SPEED_UNITS = {f"{letter}f": factor for letter, factor in SI_PREFIXES.items()} | {
+    f"{word}flops": factor for word, factor in zip(_LONG, SI_PREFIXES.values(), strict=True)
+}
+BANDWIDTH_UNITS = {
+    letter + unit: value * factor
+    for letter, factor in (_BINARY | SI_PREFIXES).items()
+    for unit, value in _RATES.items()
+}
 TIME_UNITS = {
     "w": 604800.0,
     "d": 86400.0,

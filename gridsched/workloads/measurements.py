@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.csv_files import Format, Number, Table, Text, Whole
+from gridsched.model.limits import SI_PREFIXES
 from gridsched.model.pmf import from_samples
 from gridsched.model.stochastic import ListedTimes
 from gridsched.model.task_types import TaskTypes
@@ -22,7 +23,6 @@ MEASUREMENTS = Format({
     "freq": Text(), "time_s": Number(above=True), "avg_power_W": Number(),
 }, rows="measurements")  # fmt: skip
 _FREQUENCY = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*([kMGT]?)Hz\Z")
-_PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
 def read_measurements(path: str | Path, machines: Mapping[str, int] | None = None) -> TaskTypes:
@@ -88,7 +88,7 @@ def _frequency(table: Table, row: int) -> float:
     match = _FREQUENCY.match(table["freq"][row])
     if match is None:
         raise table.fail(row, "freq", "it must be a frequency with its unit, as 2.10GHz")
-    return float(match[1]) * _PREFIX[match[2]]
+    return float(match[1]) * SI_PREFIXES[match[2]]
 
 
 RUN_TIMES = Format({

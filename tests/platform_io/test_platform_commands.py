@@ -152,7 +152,7 @@ def test_links_and_units_on_the_command_line(table, tmp_path):
         (["--idle-power-w", "1:2:3"], "LO:HI"),
         (["--idle-power-w", "low"], "--idle-power-w"),
         (["--pstates", "1"], "--pstates"),
-        (["--hosts", "0"], "Number of hosts"),
+        (["--hosts", "0"], "hosts is 0"),
         (["--clusters", "moon"], "Clusters by 'moon'"),
         (["--join", "absent.tsv"], "own format"),
     ],

@@ -12,7 +12,7 @@ from typing import Any
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
-from gridsched.workloads.traces.job_table import JobTable
+from gridsched.workloads.traces.job_table import JobTable, plain_number
 from gridsched.workloads.traces.log_files import NOT_OF_THE_FORMAT, JobRows, whole_text
 
 #: Profiles of flops on each node: their name, and their name in old versions.
@@ -124,16 +124,12 @@ def write_batsim(
     for job, submit, run, width, requested in zip(
         *(column.tolist() for column in columns), strict=True
     ):
-        name = f"delay_{_whole(run)}"
-        profiles[name] = {"type": "delay", "delay": _whole(run)}
-        entry = {"id": str(job), "subtime": _whole(submit), "res": width, "profile": name}
+        name = f"delay_{plain_number(run)}"
+        profiles[name] = {"type": "delay", "delay": plain_number(run)}
+        entry = {"id": str(job), "subtime": plain_number(submit), "res": width, "profile": name}
         if not math.isnan(requested):
-            entry["walltime"] = _whole(requested)
+            entry["walltime"] = plain_number(requested)
         written.append(entry)
     size = n_nodes or jobs.nodes_of_header or int(jobs.width.max(initial=1))
     content = {"nb_res": size, "jobs": written, "profiles": profiles}
     write_whole(path, json_text(content), force=force)
-
-
-def _whole(value: float) -> float | int:
-    return int(value) if value == math.floor(value) else value

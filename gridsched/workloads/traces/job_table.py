@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +15,11 @@ from gridsched.files.csv_files import interval_set
 MOST_DIGITS = 18
 #: Lines that people are told for each reason to drop jobs.
 MAX_LINES_NAMED = 5
+
+
+def plain_number(value: float) -> float | int:
+    """Return a number as logs are written: whole ones without a decimal point."""
+    return int(value) if value == math.floor(value) else value
 
 
 @dataclass(frozen=True)

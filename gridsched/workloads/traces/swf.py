@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from gridsched.files.output_files import write_whole
-from gridsched.workloads.traces.job_table import JobTable
+from gridsched.workloads.traces.job_table import JobTable, plain_number
 from gridsched.workloads.traces.log_files import NOT_OF_THE_FORMAT, JobRows, numbered_lines
 
 #: Fields of a line, by position (from 0).
@@ -124,13 +124,9 @@ def write_swf(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:
         jobs.width.tolist(), jobs.requested_time_s.tolist(), strict=True,
     )  # fmt: skip
     for job, submit, run, width, requested in rows:
-        fields = ["-1"] * N_FIELDS
-        fields[JOB], fields[SUBMIT], fields[RUN] = str(job), _number(submit), _number(run)
-        fields[ALLOCATED] = fields[REQUESTED] = str(width)
-        fields[REQUESTED_TIME] = "-1" if math.isnan(requested) else _number(requested)
-        text.append(" ".join(fields))
+        fields: list[float] = [-1] * N_FIELDS
+        fields[JOB], fields[SUBMIT], fields[RUN] = job, submit, run
+        fields[ALLOCATED] = fields[REQUESTED] = width
+        fields[REQUESTED_TIME] = -1 if math.isnan(requested) else requested
+        text.append(" ".join(str(plain_number(value)) for value in fields))
     write_whole(path, "\n".join(text) + "\n", force=force)
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == math.floor(value) else repr(value)
