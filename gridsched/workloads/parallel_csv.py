@@ -259,11 +259,11 @@ def read_parallel_tasks(spec: ParallelDay, system: ParallelSystem) -> Demand:
         table.places("task_type", system.type_names, spec.etc_csv), dtype=np.int64
     )  # fmt: skip
     order = np.argsort(table.array("submit_time_s"), kind="stable")
-    submit, cores, ids, *functions = (
+    submit, cores, ids, priority, urgency, number = (
         table.array(name)[order]
         for name in ("submit_time_s", "cores", "id", "priority", "urgency", "utility_class")
     )
-    utility = UtilityFunctions(*functions, classes, spec.urgency_unit_s)
+    utility = UtilityFunctions(priority, urgency, number, classes, spec.urgency_unit_s)
     return Demand(submit, types[order], cores, ids, utility, str(spec.tasks_csv))
 
 
