@@ -131,7 +131,7 @@ class OptimizeOptions:
             If options are missing or exclude each other, or a file is wrong.
         """
         from gridsched.optimize.named_bag import bag_of_csv, bag_of_generator, bag_of_platform
-        from gridsched.platform_io.given_pstates import one_pstate, pstates_of
+        from gridsched.platform_io.overrides import one_pstate, pstates_of
         from gridsched.platform_io.xml_reader import read_platform
         from gridsched.workloads import read_workload
 
