@@ -1,7 +1,6 @@
 """What the leading process of a campaign and its workers say to each other, here or on a cluster.
 
-A worker gets `Orders` once and then one `Job` after the other. It says that it is ready, that it
-begins a job, and once for each job how that ended.
+A worker gets `Orders` once and then one `Job` after the other, and gives an `Answer` to each.
 """
 
 from __future__ import annotations
@@ -74,8 +73,6 @@ class Job:
 class Said(Enum):
     """What an answer is about."""
 
-    READY = auto()
-    BEGUN = auto()
     ENDED = auto()
     #: Files of the worker's own have gone, and the run has failed: another worker is to do it.
     SPOILT = auto()
@@ -98,8 +95,6 @@ class Answer:
         Of the run's row, or what is at fault.
     row : dict or None
         None where the worker has stored it itself.
-    limit_s : float or None
-        Wall time from now on after which the worker is to be ended [s].
     is_last : bool
         Whether the worker is to be replaced now.
     """
@@ -108,7 +103,6 @@ class Answer:
     status: str = ""
     error: str | None = None
     row: dict[str, Any] | None = None
-    limit_s: float | None = None
     is_last: bool = False
 
     @classmethod

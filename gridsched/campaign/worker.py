@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import pickle
 import signal
 import tempfile
 import time
@@ -19,7 +18,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gridsched.campaign.measure import measure_chances, measure_series
 from gridsched.campaign.messages import (
     ATTEMPTS,
     Answer,
@@ -39,13 +37,17 @@ from gridsched.errors import (
     ProcessLost,
     error_of_policy,
 )
+from gridsched.metrics import window_series
+from gridsched.metrics.run_metrics import series_of_notes
 from gridsched.policy.policy_files import comes_from_file
-from gridsched.sim import wire
+from gridsched.sim.processes import Begun, Channel
 from gridsched.sim.server import COMPILING_S
 from gridsched.spec.run import RunResult, check_energy_agreement, run
 from gridsched.spec.run_spec import OPTIMIZE
 from gridsched.spec.scenario_maker import ScenarioMaker
 
+#: The series of a run that a study asks for: cumulative within the window, at its steps.
+SERIES = ("time_s", "energy_j", "utility")
 _PR_SET_PDEATHSIG = 1
 #: Beside the time-out of a run, a worker may take so long for its platform and tasks [s].
 _PREPARING_S = 60.0
@@ -116,15 +118,28 @@ def _executed(
     check_energy_agreement(result)
     metrics, trace = result.metrics(), result.trace
     step_s = settings.get("series_step_s")
-    series = measure_chances(trace)
+    series = series_of_notes(trace)
     if step_s is not None:
-        series |= measure_series(result, step_s)
+        series |= _series(result, step_s)
     said: dict[str, Any] = {"warnings": list(trace.platform.warnings)}
     if trace.delegated_to:
         said["delegated_to"] = trace.delegated_to
     total_s = time.perf_counter() - began
     row = finished_row(job, metrics, result.timing, said, total_s)
     return {**row, **({"series": series} if series else {})}, result
+
+
+def _series(result: RunResult, step_s: float) -> dict[str, list[float]]:
+    """Return the `SERIES` of a run, at times `step_s` [s] apart; they repeat exactly."""
+    window_s = result.scenario.window_s
+    if window_s is None:
+        raise InputError(
+            "series_step_s: a series covers the window of the results; the workload "
+            f"{result.scenario.tasks.name!r} has none. Leave series_step_s out, or use a "
+            "generator that sets one ('utility')."
+        )
+    found = window_series(result.trace, window_s, step_s, result.facts.power)
+    return {name: found[name].tolist() for name in SERIES if name in found}
 
 
 def _optimized(maker: ScenarioMaker, job: Job, began: float) -> dict[str, Any]:
@@ -148,8 +163,8 @@ def _insistently(scenario: Any) -> RunResult:
 class Worker:
     """Does the jobs that come in, until the other side closes."""
 
-    def __init__(self, orders: Orders, jobs: int, answers: int) -> None:
-        self._orders, self._jobs, self._answers = orders, jobs, answers
+    def __init__(self, orders: Orders, channel: Channel) -> None:
+        self._orders, self._channel = orders, channel
         orders.folder.mkdir(0o700, parents=True, exist_ok=True)  # a policy may have removed it
         self._folder = Path(tempfile.mkdtemp(prefix="worker", dir=orders.folder))
         self._files: set[Path] = {self._folder}
@@ -158,24 +173,21 @@ class Worker:
 
     def serve(self) -> None:
         """Do jobs until there are no more."""
-        self._say(Answer(Said.READY))
-        while (message := wire.receive(self._jobs)) is not None:
+        self._channel.send(True)
+        while (job := self._channel.receive()) is not None:
             try:
-                answer = self._do(pickle.loads(message))
+                answer = self._do(job)
             except EnvironmentFault as fault:
                 answer = Answer(Said.FAULT, error=str(fault))
             except InputError as error:  # no run is at fault: nothing can be kept, or no SimGrid
                 answer = Answer(Said.FATAL, error=str(error))
-            self._say(answer)
+            self._channel.send(answer)
         if self._segment is not None:
             self._segment.close()
 
-    def _say(self, answer: Answer) -> None:
-        wire.send(self._answers, pickle.dumps(answer))
-
     def _do(self, job: Job) -> Answer:
         def begin(limit_s: float | None) -> None:
-            self._say(Answer(Said.BEGUN, limit_s=limit_s))
+            self._channel.send(Begun(limit_s))
 
         row, result = perform(self._maker, job, self._orders.timeout_s, begin)
         self._files.update(self._folder.glob("*"))
@@ -196,19 +208,14 @@ class Worker:
 
 
 def main() -> None:
-    """Take orders and jobs on standard input, answer on standard output."""
-    jobs, answers = os.dup(0), os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)  # what a policy prints does not belong among the answers
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the leading process's to handle
+    """Take orders and jobs from the process that asks."""
+    channel = Channel()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    message = wire.receive(jobs)
-    if message is None:
-        return
     status = 1
     try:
         with contextlib.suppress(BrokenPipeError):  # the leading process has gone
-            Worker(pickle.loads(message), jobs, answers).serve()
+            if (orders := channel.receive()) is not None:
+                Worker(orders, channel).serve()
         status = 0
     except BaseException:  # noqa: BLE001 - sys.exit() in a policy, too
         traceback.print_exc()

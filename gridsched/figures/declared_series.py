@@ -78,7 +78,7 @@ def mean_series(results: StudyResults, level: Level, series: str, where: Where) 
     results : StudyResults
     level : Level
     series : str
-        One of the series of `gridsched.campaign.measure.SERIES`.
+        One of the series of `gridsched.campaign.worker.SERIES`.
     where : mapping
         Axis -> values of the runs that count.
 

@@ -5,6 +5,7 @@ A mean or maximum over no tasks is nan; counts, times and energies of nothing ar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,8 @@ Floats = NDArray[np.float64]
 #: Bound of the bounded slowdown of parallel jobs [s] (D. G. Feitelson, L. Rudolph, "Metrics and
 #: benchmarking for parallel job scheduling", JSSPP 1998; not read).
 SLOWDOWN_BOUND_S = 10.0
+#: What is counted of a note of policies, by the note's name: told the trace and the note.
+COUNTS_OF_NOTES: dict[str, Callable[[Trace, Floats], dict[str, Floats]]] = {}
 #: Equal parts of [0, 1] in which predicted chances are counted.
 CHANCE_BINS = 20
 
@@ -241,6 +244,16 @@ def chance_counts(trace: Trace, chance: Floats) -> dict[str, Floats]:
         "chance_tasks": summed(np.ones(len(counted))),
         "chance_sum": summed(known),
         "chance_in_time": summed(in_time.astype(np.float64)),
+    }
+
+
+def series_of_notes(trace: Trace) -> dict[str, list[float]]:
+    """Return what a run's notes are counted by, as lists of numbers that repeat exactly."""
+    return {
+        name: counts.tolist()
+        for note, count in COUNTS_OF_NOTES.items()
+        if note in trace.notes
+        for name, counts in count(trace, trace.notes[note]).items()
     }
 
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import pickle
 import re
 import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,9 +17,7 @@ from typing import Any
 import cloudpickle
 
 from gridsched import errors
-from gridsched.compiled import tell_compiling
 from gridsched.errors import (
-    EnvironmentFault,
     InputError,
     MissingDependency,
     ProcessLost,
@@ -35,9 +29,10 @@ from gridsched.errors import (
 from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import comes_from_file, is_loaded, load_with_siblings
-from gridsched.sim import child, wire
+from gridsched.sim import child
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.sim.request import SimulationOutcome, SimulationRequest
+from gridsched.sim.processes import AnsweringProcess
+from gridsched.sim.request import Outcome, SimulationOutcome, SimulationRequest
 from gridsched.sim.world import IS_SET_UP, first_line, refusal, without_way
 
 #: numpy's and numba's threads would make forking unsafe; one simulation uses one CPU anyway.
@@ -47,40 +42,22 @@ _SINGLE_THREADED = {
     "NUMBA_NUM_THREADS": "1",
 }
 _PACKAGE = __name__.partition(".")[0]
-#: A server says what became of a run so long after its time-out, or is taken for stopped [s].
-_GRACE_S = 10.0
+#: A server that is closed may take so long to end [s].
+_CLOSING_S = 5.0
 _NOISE = re.compile(r"Configuration change: Set |No core dump was generated")
 _NO_TROUBLE = re.compile(r"/(INFO|VERBOSE)\]")
 _TROUBLE = re.compile(r"CRITICAL|ERROR|exception|Deadlock|terminate|Error")
 _STAMP = re.compile(r"^\[[^]]*\] (?:\S+:\d+: )?(?:\[[^]]*\] )?")
 
 
-class SimulationServer:
+class SimulationServer(AnsweringProcess):
     """A running fork server; use it as a context manager, or through `simulate`."""
 
     def __init__(self) -> None:
-        start = f"import sys; sys.path[:] = {sys.path!r}; from gridsched.sim.server import main"
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", f"{start}; main()"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, **_SINGLE_THREADED},
-                process_group=0,  # Ctrl-C is for the asking process, which then closes the pipe
-            )
-        except OSError as error:
-            raise EnvironmentFault(f"The simulation server cannot be started: {error}.") from None
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._questions, self._answers = self._process.stdin, self._process.stdout
+        super().__init__(
+            "gridsched.sim.server", "The simulation server", variables=_SINGLE_THREADED
+        )
         self.owner = os.getpid()
-        if self._receive() != b"ready":
-            status = self._process.wait()
-            self.close()
-            raise EnvironmentFault(
-                f"The simulation server did not start (exit status {status}); what it said stands "
-                "on standard error."
-            )
 
     def __enter__(self) -> SimulationServer:
         return self
@@ -88,27 +65,9 @@ class SimulationServer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether the server can take a request."""
-        return self._process.poll() is None
-
-    def _receive(self, deadline: float | None = None) -> bytes | None:
-        """Return what it says next; None if that is no message, or nothing more."""
-        with contextlib.suppress(wire.Garbled):
-            return wire.receive(self._answers.fileno(), deadline)
-        return None
-
     def close(self) -> None:
         """End the server."""
-        for stream in (self._questions, self._answers):
-            with contextlib.suppress(OSError):
-                stream.close()
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self.end(_CLOSING_S)
 
     def simulate(self, request: SimulationRequest) -> SimulationOutcome:
         """Run a request in a fresh process.
@@ -164,68 +123,53 @@ class SimulationServer:
         GridschedError
             What the function raised, or a `SimulationError` for a crash or time-out.
         """
+        message = timeout_s, os.getcwd(), tuple(modules), _packed(function, where)
         try:
-            message = pickle.dumps(
-                (timeout_s, os.getcwd(), tuple(modules), cloudpickle.dumps(function))
-            )
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - a user's own policy may raise anything
-            raise InputError(
-                f"{where}: the scheduler (or what it holds) cannot be sent to the simulating "
-                f"process: {text_of(error)}. Keep only what can be pickled in it."
-            ) from None
-        try:
-            wire.send(self._questions.fileno(), message)
-            answer, is_compiling = self._receive(), False
-            while answer in (wire.BEGUN, wire.COMPILING):
-                if is_compiling != (answer == wire.COMPILING):
-                    is_compiling = not is_compiling
-                    tell_compiling(is_compiling)
-                has_end = timeout_s is not None and not is_compiling
-                answer = self._receive(
-                    time.monotonic() + timeout_s + _GRACE_S if has_end and timeout_s else None
-                )
+            outcome: Outcome | None = self.ask(message)
         except TimeoutError:  # the run has stopped the server, too
-            self.end_at_once()
             raise _timed_out(where, timeout_s) from None
-        except BaseException as error:  # whatever is on its way no longer belongs to a question
-            self.end_at_once()
-            if not isinstance(error, OSError):
-                raise
-            answer = None
-        if answer is None:
-            self.end_at_once()
+        except OSError:
+            outcome = None
+        if outcome is None:
+            self.kill()
             raise ProcessLost(f"{where}: the simulation server has ended; was it killed?")
-        return _understand(pickle.loads(answer), timeout_s, where, set_up_line)
+        return _understand(outcome, timeout_s, where, set_up_line)
 
-    def end_at_once(self) -> None:
-        """End the server and what it runs; whoever waits for an answer gets none."""
-        self._process.kill()
-        self._process.wait()
+
+def _packed(function: Callable[[], Any], where: str) -> bytes:
+    """Return a function as it is sent; refuse one that cannot be."""
+    try:
+        return cloudpickle.dumps(function)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a user's own policy may raise anything
+        raise InputError(
+            f"{where}: the scheduler (or what it holds) cannot be sent to the simulating "
+            f"process: {text_of(error)}. Keep only what can be pickled in it."
+        ) from None
 
 
 def _understand(
-    answer: dict[str, Any], timeout_s: float | None, where: str, set_up_line: str | None
+    outcome: Outcome, timeout_s: float | None, where: str, set_up_line: str | None
 ) -> tuple[Any, str]:
-    """Return (result, log), or raise the error that an answer means."""
-    logged = answer["log"].splitlines()
+    """Return (result, log), or raise the error that an outcome means."""
+    logged = outcome.log.splitlines()
     lines = [line for line in logged if line != set_up_line and not _NOISE.search(line)]
-    if answer["timed_out"]:
+    if outcome.timed_out:
         raise _timed_out(where, timeout_s)
-    if answer["payload"] is None or answer["signal"]:
-        is_refusal = answer["signal"] == signal.SIGABRT or answer["status"] > 0
+    if outcome.payload is None or outcome.signal:
+        is_refusal = outcome.signal == signal.SIGABRT or outcome.status > 0
         if set_up_line and set_up_line not in logged and is_refusal:
             raise InputError(f"{refusal(where)}: {first_line(_complaint(lines))}.")
         if (lost := without_way(where, _complaint(lines))) is not None:
             raise lost
-        how = f"exit status {answer['status']}"
-        if answer["signal"]:
-            how = f"signal {answer['signal']} ({signal.Signals(answer['signal']).name})"
-        kind = ProcessLost if answer["signal"] == signal.SIGKILL else SimulationError
+        how = f"exit status {outcome.status}"
+        if outcome.signal:
+            how = f"signal {outcome.signal} ({signal.Signals(outcome.signal).name})"
+        kind = ProcessLost if outcome.signal == signal.SIGKILL else SimulationError
         raise kind(f"{where} ended by {how}: {_complaint(lines)}")
     try:
-        kind, *rest = pickle.loads(answer["payload"])
+        kind, *rest = pickle.loads(outcome.payload)
     except Exception:  # noqa: BLE001 - whatever stands there
         raise SimulationError(
             f"{where}: its process has sent no result that can be read. Does the policy write to "
@@ -307,19 +251,19 @@ def simulate(request: SimulationRequest) -> SimulationOutcome:
     return server().simulate(request)
 
 
-def simulate_reference(request: SimulationRequest) -> Trace:
+def simulate_reference(request: SimulationRequest, *, is_apart: bool = False) -> Trace:
     """Run a request with the reference driver; in this process where nothing speaks against it.
 
     Under a time-out it needs a process that can be ended: a policy that loops in C or catches
     every exception cannot be ended otherwise. So does a policy from a file, which may end its
-    process or change it for the runs that follow.
+    process or change it for the runs that follow. `is_apart` asks for such a process in any case.
 
     Raises
     ------
     GridschedError
         What the run raised, or a `SimulationError` for a crash or time-out.
     """
-    if request.timeout_s is None and not comes_from_file(request.scheduler):
+    if request.timeout_s is None and not is_apart and not comes_from_file(request.scheduler):
         with policy_at_work():
             return child.simulate_reference(request)
     run = partial(child.simulate_reference, request)

@@ -15,8 +15,10 @@ import os
 import pickle
 import select
 import signal
+import tempfile
 import time
 from os import _exit  # a policy may put something else in its place
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -25,49 +27,48 @@ from gridsched import compiled
 from gridsched.errors import GridschedError, SimulationError, error_of_policy, text_of
 from gridsched.schedulers.kernels import warm_up
 from gridsched.sim import wire
-from gridsched.sim.pinning import pin_to_free_cpu
-from gridsched.sim.process_log import ProcessLog
+from gridsched.sim.processes import Begun, Channel, ProcessLog
+from gridsched.sim.request import Outcome
 
 #: A run may spend so long on compiling, beside its time-out [s].
 COMPILING_S = 900.0
+#: What became of a run is said so long after its time-out, or the server is taken for stopped [s].
+_GRACE_S = 10.0
 _PAUSE, _GO = b"(", b")"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-def serve(requests: int, answers: int) -> None:
-    """Answer requests until the other side closes.
+def serve(channel: Channel) -> None:
+    """Answer questions until the other side closes.
 
-    Parameters
-    ----------
-    requests, answers : int
-        File descriptors. A request is a pickled (time-out in s or None, working folder, names of
-        modules to import before forking, pickled function without arguments). `wire.BEGUN` is said
-        when all is ready for it, `wire.COMPILING` and `wire.BEGUN` again where it compiles
-        something, then the answer, a pickled dict (see `_run_child`).
+    A question is (time-out in s or None, working folder, names of modules to import before
+    forking, pickled function without arguments), its answer an `Outcome`.
     """
-    while (message := wire.receive(requests)) is not None:
-        timeout_s, folder, modules, function = pickle.loads(message)
+    while (question := channel.receive()) is not None:
+        timeout_s, folder, modules, function = question
         try:
             for module in modules:  # in each run's own process it could take longer than the run
                 importlib.import_module(module)
             warm_up()
             os.chdir(folder)  # the child inherits it: relative paths in --cfg are the asker's
-            wire.send(answers, wire.BEGUN)
-            answer = _run_child(function, timeout_s, requests, answers)
+            channel.send(_begun(timeout_s))
+            outcome = _run_child(function, timeout_s, channel)
         except OSError as error:
             fault = ("error", "EnvironmentFault", f"No process can be made: {error}.")
-            answer = _answer(pickle.dumps(fault))
-        if answer is None:  # the asking process has gone
+            outcome = Outcome(pickle.dumps(fault))
+        if outcome is None:  # the asking process has gone
             return
-        wire.send(answers, pickle.dumps(answer))
+        channel.send(outcome)
 
 
-def _run_child(
-    function: bytes, timeout_s: float | None, requests: int, answers: int
-) -> dict[str, Any] | None:
+def _begun(timeout_s: float | None) -> Begun:
+    return Begun(None if timeout_s is None else timeout_s + _GRACE_S)
+
+
+def _run_child(function: bytes, timeout_s: float | None, channel: Channel) -> Outcome | None:
     """Fork, wait for the child's result; return what became of it.
 
-    An answer is what `_answer` returns; None says that the asking process has gone.
+    None says that the asking process has gone.
     """
     (reader, writer), (said, log), (paused, pauses) = os.pipe(), os.pipe(), os.pipe()
     try:
@@ -83,7 +84,7 @@ def _run_child(
     for file in (writer, log, pauses):
         os.close(file)
     ended = os.pidfd_open(child)
-    listener = _Listener(reader, said, ended, requests, paused, answers)
+    listener = _Listener(reader, said, ended, paused, channel)
     try:
         listener.listen(timeout_s)
     finally:
@@ -99,8 +100,11 @@ def _run_child(
             os.close(file)
     if listener.abandoned:
         return None
-    payload = bytes(listener.payload) or None
-    return _answer(payload, listener.log.text, status, listener.timed_out)
+    return Outcome(
+        bytes(listener.payload) or None, listener.log.text,
+        os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
+        os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0, listener.timed_out,
+    )  # fmt: skip
 
 
 def _end_orphans() -> None:
@@ -124,23 +128,6 @@ def _children() -> set[int]:
         return set()
 
 
-def _answer(
-    payload: bytes | None, log: str = "", status: int = 0, timed_out: bool = False
-) -> dict[str, Any]:
-    """Return what became of a child.
-
-    ``payload`` is what it sent, or None, ``log`` its stderr; ``signal`` and ``status`` tell how it
-    ended.
-    """
-    return {
-        "payload": payload,
-        "log": log,
-        "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
-        "status": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0,
-        "timed_out": timed_out,
-    }
-
-
 class _Listener:
     """Takes what a child sends and says, until it has ended.
 
@@ -148,39 +135,40 @@ class _Listener:
     """
 
     def __init__(
-        self, reader: int, said: int, ended: int, requests: int, paused: int, answers: int
+        self, reader: int, said: int, ended: int, paused: int, channel: Channel
     ) -> None:
-        self._reader, self._said, self._ended, self._requests = reader, said, ended, requests
-        self._paused, self._answers = paused, answers
+        self._reader, self._said, self._ended, self._paused = reader, said, ended, paused
+        self._channel = channel
         self.payload, self.log = bytearray(), ProcessLog()
         self.timed_out = self.abandoned = False
 
     def listen(self, timeout_s: float | None) -> None:
         """Return when the child has ended, at the time-out, or when the asking process has gone."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        sources = [self._reader, self._said, self._ended, self._requests, self._paused]
+        questions = self._channel.questions
+        sources = [self._reader, self._said, self._ended, questions, self._paused]
         rest_s = 0.0
         while True:
             rest = None if deadline is None else max(0.0, deadline - time.monotonic())
             ready, _, _ = select.select(sources, [], [], rest)
             self.timed_out = not ready or rest == 0.0
             # the protocol sends nothing while a run is on
-            self.abandoned = self._requests in ready and not os.read(self._requests, 1)
+            self.abandoned = questions in ready and not os.read(questions, 1)
             if self._ended in ready:
                 self.timed_out = False
                 return
             if self.timed_out or self.abandoned:
                 return
-            if self._paused in ready and deadline is not None:
-                word = os.read(self._paused, 1)
+            if self._paused in ready:
+                word, now = os.read(self._paused, 1), time.monotonic()
                 if not word:
                     sources.remove(self._paused)
-                elif word == _PAUSE:
-                    rest_s, deadline = deadline - time.monotonic(), time.monotonic() + COMPILING_S
-                    wire.send(self._answers, wire.COMPILING)
+                elif deadline is not None and word == _PAUSE:
+                    rest_s, deadline = deadline - now, now + COMPILING_S
+                    self._channel.send(Begun(is_compiling=True))
                 elif rest_s:
-                    deadline, rest_s = time.monotonic() + rest_s, 0.0
-                    wire.send(self._answers, wire.BEGUN)
+                    deadline, rest_s = now + rest_s, 0.0
+                    self._channel.send(_begun(timeout_s))
             for source in (self._reader, self._said):
                 if source in ready and not self._take(source):
                     sources.remove(source)
@@ -217,11 +205,35 @@ def _child(function: bytes, writer: int, log: int, pauses: int) -> None:
         for begin, end in zip(kept, (*kept[1:], os.sysconf("SC_OPEN_MAX")), strict=True):
             os.closerange(begin + 1, end)
         compiled.watchers.append(lambda begins: wire.write(pauses, _PAUSE if begins else _GO))
-        pin_to_free_cpu()
+        _pin_to_free_cpu()
         wire.write(writer, _outcome(function))
         status = 0
     finally:  # actors that are still alive abort the process at a normal exit
         _exit(status)
+
+
+def _pin_to_free_cpu() -> None:
+    """Pin this process to a CPU that no other run of this user holds.
+
+    SimGrid's Python actors are threads that run one at a time; on one CPU the hand-over between
+    them costs a half to a tenth. The lock is held until the process ends. Where all CPUs are taken,
+    one is shared.
+    """
+    cpus = sorted(os.sched_getaffinity(0))
+    chosen = cpus[os.getpid() % len(cpus)]
+    folder = Path(tempfile.gettempdir())
+    for cpu in cpus:
+        lock = folder / f"gridsched-{os.getuid()}-cpu{cpu}.lock"
+        with contextlib.suppress(OSError):
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(descriptor)
+                continue
+            chosen = cpu
+            break
+    os.sched_setaffinity(0, {chosen})
 
 
 def _outcome(function: bytes) -> bytes:
@@ -240,13 +252,11 @@ def _outcome(function: bytes) -> bytes:
 
 
 def main() -> None:
-    """Import everything a run needs, then serve on standard input and output."""
-    requests, answers = os.dup(0), os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
+    """Import everything a run needs, then serve the process that asks."""
+    channel = Channel()
+    channel.receive()
     # what a run has started in a group of its own becomes a child of this process
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the asking process's to handle
     import numpy.random  # noqa: F401 - numpy alone would load it anew in each run's own process
 
     from gridsched.sim import child  # noqa: F401
@@ -255,9 +265,5 @@ def main() -> None:
     if is_installed():  # runs of the reference driver do without
         load_simgrid()
     with contextlib.suppress(BrokenPipeError):  # the asking process has gone
-        wire.send(answers, b"ready")
-        serve(requests, answers)
-
-
-if __name__ == "__main__":
-    main()
+        channel.send(True)
+        serve(channel)

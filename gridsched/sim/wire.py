@@ -7,9 +7,6 @@ import select
 import struct
 import time
 
-#: Said by the server when the time of a run begins, what it needs is imported and compiled, and
-#: when it stands still, because the run compiles something after all.
-BEGUN, COMPILING = b"begun", b"compiling"
 _MARK = b"\x93gs\n"
 _HEADER = struct.Struct("<4sQ")
 #: `select.poll` waits no longer at once than 2**31 ms, 25 days: a day.

@@ -62,7 +62,7 @@ class RunResult:
         Wall times [s].
     links_j : dict of str to float, or None
         Energy of each link with a power range by SimGrid's plugin [J]; None where no network is
-        simulated or no link has one. See `gridsched.sim.link_energy` for what it counts.
+        simulated or no link has one. See `gridsched.sim.energy_plugins` for what it counts.
     """
 
     scenario: LoadedScenario
@@ -180,12 +180,15 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def run(scenario: Scenario) -> RunResult:
+def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     """Run one scenario.
 
     Parameters
     ----------
     scenario : Scenario
+    is_apart : bool
+        Whether a run of the reference driver has a process of its own in any case, as runs on
+        SimGrid have, so that several go on at one time.
 
     Returns
     -------
@@ -212,7 +215,8 @@ def run(scenario: Scenario) -> RunResult:
     request = _request(prepared, _host_ids(prepared))
     provenance = provenance_of(prepared)
     if prepared.driver == "reference":
-        trace, plugin_j, log, links_j = simulate_reference(request), None, "", None
+        trace = simulate_reference(request, is_apart=is_apart)
+        plugin_j, log, links_j = None, "", None
     else:
         with _platform_file(prepared) as platform_file:
             outcome = simulate(replace(request, platform_file=platform_file.resolve()))

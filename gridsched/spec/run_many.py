@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import replace
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -16,7 +15,8 @@ from gridsched.errors import GridschedError, InputError
 from gridsched.sim.client import SimulationServer, server
 from gridsched.spec.run import RunResult, check, check_energy_agreement, run
 from gridsched.spec.scenario import Scenario
-from gridsched.spec.settings import MAX_TIMEOUT_S
+
+Result = TypeVar("Result")
 
 
 def progress_bar(*, shown: bool | None = None) -> Progress:
@@ -78,72 +78,50 @@ def run_many(
     if workers is not None and workers < 1:
         raise InputError(f"run_many: workers is {workers}; at least 1 is legal.")
     count = min(workers or len(os.sched_getaffinity(0)), max(len(todo), 1))
-    if count == 1:  # this thread's own server serves
-        return _in_turn(todo, accept, progress=progress, keep_errors=keep_errors)
+
+    def outcome(scenario: Scenario) -> RunResult | GridschedError:
+        try:
+            result = run(scenario, is_apart=count > 1)
+            accept(result)
+        except GridschedError as error:
+            if isinstance(error, InputError) or not keep_errors:
+                raise
+            return error
+        return result
+
     results: dict[int, RunResult | GridschedError] = {}
+    with progress_bar(shown=progress) as bar:
+        task = bar.add_task("", total=len(todo))
+
+        def keep(k: int, result: RunResult | GridschedError) -> None:
+            results[k] = result
+            bar.update(task, advance=1, description=todo[k].scheduler_name)
+
+        if count > 1:
+            _at_once(outcome, todo, count, keep)
+        else:  # this thread's own server serves
+            for k, scenario in enumerate(todo):
+                bar.update(task, description=scenario.scheduler_name)
+                keep(k, outcome(scenario))
+    return [results[k] for k in range(len(todo))]
+
+
+def _at_once(
+    outcome: Callable[[Scenario], Result], scenarios: Sequence[Scenario], count: int,
+    keep: Callable[[int, Result], None],
+) -> None:  # fmt: skip
+    """Tell what becomes of each scenario, with its place, as they end; `count` run at a time."""
     servers: list[SimulationServer] = []
     pool = ThreadPoolExecutor(count, initializer=lambda: servers.append(server()))
     try:
-        with progress_bar(shown=progress) as bar:
-            task = bar.add_task("", total=len(todo))
-            waiting = {
-                pool.submit(_one_apart, scenario, accept): k for k, scenario in enumerate(todo)
-            }
-            while waiting:
-                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
-                    k = waiting.pop(future)
-                    results[k] = _outcome(future.result, keep_errors=keep_errors)
-                    bar.update(task, advance=1, description=todo[k].scheduler_name)
+        places = {pool.submit(outcome, scenario): k for k, scenario in enumerate(scenarios)}
+        for future in as_completed(places):
+            keep(places[future], future.result())
     except BaseException:
         for each in servers:
-            each.end_at_once()  # whoever waits for a run of it waits no longer
+            each.kill()  # whoever waits for a run of it waits no longer
         raise
     finally:
         pool.shutdown(cancel_futures=True)
         for each in servers:
             each.close()
-    return [results[k] for k in range(len(todo))]
-
-
-def _in_turn(
-    scenarios: Sequence[Scenario], accept: Callable[[RunResult], None], *,
-    progress: bool | None, keep_errors: bool,
-) -> list[RunResult | GridschedError]:  # fmt: skip
-    """Run scenarios one after the other."""
-    found = []
-    with progress_bar(shown=progress) as bar:
-        task = bar.add_task("", total=len(scenarios))
-        for scenario in scenarios:
-            bar.update(task, description=scenario.scheduler_name)
-            found.append(_outcome(partial(_one, scenario, accept), keep_errors=keep_errors))
-            bar.advance(task)
-    return found
-
-
-def _one(scenario: Scenario, accept: Callable[[RunResult], None]) -> RunResult:
-    result = run(scenario)
-    accept(result)
-    return result
-
-
-def _one_apart(scenario: Scenario, accept: Callable[[RunResult], None]) -> RunResult:
-    """Run a scenario in a process of its own, as a time-out does with either driver."""
-    if scenario.timeout_s:
-        return _one(scenario, accept)
-    result = _one(replace(scenario, timeout_s=MAX_TIMEOUT_S), accept)
-    return replace(
-        result, scenario=replace(result.scenario, timeout_s=None),
-        provenance={**result.provenance, "timeout_s": None},
-    )  # fmt: skip
-
-
-def _outcome(result: Callable[[], RunResult], *, keep_errors: bool) -> RunResult | GridschedError:
-    try:
-        return result()
-    except InputError:
-        raise
-    except GridschedError as error:
-        if not keep_errors:
-            raise
-        return error

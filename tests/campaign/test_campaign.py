@@ -267,7 +267,7 @@ def test_a_server_that_does_not_start_gives_no_results(tmp_path: Path):
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path / 'site'}"},
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
-    assert "The simulation server did not start (exit status 1)" in done.stderr
+    assert "The simulation server did not start: exit status 1" in done.stderr
     assert Store.open(store).stored() == {}
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gridsched import Scenario, make_tasks, run
-from gridsched.campaign.measure import measure_chances
-from gridsched.metrics.run_metrics import CHANCE_BINS, chance_counts
+from gridsched.metrics.run_metrics import CHANCE_BINS, chance_counts, series_of_notes
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.workloads.robust_trial import RobustTrial, generate_robust_trial
 
@@ -35,11 +34,11 @@ def test_a_campaign_stores_the_counts_of_what_was_noted():
     )
     scenario = Scenario(None, made.tasks, "shortest_queue", driver="reference").with_system(made)
     trace = run(scenario).trace
-    found = measure_chances(trace)
+    found = series_of_notes(trace)
     decided = made.tasks.deadline_s <= trace.horizon_s
     assert 10 < decided.sum() == sum(found["chance_tasks"])
     in_time = trace.finish_time_s <= made.tasks.deadline_s
     assert sum(found["chance_in_time"]) == (in_time & decided).sum()
     assert 0 < sum(found["chance_sum"]) < decided.sum()
     other = Scenario(None, made.tasks, "mct", driver="reference").with_system(made)
-    assert measure_chances(run(other).trace) == {}
+    assert series_of_notes(run(other).trace) == {}

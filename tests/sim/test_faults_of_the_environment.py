@@ -83,7 +83,7 @@ def test_a_process_that_cannot_be_made():
 def test_a_server_that_does_not_start(monkeypatch, interpreter):
     """No interpreter, one that may not be executed, one that ends at once."""
     monkeypatch.setattr(sys, "executable", interpreter)
-    with pytest.raises(EnvironmentFault, match=r"server (cannot be started|did not start)"):
+    with pytest.raises(EnvironmentFault, match=r"server (cannot be made|did not start)"):
         SimulationServer()
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
+from gridsched.metrics.run_metrics import COUNTS_OF_NOTES, chance_counts
 from gridsched.model.pmf import LEAST_MASS
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
@@ -25,6 +26,7 @@ from gridsched.schedulers.deadline.candidates import Candidates
 
 #: Column of the chance to meet the deadline of the pair that was chosen, as known at that time.
 CHANCE = "predicted_chance"
+COUNTS_OF_NOTES[CHANCE] = chance_counts
 #: Where `remap` is set, a queued task with less chance than this is withdrawn, and mapped again to
 #: pairs with at least this chance.
 LIKELY = 0.5

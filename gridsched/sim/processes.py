@@ -1,0 +1,269 @@
+"""A process that answers one question after the other, seen from both of its sides.
+
+It is a fresh interpreter, which lives on its standard input and output and ends with the process
+that asks. Before an answer it may say, as often as need be, how long it may take from then on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import secrets
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from gridsched.compiled import tell_compiling
+from gridsched.errors import EnvironmentFault
+from gridsched.sim import wire
+
+#: So much is kept of the begin and of the end of what a process prints [byte].
+_HEAD, _TAIL = 1 << 16, 1 << 20
+_START = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Said before an answer: the work begins, or goes on.
+
+    Attributes
+    ----------
+    limit_s : float or None
+        Wall time from now on after which the process is to be ended [s].
+    is_compiling : bool
+        Whether it compiles something first.
+    """
+
+    limit_s: float | None = None
+    is_compiling: bool = False
+
+
+class ProcessLog:
+    """The begin and the end of what a process prints, however much that is."""
+
+    def __init__(self) -> None:
+        self._head, self._tail = bytearray(), bytearray()
+
+    def add(self, part: bytes) -> None:
+        """Take what comes next."""
+        room = _HEAD - len(self._head)
+        self._head += part[:room]
+        self._tail = (self._tail + part[max(0, room) :])[-_TAIL:]
+
+    @property
+    def text(self) -> str:
+        """What is kept."""
+        return (self._head + self._tail).decode(errors="replace")
+
+
+class Channel:
+    """The asking process, seen from the one that answers.
+
+    What is printed from now on goes to the standard error stream, and Ctrl-C is left to the asking
+    process.
+
+    Attributes
+    ----------
+    questions : int
+        File descriptor; nothing comes in there while an answer is awaited.
+    """
+
+    def __init__(self) -> None:
+        self.questions, self._answers = os.dup(0), os.dup(1)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(2, 1)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def receive(self) -> Any:
+        """Return the next question; None once the asking process has closed."""
+        message = wire.receive(self.questions)
+        return None if message is None else pickle.loads(message)
+
+    def send(self, answer: object) -> None:
+        """Say something: `Begun`, or the answer."""
+        wire.send(self._answers, pickle.dumps(answer))
+
+
+class AnsweringProcess:
+    """A process of our own, seen from the one that asks.
+
+    What is started in it ends with it at the latest: it has the process's mark in its environment.
+
+    Parameters
+    ----------
+    module : str
+        Its function ``main`` is called there; it makes a `Channel`.
+    name : str
+        What the process is called in messages.
+    order : object
+        The first question, which is answered once it is ready for others.
+    has_log : bool
+        Whether what it prints is kept, to tell how it ended; otherwise it is shown.
+    variables : mapping, optional
+        What is added to the environment.
+
+    Raises
+    ------
+    EnvironmentFault
+        If it cannot be made, or ends before it is ready.
+    """
+
+    def __init__(
+        self, module: str, name: str, order: object = (), *, has_log: bool = False,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self._mark = f"GRIDSCHED_{secrets.token_hex(16)}"
+        #: whether something that it has started may outlive it
+        self.may_leave_processes = False
+        self._is_garbled, self._log = False, ProcessLog()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START.format(path=sys.path, module=module)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE if has_log else None,
+                process_group=0,  # Ctrl-C is for the asking process
+                env={**os.environ, **(variables or {}), self._mark: ""},
+            )  # fmt: skip
+            self._ended = os.pidfd_open(self._process.pid)
+        except OSError as error:
+            raise EnvironmentFault(f"{name} cannot be made: {error.strerror}.") from None
+        self._stdin, self._stdout = _pipe(self._process.stdin), _pipe(self._process.stdout)
+        self._stderr = self._process.stderr
+        if self._stderr is not None:
+            os.set_blocking(self._stderr.fileno(), False)
+        if self.ask(order) is None:
+            said = "" if has_log else "; what it said stands on standard error"
+            raise EnvironmentFault(f"{name} did not start: {self.end()}{said}.")
+
+    def ask(self, question: object) -> Any:
+        """Return the answer to a question; None if the process ends over it.
+
+        Raises
+        ------
+        TimeoutError
+            If it takes longer than it said it would; it is then ended.
+        """
+        deadline, is_compiling = None, False
+        try:
+            with contextlib.suppress(BrokenPipeError):  # its end is noticed where it is read
+                wire.send(self._stdin.fileno(), pickle.dumps(question))
+            while isinstance(answer := self._receive(deadline), Begun):
+                limit_s = answer.limit_s
+                deadline = None if limit_s is None else time.monotonic() + limit_s
+                if answer.is_compiling != is_compiling:
+                    is_compiling = answer.is_compiling
+                    tell_compiling(is_compiling)
+        except BaseException:  # whatever is on its way no longer belongs to a question
+            self.may_leave_processes = True
+            self.kill()
+            raise
+        return answer
+
+    def _receive(self, deadline: float | None) -> Any:
+        """Return what it says next, None at its end; raise `TimeoutError` after the deadline."""
+        answers = self._stdout.fileno()
+        if answers not in self._await(deadline, answers, self._ended):
+            return None  # what it has started may hold its pipes open
+        try:
+            message = wire.receive(answers, deadline, self._ended)
+        except wire.Garbled:
+            self._is_garbled = True
+            return None
+        return None if message is None else pickle.loads(message)
+
+    def _await(self, deadline: float | None, *sources: int) -> set[int]:
+        """Wait until a source can be read, taking what is printed; return what can be.
+
+        Raises
+        ------
+        TimeoutError
+            If none can until the deadline.
+        """
+        said = -1 if self._stderr is None else self._stderr.fileno()
+        poll = select.poll()
+        for source in (*sources, said):
+            if source >= 0:
+                poll.register(source, select.POLLIN)
+        while True:
+            ready = wire.readable(poll, deadline)
+            if said in ready and not self._hear():
+                poll.unregister(said)
+            if not ready.isdisjoint(sources):
+                return ready
+            if not ready or (deadline is not None and time.monotonic() >= deadline):
+                raise TimeoutError
+
+    def _hear(self) -> bool:
+        """Take what has been printed; return whether there may be more."""
+        part = b"" if self._stderr is None else os.read(self._stderr.fileno(), 1 << 20)
+        self._log.add(part)
+        return bool(part)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can take a question."""
+        if self._stdin.closed:
+            return False
+        try:
+            self._await(time.monotonic(), self._ended)
+        except TimeoutError:
+            return True
+        return False
+
+    def kill(self) -> None:
+        """End it at once, with all that it has started; whoever awaits an answer gets none."""
+        if self._process.returncode is None:  # until then its group is no other's
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()  # a policy may have taken it out of its group
+            self._process.wait()
+            if self.may_leave_processes:
+                _end_marked(self._mark)
+
+    def end(self, timeout_s: float | None = None) -> str:
+        """Wait for its end, kill it after `timeout_s`; say how it ended."""
+        if not self._stdin.closed:
+            if self._is_garbled:
+                self.kill()
+            with contextlib.suppress(OSError):
+                self._stdin.close()
+            with contextlib.suppress(TimeoutError):
+                self._await(None if timeout_s is None else time.monotonic() + timeout_s, self._ended)
+            self.kill()
+            with contextlib.suppress(BlockingIOError):
+                self._hear()
+            for stream in filter(None, (self._stdout, self._stderr)):
+                stream.close()
+            os.close(self._ended)
+        if self._is_garbled:
+            return "what it said, which was no message: does a policy write to its files?"
+        status, said = self._process.returncode, self._log.text.strip().splitlines()
+        how = f"signal {-status}" if status < 0 else f"exit status {status}"
+        return f"{how}{f': {said[-1]}' if said and status > 0 else ''}"
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None  # Popen was told to make it
+    return stream
+
+
+def _end_marked(mark: str) -> None:
+    """End the processes that have a variable of the environment, whoever their parent is."""
+    variable = f"{mark}=".encode()
+    ended: set[int] = set()
+    is_new = True
+    while is_new:
+        is_new = False
+        for pid in {int(each.name) for each in Path("/proc").glob("[1-9]*")} - ended:
+            with contextlib.suppress(OSError):  # it has ended, or is another user's
+                if variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    os.kill(pid, signal.SIGKILL)
+                    ended.add(pid)
+                    is_new = True
