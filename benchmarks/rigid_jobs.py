@@ -67,7 +67,7 @@ def on_simgrid(
     """Return CPU seconds and the end of a run through the driver; the process is spent."""
     from gridsched.sim.child import PARALLEL_TASKS
     from gridsched.sim.lead import LeadSession
-    from gridsched.sim.work import Work
+    from gridsched.sim.session import Work
     from gridsched.sim.world import World
 
     gc.disable()
@@ -81,7 +81,7 @@ def on_simgrid(
 
 def bare(path, trace) -> tuple[float, float]:
     """Return CPU seconds and the end of the same starts by hand; the process is spent."""
-    from gridsched.sim import host_energy
+    from gridsched.sim.energy_plugins import HOSTS
     from gridsched.sim.library import load_simgrid
 
     sg = load_simgrid()
@@ -97,7 +97,7 @@ def bare(path, trace) -> tuple[float, float]:
     gc.disable()
     began = time.process_time()
     engine = sg.Engine(["bare", "--cfg=host/model:ptask_L07", "--log=root.thresh:error"])
-    host_energy.start_plugin()
+    HOSTS.start()
     engine.load_platform(str(path))
     hosts = [engine.host_by_name(host.name) for host in trace.platform.hosts]
     activities = {}
@@ -119,7 +119,7 @@ def bare(path, trace) -> tuple[float, float]:
     clock.seal()
     clock.add_actor("lead", lead)
     engine.run()
-    host_energy.consumed_by_host(host.name for host in hosts)
+    HOSTS.consumed_j(host.name for host in hosts)
     return time.process_time() - began, engine.clock
 
 

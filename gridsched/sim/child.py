@@ -15,8 +15,7 @@ from gridsched.sim.lead import LeadSession
 from gridsched.sim.maestro import MaestroSession
 from gridsched.sim.network import NetworkSession
 from gridsched.sim.request import Records, SimulationRequest
-from gridsched.sim.session import Session
-from gridsched.sim.work import Work
+from gridsched.sim.session import Session, Work
 from gridsched.sim.world import World
 
 #: SimGrid's default for ``precision/timing``.

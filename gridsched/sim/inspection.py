@@ -22,7 +22,7 @@ from gridsched.files.output_files import write_whole
 from gridsched.files.scratch import temporary_folder
 from gridsched.platform_io.check import Inspection, Route, SimGridHost, SimGridLink
 from gridsched.platform_io.xml_edit import current_platform_xml
-from gridsched.sim import host_energy, link_energy
+from gridsched.sim.energy_plugins import HOSTS, PROPERTY_NAMES
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed, load_simgrid
 from gridsched.sim.world import first_line, refusals
 
@@ -131,7 +131,7 @@ def _main(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> int:
     """Load the file in this process and print the answer; SimGrid may abort on the way."""
     try:
         simgrid = load_simgrid()
-        host_energy.start_plugin()
+        HOSTS.start()
     except MissingDependency as error:
         sys.stdout.write(str(error))
         return _MISSING
@@ -159,7 +159,7 @@ def _main(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> int:
             "bandwidth": link.bandwidth,
             "latency_s": link.latency,
             "wattage_range": next(
-                (t for t in map(link.get_property, link_energy.PROPERTY_NAMES) if t), None
+                (t for t in map(link.get_property, PROPERTY_NAMES) if t), None
             ),
         }
         for link in engine.all_links

@@ -17,8 +17,7 @@ from gridsched.engine import Calendar, Controller, Execution, SetPState, Stop
 from gridsched.errors import IncompleteRun, SimulationError
 from gridsched.model.host_profiles import SlowestOf
 from gridsched.model.instants import time_tolerance
-from gridsched.sim.session import ActorSession
-from gridsched.sim.work import Work
+from gridsched.sim.session import ActorSession, Work
 from gridsched.sim.world import World, check_clocks
 
 

@@ -14,8 +14,7 @@ from typing import Any
 from gridsched.engine import Calendar, Controller, Execution, SetPState
 from gridsched.engine.execution import Command
 from gridsched.model.instants import time_tolerance
-from gridsched.sim.session import Session
-from gridsched.sim.work import Work
+from gridsched.sim.session import Session, Work
 from gridsched.sim.world import World, check_clocks
 
 

@@ -11,7 +11,10 @@ from typing import Any
 
 from gridsched.errors import InputError, SimulationError
 from gridsched.model.platform import Host, Platform
-from gridsched.sim import host_energy, link_energy, wifi
+from gridsched.platform_io.findings import Findings
+from gridsched.platform_io.xml_document import read_document
+from gridsched.platform_io.xml_entries import read_entries
+from gridsched.sim.energy_plugins import HOSTS, LINKS, has_links_with_power, links_with_power
 from gridsched.sim.library import load_simgrid
 
 #: Line of the log from which on SimGrid has taken the platform and its options. It aborts on some
@@ -140,10 +143,10 @@ class World:
         if wattages:
             # told before the plugin, which reads the property when a host is made
             self.simgrid.Host.on_creation_cb(partial(_give_power, wattages))
-        host_energy.start_plugin()
-        self.meters_links = uses_network and link_energy.has_links_with_power(platform_file)
+        HOSTS.start()
+        self.meters_links = uses_network and has_links_with_power(platform_file)
         if self.meters_links:
-            link_energy.start_plugin()
+            LINKS.start()
         try:
             self.engine.load_platform(text_path(platform_file))
         except refusals(self.simgrid) as error:
@@ -152,9 +155,9 @@ class World:
         self._links: tuple[str, ...] = ()
         if self.meters_links:
             without = self.simgrid.Link.SharingPolicy.WIFI
-            self._links = link_energy.links_with_power(self.engine, without, platform.name)
+            self._links = links_with_power(self.engine, without, platform.name)
         if uses_network:
-            wifi.give_rates(self.simgrid, self.engine, platform_file)
+            _give_wifi_rates(self.simgrid, self.engine, platform_file)
         by_name = {host.name: host for host in self.engine.all_hosts}
         _check_agreement(platform, by_name)
         self.hosts: list[Any] = [by_name[host.name] for host in platform.hosts]
@@ -201,11 +204,35 @@ class World:
     def metered_energy(self) -> dict[str, float]:
         """Return the plugin's energy [J] of every host that has wattages, by name."""
         hosts = [*self.platform.hosts, *(host for _, host in self.platform.idle_hosts_named)]
-        return host_energy.consumed_by_host(host.name for host in hosts if host.has_energy)
+        return HOSTS.consumed_j(host.name for host in hosts if host.has_energy)
 
     def metered_link_energy(self) -> dict[str, float] | None:
         """Return the energy [J] of every link with a power range by name; None without any."""
-        return link_energy.consumed_by_link(self._links) if self._links else None
+        return LINKS.consumed_j(self._links) if self._links else None
+
+
+def _give_wifi_rates(simgrid: Any, engine: Any, platform_file: Path) -> None:
+    """Give each station of a Wi-Fi zone the rate that the file says, or its link's first one.
+
+    Without it SimGrid ends a run at the first message of a station.
+
+    Parameters
+    ----------
+    simgrid : module
+    engine : simgrid.Engine
+        With the platform loaded.
+    platform_file : Path
+        What it has loaded.
+    """
+    wifi = simgrid.Link.SharingPolicy.WIFI
+    links = {link.name: link for link in engine.all_links if link.get_sharing_policy() == wifi}
+    if not links:
+        return
+    entries = read_entries(read_document(platform_file), Findings(platform_file, strict=True))
+    for station in entries.stations:
+        if station.link in links:
+            host = engine.host_by_name(station.host)
+            links[station.link].set_host_wifi_rate(host, station.rate)
 
 
 def _give_power(wattages: Mapping[str, str], host: Any) -> None:

@@ -9,6 +9,7 @@ from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign
+from gridsched.sim.energy_plugins import HOSTS
 from gridsched.spec.run import RunResult, energy_check, run
 from gridsched.spec.scenario import Scenario
 
@@ -32,6 +33,11 @@ def on_simgrid(
     tasks = tasks if isinstance(tasks, Tasks | Path) else make_tasks(tasks)
     changes.setdefault("timeout_s", 60.0)
     return run(Scenario(platform, tasks, scheduler, **changes))
+
+
+def consumed_energy_j(host: str) -> float:
+    """Return what the plugin has metered for a host up to now [J]."""
+    return HOSTS.consumed_j([host])[host]
 
 
 def acting(act: Callable, **traits) -> Scheduler:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sim_cases import largest_difference
+from sim_cases import consumed_energy_j, largest_difference
 
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError, InvalidDecision
@@ -19,7 +19,6 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.registry import make_scheduler
 from gridsched.sim.client import server
-from gridsched.sim.host_energy import consumed_energy_j
 from gridsched.sim.library import load_simgrid
 from gridsched.spec.run import check_energy_agreement, run
 from gridsched.spec.scenario import Scenario
@@ -326,10 +325,10 @@ def by_simgrid_alone(file: Path) -> tuple[list[float], dict[str, float]]:
 
     def simulate():
         simgrid = load_simgrid()
-        from gridsched.sim import host_energy
+        from gridsched.sim.energy_plugins import HOSTS
 
         engine = simgrid.Engine(["alone"])
-        host_energy.start_plugin()
+        HOSTS.start()
         engine.load_platform(str(file))
         ends, joules = [], {}
 

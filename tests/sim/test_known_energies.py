@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sim_cases import consumed_energy_j
 
 from gridsched.model.platform import Platform
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.sim.client import server
-from gridsched.sim.host_energy import consumed_energy_j
 from gridsched.sim.library import load_simgrid
 from gridsched.sim.world import World
 

@@ -1,4 +1,7 @@
-"""SimGrid's link-energy plugin through its C interface: what the network's links consume.
+"""SimGrid's energy plugins through their C interface: what hosts and the network's links consume.
+
+The Python module has no call for a host's energy (simgrid/simgrid#404); the functions are in the
+shared library that is loaded anyway. They give full precision, also during the run.
 
 A link with the property ``wattage_range = Idle:Busy`` draws ``Idle + load (Busy - Idle)`` watts,
 where load is its traffic over its bandwidth. The plugin looks at a link when a message that crosses
@@ -16,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from ctypes import c_char_p, c_double, c_void_p
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,27 +30,50 @@ from gridsched.sim.library import c_function
 PROPERTY_NAMES = ("wattage_range", "watt_range")
 
 
-@cache
-def _functions() -> dict[str, Callable[..., Any]]:
-    return {
-        "by_name": c_function("sg_link_by_name", c_char_p, result=c_void_p),
-        "consumed": c_function("sg_link_get_consumed_energy", c_void_p, result=c_double),
-        "init": c_function("sg_link_energy_plugin_init"),
-    }
+class EnergyPlugin:
+    """A plugin of SimGrid, loaded when it is first used.
+
+    Parameters
+    ----------
+    kind : {"host", "link"}
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def start(self) -> None:
+        """Activate it before the platform is loaded.
+
+        That of links needs the engine: it would make one of its own, and SimGrid allows one a
+        process.
+        """
+        c_function(f"sg_{self._kind}_energy_plugin_init")()
+
+    def consumed_j(self, names: Iterable[str]) -> dict[str, float]:
+        """Return the energy that each host or link has consumed up to the present time [J].
+
+        Call it from an actor, from a completion callback or after the run; hosts must have
+        ``wattage_per_state``. For links call it once, at the end of the run: each call charges the
+        time since the last one with the present load, so calls in between change the result.
+        """
+        by_name, consumed = self._functions
+        return {name: consumed(by_name(name.encode())) for name in names}
+
+    @cached_property
+    def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        return (
+            c_function(f"sg_{self._kind}_by_name", c_char_p, result=c_void_p),
+            c_function(f"sg_{self._kind}_get_consumed_energy", c_void_p, result=c_double),
+        )
+
+
+HOSTS, LINKS = EnergyPlugin("host"), EnergyPlugin("link")
 
 
 def has_links_with_power(platform_file: Path) -> bool:
     """Whether the file mentions the property; without it the plugin need not be started."""
     text = platform_file.read_bytes()
     return any(name.encode() in text for name in PROPERTY_NAMES)
-
-
-def start_plugin() -> None:
-    """Activate the plugin; call it after the engine is made and before the platform is loaded.
-
-    Before the engine it would make one of its own, and SimGrid allows one a process.
-    """
-    _functions()["init"]()
 
 
 def links_with_power(engine: Any, wifi: Any, where: str) -> tuple[str, ...]:
@@ -86,13 +112,3 @@ def _check_range(text: str, link: str, where: str) -> None:
             f"{where}: link {link!r} has wattage_range {text!r}; it must read Idle:Busy, two "
             "powers of 0 W or more."
         )
-
-
-def consumed_by_link(names: Iterable[str]) -> dict[str, float]:
-    """Return the energy [J] that each link has consumed up to the present simulated time.
-
-    Call it once, from an actor at the end of the run: each call charges the time since the last
-    one with the present load, so calls in between change the result.
-    """
-    functions = _functions()
-    return {name: functions["consumed"](functions["by_name"](name.encode())) for name in names}
