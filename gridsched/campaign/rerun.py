@@ -15,7 +15,7 @@ from gridsched.errors import InputError
 from gridsched.files.scratch import temporary_folder
 from gridsched.metrics import METRICS
 from gridsched.spec.canonical import checked_file
-from gridsched.spec.run_spec import RunSpec
+from gridsched.spec.run_spec import RunSpec, path_of_file
 from gridsched.spec.study_inputs import InputFile
 
 
@@ -70,7 +70,8 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
     described = with_infinities(stored["scenario"])
     try:
         spec = RunSpec.read(described)
-        spec.located(inputs)
+        for _, file in spec.files():
+            path_of_file(file, inputs)
     except InputError as error:
         raise InputError(f"{store.root}: run {stored['run_id']}: {error}") from None
     if (own := spec.scheduler.policy) is not None:

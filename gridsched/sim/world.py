@@ -11,8 +11,7 @@ from typing import Any
 
 from gridsched.errors import InputError, SimulationError
 from gridsched.model.platform import Host, Platform
-from gridsched.platform_io.findings import Findings
-from gridsched.platform_io.xml_document import read_document
+from gridsched.platform_io.xml_document import Findings, read_document
 from gridsched.platform_io.xml_entries import read_entries
 from gridsched.sim.energy_plugins import HOSTS, LINKS, has_links_with_power, links_with_power
 from gridsched.sim.library import load_simgrid

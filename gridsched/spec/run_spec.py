@@ -233,10 +233,6 @@ class SchedulerSection(Section):
     policy: FileReference | None = None
 
 
-#: The keys of `RunSpec.sections`.
-_PARTS = ("platform", "workload", "scheduler", "settings")
-
-
 class RunSpec(Section):
     """All that decides a run, as it is stored.
 
@@ -286,13 +282,12 @@ class RunSpec(Section):
 
     def _refuse_paths(self) -> None:
         """Refuse files that are named by their paths: a row reads what its store holds."""
-        for part, section in zip(_PARTS, self.sections, strict=True):
-            for key in file_keys(section):
-                if isinstance(path := getattr(section, key), str):
-                    raise InputError(
-                        f"The description of a run: {part}.{key} is the path {path!r}; a stored "
-                        "run names files by name and SHA-256."
-                    )
+        for key, file in self.files():
+            if isinstance(file, str):
+                raise InputError(
+                    f"The description of a run: {key} is the path {file!r}; a stored run names "
+                    "files by name and SHA-256."
+                )
 
     def canonical(self) -> dict[str, Any]:
         """Return what is stored of it: equal runs have equal descriptions."""
@@ -306,50 +301,41 @@ class RunSpec(Section):
             "workload": canonical_section(self.workload),
         }
 
-    @property
-    def sections(self) -> tuple[Section, ...]:
-        """The parts that may name files."""
-        return self.platform, self.workload, self.scheduler, self.settings
-
-    def located(self, places: Mapping[str, Path]) -> Self:
-        """Return the same with the paths of files in place of references.
-
-        Parameters
-        ----------
-        places : mapping
-            SHA-256 of a file -> where it lies.
-
-        Raises
-        ------
-        InputError
-            If a file is missing.
-        """
-        parts = {
-            name: section.model_copy(
-                update={key: _place_of(reference, places) for key, reference in references(section)}
-            )
-            for name, section in zip(_PARTS, self.sections, strict=True)
-        }
-        return self.model_copy(update=parts)
+    def files(self) -> Iterator[tuple[str, str | FileReference]]:
+        """Yield the files that are named, with the keys that name them."""
+        for part in ("platform", "workload", "scheduler", "settings"):
+            section = getattr(self, part)
+            for key in file_keys(section):
+                yield f"{part}.{key}", getattr(section, key)
 
 
-def references(section: Section) -> Iterator[tuple[str, FileReference]]:
-    """Yield the keys of a section that name a file by its content."""
-    for key in section.model_fields_set:
-        value = getattr(section, key)
-        if isinstance(value, FileReference):
-            yield key, value
+def path_of_file(file: str | FileReference, places: Mapping[str, Path]) -> str:
+    """Return where a file of a run lies.
 
+    Parameters
+    ----------
+    file : str or FileReference
+    places : mapping
+        SHA-256 of a file -> where it lies.
 
-def located_path(file: str | FileReference) -> str:
-    """Return where a file of a run lies that `RunSpec.located` was asked for."""
-    assert isinstance(file, str), file  # it leaves no reference
-    return file
+    Raises
+    ------
+    InputError
+        If it is missing.
+    """
+    if isinstance(file, str):
+        return file
+    if file.sha256 not in places:
+        raise InputError(
+            f"Input file {file.name!r} (SHA-256 {file.sha256[:16]}...) is not in the store."
+        )
+    return str(places[file.sha256])
 
 
 def file_keys(section: Section) -> list[str]:
     """Return the keys of a section that name a file, of those that are set."""
-    return [key for key in _file_keys(type(section)) if getattr(section, key) is not None]
+    named = _file_keys(type(section)) if isinstance(section, Section) else ()
+    return [key for key in named if isinstance(getattr(section, key), str | FileReference)]
 
 
 @cache
@@ -384,12 +370,3 @@ def members_of(annotation: Any) -> set[Any]:
     """Return the types that a union or annotated type is made of."""
     inner = typing.get_args(annotation)
     return {annotation} | {each for part in inner for each in members_of(part)}
-
-
-def _place_of(reference: FileReference, places: Mapping[str, Path]) -> str:
-    if reference.sha256 not in places:
-        raise InputError(
-            f"Input file {reference.name!r} (SHA-256 {reference.sha256[:16]}...) is not in the "
-            "store."
-        )
-    return str(places[reference.sha256])

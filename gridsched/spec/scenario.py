@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
+
+import tomli_w
 
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes
 from gridsched.model.failures import Failures
 from gridsched.model.platform import Platform
+from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import RunTimes
 from gridsched.model.system import System
@@ -19,18 +22,23 @@ from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.overrides import GivenPower, pstates_of, with_power
-from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler
-from gridsched.spec.canonical import file_digest
-from gridsched.spec.settings import RunSettings
-from gridsched.workloads import read_workload
-from gridsched.workloads.load import input_files, read_system_workload
+from gridsched.spec.run_spec import (
+    NoPlatform,
+    PlatformFile,
+    RunSpec,
+    SchedulerSection,
+    Section,
+    Settings,
+    WorkloadFile,
+    path_of_file,
+)
+from gridsched.spec.settings import RunSettings, given_keys
 from gridsched.workloads.price_csv import with_budget_prices_read, with_prices_read
-from gridsched.workloads.traces.formats import is_trace
 from gridsched.workloads.traces.job_table import Dropped
 from gridsched.workloads.traces.options import TraceOptions
-from gridsched.workloads.traces.trace_system import TraceSystem, trace_system
+from gridsched.workloads.traces.trace_system import TraceSystem
 
 
 @dataclass(frozen=True)
@@ -99,82 +107,65 @@ class Scenario(RunSettings):
         InputError
             If a file cannot be read, or the scenario has no platform or two of them.
         """
-        return self._with_work()._with_prices()
+        from gridsched.spec.scenario_maker import ScenarioMaker  # which makes such ones
 
-    def _with_work(self) -> LoadedScenario:
-        """Return the scenario with its platform and its tasks read."""
-        tasks = self.tasks
-        if not isinstance(tasks, Tasks):
-            if is_trace(tasks):
-                return self._with_trace(tasks)
-            self.trace.refuse(set(self.trace.given), tasks, "this workload is no trace")
-            whole = read_system_workload(tasks)
-            if whole is not None:
-                return replace(self.with_system(whole), inputs=self._digests())
-        if self.platform is None:
-            raise InputError(
-                "Missing option '--platform FILE': the workload makes no platform of its own."
-            )
-        changes: dict[str, Any] = {}
-        power = GivenPower.read(self.power)
-        if isinstance(self.platform, Platform):
-            platform = self.platform
-        else:
-            platform, changes["platform_file"] = read_platform(self.platform, power), self.platform
-        platform = with_power(platform, power)
-        if self.master is not None:
-            platform = platform.with_master(self.master)
-        if not isinstance(tasks, Tasks):
-            tasks = read_workload(tasks, files=self.files)
-        if platform is not self.platform or tasks is not self.tasks:
-            changes["inputs"] = self._digests(platform)
-        return self._loaded(platform, tasks, **changes)
+        return self._on(ScenarioMaker({}, Path()).world(self.described())).loaded()
 
-    def _loaded(self, platform: Platform, tasks: Tasks, **changes: Any) -> LoadedScenario:
-        """Return the scenario with what was read, and other changes."""
-        values = {each.name: getattr(self, each.name) for each in fields(Scenario)}
-        return LoadedScenario(**(values | changes | {"platform": platform, "tasks": tasks}))
+    def described(self) -> RunSpec:
+        """Return the description of the run; what is an object here is the same one there."""
+        scheduler = SchedulerSection.model_construct(
+            id=self.scheduler, parameters=dict(self.parameters)
+        )
+        return RunSpec.model_construct(
+            platform=_section(PlatformFile, self.platform, Platform) or NoPlatform(),
+            workload=_section(
+                WorkloadFile, self.tasks, Tasks,
+                files=None if self.files is None else str(self.files), **self.trace.given,
+            ),
+            scheduler=scheduler,
+            settings=Settings.model_construct(**{
+                key: str(value) if isinstance(value, Path) else value
+                for key, value in given_keys(self).items() if key in Settings.model_fields
+            }),
+            seed=self.seed,
+            replicate=self.replicate,
+        )  # fmt: skip
 
-    def _with_trace(self, file: str | Path) -> LoadedScenario:
-        """Return the scenario with its log read, on its platform or on one of the log's size."""
-        changes: dict[str, Any] = {}
-        platform = self.platform
-        if not isinstance(platform, Platform) and platform is not None:
-            changes["platform_file"] = platform
-            platform = read_platform(platform, GivenPower.read(self.power))
-        found = trace_system(file, self.trace, platform)
-        return replace(self.on_trace(found), **changes, inputs=self._digests(platform))
-
-    def on_trace(self, found: TraceSystem) -> LoadedScenario:
-        """Return the scenario with the jobs of a log, on their machine.
+    def study_text(self, name: str) -> str:
+        """Return a study file that holds this run alone.
 
         Raises
         ------
         InputError
-            If the scenario has input files, which jobs on sets of nodes lack.
+            If a part of it is an object, which no file can name.
         """
-        jobs = found.jobs
-        if self.files is not None:
-            raise InputError(
-                f"{jobs.name}: jobs of a trace have no input files; leave out --files {self.files}."
-            )
-        without = replace(self, platform=None, left_out=jobs.dropped, remarks=jobs.notes)
-        return without.with_system(found.system)
+        spec, objects = self.described(), ("types", "window_s", "run_times", "estimates")
+        parts = {"platform": spec.platform, "tasks": spec.workload, "scheduler": self.scheduler}
+        kept = [part for part, value in parts.items() if not isinstance(value, Section | str)]
+        kept += [part for part in objects if getattr(self, part) is not None]
+        settings = spec.settings.model_dump(exclude_defaults=True, warnings=False)
+        kept += [key for key, value in settings.items() if isinstance(value, PriceSeries)]
+        if kept:
+            raise InputError(f"{name}: a study names files and ids, and {kept[0]} is an object.")
+        content: dict[str, Any] = {"name": name, "seed": self.seed, **settings}
+        if self.timeout_s is not None:
+            content["timeout_s"] = self.timeout_s
+        if self.replicate:
+            content |= {"replicates": self.replicate + 1, "only": f"replicate == {self.replicate}"}
+        for part, section in (("platform", spec.platform), ("workload", spec.workload)):
+            content[part] = section.model_dump(exclude_unset=True, exclude_none=True)
+        for key, file in spec.files():
+            part, _, name_there = key.partition(".")
+            path = str(Path(path_of_file(file, {})).resolve())
+            (content if part == "settings" else content[part])[name_there] = path
+        content["schedulers"] = [{"id": self.scheduler, **self.parameters}]
+        return tomli_w.dumps(content)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What was found odd while reading platform and workload; it must be loaded."""
         told = self.platform.warnings if isinstance(self.platform, Platform) else ()
         return (*told, *self.remarks, *map(str, self.left_out))
-
-    def _digests(self, platform: Platform | None = None) -> dict[str, str]:
-        """Return the SHA-256 of every file that the scenario names, and of those they name."""
-        named = [self.platform, self.files, self.deployment]
-        paths = [each for each in named if _is_path(each)]
-        if not isinstance(self.tasks, Tasks):
-            paths += input_files(self.tasks)
-        paths += () if platform is None else platform.profiles.files
-        return {**self.inputs, **{str(path): file_digest(Path(path)) for path in paths}}
 
     def with_system(self, whole: SystemWorkload) -> LoadedScenario:
         """Return the scenario on a generated system; what is set here already goes first.
@@ -190,17 +181,16 @@ class Scenario(RunSettings):
                     f"{whole.tasks.name}: this workload makes its own system; leave out "
                     f"--{name} {getattr(self, name)}."
                 )
-        rules = {
-            rule.name: getattr(whole.rules, rule.name)
-            for rule in fields(Rules)
-            if getattr(self, rule.name) == rule.default
+        return self._on(LoadedScenario.of_system(whole))
+
+    def _on(self, world: LoadedScenario) -> LoadedScenario:
+        """Return what was read, with what is set here and goes before it."""
+        own = {
+            each.name: getattr(self, each.name)
+            for each in fields(Scenario)
+            if each.name not in ("platform", "tasks", "inputs") and not _is_default(self, each)
         }
-        window_s = whole.window_s if self.window_s is None else self.window_s
-        return self._loaded(
-            whole.platform, whole.tasks, types=whole.types, window_s=window_s,
-            run_times=self.run_times or whole.run_times,
-            estimates=self.estimates or whole.estimates, **rules,
-        )  # fmt: skip
+        return replace(world, **own, inputs={**self.inputs, **world.inputs})
 
     def make_scheduler(self) -> Scheduler:
         """Return a fresh scheduler."""
@@ -229,13 +219,29 @@ class LoadedScenario(Scenario):
     platform: Platform
     tasks: Tasks
 
-    def _with_prices(self) -> LoadedScenario:
-        """Return the scenario with the prices read that tariff and budget name."""
-        named = [each.prices for each in (self.tariff, self.budget) if each is not None]
-        inputs = {str(each): file_digest(Path(each)) for each in named if _is_path(each)}
+    @classmethod
+    def of_system(cls, whole: SystemWorkload) -> LoadedScenario:
+        """Return the scenario of a workload that comes with its machines."""
+        rules = {rule.name: getattr(whole.rules, rule.name) for rule in fields(Rules)}
+        return cls(
+            whole.platform, whole.tasks, types=whole.types, window_s=whole.window_s,
+            run_times=whole.run_times, estimates=whole.estimates, **rules,
+        )  # fmt: skip
+
+    @classmethod
+    def on_trace(cls, found: TraceSystem) -> LoadedScenario:
+        """Return the scenario of the jobs of a log, on their machine."""
+        jobs = found.jobs
+        return replace(cls.of_system(found.system), left_out=jobs.dropped, remarks=jobs.notes)
+
+    def loaded(self) -> LoadedScenario:
+        """Return the scenario with powers, master and prices as they are given."""
+        platform = with_power(self.platform, GivenPower.read(self.power))
+        if self.master is not None:
+            platform = platform.with_master(self.master)
         return replace(
-            self, tariff=with_prices_read(self.tariff),
-            budget=with_budget_prices_read(self.budget), inputs={**self.inputs, **inputs},
+            self, platform=platform, tariff=with_prices_read(self.tariff),
+            budget=with_budget_prices_read(self.budget),
         )  # fmt: skip
 
     def deployed(self) -> LoadedScenario:
@@ -265,8 +271,17 @@ class LoadedScenario(Scenario):
         return replace(self, platform=drawn.on(self.platform, self.seed, self.replicate))
 
 
-def _is_path(value: object) -> TypeGuard[str | Path]:
-    return isinstance(value, str | Path)
+def _section(model: type[Section], file: Any, kept: type, **others: Any) -> Any:
+    """Return the section of a file; an object of the `kept` type stays what it is."""
+    if file is None or isinstance(file, kept):
+        return file
+    return model.model_construct(file=str(file), **others)
+
+
+def _is_default(record: Any, field: Field[Any]) -> bool:
+    value = getattr(record, field.name)
+    made = field.default_factory
+    return bool(value is field.default or value == (field.default if made is MISSING else made()))
 
 
 def check_scenario(scenario: Scenario) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -35,13 +35,13 @@ from gridsched.spec.run_spec import (
     WorkloadFile,
     canonical_section,
     file_keys,
-    located_path,
+    path_of_file,
 )
 from gridsched.spec.scenario import LoadedScenario, Scenario
 from gridsched.spec.settings import RunSettings
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import GENERATORS, SystemGenerator
-from gridsched.workloads.load import read_workload
+from gridsched.workloads.load import input_files, read_system_workload, read_workload
 from gridsched.workloads.traces.formats import is_trace
 from gridsched.workloads.traces.options import TraceOptions
 from gridsched.workloads.traces.trace_system import TraceSystem, trace_system
@@ -76,10 +76,10 @@ class ScenarioMaker:
         self._tables: _Recent[MachineTable] = _Recent(4)
         self._tasks: _Recent[Tasks] = _Recent(4)
         self._traces: _Recent[TraceSystem] = _Recent(2)
-        self._systems: _Recent[SystemWorkload] = _Recent(2)
+        self._systems: _Recent[SystemWorkload | None] = _Recent(2)
+        self._drawn_systems: _Recent[SystemWorkload] = _Recent(2)
         self._system_files: _Recent[Path] = _Recent(4)
         self._bags: _Recent[NamedBag] = _Recent(2)
-        self._names: dict[str, str] = {}
         self._imported: set[str] = set()
         self._written = 0
 
@@ -121,7 +121,7 @@ class ScenarioMaker:
         InputError
             If an input file is missing or contradicts the parameters.
         """
-        stored, spec = self._located(described)
+        spec = self._read(described)
         world = self._world(spec, needs_file=spec.settings.driver == "simgrid")
         scenario = replace(
             world,
@@ -130,10 +130,14 @@ class ScenarioMaker:
             seed=spec.seed,
             replicate=spec.replicate,
             timeout_s=timeout_s,
-            # only what was read, and so is of a legal size, is hashed
-            inputs={**world.inputs, **_digests(stored, spec), **_profile_digests(world.platform)},
+            inputs=_digests(spec, world.platform),
         )
-        return with_keys(scenario, _settings(spec), spelled)
+        return with_keys(scenario, self._settings(spec), spelled)
+
+    def world(self, spec: RunSpec) -> LoadedScenario:
+        """Return the platform and the tasks of a run that is described with paths or objects."""
+        world = self._world(spec, needs_file=False)
+        return replace(world, inputs=_digests(spec, world.platform))
 
     def optimization(self, described: RunSpec | Mapping[str, Any]) -> Optimization:
         """Return what is to be planned in a described run that executes nothing.
@@ -152,37 +156,54 @@ class ScenarioMaker:
         """
         from gridsched.spec.optimization import Optimization  # scipy's solver is slow to load
 
-        _, spec = self._located(described)
-        values = _settings(spec)
+        spec = self._read(described)
+        values = self._settings(spec)
         del values["driver"]
         return Optimization(
             self._bag(spec), spec.scheduler.id, spec.scheduler.parameters,
             with_keys(RunSettings(), values).tariff,
         )  # fmt: skip
 
-    def _located(self, described: RunSpec | Mapping[str, Any]) -> tuple[RunSpec, RunSpec]:
-        """Return a description as it is stored, and with files as they lie."""
-        stored = described if isinstance(described, RunSpec) else RunSpec.read(described)
-        policy = stored.scheduler.policy
+    def _read(self, described: RunSpec | Mapping[str, Any]) -> RunSpec:
+        """Return the description of a run whose policy, if it has one, is imported."""
+        spec = described if isinstance(described, RunSpec) else RunSpec.read(described)
+        policy = spec.scheduler.policy
         if policy is not None and policy.sha256 not in self._imported:
             raise NotTrusted(
-                f"Scheduler {stored.scheduler.id!r} is of the policy {policy.name!r} (SHA-256 "
+                f"Scheduler {spec.scheduler.id!r} is of the policy {policy.name!r} (SHA-256 "
                 f"{policy.sha256[:16]}...), which is not run unasked; --trust runs the policies of "
                 "the studies that a store keeps."
             )
-        spec = stored.located(self._inputs)
-        self._remember_names(stored, spec)
-        return stored, spec
+        return spec
+
+    def _path(self, file: str | FileReference) -> str:
+        return path_of_file(file, self._inputs)
+
+    def _given(self, section: Section) -> dict[str, Any]:
+        """Return the keys of a section that are set, with the paths of its files."""
+        given = {name: getattr(section, name) for name in section.model_fields_set}
+        return given | {name: self._path(given[name]) for name in file_keys(section)}
+
+    def _settings(self, spec: RunSpec) -> dict[str, Any]:
+        """Return the settings that are set, but for those of what is measured."""
+        given = self._given(spec.settings)
+        return {name: given[name] for name in sorted(given) if name not in MEASURE_SETTINGS}
+
+    def _parameters(self, section: Section) -> dict[str, Any]:
+        """Return the keys of a generator that are set."""
+        given = self._given(section)
+        return {key: each for key, each in given.items() if key not in ("generator", "seed")}
 
     def _bag(self, spec: RunSpec) -> NamedBag:
         """Return the bag of a run by types; one of a generator of systems need not be listed."""
         from gridsched.optimize import named_bag
 
-        workload, given = spec.workload, _settings(spec).get("pstate")
+        workload, given = spec.workload, self._settings(spec).get("pstate")
         if isinstance(workload, DrawnSection):
             generator = GENERATORS[workload.generator]
             if isinstance(generator, SystemGenerator):
-                parameters = generator.model(**(_parameters(workload) | _seeds(workload, spec)))
+                keys = self._parameters(workload) | _seeds(workload, spec)
+                parameters = generator.model(**keys)
                 pstate = one_pstate(given)
                 key = f"{parameters!r} {pstate}"
                 name = f"bag of replicate {spec.replicate}"
@@ -197,58 +218,70 @@ class ScenarioMaker:
         pstates = pstates_of(world.platform, given)
         return named_bag.bag_of_platform(world.platform, world.tasks, pstates)
 
-    def _remember_names(self, stored: RunSpec, located: RunSpec) -> None:
-        """Remember what files of a store are called."""
-        for file, path in _files(stored, located):
-            if isinstance(file, FileReference):
-                self._names[path] = file.name
-
     def _world(self, spec: RunSpec, *, needs_file: bool) -> LoadedScenario:
         """Return what the schedulers of a replicate share."""
         workload = spec.workload
         if isinstance(workload, WorkloadFile):
             return self._of_file(spec, workload, needs_file=needs_file)
-        generator = GENERATORS[workload.generator]
-        if isinstance(generator, SystemGenerator):
-            return self._system(spec, workload, generator, needs_file=needs_file)
-        platform, platform_file = self._platform(spec, needs_file=needs_file)
-        tasks = self._tasks.get(*_drawn(spec, workload, generator.model, generator.generate))
-        return LoadedScenario(platform, tasks, platform_file=platform_file)
+        if isinstance(workload, DrawnSection):
+            generator = GENERATORS[workload.generator]
+            if isinstance(generator, SystemGenerator):
+                return self._system(spec, workload, generator, needs_file=needs_file)
+            platform, file = self._platform(spec, needs_file=needs_file)
+            parameters = self._parameters(workload)
+            drawn = _drawn(spec, workload, parameters, generator.model, generator.generate)
+            return LoadedScenario(platform, self._tasks.get(*drawn), platform_file=file)
+        platform, file = self._platform(spec, needs_file=needs_file)
+        return LoadedScenario(platform, workload, platform_file=file)
 
     def _of_file(
         self, spec: RunSpec, workload: WorkloadFile, *, needs_file: bool
     ) -> LoadedScenario:
         """Return the scenario of a workload file, on the run's platform or on its own."""
-        file = located_path(workload.file)
-        files = None if workload.files is None else located_path(workload.files)
+        file = self._path(workload.file)
+        files = None if workload.files is None else self._path(workload.files)
         options = _trace_options(workload)
-        names_platform = not isinstance(spec.platform, NoPlatform)
+        own = not isinstance(spec.platform, NoPlatform)
         if is_trace(file):
+            if files is not None:
+                raise InputError(
+                    f"{file}: jobs of a trace have no input files; leave out --files {files}."
+                )
             platform, platform_file = (
-                self._platform(spec, needs_file=needs_file) if names_platform else (None, None)
+                self._platform(spec, needs_file=needs_file) if own else (None, None)
             )
             # the platform lives as long as the system that has it, so that its id is its own
             found = self._traces.get(
                 f"{file} {options} {id(platform)}", lambda: trace_system(file, options, platform)
             )
-            scenario = Scenario(None, file, files=files, trace=options)
-            return replace(scenario.on_trace(found), platform_file=platform_file)
+            return replace(
+                LoadedScenario.on_trace(found), trace=options, platform_file=platform_file
+            )
         options.refuse(set(options.given), file, "this workload is no trace")
-        if not names_platform:
-            return Scenario(None, file, files=files).loaded()
+        whole = self._systems.get(file, lambda: read_system_workload(file))
+        if whole is not None:
+            platform = spec.platform if own else None
+            given = _name_of(platform.file) if isinstance(platform, PlatformFile) else platform
+            deployment = self._settings(spec).get("deployment")
+            return Scenario(given, file, files=files, deployment=deployment).with_system(whole)
         platform, platform_file = self._platform(spec, needs_file=needs_file)
         tasks = self._tasks.get(f"{file} {files}", lambda: read_workload(file, files=files))
         return LoadedScenario(platform, tasks, platform_file=platform_file)
 
     def _platform(self, spec: RunSpec, *, needs_file: bool) -> tuple[Platform, Path | None]:
         section = spec.platform
+        if isinstance(section, Platform):
+            return section, None
         if isinstance(section, NoPlatform):
-            raise InputError("The run names no platform, and its workload makes none; give one.")
+            raise InputError(
+                "Missing option '--platform FILE': the workload makes no platform of its own."
+            )
         if isinstance(section, PlatformFile):
-            path = Path(located_path(section.file))
-            power = GivenPower.read(_settings(spec).get("power", ()))
+            path = Path(self._path(section.file))
+            power = GivenPower.read(self._settings(spec).get("power", ()))
+            name = _name_of(section.file)
             return self._platforms.get(
-                f"{path} {power}", lambda: (self._read_platform(path, power), path)
+                f"{path} {power}", lambda: (self._read_platform(path, power, name), path)
             )
         seeds = _seeds(section, spec)
         key = f"{canonical_text(canonical_section(section))} {seeds} {needs_file}"
@@ -256,11 +289,11 @@ class ScenarioMaker:
             key, lambda: self._generate_platform(section, seeds, needs_file=needs_file)
         )
 
-    def _read_platform(self, path: Path, power: GivenPower) -> Platform:
+    def _read_platform(self, path: Path, power: GivenPower, name: str) -> Platform:
         platform = read_platform(path, power)
         if self._inputs and platform.profiles.files:  # a store would not hold them
             raise InputError(
-                f"{self._names.get(str(path), path)}: its profiles lie in files as "
+                f"{name}: its profiles lie in files as "
                 f"{platform.profiles.files[0]}; in studies they stand in the platform (<trace>)."
             )
         return platform
@@ -269,7 +302,7 @@ class ScenarioMaker:
         self, section: PlatformTable, seeds: dict[str, int], *, needs_file: bool
     ) -> tuple[Platform, Path | None]:
         table = self._table(section)
-        values = _given(section)
+        values = self._given(section)
         links = NetworkLinks(**{key: values[key] for key in _LINKS if key in values})
         others = (*_LINKS, *_TABLE_KEYS)
         recipe = {key: value for key, value in values.items() if key not in others}
@@ -283,12 +316,12 @@ class ScenarioMaker:
         return path
 
     def _table(self, section: PlatformTable) -> MachineTable:
-        path = located_path(section.table)
-        join = None if section.join is None else located_path(section.join)
+        path = self._path(section.table)
+        join = None if section.join is None else self._path(section.join)
 
         def read() -> MachineTable:
             table = read_machine_table(path, join=join, year=section.year, trust=section.trust)
-            return replace(table, path=self._names.get(path, path))
+            return replace(table, path=_name_of(section.table))
 
         return self._tables.get(f"{path} {join} {section.year} {section.trust}", read)
 
@@ -300,12 +333,12 @@ class ScenarioMaker:
 
         Runs that differ in rules alone share what is drawn.
         """
-        parameters = generator.model(**(_parameters(workload) | _seeds(workload, spec)))
-        key, generate = _drawn(
-            spec, workload, generator.model, generator.generate, without=keys_of(Rules)
-        )
-        system = self._systems.get(key, generate)
-        scenario = Scenario(None, system.tasks).with_system(replace(system, rules=parameters.rules))
+        given = self._parameters(workload)
+        rules = generator.model(**(given | _seeds(workload, spec))).rules
+        of_system = {name: each for name, each in given.items() if name not in keys_of(Rules)}
+        key, generate = _drawn(spec, workload, of_system, generator.model, generator.generate)
+        system = self._drawn_systems.get(key, generate)
+        scenario = LoadedScenario.of_system(replace(system, rules=rules))
         if not needs_file:
             return scenario
         file = self._system_files.get(key, lambda: self._written_platform(system.platform))
@@ -313,57 +346,32 @@ class ScenarioMaker:
 
 
 def _drawn(
-    spec: RunSpec, section: DrawnSection, model: type[GeneratorKeys],
-    generate: Callable[[Any], T], without: Container[str] = (),
+    spec: RunSpec, section: DrawnSection, values: Mapping[str, Any],
+    model: type[GeneratorKeys], generate: Callable[[Any], T],
 ) -> tuple[str, Callable[[], T]]:  # fmt: skip
     """Return a key of what a generator draws, and the function that draws it."""
     seeds = _seeds(section, spec)
-    values = {name: each for name, each in _parameters(section).items() if name not in without}
     key = f"{section.generator} {sorted(values.items())} {seeds}"
-    return key, lambda: generate(model(**(values | seeds)))
+    return key, lambda: generate(model(**{**values, **seeds}))
 
 
-def _files(stored: RunSpec, located: RunSpec) -> Iterator[tuple[str | FileReference, str]]:
-    """Yield each file of a description: what it is called there, and where it lies."""
-    for named, there in zip(stored.sections, located.sections, strict=True):
-        for key in file_keys(named):
-            yield getattr(named, key), getattr(there, key)
+def _name_of(file: str | FileReference) -> str:
+    return file if isinstance(file, str) else file.name
 
 
-def _digests(stored: RunSpec, located: RunSpec) -> dict[str, str]:
-    """Return the SHA-256 of each file by its name."""
-    return {
-        file.name if isinstance(file, FileReference) else file: (
-            file.sha256 if isinstance(file, FileReference) else file_digest(Path(path))
-        )
-        for file, path in _files(stored, located)
-    }
-
-
-def _profile_digests(platform: Platform) -> dict[str, str]:
-    """Return the SHA-256 of each file that the profiles of a platform were read from."""
-    return {file: file_digest(Path(file)) for file in platform.profiles.files}
-
-
-def _given(section: Section) -> dict[str, Any]:
-    """Return the keys of a section that are set."""
-    return {name: getattr(section, name) for name in section.model_fields_set}
+def _digests(spec: RunSpec, platform: Platform) -> dict[str, str]:
+    """Return the SHA-256 of each file by its name: what was read, and so is of a legal size."""
+    files, paths = [file for _, file in spec.files()], list(platform.profiles.files)
+    paths += [file for file in files if isinstance(file, str)]
+    if isinstance(spec.workload, WorkloadFile) and isinstance(spec.workload.file, str):
+        paths += map(str, input_files(spec.workload.file))
+    digests = {file.name: file.sha256 for file in files if isinstance(file, FileReference)}
+    return digests | {path: file_digest(Path(path)) for path in paths}
 
 
 def _trace_options(workload: WorkloadFile) -> TraceOptions:
     """Return how a workload file is read if it is a log."""
     return TraceOptions(**{name: getattr(workload, name) for name in keys_of(TraceOptions)})
-
-
-def _settings(spec: RunSpec) -> dict[str, Any]:
-    """Return the settings that are set, but for those of what is measured."""
-    given = spec.settings.model_fields_set.difference(MEASURE_SETTINGS)
-    return {name: getattr(spec.settings, name) for name in sorted(given)}
-
-
-def _parameters(section: Section) -> dict[str, Any]:
-    """Return the keys of a generator that are set."""
-    return {key: each for key, each in _given(section).items() if key not in ("generator", "seed")}
 
 
 def _seeds(section: DrawnSection, spec: RunSpec) -> dict[str, int]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from gridsched.model.records import check_record
+from gridsched.model.records import check_record, keys_of
 from gridsched.model.rules import Rules
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.overrides import read_pstates
@@ -147,3 +147,15 @@ class RunSettings(Rules):
     def __post_init__(self) -> None:
         check_record(self, RunSettings)
         read_pstates(self.pstate)
+
+
+def given_keys(record: RunSettings) -> dict[str, Any]:
+    """Return the keys of `RunSettings` that are set in a record; with them `with_keys` makes it."""
+    given = {}
+    for name, key in keys_of(RunSettings).items():
+        value = getattr(record, key.path[0])
+        if len(key.path) > 1:
+            value = None if value is None else getattr(value, key.path[1])
+        if value != key.info.default:
+            given[name] = value
+    return given

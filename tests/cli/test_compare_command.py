@@ -102,8 +102,8 @@ def test_files_hold_what_json_holds(gridsched, ex_a, tmp_path):
 def test_a_disagreement_is_a_failed_run(gridsched, ex_a, simgrid, monkeypatch):
     """Where plugin and model differ by 1e-6 the run fails, naming host and joules; others stay."""
 
-    def metered_wrongly(scenario: Scenario) -> RunResult:
-        result = run(scenario)
+    def metered_wrongly(scenario: Scenario, **options: bool) -> RunResult:
+        result = run(scenario, **options)
         wrong = {**result.plugin_j, "h2": result.plugin_j["h2"] * (1 + 1e-6)}
         return replace(result, plugin_j=wrong) if scenario.scheduler == "wq" else result
 

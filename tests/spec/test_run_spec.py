@@ -74,6 +74,34 @@ def test_a_spec_goes_through_json_and_gives_the_same_run(tmp_path: Path):
     assert run(first).summary() == run(second).summary()
 
 
+def test_a_run_from_python_goes_into_a_study_and_back(tmp_path: Path, monkeypatch):
+    """Files, parameters, rules, prices, seed: the same loaded run, with the same records."""
+    monkeypatch.chdir(ROOT)
+    (tmp_path / "prices.csv").write_text("time_s,energy_cost_per_kwh\n0,0.5\n")
+    first = Scenario(
+        "platforms/ex_a.xml", Path("examples/ex_a.csv"), "wqr", {"max_replicas": 3}, seed=3,
+        replicate=1, driver="reference", pending_slots=1, power=("h1=5:40:60",),
+        budget=EnergyBudget(money=1e3, prices=str(tmp_path / "prices.csv")), timeout_s=60.0,
+    )  # fmt: skip
+    study = Study.from_text(first.study_text("one"), tmp_path / "one.toml")
+    (stored,) = study.scenarios()
+    places = {file.sha256: file.path for file in study.inputs.values()}
+    second = ScenarioMaker(places, tmp_path).make(stored.scenario, study.timeout_s).loaded()
+    loaded = first.loaded()
+    assert set(second.inputs.values()) == set(loaded.inputs.values())
+    for name in ("seed", "replicate", "scheduler", "rules", "power", "timeout_s"):
+        assert getattr(second, name) == getattr(loaded, name)
+    assert second.make_scheduler().parameters == loaded.make_scheduler().parameters
+    assert run(second).summary() == run(first).summary()
+
+
+def test_what_exists_in_memory_alone_goes_into_no_study():
+    """The part is named."""
+    loaded = Scenario(EX_A["platform"]["file"], EX_A["workload"]["file"]).loaded()
+    with pytest.raises(InputError, match="platform is an object"):
+        loaded.study_text("one")
+
+
 def test_what_is_set_goes_before_the_generators_rules(tmp_path: Path):
     """A rule set to its usual value is set, too: 0 pending slots, where the generator says 1."""
     workload = tomllib.loads(DAY)
