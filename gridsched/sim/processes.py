@@ -12,6 +12,7 @@ import pickle
 import secrets
 import select
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -22,7 +23,6 @@ from typing import IO, Any
 
 from gridsched.compiled import tell_compiling
 from gridsched.errors import EnvironmentFault
-from gridsched.sim import wire
 
 #: So much is kept of the begin and of the end of what a process prints [byte].
 _HEAD, _TAIL = 1 << 16, 1 << 20
@@ -83,12 +83,12 @@ class Channel:
 
     def receive(self) -> Any:
         """Return the next question; None once the asking process has closed."""
-        message = wire.receive(self.questions)
+        message = receive(self.questions)
         return None if message is None else pickle.loads(message)
 
     def send(self, answer: object) -> None:
         """Say something: `Begun`, or the answer."""
-        wire.send(self._answers, pickle.dumps(answer))
+        send(self._answers, pickle.dumps(answer))
 
 
 class AnsweringProcess:
@@ -153,7 +153,7 @@ class AnsweringProcess:
         deadline, is_compiling = None, False
         try:
             with contextlib.suppress(BrokenPipeError):  # its end is noticed where it is read
-                wire.send(self._stdin.fileno(), pickle.dumps(question))
+                send(self._stdin.fileno(), pickle.dumps(question))
             while isinstance(answer := self._receive(deadline), Begun):
                 limit_s = answer.limit_s
                 deadline = None if limit_s is None else time.monotonic() + limit_s
@@ -172,8 +172,8 @@ class AnsweringProcess:
         if answers not in self._await(deadline, answers, self._ended):
             return None  # what it has started may hold its pipes open
         try:
-            message = wire.receive(answers, deadline, self._ended)
-        except wire.Garbled:
+            message = receive(answers, deadline, self._ended)
+        except Garbled:
             self._is_garbled = True
             return None
         return None if message is None else pickle.loads(message)
@@ -192,7 +192,7 @@ class AnsweringProcess:
             if source >= 0:
                 poll.register(source, select.POLLIN)
         while True:
-            ready = wire.readable(poll, deadline)
+            ready = readable(poll, deadline)
             if said in ready and not self._hear():
                 poll.unregister(said)
             if not ready.isdisjoint(sources):
@@ -234,8 +234,9 @@ class AnsweringProcess:
                 self.kill()
             with contextlib.suppress(OSError):
                 self._stdin.close()
+            deadline = None if timeout_s is None else time.monotonic() + timeout_s
             with contextlib.suppress(TimeoutError):
-                self._await(None if timeout_s is None else time.monotonic() + timeout_s, self._ended)
+                self._await(deadline, self._ended)
             self.kill()
             with contextlib.suppress(BlockingIOError):
                 self._hear()
@@ -267,3 +268,82 @@ def _end_marked(mark: str) -> None:
                     os.kill(pid, signal.SIGKILL)
                     ended.add(pid)
                     is_new = True
+
+
+_MARK = b"\x93gs\n"
+_HEADER = struct.Struct("<4sQ")
+#: `select.poll` waits no longer at once than 2**31 ms, 25 days: a day.
+_LONGEST_POLL_MS = 86_400e3
+
+
+class Garbled(Exception):
+    """What has come is no message: somebody else has written between them."""
+
+
+def send(descriptor: int, message: bytes) -> None:
+    """Write one message to a file descriptor."""
+    write(descriptor, _HEADER.pack(_MARK, len(message)) + message)
+
+
+def write(descriptor: int, data: bytes) -> None:
+    """Write all of some data to a file descriptor."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def readable(poll: select.poll, deadline: float | None) -> set[int]:
+    """Wait for what can be read; return nothing once the deadline has passed (`time.monotonic`)."""
+    while True:
+        rest_ms = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1e3
+        wait_ms = None if rest_ms is None else min(rest_ms, _LONGEST_POLL_MS)
+        ready = {source for source, _ in poll.poll(wait_ms)}
+        if ready or rest_ms == 0.0:
+            return ready
+
+
+def receive(
+    descriptor: int, deadline: float | None = None, ended: int | None = None
+) -> bytes | None:
+    """Read one message; None if the other side has closed before or within it.
+
+    Parameters
+    ----------
+    descriptor : int
+    deadline : float, optional
+        Clock (`time.monotonic`) until which the whole message must have come [s].
+    ended : int, optional
+        Can be read once the other side has ended: others may hold the pipe open.
+
+    Raises
+    ------
+    TimeoutError
+        If it has not come until then.
+    Garbled
+        If no message begins here.
+    """
+    poll = select.poll()
+    for source in {descriptor, descriptor if ended is None else ended}:
+        poll.register(source, select.POLLIN)
+
+    def read(size: int) -> bytes | None:
+        parts = bytearray()
+        while len(parts) < size:
+            ready = readable(poll, deadline)
+            if not ready:
+                raise TimeoutError
+            part = b""
+            if descriptor in ready:
+                part = os.read(descriptor, min(size - len(parts), 1 << 20))
+            if not part:
+                return None
+            parts += part
+        return bytes(parts)
+
+    header = read(_HEADER.size)
+    if header is None:
+        return None
+    mark, size = _HEADER.unpack(header)
+    if mark != _MARK:
+        raise Garbled
+    return read(size)

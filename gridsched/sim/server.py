@@ -26,7 +26,7 @@ import cloudpickle
 from gridsched import compiled
 from gridsched.errors import GridschedError, SimulationError, error_of_policy, text_of
 from gridsched.schedulers.kernels import warm_up
-from gridsched.sim import wire
+from gridsched.sim import processes
 from gridsched.sim.processes import Begun, Channel, ProcessLog
 from gridsched.sim.request import Outcome
 
@@ -204,9 +204,9 @@ def _child(function: bytes, writer: int, log: int, pauses: int) -> None:
         kept = sorted((2, writer, pauses))  # what the server says is not the run's to disturb
         for begin, end in zip(kept, (*kept[1:], os.sysconf("SC_OPEN_MAX")), strict=True):
             os.closerange(begin + 1, end)
-        compiled.watchers.append(lambda begins: wire.write(pauses, _PAUSE if begins else _GO))
+        compiled.watchers.append(lambda begins: processes.write(pauses, _PAUSE if begins else _GO))
         _pin_to_free_cpu()
-        wire.write(writer, _outcome(function))
+        processes.write(writer, _outcome(function))
         status = 0
     finally:  # actors that are still alive abort the process at a normal exit
         _exit(status)

@@ -162,9 +162,15 @@ class World:
         self.hosts: list[Any] = [by_name[host.name] for host in platform.hosts]
         self.host_named = by_name
         self.clock_host = self._add_clock_host()
-        if pstates is None:
-            pstates = [host.pstate for host in platform.hosts]
-        starts = list(zip(self.hosts, pstates, strict=True))
+        self._set_hosts(pstates, hosts_off)
+        sys.stderr.write(f"{IS_SET_UP}\n")
+        sys.stderr.flush()
+
+    def _set_hosts(self, pstates: Sequence[int] | None, hosts_off: Iterable[int]) -> None:
+        """Bring hosts into the state in which they start."""
+        platform, by_name = self.platform, self.host_named
+        own = [host.pstate for host in platform.hosts]
+        starts = list(zip(self.hosts, own if pstates is None else pstates, strict=True))
         starts += [(by_name[host.name], host.pstate) for _, host in platform.idle_hosts_named]
         changed = []
         for host, pstate in starts:
@@ -176,8 +182,6 @@ class World:
             changed.append(self.hosts[k])
         if changed:
             self.add_actor(self.clock_host, "P-states", _set_again, changed)
-        sys.stderr.write(f"{IS_SET_UP}\n")
-        sys.stderr.flush()
 
     def _add_clock_host(self) -> Any:
         zone = self.engine.netzone_root

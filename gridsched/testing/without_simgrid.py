@@ -8,54 +8,32 @@ from __future__ import annotations
 
 import atexit
 import functools
-import os
-import pickle
-import subprocess
 import sys
 
 import cloudpickle
 
 from gridsched.errors import GridschedError
 from gridsched.policy.base import Scheduler
-from gridsched.sim import wire
+from gridsched.sim.processes import AnsweringProcess, Channel
 from gridsched.testing.case import Case
 from gridsched.testing.playing import CheckFailed, play
 
-_START = (
-    "import sys; sys.path[:] = {path!r}; sys.modules['simgrid'] = None; "
-    "from gridsched.testing.without_simgrid import main; main()"
-)
 
-
-class BlockedInterpreter:
+class BlockedInterpreter(AnsweringProcess):
     """A running interpreter without SimGrid."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _START.format(path=sys.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._stdin, self._stdout = self._process.stdin, self._process.stdout
-        atexit.register(self.close)
+        super().__init__(__name__, "An interpreter without SimGrid")
+        atexit.register(self.end)
 
     def play(self, scheduler: Scheduler, case: Case) -> str:
         """Return what went wrong in playing the case there, or an empty string."""
-        wire.send(self._stdin.fileno(), cloudpickle.dumps((scheduler, case)))
-        answer = wire.receive(self._stdout.fileno())
+        answer: str | None = self.ask(cloudpickle.dumps((scheduler, case)))
         if answer is None:
             blocked_interpreter.cache_clear()
-            self.close()
+            self.end()
             return "The interpreter died."
-        return pickle.loads(answer)
-
-    def close(self) -> None:
-        """End the interpreter."""
-        self._stdin.close()
-        self._stdout.close()
-        self._process.wait()
+        return answer
 
 
 @functools.cache
@@ -74,8 +52,10 @@ def _problem(message: bytes) -> str:
 
 
 def main() -> None:
-    """Play what comes in on standard input until it is closed."""
-    answers = os.dup(1)
-    os.dup2(2, 1)  # whatever a policy prints does not disturb the answers
-    while (message := wire.receive(0)) is not None:
-        wire.send(answers, pickle.dumps(_problem(message)))
+    """Play what is asked."""
+    channel = Channel()
+    sys.modules["simgrid"] = None  # type: ignore[assignment]
+    channel.receive()
+    channel.send(True)
+    while (message := channel.receive()) is not None:
+        channel.send(_problem(message))

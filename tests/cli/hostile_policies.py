@@ -26,7 +26,7 @@ from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Assign, Cancel, Drop, PowerOff, WakeAt
 from gridsched.policy.delegate import Delegate
 from gridsched.schedulers.bag.work_queue import WorkQueue
-from gridsched.sim import child, server, wire
+from gridsched.sim import child, processes, server
 
 
 class Unprintable(Exception):
@@ -113,7 +113,7 @@ def patch_numpy(*_):
 def patch_gridsched(*_):
     """Let the engine, and what sends its results, do nothing."""
     Controller.step = lambda *_: []
-    child.gc = wire.write = server.os = None
+    child.gc = processes.write = server.os = None
 
 
 def patch_builtins(*_):

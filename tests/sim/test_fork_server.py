@@ -17,7 +17,7 @@ from gridsched.errors import GridschedError, IncompleteRun, InputError, Simulati
 from gridsched.files.scratch import is_alive
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler
-from gridsched.sim import wire
+from gridsched.sim import processes
 from gridsched.sim.client import SimulationServer, modules_of, server
 from gridsched.sim.request import SimulationRequest
 from gridsched.spec.settings import MAX_TIMEOUT_S
@@ -354,17 +354,17 @@ def _modules(scheduler) -> list[str]:
 def test_a_message_has_a_mark_and_a_deadline():
     """What is no message is refused at once, half of one is not waited for."""
     reader, writer = os.pipe()
-    wire.send(writer, b"whole")
-    assert wire.receive(reader) == b"whole"
+    processes.send(writer, b"whole")
+    assert processes.receive(reader) == b"whole"
     os.write(writer, b"x" * 100)
-    with pytest.raises(wire.Garbled):
-        wire.receive(reader)
+    with pytest.raises(processes.Garbled):
+        processes.receive(reader)
     os.read(reader, 100)
-    os.write(writer, wire._HEADER.pack(wire._MARK, 2**60))
+    os.write(writer, processes._HEADER.pack(processes._MARK, 2**60))
     with pytest.raises(TimeoutError):
-        wire.receive(reader, time.monotonic() + 0.05)
+        processes.receive(reader, time.monotonic() + 0.05)
     os.close(writer)
-    assert wire.receive(reader) is None
+    assert processes.receive(reader) is None
     os.close(reader)
 
 
@@ -372,10 +372,10 @@ def test_a_deadline_of_years_is_waited_for():
     """The longest time-out that is legal is more than the system waits for at once."""
     taker, giver = os.pipe()
     try:
-        wire.send(giver, b"here")
-        assert wire.receive(taker, time.monotonic() + MAX_TIMEOUT_S) == b"here"
+        processes.send(giver, b"here")
+        assert processes.receive(taker, time.monotonic() + MAX_TIMEOUT_S) == b"here"
         with pytest.raises(TimeoutError):
-            wire.receive(taker, time.monotonic())
+            processes.receive(taker, time.monotonic())
     finally:
         os.close(taker)
         os.close(giver)
