@@ -59,7 +59,7 @@ RUNS_EACH = 20
 #: Each is done in a process of its own; the last line printed is a JSON object.
 DECISION = """
 import sys, time
-from gridsched.campaign.plan import Plan
+from gridsched.campaign.campaign import Plan
 from gridsched.campaign.store import Store
 store = Store.open(sys.argv[1])
 study = store.study("large")

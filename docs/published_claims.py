@@ -36,7 +36,7 @@ from gridsched.analysis.statistics import Interval
 from gridsched.figures.figure_file import style
 from gridsched.metrics import METRICS
 from gridsched.spec.claims_schema import Claim
-from gridsched.spec.study_claims import study_claims
+from gridsched.spec.study_checks import study_claims
 from gridsched.spec.study_document import StudyDocument, read_document
 
 DOCS = Path(__file__).resolve().parent

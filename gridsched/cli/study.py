@@ -21,7 +21,7 @@ from gridsched.spec.study_schedulers import scheduler_texts
 
 if TYPE_CHECKING:
     from gridsched.campaign.campaign import Options
-    from gridsched.campaign.rerun import Repetition
+    from gridsched.campaign.single_runs import Repetition
     from gridsched.campaign.store import Store
 
 RunFilter = Callable[[Mapping[str, Any]], bool]
@@ -56,7 +56,7 @@ def check(
 
     Exit status: 0 fine, 1 a timed run failed, 2 the file is wrong.
     """
-    from gridsched.campaign.estimate import estimate
+    from gridsched.campaign.single_runs import estimate
     from gridsched.campaign.local_pool import usable_cpus
 
     _check_timeout(timeout_s)
@@ -177,7 +177,7 @@ def run(
 
 def _filter(study: Study, only: str | None) -> RunFilter | None:
     """Return what ``--only`` means; it must mean some run."""
-    from gridsched.spec.run_filter import run_filter
+    from gridsched.spec.expressions import run_filter
 
     if only is None:
         return None
@@ -236,7 +236,7 @@ def rerun(
 
     Exit status: 0 identical, 1 different, 2 bad input.
     """
-    from gridsched.campaign.rerun import rerun as repeat
+    from gridsched.campaign.single_runs import rerun as repeat
 
     def act(kept: Store) -> Repetition:
         found = repeat(kept, run_id, timeout_s)

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from typing import TypeVar
 
 from rich.console import Console
@@ -79,16 +80,7 @@ def run_many(
         raise InputError(f"run_many: workers is {workers}; at least 1 is legal.")
     count = min(workers or len(os.sched_getaffinity(0)), max(len(todo), 1))
 
-    def outcome(scenario: Scenario) -> RunResult | GridschedError:
-        try:
-            result = run(scenario, is_apart=count > 1)
-            accept(result)
-        except GridschedError as error:
-            if isinstance(error, InputError) or not keep_errors:
-                raise
-            return error
-        return result
-
+    outcome = partial(_outcome, is_apart=count > 1, accept=accept, keep_errors=keep_errors)
     results: dict[int, RunResult | GridschedError] = {}
     with progress_bar(shown=progress) as bar:
         task = bar.add_task("", total=len(todo))
@@ -104,6 +96,19 @@ def run_many(
                 bar.update(task, description=scenario.scheduler_name)
                 keep(k, outcome(scenario))
     return [results[k] for k in range(len(todo))]
+
+
+def _outcome(
+    scenario: Scenario, *, is_apart: bool, accept: Callable[[RunResult], None], keep_errors: bool
+) -> RunResult | GridschedError:
+    try:
+        result = run(scenario, is_apart=is_apart)
+        accept(result)
+    except GridschedError as error:
+        if isinstance(error, InputError) or not keep_errors:
+            raise
+        return error
+    return result
 
 
 def _at_once(

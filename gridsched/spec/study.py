@@ -17,9 +17,8 @@ from gridsched.policy.policy_files import load_policies
 from gridsched.sim.client import check_policies
 from gridsched.spec.canonical import run_id_of
 from gridsched.spec.claims_schema import Claim
-from gridsched.spec.own_parts import OwnParts
-from gridsched.spec.run_filter import run_filter
-from gridsched.spec.section_texts import SectionTexts
+from gridsched.spec.expressions import run_filter
+from gridsched.spec.section_texts import InputFile, SectionTexts, StudyInputs
 from gridsched.spec.study_axes import (
     SECTIONS,
     Axis,
@@ -32,8 +31,7 @@ from gridsched.spec.study_axes import (
 )
 from gridsched.spec.study_checks import check_planners, check_results
 from gridsched.spec.study_document import StudyDocument, parse_document, read_document
-from gridsched.spec.study_inputs import InputFile, StudyInputs
-from gridsched.spec.study_schedulers import StudyScheduler, read_schedulers
+from gridsched.spec.study_schedulers import OwnParts, StudyScheduler, read_schedulers
 
 #: All combinations are gone through, to leave out those that are not wanted.
 MAX_RUNS = 10_000_000
@@ -161,7 +159,7 @@ class Study:
         files = [self.files.file(("policies",), name) for name in names]
         if self.own is not None:
             self.own.declare_metrics()
-            return self.own.study_schedulers()
+            return self.own.schedulers
         policies = [file.checked() for file in files]
         check_policies(policies, self.timeout_s)
         found = read_schedulers(self.document, load_policies(policies))

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
 from gridsched.errors import GridschedError, InputError, did_you_mean
+from gridsched.metrics.table import METRICS, Condition, Metric, declare_metric, is_own
 from gridsched.model.records import shown_value
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.policy_files import named_file, scheduler_of
 from gridsched.policy.registry import make_scheduler, scheduler_class
+from gridsched.spec.run_spec import with_tuples
 from gridsched.spec.study_axes import check_values, depth_of_value
 from gridsched.spec.study_document import KeyPath, StudyDocument
 
@@ -21,6 +26,21 @@ from gridsched.spec.study_document import KeyPath, StudyDocument
 _OWN_KEYS = ("id", "label")
 #: More labels than this are shown by family.
 _MOST_LABELS = 12
+
+
+def _from_text(text: Any) -> Mapping[str, Any]:
+    found = json.loads(text) if isinstance(text, str) else None
+    if not isinstance(found, dict):
+        raise ValueError("it should be a JSON object")
+    return with_tuples(found)
+
+
+#: Kept as the text of a JSON object, whose infinities Python alone reads.
+_Parameters = Annotated[
+    Mapping[str, Any],
+    BeforeValidator(_from_text),
+    PlainSerializer(lambda values: json.dumps(dict(values)), return_type=str),
+]
 
 
 @dataclass(frozen=True)
@@ -48,12 +68,14 @@ class StudyScheduler:
 
     label: str
     id: str
-    parameters: Mapping[str, Any]
+    parameters: _Parameters
     policy: str | None
     path: KeyPath
     family: str
-    varied: Mapping[str, Any]
+    varied: _Parameters
     traits: Traits
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
 
 def read_schedulers(
@@ -153,3 +175,89 @@ def _made(document: StudyDocument, path: KeyPath, id: str, values: Mapping[str, 
         return make_scheduler(id, values)
     except (GridschedError, TypeError, ValueError) as error:
         document.refuse(path, f"cannot be made: {error}")
+
+
+#: What a policy that may draw a figure of its own has in its text.
+_DRAWS = b"register_figure"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _OwnMetric(_Part):
+    """A `Metric` without its functions."""
+
+    id: str
+    unit: str
+    sentence: str
+    of: Literal["run", "plan", "row", "comparison"]
+    better: Literal["less", "more"] | None
+    words: str
+    header: str
+    form: Literal["number", "rounded", "percent", "share", "text"]
+    scale: str
+    is_detail: bool
+    condition: str
+    workload: Literal["any", "bag", "system", "parallel"]
+    usual: bool
+
+    @classmethod
+    def of_metric(cls, metric: Metric) -> Self:
+        """Return a metric as it is kept."""
+        when = metric.condition
+        names = cls.model_fields.keys() - {"condition", "workload", "usual"}
+        return cls(
+            **{name: getattr(metric, name) for name in names},
+            condition=when.words,
+            workload=when.workload,
+            usual=when.usual,
+        )
+
+    def metric(self) -> Metric:
+        """Return it as the table of metrics has it; no run of this process computes it."""
+        when = Condition(self.condition, lambda run: False, self.workload, self.usual)
+        names = type(self).model_fields.keys() - {"condition", "workload", "usual"}
+        values = {name: getattr(self, name) for name in names}
+        return Metric(function=_not_imported, condition=when, **values)
+
+
+def _not_imported(_facts: Any) -> None:
+    """Stand for the function of a metric whose file is not imported."""
+
+
+class OwnParts(_Part):
+    """What the policies of a study bring.
+
+    Attributes
+    ----------
+    schedulers : tuple
+        All of the study, each with all its parameters.
+    metrics : tuple
+        Those that no file of gridsched registers.
+    may_draw : bool
+        Whether a policy may draw figures of its own.
+    """
+
+    schedulers: tuple[StudyScheduler, ...]
+    metrics: tuple[_OwnMetric, ...]
+    may_draw: bool
+
+    @classmethod
+    def of(cls, schedulers: Sequence[StudyScheduler], policies: Sequence[Path]) -> Self:
+        """Return what policies that are imported bring."""
+        return cls(
+            schedulers=tuple(schedulers),
+            metrics=tuple(_OwnMetric.of_metric(each) for each in METRICS.values() if is_own(each)),
+            may_draw=any(_DRAWS in path.read_bytes() for path in policies),
+        )
+
+    def declare_metrics(self) -> None:
+        """Put the metrics into the table, so that stored values have their names and units."""
+        for each in self.metrics:
+            declare_metric(each.metric())
+
+    @property
+    def computed_from_rows(self) -> set[str]:
+        """The metrics that only the policies can compute from stored rows."""
+        return {each.id for each in self.metrics if each.of == "row"}

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.parquet
 import pytest
 
-from gridsched.campaign.rerun import rerun
+from gridsched.campaign.single_runs import rerun
 from gridsched.campaign.store import Store
 from gridsched.cli.app import main
 from gridsched.metrics import METRICS

@@ -26,16 +26,16 @@ from campaign_cases import (
     write_troubled,
 )
 
+from gridsched.campaign.single_runs import rerun
 from gridsched.campaign.local_pool import Performer, WorkerProcess
 from gridsched.campaign.messages import Job, Orders, failed_row
-from gridsched.campaign.rerun import rerun
 from gridsched.campaign.run_records import read_records
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
 from gridsched.files.scratch import is_alive, temporary_folder
 from gridsched.spec.canonical import RESULTS_VERSION
-from gridsched.spec.run_filter import run_filter
+from gridsched.spec.expressions import run_filter
 from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.study import Study
 

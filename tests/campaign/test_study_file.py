@@ -11,7 +11,7 @@ from campaign_cases import POLICY, write_study, write_troubled
 
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.spec.run_filter import run_filter
+from gridsched.spec.expressions import run_filter
 from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.study import Study, StudyRun
 

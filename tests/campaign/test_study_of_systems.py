@@ -9,8 +9,7 @@ import pytest
 from campaign_cases import write_study
 
 from gridsched.campaign.campaign import Options, run_campaign
-from gridsched.campaign.estimate import sample
-from gridsched.campaign.rerun import rerun
+from gridsched.campaign.single_runs import rerun, sample
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
 from gridsched.spec.scenario_maker import ScenarioMaker
