@@ -123,6 +123,23 @@ class SimulationServer(AnsweringProcess):
         GridschedError
             What the function raised, or a `SimulationError` for a crash or time-out.
         """
+        outcome = self.outcome(function, timeout_s, where, modules)
+        return _understand(outcome, timeout_s, where, set_up_line)
+
+    def outcome(
+        self,
+        function: Callable[[], Any],
+        timeout_s: float | None,
+        where: str,
+        modules: Iterable[str] = (),
+    ) -> Outcome:
+        """Call a function as `call` does; return what became of its process.
+
+        Raises
+        ------
+        GridschedError
+            If the function cannot be sent, or the server does not answer.
+        """
         message = timeout_s, os.getcwd(), tuple(modules), _packed(function, where)
         try:
             outcome: Outcome | None = self.ask(message)
@@ -133,7 +150,7 @@ class SimulationServer(AnsweringProcess):
         if outcome is None:
             self.kill()
             raise ProcessLost(f"{where}: the simulation server has ended; was it killed?")
-        return _understand(outcome, timeout_s, where, set_up_line)
+        return outcome
 
 
 def _packed(function: Callable[[], Any], where: str) -> bytes:
