@@ -113,20 +113,21 @@ class Scenario(RunSettings):
 
     def described(self) -> RunSpec:
         """Return the description of the run; what is an object here is the same one there."""
-        scheduler = SchedulerSection.model_construct(
-            id=self.scheduler, parameters=dict(self.parameters)
-        )
+        settings: dict[str, Any] = {
+            key: str(value) if isinstance(value, Path) else value
+            for key, value in given_keys(self).items()
+            if key in Settings.model_fields
+        }
         return RunSpec.model_construct(
             platform=_section(PlatformFile, self.platform, Platform) or NoPlatform(),
             workload=_section(
                 WorkloadFile, self.tasks, Tasks,
                 files=None if self.files is None else str(self.files), **self.trace.given,
             ),
-            scheduler=scheduler,
-            settings=Settings.model_construct(**{
-                key: str(value) if isinstance(value, Path) else value
-                for key, value in given_keys(self).items() if key in Settings.model_fields
-            }),
+            scheduler=SchedulerSection.model_construct(
+                id=self.scheduler, parameters=dict(self.parameters)
+            ),
+            settings=Settings.model_construct(**settings),
             seed=self.seed,
             replicate=self.replicate,
         )  # fmt: skip

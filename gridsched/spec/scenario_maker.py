@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -39,8 +39,7 @@ from gridsched.spec.run_spec import (
 )
 from gridsched.spec.scenario import LoadedScenario, Scenario
 from gridsched.spec.settings import RunSettings
-from gridsched.workloads.generator_keys import GeneratorKeys
-from gridsched.workloads.generators import GENERATORS, SystemGenerator
+from gridsched.workloads.generators import GENERATORS, Generator, SystemGenerator
 from gridsched.workloads.load import input_files, read_system_workload, read_workload
 from gridsched.workloads.traces.formats import is_trace
 from gridsched.workloads.traces.options import TraceOptions
@@ -194,6 +193,16 @@ class ScenarioMaker:
         given = self._given(section)
         return {key: each for key, each in given.items() if key not in ("generator", "seed")}
 
+    def _drawn(
+        self, spec: RunSpec, section: DrawnSection, generator: Generator,
+        without: Container[str] = (),
+    ) -> tuple[str, Callable[[], Any]]:  # fmt: skip
+        """Return a key of what a generator draws, and the function that draws it."""
+        given, seeds = self._parameters(section), _seeds(section, spec)
+        values = {name: each for name, each in given.items() if name not in without}
+        key = f"{section.generator} {sorted(values.items())} {seeds}"
+        return key, lambda: generator.generate(generator.model(**(values | seeds)))
+
     def _bag(self, spec: RunSpec) -> NamedBag:
         """Return the bag of a run by types; one of a generator of systems need not be listed."""
         from gridsched.optimize import named_bag
@@ -228,9 +237,8 @@ class ScenarioMaker:
             if isinstance(generator, SystemGenerator):
                 return self._system(spec, workload, generator, needs_file=needs_file)
             platform, file = self._platform(spec, needs_file=needs_file)
-            parameters = self._parameters(workload)
-            drawn = _drawn(spec, workload, parameters, generator.model, generator.generate)
-            return LoadedScenario(platform, self._tasks.get(*drawn), platform_file=file)
+            tasks = self._tasks.get(*self._drawn(spec, workload, generator))
+            return LoadedScenario(platform, tasks, platform_file=file)
         platform, file = self._platform(spec, needs_file=needs_file)
         return LoadedScenario(platform, workload, platform_file=file)
 
@@ -260,8 +268,9 @@ class ScenarioMaker:
         options.refuse(set(options.given), file, "this workload is no trace")
         whole = self._systems.get(file, lambda: read_system_workload(file))
         if whole is not None:
-            platform = spec.platform if own else None
-            given = _name_of(platform.file) if isinstance(platform, PlatformFile) else platform
+            given: Any = spec.platform if own else None
+            if isinstance(given, PlatformFile):
+                given = _name_of(given.file)
             deployment = self._settings(spec).get("deployment")
             return Scenario(given, file, files=files, deployment=deployment).with_system(whole)
         platform, platform_file = self._platform(spec, needs_file=needs_file)
@@ -333,26 +342,14 @@ class ScenarioMaker:
 
         Runs that differ in rules alone share what is drawn.
         """
-        given = self._parameters(workload)
-        rules = generator.model(**(given | _seeds(workload, spec))).rules
-        of_system = {name: each for name, each in given.items() if name not in keys_of(Rules)}
-        key, generate = _drawn(spec, workload, of_system, generator.model, generator.generate)
+        rules = generator.model(**(self._parameters(workload) | _seeds(workload, spec))).rules
+        key, generate = self._drawn(spec, workload, generator, without=keys_of(Rules))
         system = self._drawn_systems.get(key, generate)
         scenario = LoadedScenario.of_system(replace(system, rules=rules))
         if not needs_file:
             return scenario
         file = self._system_files.get(key, lambda: self._written_platform(system.platform))
         return replace(scenario, platform_file=file)
-
-
-def _drawn(
-    spec: RunSpec, section: DrawnSection, values: Mapping[str, Any],
-    model: type[GeneratorKeys], generate: Callable[[Any], T],
-) -> tuple[str, Callable[[], T]]:  # fmt: skip
-    """Return a key of what a generator draws, and the function that draws it."""
-    seeds = _seeds(section, spec)
-    key = f"{section.generator} {sorted(values.items())} {seeds}"
-    return key, lambda: generate(model(**{**values, **seeds}))
 
 
 def _name_of(file: str | FileReference) -> str:
