@@ -19,8 +19,7 @@ from gridsched.files.scratch import temporary_folder
 from gridsched.platform_io.check import Inspection, Route, SimGridHost, SimGridLink
 from gridsched.platform_io.xml_edit import current_platform_xml
 from gridsched.sim.client import server
-from gridsched.sim.energy_plugins import HOSTS, PROPERTY_NAMES
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed, load_simgrid
+from gridsched.sim.library import HOSTS, HOW_TO_INSTALL, PROPERTY_NAMES, is_installed, load_simgrid
 from gridsched.sim.request import Outcome
 from gridsched.sim.world import first_line, refusals
 

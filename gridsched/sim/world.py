@@ -13,8 +13,7 @@ from gridsched.errors import InputError, SimulationError
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.xml_document import Findings, read_document
 from gridsched.platform_io.xml_entries import read_entries
-from gridsched.sim.energy_plugins import HOSTS, LINKS, has_links_with_power, links_with_power
-from gridsched.sim.library import load_simgrid
+from gridsched.sim.library import HOSTS, LINKS, has_links_with_power, links_with_power, load_simgrid
 
 #: Line of the log from which on SimGrid has taken the platform and its options. It aborts on some
 #: that it does not take, so an abort before this line is the fault of the input.

@@ -62,7 +62,7 @@ class RunResult:
         Wall times [s].
     links_j : dict of str to float, or None
         Energy of each link with a power range by SimGrid's plugin [J]; None where no network is
-        simulated or no link has one. See `gridsched.sim.energy_plugins` for what it counts.
+        simulated or no link has one. See `gridsched.sim.library` for what it counts.
     """
 
     scenario: LoadedScenario

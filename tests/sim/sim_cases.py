@@ -9,7 +9,7 @@ from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign
-from gridsched.sim.energy_plugins import HOSTS
+from gridsched.sim.library import HOSTS
 from gridsched.spec.run import RunResult, energy_check, run
 from gridsched.spec.scenario import Scenario
 

@@ -325,7 +325,7 @@ def by_simgrid_alone(file: Path) -> tuple[list[float], dict[str, float]]:
 
     def simulate():
         simgrid = load_simgrid()
-        from gridsched.sim.energy_plugins import HOSTS
+        from gridsched.sim.library import HOSTS
 
         engine = simgrid.Engine(["alone"])
         HOSTS.start()
