@@ -39,6 +39,10 @@ def study_schema() -> dict[str, Any]:
         for name in properties:
             if name != "generator":
                 properties[name] = _or_list(properties[name])
+    # the study that is extended may say what is required
+    schema["required"].remove("schedulers")
+    for entry in ("Claim", "DeclaredFigure"):
+        schema["$defs"][entry]["required"] = schema["$defs"][entry]["required"][:1]
     for name in SECTION_MODELS:
         schema["properties"][name]["anyOf"].append(_or_list({"type": "string"}))
     schema["properties"]["schedulers"] |= _or_list({"type": ["string", "object"]})

@@ -214,7 +214,9 @@ class StudyInputs:
 
     def _place(self, name: str) -> Path | None:
         """Return where a file should lie; None for an optional one that is nowhere."""
-        beside = Path(self._document.path).resolve().parent / name
+        studies = [each for each in (self._document.path, self._document.parent) if each]
+        near = [Path(study).resolve().parent / name for study in studies]
+        beside = next((place for place in near if place.exists()), near[0])
         if name not in self._document.content.optional:
             return beside
         # what a store does not hold was absent when its study was run

@@ -7,11 +7,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.policy.policy_files import load_policies
 from gridsched.sim.client import check_policies
@@ -30,7 +29,12 @@ from gridsched.spec.study_axes import (
     list_axes,
 )
 from gridsched.spec.study_checks import check_planners, check_results
-from gridsched.spec.study_document import StudyDocument, parse_document, read_document
+from gridsched.spec.study_document import (
+    StudyDocument,
+    parse_study_file,
+    read_document,
+    shipped_study_file,
+)
 from gridsched.spec.study_schedulers import OwnParts, StudyScheduler, read_schedulers
 
 #: All combinations are gone through, to leave out those that are not wanted.
@@ -198,7 +202,7 @@ class Study:
     @classmethod
     def from_text(cls, text: str, path: str | Path = "study.toml") -> Study:
         """Read a study from the text of a file that would lie at `path`."""
-        return cls(parse_document(text, str(path)))
+        return cls(parse_study_file(text, str(path)))
 
     @classmethod
     def shipped(cls, name: str, timeout_s: float | None = None) -> Study:
@@ -209,14 +213,7 @@ class Study:
         InputError
             If there is none of that name.
         """
-        folder = studies_folder()
-        names = sorted(path.stem for path in folder.glob("*.toml"))
-        if name not in names:
-            raise InputError(
-                f"No study {name!r}. {did_you_mean(name, names)}Give a file, or one that comes "
-                f"with gridsched: {', '.join(names)}."
-            )
-        return cls.from_file(folder / f"{name}.toml", timeout_s)
+        return cls.from_file(shipped_study_file(name), timeout_s)
 
     @classmethod
     def find(cls, name: str, timeout_s: float | None = None) -> Study:
@@ -346,11 +343,6 @@ class Study:
         raise InputError(
             f"{self.document.path}: a scheduler is of {name!r}, which is none of its policies."
         )
-
-
-def studies_folder() -> Path:
-    """Return the folder of the studies that come with gridsched."""
-    return Path(str(resources.files("gridsched") / "studies"))
 
 
 def _scheduler_axis(schedulers: tuple[StudyScheduler, ...]) -> Axis:

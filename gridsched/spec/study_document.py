@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+import tomli_w
 from pydantic import BaseModel, Field, ValidationError
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import parse_toml, read_text
-from gridsched.model.records import complaint, gravest, key_name
+from gridsched.files.output_files import is_file_name
+from gridsched.model.records import complaint, gravest, key_name, shown_value
 from gridsched.policy.policy_files import named_file
 from gridsched.spec.claims_schema import (
     Claim,
@@ -36,12 +39,21 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound=BaseModel)
 #: Keys and indices that lead to a value.
 KeyPath = tuple[str | int, ...]
+#: Lists of tables that a study changes entry by entry, and the key that tells their entries apart.
+_NAMED_ENTRIES = {"claims": "id", "figures": "name"}
 
 
 class Content(Section):
     """The keys of a study file beside those of `Settings`; their descriptions are the reference."""
 
     name: str = Field(pattern=NAME, description="What the study is called.")
+    extends: str | None = Field(
+        default=None,
+        description="A study that comes with gridsched, or a `.toml` file beside this one, which "
+        "extends none itself: what it says holds where this file says nothing else. A table is "
+        "changed key by key, `claims` by their `id` and `figures` by their `name`; what is new "
+        "among these is appended, and anything else takes the place of what was there.",
+    )
     title: str = Field(default="", description="What it is about, in a line.")
     source: str = Field(default="", description="The publication that it follows.")
     seed: int = Field(
@@ -148,20 +160,23 @@ class StudyDocument:
     path : str
         The file, for messages.
     text : str
-        Its text.
+        Its text, with what it extends: it needs no other study file.
     content : Content
     settings : dict
         The keys of `Settings`, unchecked: lists may be axes.
+    parent : str or None
+        The file that it extends.
     """
 
     path: str
     text: str
     content: Content
     settings: dict[str, Any]
+    parent: str | None = None
 
     def refuse(self, path: KeyPath, complaint: str) -> NoReturn:
         """Raise the `InputError` about the key at `path`."""
-        raise InputError(f"{self.path}: {key_name(path)} {complaint}")
+        raise InputError(f"{_label(self.path, self.parent)}: {key_name(path)} {complaint}")
 
     def check(
         self, model: type[Model], values: Mapping[str, Any], source: Callable[[str], KeyPath]
@@ -185,24 +200,130 @@ class StudyDocument:
 
 
 def parse_document(text: str, path: str) -> StudyDocument:
-    """Parse the text of a study file.
+    """Parse the text of a study that stands by itself, as a store keeps it.
 
     Raises
     ------
     InputError
         Naming file and key.
     """
-    raw = with_tuples(parse_toml(text, path))
-    settings = {key: raw.pop(key) for key in list(raw) if key in Settings.model_fields}
+    document = _document(parse_toml(text, path), text, path)
+    if document.content.extends is not None:
+        document.refuse(("extends",), "is not legal where a study must stand by itself.")
+    return document
+
+
+def parse_study_file(text: str, path: str) -> StudyDocument:
+    """Parse the text of a study file, and read the study that it extends.
+
+    Raises
+    ------
+    InputError
+        Naming file and key.
+    """
+    keys = parse_toml(text, path)
+    if "extends" not in keys:
+        return _document(keys, text, path)
+    parent = str(_parent_file(keys.pop("extends"), path))
+    inherited = parse_toml(read_text(parent), parent)
+    if "extends" in inherited:
+        raise InputError(
+            f"{path}: extends is {parent}, which extends another study itself; one that stands "
+            "by itself is legal."
+        )
+    keys = _changed(inherited, keys)
+    return _document(keys, tomli_w.dumps(keys), path, parent)
+
+
+def read_document(path: Path) -> StudyDocument:
+    """Read a study file; see `parse_study_file`."""
+    return parse_study_file(read_text(path), str(path))
+
+
+def studies_folder() -> Path:
+    """Return the folder of the studies that come with gridsched."""
+    return Path(str(resources.files("gridsched") / "studies"))
+
+
+def shipped_study_file(name: str) -> Path:
+    """Return the file of a study that comes with gridsched.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name.
+    """
+    files = {path.stem: path for path in sorted(studies_folder().glob("*.toml"))}
+    if name not in files:
+        raise InputError(
+            f"No study {name!r}. {did_you_mean(name, files)}Give a file, or one that comes "
+            f"with gridsched: {', '.join(files)}."
+        )
+    return files[name]
+
+
+def _parent_file(name: Any, path: str) -> Path:
+    """Return the file that a study at `path` extends."""
+    if not isinstance(name, str) or not is_file_name(name):
+        raise InputError(
+            f"{path}: extends is {shown_value(name)}; the name of a study that comes with "
+            "gridsched, or of a .toml file beside this one is legal."
+        )
+    if name.endswith(".toml"):
+        return Path(path).parent / name
     try:
-        content = Content.model_validate(raw)
+        return shipped_study_file(name)
+    except InputError as error:
+        raise InputError(f"{path}: extends: {error}") from None
+
+
+def _changed(inherited: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of a study with those of another that changes them."""
+    keys = {**inherited, **own}
+    for key in inherited.keys() & own.keys():
+        before, after = inherited[key], own[key]
+        if isinstance(before, dict) and isinstance(after, dict):
+            keys[key] = {**before, **after}
+        elif key in _NAMED_ENTRIES and isinstance(before, list) and isinstance(after, list):
+            keys[key] = _changed_entries(before, after, _NAMED_ENTRIES[key])
+    return keys
+
+
+def _changed_entries(inherited: list[Any], own: list[Any], name: str) -> list[Any]:
+    names = [entry.get(name) if isinstance(entry, dict) else None for entry in (*inherited, *own)]
+    if not all(isinstance(each, str) for each in names):
+        return own  # the check of the keys tells what is wrong
+    entries = list(inherited)
+    places = {entry[name]: place for place, entry in enumerate(inherited)}
+    for entry in own:
+        place = places.pop(entry[name], None)
+        if place is None:  # so is a name's second entry, which is then refused as usual
+            entries.append(entry)
+        else:
+            entries[place] = {**entries[place], **entry}
+    return entries
+
+
+def _document(
+    keys: dict[str, Any], text: str, path: str, parent: str | None = None
+) -> StudyDocument:
+    """Return what a study says, checked key by key."""
+    keys = with_tuples(keys)
+    settings = {key: keys.pop(key) for key in list(keys) if key in Settings.model_fields}
+    try:
+        content = Content.model_validate(keys)
     except ValidationError as error:
         first = gravest(error)
         complaint = _complaint(first, Content, extra=tuple(Settings.model_fields))
-        raise InputError(f"{path}: {key_name(first['loc'])} {complaint}") from None
+        raise InputError(f"{_label(path, parent)}: {key_name(first['loc'])} {complaint}") from None
     policies = tuple(dict.fromkeys((*content.policies, *_scheduler_files(content.schedulers))))
     content = content.model_copy(update={"policies": policies})
-    return StudyDocument(path, text, content, settings)
+    return StudyDocument(path, text, content, settings, parent)
+
+
+def _label(path: str, parent: str | None) -> str:
+    """Return how messages call a study file; indices count the entries that it takes over."""
+    return path if parent is None else f"{path} (which extends {parent})"
 
 
 def _scheduler_files(schedulers: Any) -> Iterator[str]:
@@ -212,11 +333,6 @@ def _scheduler_files(schedulers: Any) -> Iterator[str]:
         named = named_file(id) if isinstance(id, str) else None
         if named is not None:
             yield named[0]
-
-
-def read_document(path: Path) -> StudyDocument:
-    """Read a study file; see `parse_document`."""
-    return parse_document(read_text(path), str(path))
 
 
 def _complaint(error: ErrorDetails, model: type[BaseModel], extra: tuple[str, ...] = ()) -> str:

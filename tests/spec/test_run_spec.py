@@ -24,7 +24,8 @@ from gridsched.spec.run_spec import (
 )
 from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.schema import BEGIN, END, study_keys, study_schema
-from gridsched.spec.study import Study, studies_folder
+from gridsched.spec.study import Study
+from gridsched.spec.study_document import studies_folder
 
 ROOT = Path(__file__).parents[2]
 EX_A = {"platform": {"file": str(ROOT / "platforms/ex_a.xml")},
