@@ -148,11 +148,13 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
         ("wq", "WorkQueue", "Paranhos, Cirne, Brasileiro 2003"),
         ("wqr", "WQR", "Paranhos, Cirne, Brasileiro 2003"),
     )),
-    ("bag.sufferage", _BAG, (
+    ("bag.batch", _BAG, (
         ("sufferage", "Sufferage", "Maheswaran et al. 1999, Casanova et al. 2000"),
         ("xsufferage", "XSufferage", "Casanova, Legrand, Zagorodnov, Berman 2000"),
+        ("dynamic_fpltf", "DynamicFPLTF", "Paranhos et al. 2003"),
+        ("min_min", "MinMin", "Ibarra and Kim 1977; Maheswaran et al. 1999"),
+        ("max_min", "MaxMin", "Maheswaran et al. 1999"),
     )),
-    ("bag.dynamic_fpltf", _BAG, (("dynamic_fpltf", "DynamicFPLTF", "Paranhos et al. 2003"),)),
     ("bag.lecsa", _BAG, (("lecsa", "LECSA", "LECSA paper (004), section 3.3"),)),
     ("bag.baselines", _BAG, (
         ("round_robin", "RoundRobin", "textbook baseline"),
@@ -161,10 +163,6 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
     )),
     ("bag.power_capped", _BAG, (
         ("power_capped_mct", "PowerCappedMCT", "MCT within a power cap: our own"),
-    )),
-    ("bag.min_min", _BAG, (
-        ("min_min", "MinMin", "Ibarra and Kim 1977; Maheswaran et al. 1999"),
-        ("max_min", "MaxMin", "Maheswaran et al. 1999"),
     )),
     ("slowest_pstates", _BAG, (
         ("slowest_pstates", "SlowestPStates", "slack reclamation; Kim, Buyya, Kim 2007"),
@@ -175,22 +173,22 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
     ("auto_bag", _BAG, (
         ("auto_bag", "AutoBag", "the best of all bag schedulers, by trial runs; docs/auto_bag.md"),
     )),
-    ("utility.heuristics", ("utility",), (
+    ("utility", ("utility",), (
         ("max_max_upe", "MaxMaxUtilityPerEnergy", "paper 000, section III-B"),
         ("max_max_upt", "MaxMaxUtilityPerTime", "paper 000, section III-B"),
         ("max_max_util", "MaxMaxUtility", "paper 000, section III-B"),
         ("min_min_completion_time", "MinMinCompletionTime", "paper 000, section III-B"),
         ("random_mapping", "RandomMapping", "paper 000, section III-B"),
     )),
-    ("static.linear_programmes", ("typed",), (
+    ("linear_programmes", ("typed",), (
         ("lp_max_profit", "LPMaxProfit", "paper 003, section IV"),
         ("lp_pareto", "LPPareto", "paper 003, section III"),
         ("lp_pareto_profit", "LPParetoProfit", "paper 003, section IV"),
     )),
-    ("static.lp_rolling", ("typed", "arrivals"), (
+    ("lp_rolling", ("typed", "arrivals"), (
         ("lp_rolling", "LPRolling", "paper 003, section IV, for varying prices: our own"),
     )),
-    ("deadline.heuristics", ("stochastic",), (
+    ("deadline", ("stochastic",), (
         ("shortest_queue", "ShortestQueue", "paper 002, section V"),
         (
             "minimum_expected_completion_time", "MinimumExpectedCompletionTime",

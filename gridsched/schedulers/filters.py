@@ -1,9 +1,13 @@
-"""Energy filters: how many joules a heuristic may spend on one task now (algorithms B5)."""
+"""What keeps a task from being mapped: too many joules (algorithms B5), or too little utility.
+
+``energy_leniency = "auto"`` is beyond paper 000: its section VII asks for a leniency that needs no
+sensitivity study. The filter itself stays that of algorithms B5; only the leniency is set anew at
+each mapping event, so that it keeps pace with the day's budget.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +16,16 @@ from gridsched.errors import InputError
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.system import System
 from gridsched.policy.base import check_number
-from gridsched.policy.state import State
-from gridsched.schedulers.adaptive_filter import budget_pace, leniency_at
+from gridsched.policy.state import EnergyState, State
 
-
-class TaskBudget(Protocol):
-    """What a heuristic takes as its energy filter."""
-
-    def prepare(self, system: System) -> None:
-        """Forget the last run and get ready for `system`."""
-
-    def task_budget(self, state: State, ready_time: NDArray[np.float64]) -> float:
-        """Return the largest estimated energy that a task may have at this event [J]."""
+#: Leniency while the budget is used exactly in proportion to the time.
+EVEN_LENIENCY = 1.05
+#: Leniency while more than that is used; it still lets pass what needs little energy.
+STRICT_LENIENCY = 0.5
+#: How strongly the leniency follows the pace.
+GAIN = 20.0
+#: No larger pace is told from this one: the leniency is beyond a million then.
+LARGEST_PACE = 2.0
 
 
 class EnergyFilter:
@@ -55,7 +57,7 @@ class EnergyFilter:
         self.mean_etc_s_ = mean_etc_s(system)
 
     def task_budget(self, state: State, ready_time: NDArray[np.float64]) -> float:
-        """Return `leniency` times the fair share [J]."""
+        """Return the largest estimated energy that a task may have at this event [J]."""
         leniency = self._present_leniency(state)
         if leniency == math.inf:
             return math.inf
@@ -135,7 +137,7 @@ def fair_share_j(remaining_j: float, time_left_s: float, mean_etc_s: float) -> f
     return remaining_j / (time_left_s / mean_etc_s)
 
 
-def energy_filter(owner: str, leniency: object, by_utility: bool = True) -> TaskBudget:
+def energy_filter(owner: str, leniency: object, by_utility: bool = True) -> EnergyFilter:
     """Return the filter that parameter ``energy_leniency`` of the scheduler `owner` asks for.
 
     `by_utility` says whether that maps the tasks first that are worth most; ``"auto"`` heeds it.
@@ -151,3 +153,84 @@ def energy_filter(owner: str, leniency: object, by_utility: bool = True) -> Task
         owner, "energy_leniency", leniency, lambda x: x > 0,
         "a number greater than 0 (inf: no filter) or 'auto'",
     ))  # fmt: skip
+
+
+def budget_pace(energy: EnergyState, now: float) -> float:
+    """Return the share of the budget that is left, over the share of the period that is left.
+
+    Parameters
+    ----------
+    energy : EnergyState
+        The budget must be finite.
+    now : float
+        Simulated time [s].
+
+    Returns
+    -------
+    float
+        1: the energy drawn or committed so far is in proportion to the time; less: there was more;
+        infinite at the period's end. 1 also in a period without end: no pace can be told there.
+
+    Notes
+    -----
+    With ``remaining_j`` of paper 000, eq. 1::
+
+        pace = (remaining_j / budget_j) / ((period_end - now) / (period_end - period_start))
+    """
+    if energy.period_end == math.inf:
+        return 1.0
+    time_left = (energy.period_end - now) / (energy.period_end - energy.period_start)
+    if time_left <= 0.0:
+        return math.inf
+    return energy.remaining_j / energy.budget_j / time_left
+
+
+def leniency_at(pace: float, by_utility: bool) -> float:
+    """Return the leniency for a pace of `budget_pace`.
+
+    Parameters
+    ----------
+    pace : float
+    by_utility : bool
+        Whether the heuristic maps the tasks first that are worth most.
+
+    Notes
+    -----
+    ::
+
+        pace >= 1              1.05 * pace ** 20   (opens quickly while energy is left over)
+        pace < 1, by utility   0.5
+        pace < 1, otherwise    max(1.05 * pace ** 20, 0.5)
+
+    A heuristic that goes by utility gains from a filter that is either open or shut: tasks gather
+    while it is shut, and the most valuable of many are mapped when it opens. One that does not
+    go by utility gains nothing from waiting; it has a filter that gives way smoothly and so comes
+    to rest at the task budget whose consumption is just sustained.
+
+    Examples
+    --------
+    >>> leniency_at(1.0, by_utility=True), leniency_at(0.99, by_utility=True)
+    (1.05, 0.5)
+    >>> round(leniency_at(0.99, by_utility=False), 4)
+    0.8588
+    """
+    if by_utility and pace < 1.0:
+        return STRICT_LENIENCY
+    bounded = min(max(pace, 0.0), LARGEST_PACE)
+    return max(EVEN_LENIENCY * bounded**GAIN, STRICT_LENIENCY)
+
+
+def check_dropping_threshold(owner: str, threshold: object) -> float:
+    """Return the parameter ``dropping_threshold`` of the scheduler `owner`.
+
+    Tasks that can no longer earn it are dropped (papers 000, section III-A; 001, section 3.3).
+
+    Raises
+    ------
+    InputError
+        Unless it is a finite number of at least 0.
+    """
+    return check_number(
+        owner, "dropping_threshold", threshold, lambda x: 0 <= x < math.inf,
+        "a number of at least 0",
+    )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gridsched.schedulers.deadline.heuristics import CheapestInTime
+from gridsched.schedulers.deadline import CheapestInTime
 from gridsched.spec.study import Study
 from gridsched.workloads.robust_trial import RobustTrial, draw_robust_system
 

@@ -49,7 +49,7 @@ metric = "profit_rate"
 along = "gamma"
 """
 POLICY = """
-from gridsched.schedulers.static.linear_programmes import LPMaxProfit
+from gridsched.schedulers.linear_programmes import LPMaxProfit
 
 with open({marker!r}, "a") as stream:
     stream.write("imported")

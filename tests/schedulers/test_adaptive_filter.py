@@ -16,8 +16,13 @@ from utility_cases import b6_scenario, day, exponential_tasks
 from gridsched import Scenario, run
 from gridsched.errors import InputError
 from gridsched.metrics import window_series
-from gridsched.schedulers.adaptive_filter import budget_pace, leniency_at
-from gridsched.schedulers.filters import AdaptiveFilter, EnergyFilter, energy_filter
+from gridsched.schedulers.filters import (
+    AdaptiveFilter,
+    EnergyFilter,
+    budget_pace,
+    energy_filter,
+    leniency_at,
+)
 from gridsched.spec.scenario import make_system
 from gridsched.spec.study import Study
 

@@ -17,9 +17,7 @@ from gridsched.model.estimates import TypedEstimates
 from gridsched.model.platform import Cluster, Platform
 from gridsched.model.tasks import DataFiles, make_tasks
 from gridsched.policy.registry import make_scheduler
-from gridsched.schedulers.bag.dynamic_fpltf import DynamicFPLTF
-from gridsched.schedulers.bag.min_min import MaxMin, MinMin
-from gridsched.schedulers.bag.sufferage import Sufferage, XSufferage
+from gridsched.schedulers.bag.batch import DynamicFPLTF, MaxMin, MinMin, Sufferage, XSufferage
 
 INF = float("inf")
 #: Ready times [s]: many equal ones, and neighbours that one addition rounds to equal sums.
@@ -204,15 +202,14 @@ def test_import_compiles_nothing_and_warm_up_compiles_what_policies_call():
     """Importing the policies compiles no kernel; after `warm_up` they find their signatures."""
     program = """
 import numpy as np
-from gridsched.schedulers.bag import sufferage, min_min, dynamic_fpltf
+from gridsched.schedulers.bag.batch import DynamicFPLTF, MinMin, Sufferage, XSufferage
 from gridsched.schedulers.kernels import batch, warm_up
 kernels = (batch.map_greedily, batch.map_in_passes, batch.map_in_order)
 assert not any(kernel.signatures for kernel in kernels)
 warm_up()
 assert all(len(kernel.signatures) == 1 for kernel in kernels)
 from bag_cases import *
-for policy in (sufferage.Sufferage(), sufferage.XSufferage(variant="pass"), min_min.MinMin(),
-               dynamic_fpltf.DynamicFPLTF()):
+for policy in (Sufferage(), XSufferage(variant="pass"), MinMin(), DynamicFPLTF()):
     for platform, tasks in ((ex_a_platform(), ex_a_tasks()), (data_platform(), data_tasks())):
         system = system_of(platform, tasks)
         files = dict(file_available=np.array([[0.0, np.inf]]), uplink_free=np.zeros(2))
@@ -237,7 +234,7 @@ from gridsched.schedulers.bag import work_queue
 from gridsched.schedulers.kernels import warm_up
 warm_up()
 assert "numba" not in sys.modules
-from gridsched.schedulers.bag import sufferage
+import gridsched.schedulers.bag.batch
 warm_up()
 from gridsched.schedulers.kernels import batch
 assert batch.map_greedily.signatures

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gridsched import Host, Platform, PState, Scenario, make_tasks, run
 from gridsched.errors import InputError
 from gridsched.policy.registry import make_scheduler
-from gridsched.schedulers.bag.min_min import MaxMin
+from gridsched.schedulers.bag.batch import MaxMin
 from gridsched.schedulers.slowest_pstates import SlowestPStates
 from gridsched.schedulers.wrapping import wrapped_scheduler
 from gridsched.testing import trace_differences

@@ -22,9 +22,7 @@ from gridsched.errors import InputError
 from gridsched.model.platform import Cluster, Platform
 from gridsched.model.tasks import DataFiles, make_tasks
 from gridsched.policy.decisions import Assign, Plan
-from gridsched.schedulers.bag.dynamic_fpltf import DynamicFPLTF
-from gridsched.schedulers.bag.min_min import MaxMin, MinMin
-from gridsched.schedulers.bag.sufferage import Sufferage, XSufferage
+from gridsched.schedulers.bag.batch import DynamicFPLTF, MaxMin, MinMin, Sufferage, XSufferage
 
 
 @pytest.fixture

@@ -156,5 +156,5 @@ _CALLED_ONCE = {
     "gridsched.schedulers.kernels.random_mapping": _warm_up_utility,
     "gridsched.schedulers.kernels.batch": _warm_up_batch,
     "gridsched.schedulers.kernels.backfilling": _warm_up_backfilling,
-    "gridsched.schedulers.deadline.heuristics": _warm_up_chances,
+    "gridsched.schedulers.deadline": _warm_up_chances,
 }

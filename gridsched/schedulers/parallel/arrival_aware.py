@@ -18,8 +18,8 @@ from gridsched.policy.decisions import Decision, Drop
 from gridsched.policy.state import EnergyState, State
 from gridsched.schedulers.kernels.parallel_options import UPE, UPR, Objective
 from gridsched.schedulers.parallel.heuristics import (
-    EventBased,
     Objectives,
+    ParallelUtilityScheduler,
     goal_energy_j,
     parallel_estimates,
 )
@@ -39,7 +39,7 @@ SHARES = (0.1, 10.0)
 FRESH_S = 900.0
 
 
-class ArrivalAware(EventBased):
+class ArrivalAware(ParallelUtilityScheduler):
     """Arrival-aware: the less energy remains for what is to come, the more energy weighs.
 
     Parameters
@@ -76,15 +76,12 @@ class ArrivalAware(EventBased):
     """
 
     _id: ClassVar[str] = "arrival_aware"
-    counts_place_holders = False
 
     def __init__(
         self, energy_filter: str = "none", energy_leniency: float | str = "paper",
         dropping_threshold: float = 0.5, demand: str = "submitted",
     ) -> None:  # fmt: skip
-        self.energy_filter = energy_filter
-        self.energy_leniency = energy_leniency
-        self.dropping_threshold = dropping_threshold
+        super().__init__(energy_filter, energy_leniency, dropping_threshold)
         self.demand = demand
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:

@@ -19,7 +19,7 @@ from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice
 from gridsched.policy.decisions import Allocate, Decision
 from gridsched.policy.state import NodesState, State
-from gridsched.schedulers.dropping import check_dropping_threshold
+from gridsched.schedulers.filters import check_dropping_threshold
 from gridsched.schedulers.kernels.backfilling import conservative_starts, easy_starts, fcfs_starts
 
 Ids = NDArray[np.int64]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from abc import abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,41 +19,33 @@ from gridsched.schedulers.kernels.parallel_options import ParallelLimits
 PAPER_LENIENCY = {"energy_per_task": 2.0, "energy_per_resource": 4.0}
 
 
-class ParallelFilter(Protocol):
-    """What a heuristic of parallel tasks takes as its energy filter."""
+class ParallelFilter:
+    """Base of filters that share out the energy that remains in the period.
 
-    def tightened(
-        self, limits: ParallelLimits, energy: EnergyState, profile: NodeProfile
-    ) -> ParallelLimits:
-        """Return the limits of an event with the filter's budgets."""
-
-
-class NoFilter:
-    """Every option passes."""
-
-    def tightened(
-        self, limits: ParallelLimits, energy: EnergyState, profile: NodeProfile
-    ) -> ParallelLimits:
-        """Return `limits`."""
-        return limits
-
-
-class _Filter:
-    """Base of filters that share out the energy that remains in the period."""
+    A subclass says in `_limited` what an option may need; with an infinite leniency all pass.
+    """
 
     def __init__(self, estimates: ParallelEstimates, leniency: float) -> None:
         self.leniency = leniency
         self.cores_per_node = np.array(estimates.cores_per_node, dtype=np.float64)
 
-    def _shares(self, energy: EnergyState, profile: NodeProfile) -> tuple[float, float] | None:
-        """Return energy [J] and resources [core-s] that remain; None where there is no limit."""
+    def tightened(
+        self, limits: ParallelLimits, energy: EnergyState, profile: NodeProfile
+    ) -> ParallelLimits:
+        """Return the limits of an event with the filter's budgets."""
         if self.leniency == math.inf or math.inf in (energy.remaining_j, energy.period_end):
-            return None
+            return limits
         resources = resources_remaining(profile, self.cores_per_node, energy.period_end)
-        return energy.remaining_j, resources
+        return self._limited(limits, energy.remaining_j, resources)
+
+    @abstractmethod
+    def _limited(
+        self, limits: ParallelLimits, remaining_j: float, resources: float
+    ) -> ParallelLimits:
+        """Return the limits that follow from energy [J] and resources [core-s] that remain."""
 
 
-class EnergyPerTask(_Filter):
+class EnergyPerTask(ParallelFilter):
     """An option passes if its energy is at most `leniency` fair shares of what remains.
 
     Notes
@@ -80,20 +72,16 @@ class EnergyPerTask(_Filter):
         power = (nodes * estimates.node_power_w)[feasible]
         self.mean_energy_j = float((time[feasible] * power).mean())
 
-    def tightened(
-        self, limits: ParallelLimits, energy: EnergyState, profile: NodeProfile
+    def _limited(
+        self, limits: ParallelLimits, remaining_j: float, resources: float
     ) -> ParallelLimits:
-        """Return the limits with the largest energy of an option [J]."""
-        shares = self._shares(energy, profile)
-        if shares is None:
-            return limits
-        return limits._replace(
-            task_budget_j=self.leniency
-            * fair_share_per_task(*shares, self.mean_resources, self.mean_energy_j)
+        share_j = fair_share_per_task(
+            remaining_j, resources, self.mean_resources, self.mean_energy_j
         )
+        return limits._replace(task_budget_j=self.leniency * share_j)
 
 
-class EnergyPerResource(_Filter):
+class EnergyPerResource(ParallelFilter):
     """An option passes if its energy per resource is at most `leniency` fair shares.
 
     Notes
@@ -101,14 +89,11 @@ class EnergyPerResource(_Filter):
     ``budget = leniency * energy_remaining / resources_remaining`` (paper 001, eq. 9) [W per core].
     """
 
-    def tightened(
-        self, limits: ParallelLimits, energy: EnergyState, profile: NodeProfile
+    def _limited(
+        self, limits: ParallelLimits, remaining_j: float, resources: float
     ) -> ParallelLimits:
-        """Return the limits with the largest energy per resource of an option [W per core]."""
-        shares = self._shares(energy, profile)
-        if shares is None:
-            return limits
-        return limits._replace(resource_budget_w=self.leniency * fair_share_per_resource(*shares))
+        share_w = fair_share_per_resource(remaining_j, resources)
+        return limits._replace(resource_budget_w=self.leniency * share_w)
 
 
 def resources_remaining(
@@ -212,8 +197,6 @@ def parallel_filter(
             owner, "energy_leniency", leniency, lambda x: x > 0,
             "a number greater than 0 (inf: no filter) or 'paper' (2 per task, 4 per resource)",
         )  # fmt: skip
-    if name == "none":
-        return NoFilter()
     if name == "energy_per_task":
         return EnergyPerTask(owner, estimates, number)
-    return EnergyPerResource(estimates, number)
+    return EnergyPerResource(estimates, math.inf if name == "none" else number)

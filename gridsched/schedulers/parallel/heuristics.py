@@ -15,7 +15,7 @@ from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import EnergyState, State
-from gridsched.schedulers.dropping import check_dropping_threshold
+from gridsched.schedulers.filters import check_dropping_threshold
 from gridsched.schedulers.kernels.parallel_greedy import map_parallel, placed_energy_j
 from gridsched.schedulers.kernels.parallel_options import (
     UPE,
@@ -60,11 +60,15 @@ class ParallelUtilityScheduler(Scheduler):
         asked="event", parallel=True, may_drop=True, uses_dvfs=True, needs_utility=True,
         heeds_budget=True, platform_order_matters=True,
     )  # fmt: skip
-    energy_filter: str
-    energy_leniency: float | str
-    dropping_threshold: float
     mode: str = "placeholder"
     _id: ClassVar[str]
+
+    def __init__(
+        self, energy_filter: str, energy_leniency: float | str, dropping_threshold: float
+    ) -> None:
+        self.energy_filter = energy_filter
+        self.energy_leniency = energy_leniency
+        self.dropping_threshold = dropping_threshold
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Check the parameters; read the nodes and what the filter needs.
@@ -98,11 +102,10 @@ class ParallelUtilityScheduler(Scheduler):
     def _placed(self, event: MappingEvent, state: State) -> Placed:
         energy = state.energy
         limits = self.filter_.tightened(event.limits, energy, event.profile)
-        placed: Placed = map_parallel(
+        return map_parallel(
             *self._objectives(energy, state.now), self._soon(state.now), self.maker_.nodes,
             event.profile, event.rows, event.functions, limits,
         )  # fmt: skip
-        return placed
 
     def _soon(self, now: float) -> float:
         """Return the time from which on a place matters no more in this event [s].
@@ -127,10 +130,8 @@ class _OneObjective(ParallelUtilityScheduler):
         self, mode: str = "placeholder", energy_filter: str = "energy_per_resource",
         energy_leniency: float | str = "paper", dropping_threshold: float = 0.5,
     ) -> None:  # fmt: skip
+        super().__init__(energy_filter, energy_leniency, dropping_threshold)
         self.mode = mode
-        self.energy_filter = energy_filter
-        self.energy_leniency = energy_leniency
-        self.dropping_threshold = dropping_threshold
 
     def _objectives(self, energy: EnergyState, now: float) -> Objectives:
         return self._objective, self._objective, 0.0, math.inf
@@ -288,9 +289,7 @@ class EventBased(ParallelUtilityScheduler):
         self, energy_filter: str = "none", energy_leniency: float | str = "paper",
         dropping_threshold: float = 0.5, counts_place_holders: bool = False,
     ) -> None:  # fmt: skip
-        self.energy_filter = energy_filter
-        self.energy_leniency = energy_leniency
-        self.dropping_threshold = dropping_threshold
+        super().__init__(energy_filter, energy_leniency, dropping_threshold)
         self.counts_place_holders = counts_place_holders
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:

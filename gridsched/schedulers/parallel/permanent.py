@@ -15,7 +15,7 @@ from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
-from gridsched.schedulers.dropping import check_dropping_threshold
+from gridsched.schedulers.filters import check_dropping_threshold
 from gridsched.schedulers.kernels.parallel_options import ParallelRows, Placed
 from gridsched.schedulers.kernels.parallel_queues import (
     place_easily,
@@ -78,20 +78,18 @@ def conservatively(
 ) -> Placed:
     """Give each task the earliest start (paper 001, section 3.4.3)."""
     queue_of, quotas = np.zeros(len(event.tasks), np.int64), np.array([len(event.tasks)])
-    placed: Placed = place_in_cycles(
+    return place_in_cycles(
         maker.nodes, event.profile, event.rows, queue_of, quotas, event.limits, first_cluster
     )
-    return placed
 
 
 def easily(
     maker: EventMaker, event: MappingEvent, exist: bool, first_cluster: bool
 ) -> Placed:  # fmt: skip
     """Start what can start now; reserve one task that cannot (paper 001, section 3.4.4)."""
-    placed: Placed = place_easily(
+    return place_easily(
         maker.nodes, event.profile, event.rows, exist, event.limits, first_cluster
     )
-    return placed
 
 
 #: Rules of the schedulers that make such reservations on request, by their ids.
@@ -165,11 +163,10 @@ class MultipleQueues(Scheduler):
         queue_of = np.where(
             resources > LARGE * self.largest_, 0, np.where(resources < SMALL * self.largest_, 2, 1)
         )
-        placed: Placed = place_in_cycles(
+        return place_in_cycles(
             maker.nodes, event.profile, event.rows, queue_of.astype(np.int64), QUOTAS, event.limits,
             first_cluster,
         )  # fmt: skip
-        return placed
 
 
 def mean_resources(rows: ParallelRows) -> NDArray[np.float64]:
@@ -261,7 +258,4 @@ class RandomParallel(Scheduler):
     ) -> Placed:
         m, clusters, pstates = event.rows.time_s.shape
         uniforms = self.rng_.random((m, clusters * pstates))
-        placed: Placed = place_randomly(
-            maker.nodes, event.profile, event.rows, uniforms, event.limits
-        )
-        return placed
+        return place_randomly(maker.nodes, event.profile, event.rows, uniforms, event.limits)

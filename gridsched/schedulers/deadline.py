@@ -9,6 +9,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,8 +23,8 @@ from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_number
 from gridsched.policy.decisions import Assign, Cancel, Decision, Drop, Note
 from gridsched.policy.state import State
-from gridsched.schedulers.deadline.candidates import Candidates
 
+Floats = NDArray[np.float64]
 #: Column of the chance to meet the deadline of the pair that was chosen, as known at that time.
 CHANCE = "predicted_chance"
 COUNTS_OF_NOTES[CHANCE] = chance_counts
@@ -34,7 +35,7 @@ LIKELY = 0.5
 SHALLOW, DEEP = 0.8, 1.2
 
 
-def reaches(late: NDArray[np.float64], least_chance: float) -> NDArray[np.bool_]:
+def reaches(late: Floats, least_chance: float) -> NDArray[np.bool_]:
     """Whether the chance to be in time is at least `least_chance`, but for the rounding of masses.
 
     Parameters
@@ -64,6 +65,40 @@ def energy_multiplier(depth: float) -> float:
     return 1.0 if depth <= DEEP else 1.2
 
 
+class Candidates:
+    """Pairs of a host and a P-state for one task; numbers are made when they are asked for.
+
+    Parameters
+    ----------
+    state : State
+    estimates : StochasticEstimates
+    task : int
+    """
+
+    def __init__(self, state: State, estimates: StochasticEstimates, task: int) -> None:
+        assert state.tasks.task_type is not None  # distributions are by task type
+        self._state, self.task = state, task
+        pairs = state.tasks.task_type[task], estimates.host_type
+        #: estimated time [s] and energy [J] of the task, infinite where it cannot run
+        self.eet_s: Floats = estimates.etc_matrix[pairs]
+        self.eec_j: Floats = estimates.eec_matrix[pairs]
+        #: tasks that run on each host or stand in its queue
+        self.assigned = 1 - state.free_cores + state.queue_length
+        #: pairs that are still allowed
+        self.allowed = np.isfinite(self.eet_s) & state.is_on[:, None]
+
+    @cached_property
+    def ect_s(self) -> Floats:
+        """Expected completion [s] of the allowed pairs, infinite for others."""
+        ect = self._state.mean_ready_time()[:, None] + self.eet_s
+        return np.where(self.allowed, ect, np.inf)
+
+    @cached_property
+    def late(self) -> Floats:
+        """Chance to miss the deadline, of all pairs."""
+        return self._state.late_masses(self.task)
+
+
 class DeadlineScheduler(Scheduler):
     """Base of the policies that map a task at its arrival by chance and energy.
 
@@ -71,13 +106,9 @@ class DeadlineScheduler(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        asked="arrival",
-        may_cancel=True,
-        may_drop=True,
-        uses_dvfs=True,
-        needs_distributions=True,
+        asked="arrival", may_cancel=True, may_drop=True, uses_dvfs=True, needs_distributions=True,
         notes=(CHANCE,),
-    )
+    )  # fmt: skip
     _id: ClassVar[str]
 
     def __init__(
@@ -117,19 +148,17 @@ class DeadlineScheduler(Scheduler):
             self._id, "robustness", self.robustness, lambda x: 0 <= x <= 1, "a chance from 0 to 1"
         )
         self.estimates_ = estimates
-        self.eec_j_ = estimates.eec_matrix[:, estimates.host_type]
         self.rng_ = rng
         #: P-state in which each task was mapped
         self.pstate_: dict[int, int] = {}
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Map the task that has arrived, or give it up where no pair is left."""
-        types = state.tasks.task_type
-        if types is None or not state.is_on.any():
+        if not state.is_on.any():
             return []
         decisions: list[Decision] = []
         for task in state.next_waiting(1):  # asked for each task
-            found = Candidates(state, self.estimates_, task, self.eec_j_[types[task]])
+            found = Candidates(state, self.estimates_, task)
             self._filter(state, found, self.robustness)
             decisions += self._mapped(task, found)
         if self.remap:
@@ -157,18 +186,15 @@ class DeadlineScheduler(Scheduler):
             return decisions
         changed = {each.host for each in decided if isinstance(each, Assign)}
         hosts = np.repeat(np.arange(len(state.queue_length)), state.queue_length)[unlikely]
-        types = state.estimates.task_type  # type: ignore[attr-defined]
         _, heads = np.unique(hosts, return_index=True)
         for host, task in zip(
             hosts[heads].tolist(), state.queue_tasks[unlikely[heads]].tolist(), strict=True
         ):
             changed.add(host)
-            eec_j = self.eec_j_[types[task]]
-            found = Candidates(state, self.estimates_, task, eec_j)
+            found = Candidates(state, self.estimates_, task)
             found.allowed[sorted(changed)] = False
-            self._filter(
-                state, found, max(self.robustness, LIKELY), eec_j[host, self.pstate_[task]]
-            )
+            returned_j = found.eec_j[host, self.pstate_[task]]
+            self._filter(state, found, max(self.robustness, LIKELY), returned_j)
             mapped = self._mapped(task, found)
             changed.update(each.host for each in mapped if isinstance(each, Assign))
             decisions += [Cancel(task, host), *mapped]
@@ -246,9 +272,7 @@ class MinimumExpectedCompletionTime(DeadlineScheduler):
 
     Parameters
     ----------
-    energy_fair_share : bool
-    robustness : float
-    remap : bool
+    energy_fair_share, robustness, remap : bool or float
         As in `ShortestQueue`.
 
     Notes
@@ -271,9 +295,7 @@ class LightestLoad(DeadlineScheduler):
 
     Parameters
     ----------
-    energy_fair_share : bool
-    robustness : float
-    remap : bool
+    energy_fair_share, robustness, remap : bool or float
         As in `ShortestQueue`.
     ties : {"energy", "first"}
         Which of the pairs with the least load is taken: the one with the smaller energy, or the
@@ -314,9 +336,7 @@ class CheapestInTime(DeadlineScheduler):
 
     Parameters
     ----------
-    energy_fair_share : bool
-    robustness : float
-    remap : bool
+    energy_fair_share, robustness, remap : bool or float
         As in `ShortestQueue`.
     least_chance : float
         Chance that is enough. Where no pair has it, the most likely one is taken.
@@ -350,7 +370,7 @@ class CheapestInTime(DeadlineScheduler):
         )  # fmt: skip
 
     def _choose(self, found: Candidates) -> int:
-        likely = found.allowed & (1.0 - found.late >= self.least_chance)
+        likely = found.allowed & reaches(found.late, self.least_chance)
         if not likely.any():
             return _least(found.allowed, found.late, found.eec_j)
         return _least(likely, found.eec_j, found.late)
@@ -361,9 +381,7 @@ class RandomImmediate(DeadlineScheduler):
 
     Parameters
     ----------
-    energy_fair_share : bool
-    robustness : float
-    remap : bool
+    energy_fair_share, robustness, remap : bool or float
         As in `ShortestQueue`.
 
     Notes

@@ -19,7 +19,7 @@ from gridsched.optimize.recovery import recover
 from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Assign, Decision, Drop, Plan, WakeAt
 from gridsched.policy.state import State
-from gridsched.schedulers.static.linear_programmes import possible_tasks, priced
+from gridsched.schedulers.linear_programmes import possible_tasks, priced
 
 Ids = NDArray[np.int64]
 

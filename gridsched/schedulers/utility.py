@@ -1,7 +1,8 @@
-"""What the heuristics of paper 000 share: dropping, the energy filter, postponing, one plan."""
+"""The two-stage heuristics of paper 000, and its random mapping."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar
@@ -17,11 +18,11 @@ from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Decision, Drop, Plan, Postpone
 from gridsched.policy.state import State
-from gridsched.schedulers.dropping import check_dropping_threshold
-from gridsched.schedulers.filters import energy_filter
+from gridsched.schedulers.filters import check_dropping_threshold, energy_filter
 from gridsched.schedulers.kernels.dropping import falls_short, worth_postponing
-from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE
-from gridsched.schedulers.kernels.two_stage_options import UPE, type_tables
+from gridsched.schedulers.kernels.random_mapping import map_randomly
+from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, map_two_stage
+from gridsched.schedulers.kernels.two_stage_options import COMP, UPE, UPT, UTIL, type_tables
 from gridsched.schedulers.kernels.utility_value import UtilityTables, utility_tables
 
 #: Tasks, hosts and P-states in the order of assignment, and what becomes of each mappable task.
@@ -33,19 +34,29 @@ Limits = tuple[float, float, float, NDArray[np.float64]]
 class UtilityScheduler(Scheduler):
     """Base of policies that map all waiting tasks at a mapping event, or drop or postpone them.
 
-    A subclass says how in `_map`, and has the parameters `energy_leniency` (see
-    `gridsched.schedulers.filters`) and `dropping_threshold`.
+    A subclass says how in `_map`.
+
+    Parameters
+    ----------
+    energy_leniency : float or str
+        See `gridsched.schedulers.filters`.
+    dropping_threshold : float
+        A task that can no longer earn this utility is dropped.
     """
 
     traits: ClassVar[Traits] = Traits(
         asked="event", may_drop=True, uses_dvfs=True, needs_utility=True, heeds_budget=True
     )
-    energy_leniency: float | str
-    dropping_threshold: float
     _id: ClassVar[str]
     _objective: ClassVar[int] = UPE
     #: Whether the tasks that are worth most are mapped first.
     _by_utility: ClassVar[bool] = True
+
+    def __init__(
+        self, energy_leniency: float | str = 0.75, dropping_threshold: float = 0.5
+    ) -> None:
+        self.energy_leniency = energy_leniency
+        self.dropping_threshold = dropping_threshold
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Check the parameters; read ETC, EEC and the filter's means.
@@ -134,3 +145,154 @@ class UtilityScheduler(Scheduler):
         limits: Limits,
     ) -> Mapping:
         """Map `waiting` within `limits`."""
+
+
+class _TwoStage(UtilityScheduler):
+    """Repeat: each task's best option, then the task whose best is best; see `map_two_stage`."""
+
+    def _map(
+        self,
+        waiting: NDArray[np.int64],
+        ready_time: NDArray[np.float64],
+        limits: Limits,
+    ) -> Mapping:
+        return map_two_stage(
+            self._objective, self.tables_, self.functions_, self.task_type_, self.arrival_s_,
+            waiting, ready_time, *limits,
+        )  # fmt: skip
+
+
+class MaxMaxUtilityPerEnergy(_TwoStage):
+    """Max-Max UPE: the task that can earn most utility per joule is mapped first.
+
+    Parameters
+    ----------
+    energy_leniency : float or "auto"
+        Multiple of the fair share of the remaining energy that one task may use; inf: no filter;
+        "auto": adapted to the energy used so far (docs/auto_leniency.md).
+    dropping_threshold : float
+        A task that can no longer earn this utility is dropped.
+
+    Notes
+    -----
+    An option is a machine (of each type the earliest ready one) and a P-state, with the objective
+    U / EEC. Repeat: find each task's best option (then the lowest machine id, the lowest
+    P-state); map the task for which it is best (then the lowest id); its machine becomes ready
+    later, and the energy that remains today falls. An option that would begin after the day's
+    end, or whose energy until then exceeds what remains, is none.
+
+    References
+    ----------
+    .. [1] Paper 000, section III-B; algorithms B4 to B6.
+    """
+
+    _id: ClassVar[str] = "max_max_upe"
+    _objective: ClassVar[int] = UPE
+
+    def __init__(self, energy_leniency: float | str = 1.5, dropping_threshold: float = 0.5) -> None:
+        super().__init__(energy_leniency, dropping_threshold)
+
+
+class MaxMaxUtilityPerTime(_TwoStage):
+    """Max-Max UPT: the task that can earn most utility per second is mapped first.
+
+    Parameters
+    ----------
+    energy_leniency, dropping_threshold : float
+        As in `MaxMaxUtilityPerEnergy`.
+
+    Notes
+    -----
+    As `MaxMaxUtilityPerEnergy`, with the objective U / ETC.
+
+    References
+    ----------
+    .. [1] Paper 000, section III-B; algorithms B4 to B6.
+    """
+
+    _id: ClassVar[str] = "max_max_upt"
+    _objective: ClassVar[int] = UPT
+
+
+class MaxMaxUtility(_TwoStage):
+    """Max-Max Util: the task that can earn most utility is mapped first.
+
+    Parameters
+    ----------
+    energy_leniency, dropping_threshold : float
+        As in `MaxMaxUtilityPerEnergy`.
+
+    Notes
+    -----
+    As `MaxMaxUtilityPerEnergy`, with the objective U.
+
+    References
+    ----------
+    .. [1] Paper 000, section III-B; algorithms B4 to B6.
+    """
+
+    _id: ClassVar[str] = "max_max_util"
+    _objective: ClassVar[int] = UTIL
+
+
+class MinMinCompletionTime(_TwoStage):
+    """Min-Min Comp: the task that can complete first is mapped first.
+
+    Parameters
+    ----------
+    energy_leniency, dropping_threshold : float
+        As in `MaxMaxUtilityPerEnergy`.
+
+    Notes
+    -----
+    As `MaxMaxUtilityPerEnergy`; the objective is the earliest completion.
+
+    References
+    ----------
+    .. [1] Paper 000, section III-B; algorithms B4 to B6.
+    """
+
+    _id: ClassVar[str] = "min_min_completion_time"
+    _objective: ClassVar[int] = COMP
+    _by_utility: ClassVar[bool] = False
+
+
+class RandomMapping(UtilityScheduler):
+    """Random: tasks in order of arrival, each on a random machine in a random P-state.
+
+    Parameters
+    ----------
+    energy_leniency, dropping_threshold : float
+        As in `MaxMaxUtilityPerEnergy`.
+
+    Notes
+    -----
+    All admissible pairs of a machine and a P-state are equally likely.
+
+    References
+    ----------
+    .. [1] Paper 000, section III-B; algorithms B6.
+    """
+
+    traits: ClassVar[Traits] = Traits(
+        asked="event", may_drop=True, uses_dvfs=True, uses_rng=True, needs_utility=True,
+        heeds_budget=True, platform_order_matters=True,
+    )  # fmt: skip
+    _id: ClassVar[str] = "random_mapping"
+    _by_utility: ClassVar[bool] = False
+
+    def __init__(
+        self, energy_leniency: float | str = math.inf, dropping_threshold: float = 0.5
+    ) -> None:
+        super().__init__(energy_leniency, dropping_threshold)
+
+    def _map(
+        self,
+        waiting: NDArray[np.int64],
+        ready_time: NDArray[np.float64],
+        limits: Limits,
+    ) -> Mapping:
+        return map_randomly(
+            self.tables_, self.task_type_, waiting, self.rng_.random(len(waiting)), ready_time,
+            *limits,
+        )  # fmt: skip

@@ -1,1 +1,0 @@
-"""Policies that plan whole bags at once by linear programmes."""

@@ -1,1 +1,0 @@
-"""Schedulers of serial tasks with utility functions, under an energy budget (paper 000)."""
