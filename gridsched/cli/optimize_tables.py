@@ -70,14 +70,14 @@ def print_profit(out: Console, answer: ProfitAnswer) -> None:
 
 
 def _whole_tasks(answer: ProfitAnswer) -> str:
-    if answer.earned is None:
+    whole = answer.whole
+    if whole is None:
         return ""
     below = answer.relative_decrease
     share = f", {100 * below:.3g} % below the bound" if below == below else ""
-    finish = answer.allocation.finish_s if answer.allocation is not None else 0.0
-    pause = answer.earned.length_s - finish
-    told = f" {pause:,.6g} s of it are a pause." if pause > 1e-9 * finish else ""
-    return f"Whole tasks earn {answer.earned.profit_rate:,.6g} a second{share}.{told}"
+    pause = whole.makespan_s - whole.finish_s
+    told = f" {pause:,.6g} s of it are a pause." if pause > 1e-9 * whole.finish_s else ""
+    return f"Whole tasks earn {whole.profit_rate:,.6g} a second{share}.{told}"
 
 
 def _print_first(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.divided_plan import DividedPlan
+from gridsched.optimize.bag_plan import BagPlan
 from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.pareto_front import (
     ParetoFront,
@@ -17,7 +17,7 @@ from gridsched.optimize.pareto_front import (
     feasible_energies,
 )
 from gridsched.optimize.profit_lp import ProfitPlan, most_profit, relative_decrease
-from gridsched.optimize.recovery import Allocation, Earnings, earnings, recover
+from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import Floats
 
 #: Makespans at which the edge of the feasible region is computed.
@@ -34,49 +34,37 @@ class ProfitAnswer:
     ----------
     named : NamedBag
     plan : ProfitPlan
-    allocation : Allocation or None
-        None where nothing runs.
-    earned : Earnings or None
-        What `allocation` earns.
+    whole : BagPlan or None
+        Of whole tasks; None where nothing runs.
     """
 
     named: NamedBag
     plan: ProfitPlan
-    allocation: Allocation | None
-    earned: Earnings | None
+    whole: BagPlan | None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the programme does not see of the bag, and a promise that whole tasks break."""
-        if self.earned is None or self.earned.keeps_rate:
+        if self.whole is None or self.whole.keeps_rate:
             return self.named.notes
         return (
             *self.named.notes,
-            f"whole tasks take {self.earned.length_s:,.6g} s a bag, too slow for the promised "
+            f"whole tasks take {self.whole.makespan_s:,.6g} s a bag, too slow for the promised "
             f"{self.plan.least_rate_per_s:,.6g} a second.",
         )
 
     def rates(self) -> list[dict[str, Any]]:
         """Return a row for the divided tasks and, where anything runs, one for the whole ones."""
-        plan, found = self.plan, self.earned
-        rows: list[dict[str, Any]] = [
+        return [
             {
-                "tasks": "divided", "profit_rate": plan.profit_rate,
+                "tasks": tasks, "profit_rate": plan.profit_rate,
                 "rate_per_s": plan.rate_per_s, "time_s": plan.makespan_s,
                 "energy_j": plan.energy_j, "mean_power_w": plan.mean_power_w,
-                "keeps_rate": True,
+                "keeps_rate": tasks == "divided" or plan.keeps_rate,
             }
+            for tasks, plan in (("divided", self.plan), ("whole", self.whole))
+            if plan is not None
         ]  # fmt: skip
-        if found is not None:
-            rows.append(
-                {
-                    "tasks": "whole", "profit_rate": found.profit_rate,
-                    "rate_per_s": 1 / found.length_s, "time_s": found.length_s,
-                    "energy_j": found.energy_j, "mean_power_w": found.mean_power_w,
-                    "keeps_rate": found.keeps_rate,
-                }
-            )  # fmt: skip
-        return rows
 
     def machines(self) -> list[dict[str, Any]]:
         """Return a row for each machine type: its work, and what one machine more is worth."""
@@ -105,9 +93,7 @@ class ProfitAnswer:
 
     def places(self) -> list[dict[str, Any]]:
         """Return a row for each pair of types that has work: its divided and whole tasks."""
-        whole = np.zeros(self.plan.x.shape, dtype=np.int64)
-        if self.allocation is not None:
-            whole = self.allocation.tasks
+        whole = 0 * self.plan.x if self.whole is None else self.whole.x
         bag = self.named.bag
         return [
             {
@@ -131,9 +117,9 @@ class ProfitAnswer:
     @property
     def relative_decrease(self) -> float:
         """How far the schedule of whole tasks is below the bound, as a share of it."""
-        if self.earned is None:
+        if self.whole is None or self.whole.profit_rate is None:
             return float("nan")
-        return relative_decrease(self.plan.bound, self.earned.profit_rate)
+        return relative_decrease(self.plan.bound, self.whole.profit_rate)
 
 
 def profit_answer(
@@ -157,11 +143,8 @@ def profit_answer(
     """
     limits = {"power_cap_w": power_cap_w, "least_rate_per_s": least_rate_per_s}
     plan = most_profit(named.bag, tariff, **limits)
-    allocation = earned = None
-    if plan.runs:
-        allocation = recover(named.bag, plan.x)
-        earned = earnings(allocation, tariff, **limits)
-    return ProfitAnswer(named, plan, allocation, earned)
+    whole = earnings(recover(named.bag, plan.x), tariff, **limits) if plan.runs else None
+    return ProfitAnswer(named, plan, whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,15 +155,15 @@ class FrontAnswer:
     ----------
     named : NamedBag
     front : ParetoFront
-    allocations : tuple of Allocation
-        One for each point of the front.
+    schedules : tuple of BagPlan
+        Of whole tasks, one for each point of the front.
     tariff : Tariff or None
         With it each point has a profit rate.
     """
 
     named: NamedBag
     front: ParetoFront
-    allocations: tuple[Allocation, ...]
+    schedules: tuple[BagPlan, ...]
     tariff: Tariff | None = None
 
     def rows(self) -> list[dict[str, Any]]:
@@ -188,10 +171,10 @@ class FrontAnswer:
         slopes = [*self.front.joules_per_second.tolist(), None]
         return [
             self._row(*each)
-            for each in zip(self.front.points, self.allocations, slopes, strict=True)
+            for each in zip(self.front.points, self.schedules, slopes, strict=True)
         ]
 
-    def _row(self, point: DividedPlan, whole: Allocation, slope: float | None) -> dict[str, Any]:
+    def _row(self, point: BagPlan, whole: BagPlan, slope: float | None) -> dict[str, Any]:
         first, last = self.front.points[0], self.front.points[-1]
         row = {
             "makespan_s": point.makespan_s, "energy_j": point.energy_j,
@@ -199,7 +182,7 @@ class FrontAnswer:
             "energy_above_least": point.energy_j / last.energy_j - 1 if last.energy_j else None,
             "mean_power_w": point.energy_j / point.makespan_s,
             "joules_per_second": slope,
-            "schedule_makespan_s": whole.finish_s, "schedule_energy_j": whole.energy_j(),
+            "schedule_makespan_s": whole.makespan_s, "schedule_energy_j": whole.energy_j,
         }  # fmt: skip
         if self.tariff is not None:
             row["profit_rate"] = point.profit_rate_under(self.tariff)
@@ -227,8 +210,8 @@ def front_answer(
         Corners, at most; of a front with more, so many that are even.
     """
     front = exact_front(named.bag, most_points)
-    allocations = tuple(recover(named.bag, point.x) for point in front.points)
-    return FrontAnswer(named, front, allocations, tariff)
+    schedules = tuple(recover(named.bag, point.x) for point in front.points)
+    return FrontAnswer(named, front, schedules, tariff)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,5 +262,5 @@ def landscape(answer: FrontAnswer, profit: ProfitAnswer | None = None) -> Landsc
 def _shown_times(profit: ProfitAnswer | None) -> Iterator[float]:
     if profit is not None:
         yield profit.plan.makespan_s
-        if profit.earned is not None:
-            yield profit.earned.length_s
+        if profit.whole is not None:
+            yield profit.whole.makespan_s

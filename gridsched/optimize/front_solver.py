@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gridsched.optimize.divided_plan import DividedPlan
+from gridsched.optimize.bag_plan import BagPlan
 from gridsched.optimize.relaxation import (
     Infeasible,
     Relaxation,
@@ -59,7 +59,7 @@ class FrontSolver:
         self.lines: list[Line] = []
         self._energy = bag.tasks[:, None] * bag.runnable * bag.extra_w
 
-    def weighted(self, per_joule: float, per_second: float) -> DividedPlan:
+    def weighted(self, per_joule: float, per_second: float) -> BagPlan:
         """Minimise ``per_joule E + per_second MS``."""
         solution = self.base.solve_lengths(
             per_joule * self._energy, self._cost_of_m(per_joule, per_second)
@@ -67,7 +67,7 @@ class FrontSolver:
         self.lines.append(self._line(solution, per_joule, per_second))
         return self._point(solution)
 
-    def shortest(self) -> DividedPlan:
+    def shortest(self) -> BagPlan:
         """Least makespan, and of those the least energy."""
         least = self.weighted(0.0, 1.0)
         most_m = least.makespan_s / self.base.scale_s * (1 + LEXICOGRAPHIC_SLACK)
@@ -77,7 +77,7 @@ class FrontSolver:
         missed = corner.makespan_s > least.makespan_s * (1 + LEXICOGRAPHIC_SLACK)
         return self._point(solution) if missed else corner
 
-    def cheapest(self) -> DividedPlan:
+    def cheapest(self) -> BagPlan:
         """Least energy, and of those the least makespan."""
         least = self.weighted(1.0, 0.0)
         size = abs(least.energy_j) or 1.0
@@ -114,10 +114,10 @@ class FrontSolver:
     def _cost_of_m(self, per_joule: float, per_second: float) -> float:
         return self.base.scale_s * (per_second + per_joule * self.bag.all_idle_w)
 
-    def _point(self, solution: Solution) -> DividedPlan:
+    def _point(self, solution: Solution) -> BagPlan:
         x = self.base.divided_tasks(solution.shares)
         makespan = float(self.bag.finish_s(x).max())
-        return DividedPlan(self.bag, x, makespan, self.bag.energy_j(x, makespan))
+        return BagPlan(self.bag, x, makespan, self.bag.energy_j(x, makespan))
 
     def _line(self, solution: Solution, per_joule: float, per_second: float) -> Line:
         """Return Lagrange's function at the solver's prices, rounded down.

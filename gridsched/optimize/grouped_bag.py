@@ -24,8 +24,7 @@ from gridsched.model.platform import Platform, PState
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import host_power_curve
-from gridsched.optimize.lpt import MachineCounts
-from gridsched.optimize.recovery import Allocation
+from gridsched.optimize.bag_plan import BagPlan, MachineCounts
 from gridsched.optimize.typed_bag import Integers, TypedBag, typed_bag
 
 
@@ -71,13 +70,13 @@ class GroupedBag:
             for hosts, cores in zip(self.machines, self.cores, strict=True)
         )
 
-    def placed(self, allocation: Allocation) -> tuple[Integers, Integers]:
+    def placed(self, plan: BagPlan) -> tuple[Integers, Integers]:
         """Return tasks and their hosts, each host's tasks in the order of execution.
 
         Parameters
         ----------
-        allocation : Allocation
-            Of `bag`.
+        plan : BagPlan
+            Of whole tasks of `bag`.
 
         Returns
         -------
@@ -87,7 +86,7 @@ class GroupedBag:
         """
         first = np.concatenate([[0], np.cumsum(self.bag.tasks)])[:-1]
         parts = []
-        for j, placed in enumerate(allocation.machines):
+        for j, placed in enumerate(plan.machines):
             for k, counts, start_s in _rows(placed, self.bag.etc[:, j]):
                 ids = self.tasks[first[k] : first[k] + counts.sum()]
                 first[k] += len(ids)

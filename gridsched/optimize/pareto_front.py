@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.optimize.divided_plan import DividedPlan
+from gridsched.optimize.bag_plan import BagPlan
 from gridsched.optimize.front_solver import FrontSolver, Line
 from gridsched.optimize.relaxation import Infeasible
 from gridsched.optimize.typed_bag import Floats, TypedBag
@@ -27,7 +27,7 @@ class ParetoFront:
 
     Attributes
     ----------
-    points : tuple of DividedPlan
+    points : tuple of BagPlan
         By rising makespan and falling energy.
     lines : tuple of Line
         Bounds that hold for every schedule, of whole or divided tasks; one for each programme
@@ -36,7 +36,7 @@ class ParetoFront:
         Whether the points are all corners of the front, to the solver's tolerance.
     """
 
-    points: tuple[DividedPlan, ...]
+    points: tuple[BagPlan, ...]
     lines: tuple[Line, ...]
     complete: bool = False
 
@@ -140,7 +140,7 @@ class LowerFront:
         return ParetoFront((), tuple(self._solver.lines))
 
 
-def weighted_point(bag: TypedBag, energy_weight: float) -> DividedPlan:
+def weighted_point(bag: TypedBag, energy_weight: float) -> BagPlan:
     """Return the schedule of divided tasks that is best for one weight of the energy.
 
     Parameters
@@ -160,7 +160,7 @@ def weighted_point(bag: TypedBag, energy_weight: float) -> DividedPlan:
     return solver.weighted(energy_weight / energy, (1 - energy_weight) / makespan)
 
 
-def least_energy(bag: TypedBag) -> DividedPlan:
+def least_energy(bag: TypedBag) -> BagPlan:
     """Return the schedule of divided tasks with least energy, and of those the shortest.
 
     Its energy is E_min, the reference of prices ``gamma c E_min`` (algorithms E4).
@@ -239,7 +239,7 @@ def exact_front(bag: TypedBag, most_points: int = 1000) -> ParetoFront:
 
 
 def _add_chord(
-    chords: list[tuple[float, int, int]], points: list[DividedPlan], left: int, right: int
+    chords: list[tuple[float, int, int]], points: list[BagPlan], left: int, right: int
 ) -> None:
     """Put the chord between two points in the heap, unless they are one point."""
     before, after = points[left], points[right]
@@ -249,12 +249,12 @@ def _add_chord(
         heapq.heappush(chords, (-seconds * joules, left, right))
 
 
-def non_dominated(points: Iterable[DividedPlan]) -> tuple[DividedPlan, ...]:
+def non_dominated(points: Iterable[BagPlan]) -> tuple[BagPlan, ...]:
     """Return the points that no other is as good as in both objectives, by rising makespan.
 
     Of points that differ by less than `SAME_POINT` the shorter one stays.
     """
-    kept: list[DividedPlan] = []
+    kept: list[BagPlan] = []
     for point in sorted(points, key=lambda each: (each.makespan_s, each.energy_j)):
         if not kept:
             kept.append(point)
@@ -270,7 +270,7 @@ def non_dominated(points: Iterable[DividedPlan]) -> tuple[DividedPlan, ...]:
     return tuple(kept)
 
 
-def _corners(points: Sequence[DividedPlan]) -> tuple[DividedPlan, ...]:
+def _corners(points: Sequence[BagPlan]) -> tuple[BagPlan, ...]:
     """Return the corners of the lower convex hull of points by rising makespan."""
     at: NDArray[np.float64] = np.array([(p.makespan_s, p.energy_j) for p in points])
     kept: list[int] = []

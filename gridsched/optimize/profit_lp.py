@@ -8,7 +8,7 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.divided_plan import DividedPlan
+from gridsched.optimize.bag_plan import BagPlan
 from gridsched.optimize.relaxation import (
     ROUNDOFF,
     Infeasible,
@@ -25,20 +25,16 @@ SMALL_RATE = 1e-3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ProfitPlan(DividedPlan):
+class ProfitPlan(BagPlan):
     """The best use of the machines by divided tasks, and what no schedule can exceed.
 
     Attributes
     ----------
     tariff : Tariff
     profit_rate : float
-        Profit rate of `x` with makespan ``1 / rate_per_s`` [money/s].
+        Of `x`, or where nothing runs of standing still, which loses less [money/s].
     bound : float
         Upper bound of the profit rate of every schedule, of whole or divided tasks [money/s].
-    rate_per_s : float
-        Bags per second r; 0 says "do not run": every bag would lose more than standing still does.
-    mean_power_w : float
-        Drawn from the grid, PUE included [W].
     machine_worth : ndarray of float64, shape (machine types,)
         What one machine more of each type would add to the profit rate [money/s].
     watt_worth : float
@@ -55,8 +51,6 @@ class ProfitPlan(DividedPlan):
     tariff: Tariff
     profit_rate: float
     bound: float
-    rate_per_s: float
-    mean_power_w: float
     machine_worth: Floats
     watt_worth: float
     task_worth: Floats
@@ -239,9 +233,8 @@ class _Programme:
         return ProfitPlan(
             bag, x, length, bag.energy_j(x, length) if rate > 0 else np.inf,
             power_cap_w=self.power_cap_w, least_rate_per_s=self.least_rate,
-            tariff=tariff, profit_rate=profit_rate, rate_per_s=rate,
+            tariff=tariff, profit_rate=profit_rate,
             bound=self._bound(prices, solution.row_price, costs),
-            mean_power_w=tariff.pue * (bag.above_idle_j(x) * rate + bag.all_idle_w),
             machine_worth=self._machine_worth(costs, per_joule),
             watt_worth=solution.row_price, task_worth=rate * costs,
         )  # fmt: skip

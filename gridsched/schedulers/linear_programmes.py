@@ -9,7 +9,7 @@ import numpy as np
 
 from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.divided_plan import DividedPlan
+from gridsched.optimize.bag_plan import BagPlan
 from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.pareto_front import exact_front, least_energy, weighted_point
 from gridsched.optimize.profit_lp import most_profit
@@ -108,7 +108,7 @@ class _PlannedOnce(Scheduler):
         """Raise `InputError` where a parameter is out of range."""
 
     @abstractmethod
-    def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
+    def divided(self, bag: TypedBag, tariff: Tariff | None) -> BagPlan:
         """Solve the programme of a bag; `tariff` is what the scenario says of prices and costs."""
 
 
@@ -155,7 +155,7 @@ class LPMaxProfit(_PlannedOnce):
             _check_range("lp_max_profit", "power_cap_w", self.power_cap_w, 1e-9, 1e30)
         _check_range("lp_max_profit", "least_rate_per_s", self.least_rate_per_s, 0.0, 1e30)
 
-    def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
+    def divided(self, bag: TypedBag, tariff: Tariff | None) -> BagPlan:
         """Solve programme (10)."""
         self._check()
         return most_profit(
@@ -190,7 +190,7 @@ class LPPareto(_PlannedOnce):
     def _check(self) -> None:
         _check_range("lp_pareto", "energy_weight", self.energy_weight, 0.0, 1.0)
 
-    def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
+    def divided(self, bag: TypedBag, tariff: Tariff | None) -> BagPlan:
         """Solve programme (5) with the weight of the energy."""
         self._check()
         return weighted_point(bag, self.energy_weight).under(tariff)
@@ -226,7 +226,7 @@ class LPParetoProfit(_PlannedOnce):
     def _check(self) -> None:
         _check_gamma("lp_pareto_profit", self.gamma)
 
-    def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
+    def divided(self, bag: TypedBag, tariff: Tariff | None) -> BagPlan:
         """Walk the front; between its corners no point earns more than at one of them."""
         self._check()
         counted = priced(bag, tariff, self.gamma)

@@ -16,9 +16,9 @@ import numpy as np
 from gridsched.errors import InputError
 from gridsched.metrics import PlanFacts, metrics_of_plan
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.divided_plan import DividedPlan, Planner
+from gridsched.optimize.bag_plan import BagPlan, Planner
 from gridsched.optimize.named_bag import NamedBag
-from gridsched.optimize.recovery import Allocation, earnings, recover
+from gridsched.optimize.recovery import earnings, recover
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 
 
@@ -48,9 +48,9 @@ class Optimized:
 
     Attributes
     ----------
-    plan : DividedPlan
+    plan : BagPlan
         Of divided tasks.
-    allocation : Allocation or None
+    whole : BagPlan or None
         Of whole tasks; None where nothing runs.
     facts : PlanFacts
     notes : tuple of str
@@ -59,8 +59,8 @@ class Optimized:
         Wall times [s].
     """
 
-    plan: DividedPlan
-    allocation: Allocation | None
+    plan: BagPlan
+    whole: BagPlan | None
     facts: PlanFacts
     notes: tuple[str, ...] = ()
     timing: dict[str, float] = field(default_factory=dict)
@@ -99,11 +99,11 @@ def optimize(wanted: Optimization) -> Optimized:
     bag = wanted.named.bag
     plan = planner.divided(bag, wanted.tariff)
     solved = time.perf_counter()
-    allocation = recover(bag, plan.x) if plan.runs else None
+    whole = recover(bag, plan.x) if plan.runs else None
     ended = time.perf_counter()
-    facts = _facts(wanted.named, plan, allocation)
+    facts = _facts(plan, whole)
     timing = {"programme_s": solved - began, "recovery_s": ended - solved, "run_s": ended - began}
-    return Optimized(plan, allocation, facts, wanted.named.notes, timing)
+    return Optimized(plan, whole, facts, wanted.named.notes, timing)
 
 
 def is_planner(scheduler: str, parameters: Mapping[str, Any]) -> bool:
@@ -121,21 +121,22 @@ def no_planner(scheduler: str) -> str:
     )
 
 
-def _facts(named: NamedBag, plan: DividedPlan, allocation: Allocation | None) -> PlanFacts:
+def _facts(plan: BagPlan, whole: BagPlan | None) -> PlanFacts:
     """Return what metrics are computed from."""
-    tasks = int(named.bag.tasks.sum())
-    if allocation is None:
+    tasks = int(plan.bag.tasks.sum())
+    if whole is None:
         nothing = (float("nan"),) * 5
         still = plan.profit_rate
         return PlanFacts(tasks, False, *nothing, still, still, None, plan.bound)
     rate = profit = None
     if plan.tariff is not None:
         earned = earnings(
-            allocation, plan.tariff,
+            whole, plan.tariff,
             power_cap_w=plan.power_cap_w, least_rate_per_s=plan.least_rate_per_s,
         )  # fmt: skip
-        rate, profit = earned.profit_rate, earned.profit_rate * earned.length_s
+        rate = earned.profit_rate_under(plan.tariff)
+        profit = rate * earned.makespan_s
     return PlanFacts(
-        tasks, True, plan.makespan_s, plan.energy_j, allocation.finish_s, allocation.energy_j(),
-        float(np.sum(allocation.busy_s)), plan.profit_rate, rate, profit, plan.bound,
+        tasks, True, plan.makespan_s, plan.energy_j, whole.makespan_s, whole.energy_j,
+        float(np.sum(plan.bag.busy_s(whole.x))), plan.profit_rate, rate, profit, plan.bound,
     )  # fmt: skip

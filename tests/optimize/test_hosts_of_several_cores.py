@@ -44,7 +44,7 @@ def test_wear_and_depreciation_are_of_hosts():
     assert done.summary()["profit_rate"] == pytest.approx(52)
     assert answer.plan.profit_rate == pytest.approx(52)
     assert answer.plan.bound == pytest.approx(52)
-    assert answer.earned.profit_rate == pytest.approx(52)
+    assert answer.whole.profit_rate == pytest.approx(52)
     # a core more: a quarter of 40 W, of the wear and of the depreciation, for a quarter of 100
     assert answer.machines()[0]["machine_worth"] == pytest.approx(25 - 10 - 5 / 4 - 3 / 4)
     front = front_answer(bag_of_platform(platform, tasks), tariff)
@@ -164,5 +164,5 @@ def test_no_schedule_is_better_than_what_the_programmes_prove(
         return
     size = max(abs(rate), tariff.price / max(done["horizon_s"], 1e-9))
     assert rate <= answer.plan.bound + SLACK * size
-    if answer.earned is not None:
-        assert answer.earned.profit_rate <= answer.plan.bound + SLACK * size
+    if answer.whole is not None:
+        assert answer.whole.profit_rate <= answer.plan.bound + SLACK * size

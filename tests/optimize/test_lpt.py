@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched.errors import InputError
-from gridsched.optimize.lpt import longest_first, next_tasks
+from gridsched.optimize.recovery import longest_first, next_tasks
 
 
 def one_by_one(durations, counts, machines):

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from typed_bags import changed, every_schedule, exact_idle_w, example, random_bag
 
 from gridsched.errors import InputError
-from gridsched.optimize.divided_plan import DividedPlan
+from gridsched.optimize.bag_plan import BagPlan
 from gridsched.optimize.pareto_front import (
     exact_front,
     feasible_energies,
@@ -29,7 +29,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 def at(makespan, energy):
     """A point without its tasks."""
-    return DividedPlan(example(), np.zeros((1, 1)), makespan, energy)
+    return BagPlan(example(), np.zeros((1, 1)), makespan, energy)
 
 
 def weighted_points(bag, weights):
@@ -230,8 +230,8 @@ def test_recovered_schedules_are_above_the_front(seed):
         found = recover(bag, point.x)
         assert found.finish_s >= front.least_makespan_s * (1 - 1e-14)
         least = front.least_energy_j(found.finish_s * (1 + 1e-14))
-        assert found.energy_j() >= least * (1 - 1e-12)
-        assert front.excess(found.finish_s, found.energy_j()) >= -1e-12
+        assert found.energy_j >= least * (1 - 1e-12)
+        assert front.excess(found.finish_s, found.energy_j) >= -1e-12
 
 
 @settings(max_examples=15, deadline=None)

@@ -55,10 +55,10 @@ def test_the_capped_row_of_e5():
     bag, tariff = example(), Tariff(price=300)
     plan = most_profit(bag, tariff, power_cap_w=10)
     found = recover(bag, plan.x)
-    assert found.tasks.tolist() == [[7, 5]]
+    assert found.x.tolist() == [[7, 5]]
     assert [m.loads_s.tolist() for m in found.machines] == [[14], [20]]
     earned = earnings(found, tariff, power_cap_w=10)
-    assert (earned.length_s, earned.energy_j) == (20, 190)
+    assert (earned.makespan_s, earned.energy_j) == (20, 190)
     assert (earned.profit_rate, earned.mean_power_w) == (5.5, 9.5)
     assert earned.profit_rate <= plan.bound
 
@@ -66,14 +66,14 @@ def test_the_capped_row_of_e5():
 def test_idle_power_of_the_machine_that_finishes_first():
     """Machine 1 idles for 6 s at 1 W."""
     bag = example(idle_w=(1, 0.25))
-    assert recover(bag, np.array([[7.2, 4.8]])).energy_j() == pytest.approx(190 + 6)
+    assert recover(bag, np.array([[7.2, 4.8]])).energy_j == pytest.approx(190 + 6)
 
 
 def test_a_cap_below_the_schedule_s_power_is_kept_by_a_pause():
     """200 J in 16 s are 12.5 W; under 10 W the next bag starts after 20 s."""
     found = recover(example(), np.array([[8.0, 4.0]]))
     earned = earnings(found, Tariff(price=300), power_cap_w=10)
-    assert (earned.length_s, earned.mean_power_w, earned.profit_rate) == (20, 10, 5)
+    assert (earned.makespan_s, earned.mean_power_w, earned.profit_rate) == (20, 10, 5)
     idle = recover(example(idle_w=(1, 0.25)), np.array([[8.0, 4.0]]))
     with pytest.raises(InputError, match=r"cap is 1 W, but the idle machines alone draw 1\.25 W"):
         earnings(idle, Tariff(price=300), power_cap_w=1)
@@ -83,7 +83,7 @@ def test_promises():
     """A bag that loses money waits as long as was promised; one that is late says so."""
     found = recover(example(), np.array([[0.0, 12.0]]))
     slow = earnings(found, Tariff(price=108), least_rate_per_s=0.01)
-    assert (slow.length_s, slow.keeps_rate) == (100, True)
+    assert (slow.makespan_s, slow.keeps_rate) == (100, True)
     assert slow.profit_rate == pytest.approx(-0.12)
     assert not earnings(found, Tariff(price=300), least_rate_per_s=0.03).keeps_rate
 
@@ -92,7 +92,7 @@ def test_a_bag_that_loses_money_is_not_over_before_its_last_machine():
     """One that is late for its promise waits no longer, and ends no earlier."""
     found = recover(example(), np.array([[0.0, 12.0]]))
     late = earnings(found, Tariff(price=108), least_rate_per_s=0.1)
-    assert (late.length_s, late.keeps_rate) == (found.finish_s, False)
+    assert (late.makespan_s, late.keeps_rate) == (found.finish_s, False)
 
 
 def test_every_cost_enters():
@@ -117,4 +117,4 @@ def test_rounding_always(seed, most_tasks):
     found = recover(bag, x)
     for j, machine in enumerate(found.machines):
         assert np.array_equal(machine.counts.sum(axis=1), whole[machine.types, j])
-        assert machine.loads_s.sum() == pytest.approx(found.busy_s[j])
+        assert machine.loads_s.sum() == pytest.approx(bag.busy_s(found.x)[j])

@@ -209,7 +209,7 @@ def test_a_bag_of_sizes_runs_as_planned(driver):
     planned = recover(grouped.bag, weighted_point(grouped.bag, 0.5).x)
     numbers = run(scenario).summary()
     assert numbers["makespan_s"] == pytest.approx(planned.finish_s, rel=AGREEMENT)
-    assert numbers["energy_j"] == pytest.approx(planned.energy_j(), rel=AGREEMENT)
+    assert numbers["energy_j"] == pytest.approx(planned.energy_j, rel=AGREEMENT)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
@@ -239,8 +239,8 @@ def test_a_plan_without_unused_hosts_has_its_own_energy(driver):
     _, planned_hosts = grouped.placed(planned)
     unused = [host for k, host in enumerate(platform.hosts) if k not in planned_hosts]
     saved_w = sum(host.pstates[0].idle_w - host.off_w for host in unused)
-    energy_j = planned.energy_j() - saved_w * planned.finish_s
-    assert energy_j < planned.energy_j()
+    energy_j = planned.energy_j - saved_w * planned.finish_s
+    assert energy_j < planned.energy_j
     result = run(scenario)
     assert 1 <= result.summary()["hosts_used"] < 12
     assert result.summary()["energy_j"] == pytest.approx(energy_j, rel=AGREEMENT)
@@ -286,8 +286,8 @@ def test_runs_of_the_papers_system_are_the_plan(driver, idle_share):
     numbers = result.summary()
     assert numbers["tasks_finished"] == 11_000
     assert numbers["makespan_s"] == pytest.approx(allocation.finish_s, rel=AGREEMENT)
-    assert numbers["energy_j"] == pytest.approx(allocation.energy_j(), rel=AGREEMENT)
-    assert numbers["energy_model_j"] == pytest.approx(allocation.energy_j(), rel=AGREEMENT)
+    assert numbers["energy_j"] == pytest.approx(allocation.energy_j, rel=AGREEMENT)
+    assert numbers["energy_model_j"] == pytest.approx(allocation.energy_j, rel=AGREEMENT)
     earned = earnings(allocation, tariff).profit_rate
     assert numbers["profit_rate"] == pytest.approx(earned, rel=AGREEMENT)
     assert numbers["profit_rate"] <= plan.bound

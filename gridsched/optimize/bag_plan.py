@@ -1,4 +1,4 @@
-"""What a programme makes of a bag, as planners hand it on: tasks divided among machine types."""
+"""What becomes of a bag: its tasks, divided or whole, on machine types, and what they earn."""
 
 from __future__ import annotations
 
@@ -8,21 +8,46 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.typed_bag import Floats, TypedBag
+from gridsched.optimize.typed_bag import Floats, Integers, TypedBag
+
+#: A part of a task so near a whole one is a whole one.
+NEARLY_WHOLE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class DividedPlan:
-    """Divided tasks by type, and what they earn.
+class MachineCounts:
+    """What each machine of one type executes.
+
+    Attributes
+    ----------
+    types : ndarray of int64, shape (k,)
+        Task types that the machines execute, in the order of execution: longest first.
+    counts : ndarray of int64, shape (k, machines)
+        Tasks of each of these on each machine.
+    loads_s : ndarray of float64, shape (machines,)
+        When each machine finishes [s].
+    ready_s : ndarray of float64, shape (machines,)
+        When each machine began [s].
+    """
+
+    types: Integers
+    counts: Integers
+    loads_s: Floats
+    ready_s: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class BagPlan:
+    """Tasks by type on machines by type, and what they earn.
 
     Attributes
     ----------
     bag : TypedBag
-    x : ndarray of float64, shape (task types, machine types)
-        Tasks by type; 0 where nothing runs.
+    x : ndarray of float64 or int64, shape (task types, machine types)
+        Tasks by type, divided or whole; 0 where nothing runs.
     makespan_s : float
         Time at which the last machine type finishes, or the next bag begins [s] (eq. 3); infinite
-        where nothing runs.
+        where nothing runs. A power cap may demand a pause before the next bag.
     energy_j : float
         Of all machines until then, idle power included, without PUE [J] (eq. 4); infinite where
         nothing runs.
@@ -36,10 +61,12 @@ class DividedPlan:
         Largest mean power drawn from the grid, PUE included [W].
     least_rate_per_s : float
         Bags per second that have been promised.
+    machines : tuple of MachineCounts
+        Of whole tasks: for each machine type, what its machines execute.
     """
 
     bag: TypedBag
-    x: Floats
+    x: Floats | Integers
     makespan_s: float
     energy_j: float
     tariff: Tariff | None = None
@@ -47,11 +74,33 @@ class DividedPlan:
     bound: float | None = None
     power_cap_w: float = np.inf
     least_rate_per_s: float = 0.0
+    machines: tuple[MachineCounts, ...] = ()
 
     @property
     def runs(self) -> bool:
         """Whether running the bag is better than doing nothing, or demanded."""
         return bool(np.isfinite(self.makespan_s))
+
+    @property
+    def rate_per_s(self) -> float:
+        """Bags per second r; 0 says "do not run"."""
+        return 1.0 / self.makespan_s
+
+    @property
+    def keeps_rate(self) -> bool:
+        """Whether the promised rate of bags is kept."""
+        return not self.runs or self.makespan_s * self.least_rate_per_s <= 1 + NEARLY_WHOLE
+
+    @property
+    def finish_s(self) -> float:
+        """When the last machine finishes whole tasks [s]."""
+        return max(float(each.loads_s.max(initial=0.0)) for each in self.machines)
+
+    @property
+    def mean_power_w(self) -> float:
+        """Drawn from the grid, PUE included [W]."""
+        pue = 1.0 if self.tariff is None else self.tariff.pue
+        return pue * (self.energy_j / self.makespan_s if self.runs else self.bag.all_idle_w)
 
     def profit_rate_under(self, tariff: Tariff) -> float:
         """Return what the plan earns if such bags follow each other [money/s] (eq. 6)."""
@@ -59,7 +108,7 @@ class DividedPlan:
         profit = tariff.profit(self.energy_j, busy_s, self.makespan_s, self.bag.hosts)
         return profit / self.makespan_s
 
-    def under(self, tariff: Tariff | None) -> DividedPlan:
+    def under(self, tariff: Tariff | None) -> BagPlan:
         """Return the plan with what it earns under a tariff, if there is one."""
         if tariff is None:
             return self
@@ -80,7 +129,7 @@ class Planner(Protocol):
 
     power_off_unused: bool
 
-    def divided(self, bag: TypedBag, tariff: Tariff | None) -> DividedPlan:
+    def divided(self, bag: TypedBag, tariff: Tariff | None) -> BagPlan:
         """Solve the programme.
 
         Parameters
