@@ -21,8 +21,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from gridsched.analysis.claim_statistics import STATISTICS
-from gridsched.analysis.claims import (
+from gridsched.analysis.statistics import Interval
+from gridsched.figures.figure_file import style
+from gridsched.metrics import METRICS
+from gridsched.reproduction.claim_statistics import STATISTICS
+from gridsched.reproduction.claims import (
     DIRECTION,
     MISSED,
     NO_DATA,
@@ -31,10 +34,7 @@ from gridsched.analysis.claims import (
     VERDICTS,
     verdict_of,
 )
-from gridsched.analysis.claims_tables import APART, OF_THE_PAPER, verdict_counts
-from gridsched.analysis.statistics import Interval
-from gridsched.figures.figure_file import style
-from gridsched.metrics import METRICS
+from gridsched.reproduction.claims_tables import APART, OF_THE_PAPER, verdict_counts
 from gridsched.spec.claims_schema import Claim
 from gridsched.spec.study_checks import study_claims
 from gridsched.spec.study_document import StudyDocument, read_document

@@ -24,6 +24,7 @@ ROWS = (
     ("campaign",),
     ("analysis",),
     ("figures", "export", "page"),
+    ("reproduction",),
     ("testing", "cli"),
     ("__main__",),
 )

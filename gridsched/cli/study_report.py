@@ -19,11 +19,13 @@ from gridsched.errors import NotTrusted
 from gridsched.files.json_files import json_text
 
 if TYPE_CHECKING:
-    from gridsched.analysis.claims import Finding
-    from gridsched.analysis.readings import Reading
+    from pandas import DataFrame
+
     from gridsched.analysis.study_results import StudyResults
     from gridsched.analysis.texts import TextTable
     from gridsched.campaign.store import Store
+    from gridsched.reproduction.claims import Finding
+    from gridsched.reproduction.readings import Reading
     from gridsched.spec.study import Study
 
 T = TypeVar("T")
@@ -61,12 +63,13 @@ def report(
 
     Exit status: 0 fine, 2 bad input.
     """
-    from gridsched.page.study_report import check_report_target, write_report
+    from gridsched.page.study_report import check_report_target
+    from gridsched.reproduction.report import write_report
 
     check_report_target(output, force=force)
     results = load_results(store, study, trust=trust)
     findings, readings = judged(results)
-    folder = write_report(results, output, findings=findings, readings=readings, force=force)
+    folder = write_report(results, output, findings, readings, force=force)
     if not quiet:
         print(f"{output}: {len(results.finished):,} of {len(results.runs):,} runs; {folder}/")
 
@@ -138,7 +141,8 @@ def reproduce(
     from gridsched.analysis.study_results import read_results
     from gridsched.campaign.campaign import Options, run_campaign
     from gridsched.campaign.store import Store
-    from gridsched.page.study_report import check_report_target, files_folder, write_report
+    from gridsched.page.study_report import check_report_target, files_folder
+    from gridsched.reproduction.report import write_report
     from gridsched.spec.study import Study
 
     found = Study.find(study)
@@ -156,7 +160,7 @@ def reproduce(
         run_campaign(found, kept, Options(workers), display.tell)
     results = read_results(str(kept.root), found)
     findings, readings = judged(results)
-    folder = write_report(results, page, findings=findings, readings=readings, force=is_ours)
+    folder = write_report(results, page, findings, readings, force=is_ours)
     if not quiet:
         show_claims(results, findings, readings)
         print(f"\nReport: {page}; figures and data: {folder}/")
@@ -228,8 +232,8 @@ def _chosen(name: str, store: Store) -> Study:
 
 def judged(results: StudyResults) -> tuple[list[Finding], list[Reading]]:
     """Return the findings of a study's claims, or the errors of its readings."""
-    from gridsched.analysis.claims import judge
-    from gridsched.analysis.readings import fit_readings
+    from gridsched.reproduction.claims import judge
+    from gridsched.reproduction.readings import fit_readings
 
     if results.study.document.content.readings is not None:
         return [], fit_readings(results)
@@ -241,7 +245,7 @@ def is_settled(results: StudyResults, findings: Sequence[Finding]) -> bool:
 
     With fewer replicates than the study asks for, what is missed is told, and settled.
     """
-    from gridsched.analysis.claims import NO_DATA
+    from gridsched.reproduction.claims import NO_DATA
 
     open_ones = [finding for finding in findings if finding.complaint]
     for finding in open_ones:
@@ -257,8 +261,8 @@ def show_claims(
     results: StudyResults, findings: Sequence[Finding], readings: Sequence[Reading]
 ) -> None:
     """Print findings with their explanations, or the fits of readings."""
-    from gridsched.analysis.claims_tables import claims_table, explained, run_ids_of
-    from gridsched.analysis.readings import readings_table
+    from gridsched.reproduction.claims_tables import claims_table, explained, run_ids_of
+    from gridsched.reproduction.readings import readings_table
 
     if readings:
         for table in readings_table(results, readings):
@@ -290,8 +294,8 @@ def _print(table: TextTable) -> None:
 def _records(
     findings: Sequence[Finding], readings: Sequence[Reading]
 ) -> dict[str, list[dict[str, Any]]]:  # fmt: skip
-    from gridsched.analysis.claims_tables import findings_frame
-    from gridsched.analysis.readings import readings_frame
+    from gridsched.reproduction.claims_tables import findings_frame
+    from gridsched.reproduction.readings import readings_frame
 
     frames = {"claims": findings_frame(findings), "readings": readings_frame(readings)}
     return {name: each.astype(object).to_dict(orient="records") for name, each in frames.items()}
@@ -305,10 +309,10 @@ def _write(
     *,
     force: bool,
 ) -> None:
-    from gridsched.analysis.claims_tables import claims_markdown
-    from gridsched.analysis.readings import readings_markdown
     from gridsched.cli.output import table_file, write_rows
     from gridsched.files.output_files import write_whole
+    from gridsched.reproduction.claims_tables import claims_markdown
+    from gridsched.reproduction.readings import readings_markdown
 
     if path.suffix.lower() == ".md":
         title = f"{results.study.name}: the paper's claims beside our runs"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,27 +13,6 @@ from PIL import Image  # matplotlib needs it, too
 
 from gridsched.analysis.agreement import agreement_frame, agreement_table
 from gridsched.analysis.answers import answers
-from gridsched.analysis.claims import (
-    DIRECTION,
-    MISSED,
-    NO_DATA,
-    NOT_DISTINGUISHABLE,
-    REPRODUCED,
-    Finding,
-)
-from gridsched.analysis.claims_tables import (
-    HEADER,
-    HOW,
-    WHY,
-    claims_markdown,
-    claims_table,
-    counts_text,
-    explained,
-    finding_cells,
-    findings_frame,
-    run_ids_of,
-)
-from gridsched.analysis.readings import Reading, readings_frame, readings_table
 from gridsched.analysis.study_results import StudyResults
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
@@ -58,6 +37,9 @@ from gridsched.page.study_tables import (
     provenance_table,
 )
 
+#: Return what the page shows of claims, and the tables of readings; told the report's files.
+ClaimsSection = Callable[[ReportFiles], dict[str, Any]]
+ReadingsSection = Callable[[ReportFiles], list[ShownTable]]
 #: Width and number of colours of the figures on the page; the files beside it have more.
 _PAGE_PIXELS, _PAGE_COLOURS = 1400, 64
 #: The page's sections: anchor -> heading.
@@ -65,11 +47,6 @@ HEADINGS = {
     "answers": "Answers", "run": "What was run", "readings": "Readings", "figures": "Figures",
     "claims": "Claims", "tables": "Tables", "agreement": "Both drivers", "failed": "Failed runs",
     "provenance": "Provenance",
-}  # fmt: skip
-#: How each verdict is shown.
-_VERDICTS = {
-    REPRODUCED: "reproduced", DIRECTION: "direction", MISSED: "missed", NO_DATA: "missed",
-    NOT_DISTINGUISHABLE: "undecided",
 }  # fmt: skip
 #: Endings of a figure's files, in the order in which the page names them.
 _ENDINGS = (*FORMATS, ".csv")
@@ -81,8 +58,8 @@ def write_report(
     results: StudyResults,
     page: Path,
     *,
-    findings: Sequence[Finding] = (),
-    readings: Sequence[Reading] = (),
+    claims: ClaimsSection | None = None,
+    readings: ReadingsSection | None = None,
     force: bool = False,
 ) -> Path:
     """Write the report of a study.
@@ -92,10 +69,9 @@ def write_report(
     results : StudyResults
     page : Path
         The HTML file.
-    findings : sequence of Finding
-        The study's claims, judged.
-    readings : sequence of Reading
-        Errors of the readings of a study that fits them.
+    claims, readings : callable, optional
+        Make these sections, and put their files among those that they are told;
+        `gridsched.reproduction.report` has both.
     force : bool
         Replace the page and the files beside it.
 
@@ -112,7 +88,7 @@ def write_report(
     folder = files_folder(page)
     check_report_target(page, force=force)
     files = ReportFiles(folder.name)
-    html = _page(results, files, findings, readings)
+    html = _page(results, files, claims, readings)
     REPORT_FILES.write(folder, files.contents, force=force)
     write_whole(page, html, force=force)
     return folder
@@ -137,8 +113,8 @@ def check_report_target(page: Path, *, force: bool = False) -> None:
 def _page(
     results: StudyResults,
     files: ReportFiles,
-    findings: Sequence[Finding],
-    readings: Sequence[Reading],
+    claims: ClaimsSection | None,
+    readings: ReadingsSection | None,
 ) -> str:
     """Return the page; put what stands beside it into `files`."""
     study, has_runs = results.study, len(results.shown) > 0
@@ -151,8 +127,8 @@ def _page(
     constants = constants_text(results) if has_runs else []
     tables = list(_tables(results, files)) if has_runs else []
     is_shown = {
-        "answers": bool(found or constants or findings), "run": True, "readings": bool(readings),
-        "figures": has_runs, "claims": bool(findings), "tables": bool(tables),
+        "answers": bool(found or constants or claims), "run": True, "readings": bool(readings),
+        "figures": has_runs, "claims": bool(claims), "tables": bool(tables),
         "agreement": len(agreement) > 0, "failed": len(results.failed) > 0, "provenance": True,
     }  # fmt: skip
     return page_html(
@@ -172,10 +148,10 @@ def _page(
         warnings=[*results.damage, *filter(None, [results.withheld])],
         axes=files.table("axes", axes_table(results)),
         all_runs=all_runs,
-        readings=_readings(results, files, readings) if readings else [],
+        readings=readings(files) if readings else [],
         notes=_notes(results, layout) if has_runs else [],
         figures=_figures(results, layout, files) if has_runs else {},
-        claims=_claims(study.name, files, findings) if findings else None,
+        claims=claims(files) if claims else None,
         tables=tables,
         agreement=files.table("agreement", agreement_table(agreement), agreement)
         if len(agreement) else None,
@@ -197,38 +173,6 @@ def _facts(results: StudyResults) -> list[tuple[str, str, bool]]:
         ("replicates", str(results.study.replicates), False),
         ("baseline", results.baseline, False),
     ]
-
-
-def _readings(
-    results: StudyResults, files: ReportFiles, readings: Sequence[Reading]
-) -> list[ShownTable]:
-    """Return the tables of the readings; all their numbers stand in one more file."""
-    files.put_frame("readings.csv", readings_frame(readings))
-    tables = readings_table(results, readings)
-    return [files.table(f"readings-{k}", table) for k, table in enumerate(tables, start=1)]
-
-
-def _claims(name: str, files: ReportFiles, findings: Sequence[Finding]) -> dict[str, Any]:
-    links = files.table("claims", claims_table(findings), findings_frame(findings)).files
-    text = claims_markdown(findings, f"{name}: the paper's claims beside our runs")
-    complaints: dict[str, list[str]] = {}
-    for finding in findings:
-        if finding.complaint:
-            shown = finding.complaint[:1].upper() + finding.complaint[1:]
-            complaints.setdefault(shown, []).append(finding.claim.id)
-    return {
-        "counts": counts_text(findings),
-        "files": [*links, files.put("claims.md", text)],
-        "how": HOW.replace("*", ""),
-        "complaints": complaints,
-        "header": HEADER,
-        "rows": [(_VERDICTS[each.verdict], finding_cells(each)) for each in findings],
-        "why": WHY,
-        "reasons": [
-            ([each.claim.id for each in group], text, [each[:12] for each in run_ids_of(group)])
-            for text, group in explained(findings).items()
-        ],
-    }
 
 
 # ---------------------------------------------------------------------- figures

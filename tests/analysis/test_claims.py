@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 from small_study import study_in
 
-from gridsched.analysis.claims import (
+from gridsched.analysis.statistics import Interval
+from gridsched.analysis.study_results import read_results
+from gridsched.cli.app import main
+from gridsched.errors import InputError
+from gridsched.reproduction.claims import (
     DIRECTION,
     MISSED,
     NO_DATA,
@@ -20,11 +24,7 @@ from gridsched.analysis.claims import (
     judge,
     verdict_of,
 )
-from gridsched.analysis.claims_tables import claims_markdown, verdict_counts
-from gridsched.analysis.statistics import Interval
-from gridsched.analysis.study_results import read_results
-from gridsched.cli.app import main
-from gridsched.errors import InputError
+from gridsched.reproduction.claims_tables import claims_markdown, verdict_counts
 from gridsched.spec.study_document import Claim
 
 

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from family_study import make_store
 
-from gridsched.analysis.claims import (
+from gridsched.analysis.statistics import Interval
+from gridsched.analysis.study_results import StudyResults, read_results
+from gridsched.errors import InputError
+from gridsched.reproduction.claims import (
     DIRECTION,
     MISSED,
     NO_DATA,
@@ -19,9 +22,6 @@ from gridsched.analysis.claims import (
     measure_claim,
     verdict_of,
 )
-from gridsched.analysis.statistics import Interval
-from gridsched.analysis.study_results import StudyResults, read_results
-from gridsched.errors import InputError
 from gridsched.spec.study_document import Claim
 
 #: 97.5 % quantile of Student's t with 2 degrees of freedom.

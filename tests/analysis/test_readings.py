@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from small_study import study_in
 
-from gridsched.analysis.readings import best_reading, fit_readings, readings_table
 from gridsched.analysis.study_results import StudyResults, read_results
 from gridsched.campaign.store import Store
 from gridsched.cli.app import main
 from gridsched.errors import InputError
+from gridsched.reproduction.readings import best_reading, fit_readings, readings_table
 from gridsched.spec.study import Study
 
 CLAIMS = """

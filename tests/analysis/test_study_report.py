@@ -16,7 +16,6 @@ import pytest
 from small_study import of_metrics, study_in
 
 from gridsched.analysis.answers import answer_of, answers
-from gridsched.analysis.claims import judge
 from gridsched.analysis.study_results import read_results
 from gridsched.analysis.texts import TextTable, number_text
 from gridsched.cli.app import main
@@ -40,6 +39,8 @@ from gridsched.page.study_tables import (
     mean_frame,
     mean_table,
 )
+from gridsched.reproduction.claims import judge
+from gridsched.reproduction.report import write_report as write_judged_report
 from gridsched.spec.study import Study
 
 _VOID = {"meta", "link", "img", "br", "hr"}
@@ -427,7 +428,7 @@ def test_claims_on_the_page(small_store: Path, tmp_path: Path):
     """Each claim with its verdict, why it is missed, and which one does not say why."""
     study = study_in(tmp_path / "claims", CLAIMS, of_metrics("energy_j"))
     results = read_results(str(small_store), study)
-    write_report(results, tmp_path / "claims.html", findings=judge(results))
+    write_judged_report(results, tmp_path / "claims.html", judge(results))
     html = (tmp_path / "claims.html").read_text()
     page = Page(html)
     words = " ".join(" ".join(page.words).split())

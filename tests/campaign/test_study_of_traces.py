@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from gridsched.analysis.claims import judge
 from gridsched.analysis.study_results import StudyResults, read_results
 from gridsched.campaign.messages import Job
 from gridsched.campaign.store import Store
@@ -16,6 +15,7 @@ from gridsched.errors import InputError
 from gridsched.figures.figure_file import style
 from gridsched.figures.table import study_figures
 from gridsched.figures.study_layout import layout_of
+from gridsched.reproduction.claims import judge
 from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.study import Study
 

@@ -9,13 +9,13 @@ import io
 import pytest
 from markdown_it import MarkdownIt
 
-from gridsched.analysis.claims import MISSED, Finding
-from gridsched.analysis.claims_tables import claims_markdown
 from gridsched.analysis.statistics import Interval
 from gridsched.analysis.texts import markdown_row, markdown_text
 from gridsched.errors import InputError
 from gridsched.files.csv_files import csv_text
 from gridsched.files.input_files import parse_toml
+from gridsched.reproduction.claims import MISSED, Finding
+from gridsched.reproduction.claims_tables import claims_markdown
 from gridsched.spec.claims_schema import Claim
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from gridsched.analysis.claim_statistics import STATISTICS
 from gridsched.analysis.claim_values import flat
-from gridsched.analysis.claims import REPRODUCED, VERDICTS, Finding
 from gridsched.analysis.texts import TextTable, axis_text, markdown_row, markdown_text
+from gridsched.reproduction.claim_statistics import STATISTICS
+from gridsched.reproduction.claims import REPRODUCED, VERDICTS, Finding
 
 HEADER = ["claim", "what", "kind", "paper", "ours", "tolerance", "set", "verdict"]
 #: What the paper says, kind by kind, and what is counted apart: kind -> what several are called.

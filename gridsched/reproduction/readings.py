@@ -22,7 +22,6 @@ import numpy as np
 import pandas as pd
 
 from gridsched.analysis import statistics
-from gridsched.analysis.claim_requests import BEST_OTHER
 from gridsched.analysis.claim_values import flat
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import (
@@ -34,6 +33,7 @@ from gridsched.analysis.texts import (
     value_text,
 )
 from gridsched.errors import InputError
+from gridsched.reproduction.claim_requests import BEST_OTHER
 from gridsched.spec.claims_schema import Claim
 from gridsched.spec.study_axes import full_name
 

@@ -1,6 +1,6 @@
 """What a paper claims beside what our runs give, and the verdict.
 
-The statistics stand in `gridsched.analysis.claim_statistics`.
+The statistics stand in `gridsched.reproduction.claim_statistics`.
 
 **Verdict.** A claim with a number and a tolerance is *reproduced* if our mean lies within it, and,
 for a difference, not certainly on the other side of 0 (our interval excludes 0 and the paper's sign
@@ -17,11 +17,12 @@ import math
 import re
 from dataclasses import dataclass
 
-from gridsched.analysis.claim_requests import BEST_OTHER, NoData, Request
-from gridsched.analysis.claim_statistics import STATISTICS, check_claim
-from gridsched.analysis.claim_values import Measured, chosen_variant, where_of
+from gridsched.analysis.claim_values import SERIES_OF, Measured, chosen_variant, where_of
 from gridsched.analysis.statistics import Interval, t_interval
 from gridsched.analysis.study_results import StudyResults
+from gridsched.errors import InputError
+from gridsched.reproduction.claim_requests import BEST_OTHER, NoData, Request
+from gridsched.reproduction.claim_statistics import STATISTICS
 from gridsched.spec.claims_schema import Claim
 
 REPRODUCED, DIRECTION, MISSED = "reproduced", "direction only", "not reproduced"
@@ -127,6 +128,36 @@ def _with_variants(results: StudyResults, claim: Claim) -> tuple[Claim, str]:
 def _scaled(interval: Interval, scale: float) -> Interval:
     low, high = sorted((scale * interval.low, scale * interval.high))
     return Interval(scale * interval.mean, low, high, interval.count)
+
+
+def check_claim(results: StudyResults, claim: Claim) -> None:
+    """Look whether a claim has what its statistic needs.
+
+    Raises
+    ------
+    InputError
+        If it names an unknown statistic or scheduler, or lacks a key.
+    """
+    place, statistic = f"Claim {claim.id!r}", STATISTICS.get(claim.statistic)
+    if statistic is None:
+        raise InputError(
+            f"{place}: statistic {claim.statistic!r} is unknown. Legal: {', '.join(STATISTICS)}."
+        )
+    legal = (BEST_OTHER, *results.labels)
+    if "against" in statistic.needs and not statistic.takes_families and claim.against not in legal:
+        raise InputError(f"{place}: against is {claim.against!r}. Legal: {', '.join(legal)}.")
+    for key in ("scheduler", *statistic.needs):
+        if getattr(claim, key) is None:
+            raise InputError(f"{place}: {claim.statistic} needs the key {key!r}.")
+    if not statistic.takes_families and claim.scheduler not in results.labels:
+        raise InputError(
+            f"{place}: scheduler is {claim.scheduler!r}, of which there are variants. Choose one "
+            f"by 'variant', or by its label: {', '.join(results.labels)}."
+        )
+    if statistic.of_series and claim.metric not in SERIES_OF:
+        raise InputError(
+            f"{place}: metric is {claim.metric!r}; series lead to {', '.join(SERIES_OF)}."
+        )
 
 
 # ---------------------------------------------------------------------- the verdict

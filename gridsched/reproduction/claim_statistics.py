@@ -52,7 +52,6 @@ import numpy as np
 import pandas as pd
 
 from gridsched.analysis import statistics
-from gridsched.analysis.claim_requests import BEST_OTHER, Request, joined
 from gridsched.analysis.claim_values import (
     SERIES_OF,
     Floats,
@@ -61,24 +60,19 @@ from gridsched.analysis.claim_values import (
     series_values,
     where_of,
 )
-from gridsched.analysis.level_statistics import (
-    best_level,
-    best_level_steps,
-    best_over_last,
-    least_rise,
-    spread,
-)
 from gridsched.analysis.statistics import (
     Interval,
+    bootstrap_interval,
     difference_of_medians,
     median_interval,
+    percent_more,
     ratio_of_means,
     t_interval,
 )
-from gridsched.analysis.study_results import StudyResults, restricted
-from gridsched.analysis.texts import axis_text
+from gridsched.analysis.study_results import restricted
+from gridsched.analysis.texts import axis_text, value_text
 from gridsched.errors import InputError
-from gridsched.spec.claims_schema import Claim
+from gridsched.reproduction.claim_requests import BEST_OTHER, Request, joined
 from gridsched.spec.study_axes import full_name
 
 # ---------------------------------------------------------------------- cells
@@ -168,20 +162,14 @@ def _median(request: Request) -> Measured:
     return Measured(median_interval(table[request.scheduler]), note)
 
 
-def _mean_difference(request: Request) -> Measured:
+def _difference(request: Request) -> Measured:
     one, other, text = _both(request)
-    return Measured(t_interval(one - other), text)
-
-
-def _least_difference(request: Request) -> Measured:
-    one, other, text = _both(request)
-    found = t_interval(one - other)
-    return Measured(Interval(found.low, math.nan, math.nan, found.count), text)
-
-
-def _median_difference(request: Request) -> Measured:
-    one, other, text = _both(request)
-    return Measured(difference_of_medians(one, other), text)
+    if request.claim.statistic == "median_difference":
+        return Measured(difference_of_medians(one, other), text)
+    mean = t_interval(one - other)
+    if request.claim.statistic == "least_difference":
+        mean = Interval(mean.low, math.nan, math.nan, mean.count)
+    return Measured(mean, text)
 
 
 def _both(request: Request) -> tuple[pd.Series, pd.Series, str]:
@@ -257,6 +245,89 @@ def _percent_of_budget_used(request: Request) -> Measured:
     return Measured(t_interval(table[request.scheduler]), note)
 
 
+# ---------------------------------------------------------------------- levels
+
+
+def _best_level(request: Request) -> Measured:
+    """Return the level with the largest mean."""
+    levels, table, note = request.levels(request.scheduler)
+    best = bootstrap_interval(table, lambda means: means.argmax(axis=1))
+
+    def value(k: float) -> float:
+        return math.nan if math.isnan(k) else float(levels[int(k)].value)
+
+    interval = Interval(value(best.mean), value(best.low), value(best.high), best.count)
+    return Measured(interval, note)
+
+
+def _best_level_steps(request: Request) -> Measured:
+    """Return by how many levels the best one of a family lies above that of another.
+
+    Raises
+    ------
+    InputError
+        If the families have other levels.
+    """
+    claim = request.claim
+    levels, one, note = request.levels(request.scheduler)
+    others, two, _ = request.levels(request.against)
+    if [each.value for each in levels] != [each.value for each in others]:
+        raise InputError(f"Claim {claim.id!r}: {request.against} has other levels.")
+    both = pd.concat([one, two], axis=1, join="inner")
+    split = len(levels)
+
+    def steps(means: Floats) -> Floats:
+        return means[:, :split].argmax(axis=1) - means[:, split:].argmax(axis=1)
+
+    return Measured(bootstrap_interval(both, steps), joined(f"against {request.against}", note))
+
+
+def _best_over_last(request: Request) -> Measured:
+    """Return how much more the best level has than the last one [%]."""
+    claim = request.claim
+    gain, text, note = _gain(request, request.scheduler)
+    if claim.against is not None:
+        other, other_text, _ = _gain(request, claim.against)
+        gain, text = (gain - other).dropna(), f"{text}; {claim.against}: {other_text}"
+    return Measured(t_interval(gain), joined(text, note))
+
+
+def _gain(request: Request, family: str) -> tuple[pd.Series, str, str]:
+    levels, table, note = request.levels(family)
+    best, last = int(table.mean().to_numpy().argmax()), len(levels) - 1
+    gain = pd.Series(percent_more(table[best], table[last]), index=table.index)
+    return gain, f"{value_text(levels[best].value)} over {value_text(levels[last].value)}", note
+
+
+def _spread(request: Request) -> Measured:
+    """Return the largest minus the least mean of the levels, over the largest [%]."""
+    _, table, note = request.levels(request.scheduler)
+
+    def share(means: Floats) -> Floats:
+        largest = means.max(axis=1)
+        return 100.0 * (largest - means.min(axis=1)) / largest
+
+    return Measured(bootstrap_interval(table, share), note)
+
+
+def _least_rise(request: Request) -> Measured:
+    """Return the smallest rise from one level to the next [%].
+
+    Raises
+    ------
+    InputError
+        If there is one level alone.
+    """
+    claim = request.claim
+    levels, table, note = request.levels(request.scheduler)
+    if len(levels) < 2:
+        raise InputError(f"Claim {claim.id!r}: least_rise needs two levels or more.")
+    rises = [t_interval(percent_more(table[k + 1], table[k])) for k in range(len(levels) - 1)]
+    least = min(range(len(rises)), key=lambda k: rises[k].mean)
+    one, other = (value_text(levels[k].value) for k in (least, least + 1))
+    return Measured(rises[least], joined(f"from {one} to {other}", note))
+
+
 # ---------------------------------------------------------------------- the table
 
 
@@ -287,31 +358,26 @@ class Statistic:
 
 STATISTICS: dict[str, Statistic] = {
     "mean": Statistic(_mean),
-    "mean_difference": Statistic(
-        _mean_difference, ("against",), is_difference=True, takes_families=True
-    ),
-    "least_difference": Statistic(
-        _least_difference, ("against",), is_difference=True, takes_families=True
-    ),
     "median": Statistic(_median, takes_families=True),
-    "median_difference": Statistic(
-        _median_difference, ("against",), is_difference=True, takes_families=True
-    ),
+    **{
+        name: Statistic(_difference, ("against",), is_difference=True, takes_families=True)
+        for name in ("mean_difference", "least_difference", "median_difference")
+    },
     "percent_more": Statistic(_percent_more, ("against",), is_difference=True),
     "largest_percent_more": Statistic(_extreme_percent_more, ("against",), is_difference=True),
     "smallest_percent_more": Statistic(_extreme_percent_more, ("against",), is_difference=True),
     "worst_rank": Statistic(_worst_rank),
     "rises_along": Statistic(_rises_along, ("against", "along")),
     "ratio": Statistic(_ratio, takes_families=True),
-    "best_level": Statistic(best_level, ("along",), takes_families=True),
+    "best_level": Statistic(_best_level, ("along",), takes_families=True),
     "best_level_steps": Statistic(
-        best_level_steps, ("along", "against"), is_difference=True, takes_families=True
+        _best_level_steps, ("along", "against"), is_difference=True, takes_families=True
     ),
     "best_over_last": Statistic(
-        best_over_last, ("along",), is_difference=True, takes_families=True
+        _best_over_last, ("along",), is_difference=True, takes_families=True
     ),
-    "spread": Statistic(spread, ("along",), takes_families=True),
-    "least_rise": Statistic(least_rise, ("along",), is_difference=True, takes_families=True),
+    "spread": Statistic(_spread, ("along",), takes_families=True),
+    "least_rise": Statistic(_least_rise, ("along",), is_difference=True, takes_families=True),
     "hours_later": Statistic(
         _hours_later, ("against",), is_difference=True, takes_families=True, of_series=True
     ),
@@ -319,33 +385,3 @@ STATISTICS: dict[str, Statistic] = {
         _percent_of_budget_used, ("hours",), takes_families=True, of_series=True
     ),
 }
-
-
-def check_claim(results: StudyResults, claim: Claim) -> None:
-    """Look whether a claim has what its statistic needs.
-
-    Raises
-    ------
-    InputError
-        If it names an unknown statistic or scheduler, or lacks a key.
-    """
-    place, statistic = f"Claim {claim.id!r}", STATISTICS.get(claim.statistic)
-    if statistic is None:
-        raise InputError(
-            f"{place}: statistic {claim.statistic!r} is unknown. Legal: {', '.join(STATISTICS)}."
-        )
-    legal = (BEST_OTHER, *results.labels)
-    if "against" in statistic.needs and not statistic.takes_families and claim.against not in legal:
-        raise InputError(f"{place}: against is {claim.against!r}. Legal: {', '.join(legal)}.")
-    for key in ("scheduler", *statistic.needs):
-        if getattr(claim, key) is None:
-            raise InputError(f"{place}: {claim.statistic} needs the key {key!r}.")
-    if not statistic.takes_families and claim.scheduler not in results.labels:
-        raise InputError(
-            f"{place}: scheduler is {claim.scheduler!r}, of which there are variants. Choose one "
-            f"by 'variant', or by its label: {', '.join(results.labels)}."
-        )
-    if statistic.of_series and claim.metric not in SERIES_OF:
-        raise InputError(
-            f"{place}: metric is {claim.metric!r}; series lead to {', '.join(SERIES_OF)}."
-        )
