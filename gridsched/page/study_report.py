@@ -12,7 +12,7 @@ from typing import Any
 from PIL import Image  # matplotlib needs it, too
 
 from gridsched.analysis.agreement import agreement_frame, agreement_table
-from gridsched.analysis.answers import answers
+from gridsched.analysis.rankings import rankings
 from gridsched.analysis.study_results import StudyResults
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
@@ -23,10 +23,6 @@ from gridsched.files.output_files import FolderKind, check_writable, write_whole
 from gridsched.metrics import METRICS
 from gridsched.page.printing import Link, ReportFiles, ShownTable, page_html
 from gridsched.page.study_tables import (
-    answer_frame,
-    answer_table,
-    answer_words,
-    answers_note,
     axes_table,
     constants_text,
     difference_frame,
@@ -35,6 +31,10 @@ from gridsched.page.study_tables import (
     mean_frame,
     mean_table,
     provenance_table,
+    ranking_frame,
+    ranking_table,
+    ranking_words,
+    rankings_note,
 )
 
 #: Return what the page shows of claims, and the tables of readings; told the report's files.
@@ -123,7 +123,7 @@ def _page(
     all_runs = files.put_frame("runs.csv", runs)
     agreement = agreement_frame(results)
     layout = layout_of(results)
-    found = answers(results) if has_runs else []
+    found = rankings(results) if has_runs else []
     constants = constants_text(results) if has_runs else []
     tables = list(_tables(results, files)) if has_runs else []
     is_shown = {
@@ -136,10 +136,10 @@ def _page(
         title=study.title or study.name,
         subtitle=study.source or f"Study {study.name}",
         headings={anchor: HEADINGS[anchor] for anchor, is_there in is_shown.items() if is_there},
-        answers=[answer_words(each) for each in found],
-        answers_note=answers_note(results) if found else "",
+        answers=[ranking_words(each) for each in found],
+        answers_note=rankings_note(results) if found else "",
         answer_tables=[
-            files.table(f"answer-{each.metric}", answer_table(each), answer_frame(each))
+            files.table(f"answer-{each.metric}", ranking_table(each), ranking_frame(each))
             for each in found
         ],
         constants=constants,

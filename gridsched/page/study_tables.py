@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from gridsched.analysis import statistics
-from gridsched.analysis.answers import Answer, Rival
+from gridsched.analysis.rankings import Ranking, RankedScheduler
 from gridsched.analysis.statistics import Interval
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import (
@@ -22,12 +22,12 @@ from gridsched.metrics import BOUNDED, METRICS
 from gridsched.spec.study_schedulers import scheduler_texts
 
 #: A table shows no more schedulers than this; the CSV beside it holds all.
-MOST_RIVALS = 12
+MOST_SHOWN = 12
 
 
-def answer_words(answer: Answer) -> tuple[str, str, str]:
+def ranking_words(ranking: Ranking) -> tuple[str, str, str]:
     """Return the metric, who is the best in it, and how far the next one is behind."""
-    entry, winner, second = METRICS[answer.metric], answer.winner, answer.rivals[1]
+    entry, winner, second = METRICS[ranking.metric], ranking.winner, ranking.schedulers[1]
     most = "most" if entry.better == "more" else "least"
     if winner.best_in == winner.settings:
         where = f" in all {winner.settings} settings" if winner.settings > 1 else ""
@@ -37,16 +37,16 @@ def answer_words(answer: Answer) -> tuple[str, str, str]:
             f"{winner.label} has the best mean rank ({winner.mean_rank:.3g}), and the {most} in "
             f"{winner.best_in} of {winner.settings} settings."
         )
-    return entry.name, who, _of_second(answer, second)
+    return entry.name, who, _of_second(ranking, second)
 
 
-def _of_second(answer: Answer, second: Rival) -> str:
-    above, winner = second.above, answer.winner
+def _of_second(ranking: Ranking, second: RankedScheduler) -> str:
+    above, winner = second.above, ranking.winner
     if not above.count:
         return f"Next is {second.label}; no replicate has all runs of both."
     if above.mean == 0 and second.mean_rank == winner.mean_rank:
         return f"{second.label} is its equal."
-    amount = _difference_text(answer, above, signed=False)
+    amount = _difference_text(ranking, above, signed=False)
     side = "more" if above.mean >= 0 else "less"
     of = "on average over the settings" if winner.settings > 1 else "on average"
     text = f"Next is {second.label}: {amount} {side} {of}"
@@ -57,54 +57,54 @@ def _of_second(answer: Answer, second: Rival) -> str:
     return f"{text}, paired over {above.count} replicates."
 
 
-def _difference_text(answer: Answer, above: Interval, *, signed: bool) -> str:
+def _difference_text(ranking: Ranking, above: Interval, *, signed: bool) -> str:
     """Return a difference with its unit (as text), or with its sign and without (in a table)."""
-    factor, unit = _difference_unit(answer)
+    factor, unit = _difference_unit(ranking)
     mean = above.mean if signed else abs(above.mean)
     text = number_text(mean / factor, above.half_width / factor, signed=signed)
     return text if signed or not unit else f"{text} {unit}"
 
 
-def _difference_unit(answer: Answer) -> tuple[float, str]:
+def _difference_unit(ranking: Ranking) -> tuple[float, str]:
     """Return the divisor and the unit of the differences."""
-    if answer.is_relative:
+    if ranking.is_relative:
         return 1.0, "%"
-    entry = METRICS[answer.metric]
+    entry = METRICS[ranking.metric]
     if entry.is_share:
         return 0.01, "points of %"
-    return _scale(answer)[0], _scale(answer)[1].removeprefix(entry.name).strip(" []")
+    return _scale(ranking)[0], _scale(ranking)[1].removeprefix(entry.name).strip(" []")
 
 
-def _scale(answer: Answer) -> tuple[float, str]:
-    return scale_of(answer.metric, max(abs(rival.mean.mean) for rival in answer.rivals))
+def _scale(ranking: Ranking) -> tuple[float, str]:
+    return scale_of(ranking.metric, max(abs(each.mean.mean) for each in ranking.schedulers))
 
 
-def answer_table(answer: Answer) -> TextTable:
+def ranking_table(ranking: Ranking) -> TextTable:
     """Return the schedulers by their rank over all settings, with means and differences."""
-    factor, title = _scale(answer)
-    entry, unit = METRICS[answer.metric], _difference_unit(answer)[1]
+    factor, title = _scale(ranking)
+    entry, unit = METRICS[ranking.metric], _difference_unit(ranking)[1]
     rows = []
-    for rival in answer.rivals[:MOST_RIVALS]:
-        mean = number_text(rival.mean.mean / factor, rival.mean.half_width / factor)
-        above = _difference_text(answer, rival.above, signed=True) if rival.above.count else "-"
-        best_in = f"{rival.best_in} of {rival.settings}"
-        rows.append([rival.label, f"{rival.mean_rank:.3g}", best_in, mean, above])
+    for each in ranking.schedulers[:MOST_SHOWN]:
+        mean = number_text(each.mean.mean / factor, each.mean.half_width / factor)
+        above = _difference_text(ranking, each.above, signed=True) if each.above.count else "-"
+        best_in = f"{each.best_in} of {each.settings}"
+        rows.append([each.label, f"{each.mean_rank:.3g}", best_in, mean, above])
     unit_of_mean = title.removeprefix(entry.name).strip()
     header = [
         "scheduler", "mean rank", "best in", f"mean {unit_of_mean}".strip(),
         "above best" + (f" [{unit}]" if unit else ""),
     ]  # fmt: skip
     note = ""
-    if len(answer.rivals) > MOST_RIVALS:
-        note = f"The best {MOST_RIVALS} of {len(answer.rivals)} schedulers."
-    best = min(rival.mean_rank for rival in answer.rivals)
+    if len(ranking.schedulers) > MOST_SHOWN:
+        note = f"The best {MOST_SHOWN} of {len(ranking.schedulers)} schedulers."
+    best = min(each.mean_rank for each in ranking.schedulers)
     marked = {
-        (k, 0) for k, rival in enumerate(answer.rivals[:MOST_RIVALS]) if rival.mean_rank == best
+        (k, 0) for k, each in enumerate(ranking.schedulers[:MOST_SHOWN]) if each.mean_rank == best
     }
     return TextTable(entry.name, header, rows, 1, note, frozenset(marked))
 
 
-def answers_note(results: StudyResults) -> str:
+def rankings_note(results: StudyResults) -> str:
     """Return what the numbers of the answers are."""
     n = results.study.replicates
     if not results.varying_axes:
@@ -122,19 +122,19 @@ def answers_note(results: StudyResults) -> str:
     )
 
 
-def answer_frame(answer: Answer) -> pd.DataFrame:
-    """Return all numbers of an answer; differences are in [%] where ``unit`` says so."""
-    entry = METRICS[answer.metric]
+def ranking_frame(ranking: Ranking) -> pd.DataFrame:
+    """Return all numbers of an ranking; differences are in [%] where ``unit`` says so."""
+    entry = METRICS[ranking.metric]
     return pd.DataFrame([
         {
-            "metric": answer.metric, "scheduler": rival.label, "mean_rank": rival.mean_rank,
-            "best_in": rival.best_in, "settings": rival.settings, "mean": rival.mean.mean,
-            "mean_low": rival.mean.low, "mean_high": rival.mean.high,
-            "above_winner": rival.above.mean, "above_low": rival.above.low,
-            "above_high": rival.above.high, "replicates": rival.above.count,
-            "unit_of_difference": "%" if answer.is_relative else entry.unit,
+            "metric": ranking.metric, "scheduler": each.label, "mean_rank": each.mean_rank,
+            "best_in": each.best_in, "settings": each.settings, "mean": each.mean.mean,
+            "mean_low": each.mean.low, "mean_high": each.mean.high,
+            "above_winner": each.above.mean, "above_low": each.above.low,
+            "above_high": each.above.high, "replicates": each.above.count,
+            "unit_of_difference": "%" if ranking.is_relative else entry.unit,
         }
-        for rival in answer.rivals
+        for each in ranking.schedulers
     ])  # fmt: skip
 
 

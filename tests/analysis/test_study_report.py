@@ -15,13 +15,12 @@ import pandas as pd
 import pytest
 from small_study import of_metrics, study_in
 
-from gridsched.analysis.answers import answer_of, answers
+from gridsched.analysis.rankings import ranking_of, rankings
 from gridsched.analysis.study_results import read_results
 from gridsched.analysis.texts import TextTable, number_text
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.figures.study_figure import finished_over_time
-from gridsched.figures.study_figure import efficient
+from gridsched.figures.study_figure import efficient, finished_over_time
 from gridsched.figures.study_layout import layout_of
 from gridsched.page.printing import MAX_ROWS, TEMPLATES, Link, latex_text
 from gridsched.page.study_report import (
@@ -31,8 +30,8 @@ from gridsched.page.study_report import (
     write_report,
 )
 from gridsched.page.study_tables import (
-    answer_table,
-    answer_words,
+    ranking_table,
+    ranking_words,
     constants_text,
     difference_frame,
     difference_table,
@@ -152,7 +151,7 @@ def test_units_are_those_of_the_figures(small_store: Path):
     assert table.title == "Energy [GJ]"
     assert table.rows[0][-1] == "1.015 ± 0.021"  # 100 + mean of 0..3
     assert frame["mean"].max() > 1e9
-    assert answer_table(answer_of(large, "energy_j")).header[3] == "mean [GJ]"
+    assert ranking_table(ranking_of(large, "energy_j")).header[3] == "mean [GJ]"
 
 
 def test_metrics_that_do_not_vary_are_told_in_words(small_store: Path):
@@ -161,20 +160,20 @@ def test_metrics_that_do_not_vary_are_told_in_words(small_store: Path):
     constant = replace(results, runs=results.runs.assign(makespan_s=0.0, energy_model_j=5.0))
     assert constants_text(constant) == ["Makespan: all 0.", "Energy model: all 5 J."]
     assert list(constant.distinct_metrics) == ["energy_j"]
-    assert [answer.metric for answer in answers(constant)] == ["energy_j"]
+    assert [answer.metric for answer in rankings(constant)] == ["energy_j"]
 
 
 def test_answers_where_shares_mean_nothing(small_store: Path):
     """A winner at 0 or below: differences in the metric's unit; equals are called equals."""
     results = read_results(str(small_store))
     runs = results.runs.assign(makespan_s=results.runs["makespan_s"] - 9.0)
-    answer = answer_of(replace(results, runs=runs), "makespan_s")
+    answer = ranking_of(replace(results, runs=runs), "makespan_s")
     assert not answer.is_relative
-    assert answer.rivals[1].above.mean == pytest.approx(2.0)  # wq 10, mct 8
-    assert "Next is wq: 2.000 s more" in answer_words(answer)[2]
+    assert answer.schedulers[1].above.mean == pytest.approx(2.0)  # wq 10, mct 8
+    assert "Next is wq: 2.000 s more" in ranking_words(answer)[2]
     runs = results.runs.assign(makespan_s=results.runs["replicate"] + 1.0)
-    equal = answer_of(replace(results, runs=runs[runs["status"] == "finished"]), "makespan_s")
-    assert equal.rivals[1].above.mean == 0.0
+    equal = ranking_of(replace(results, runs=runs[runs["status"] == "finished"]), "makespan_s")
+    assert equal.schedulers[1].above.mean == 0.0
 
 
 def test_latex_escapes_what_is_special():

@@ -17,12 +17,12 @@ from gridsched.analysis.statistics import Interval, mean_ranks, percent_more, t_
 from gridsched.analysis.study_results import StudyResults
 from gridsched.metrics import METRICS
 
-#: Answers are given for no more metrics than this.
-MOST_ANSWERS = 4
+#: Schedulers are ranked by no more metrics than this.
+MOST_RANKINGS = 4
 
 
 @dataclass(frozen=True)
-class Rival:
+class RankedScheduler:
     """One scheduler beside the others in one metric.
 
     Attributes
@@ -37,7 +37,7 @@ class Rival:
         Mean over settings, in the metric's unit.
     above : Interval
         How far it lies above the winner, mean over the settings that both have: [%], or the
-        metric's unit where `Answer.is_relative` is false. Nothing for the winner itself.
+        metric's unit where `Ranking.is_relative` is false. Nothing for the winner itself.
     """
 
     label: str
@@ -49,13 +49,13 @@ class Rival:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Ranking:
     """Which scheduler is the best in a metric, over all settings of a study.
 
     Attributes
     ----------
     metric : str
-    rivals : tuple of Rival
+    schedulers : tuple of RankedScheduler
         The least mean rank first; that is the winner.
     is_relative : bool
         Whether differences are shares of the winner's value [%]: not where that is 0 or less
@@ -63,22 +63,22 @@ class Answer:
     """
 
     metric: str
-    rivals: tuple[Rival, ...]
+    schedulers: tuple[RankedScheduler, ...]
     is_relative: bool
 
     @property
-    def winner(self) -> Rival:
+    def winner(self) -> RankedScheduler:
         """The scheduler with the least mean rank."""
-        return self.rivals[0]
+        return self.schedulers[0]
 
 
-def answers(results: StudyResults) -> list[Answer]:
-    """Return the answers to a study's first metrics that have a better and a worse.
+def rankings(results: StudyResults) -> list[Ranking]:
+    """Return the rankings by a study's first metrics that have a better and a worse.
 
     Parameters
     ----------
     results : StudyResults
-        With one scheduler alone, there is nothing to answer.
+        With one scheduler alone, there is nothing to rank.
     """
     if len(results.labels) < 2:
         return []
@@ -87,11 +87,11 @@ def answers(results: StudyResults) -> list[Answer]:
         for name in results.distinct_metrics
         if METRICS[name].better and not METRICS[name].is_detail
     ]
-    found = [answer_of(results, name) for name in asked[:MOST_ANSWERS]]
-    return [answer for answer in found if len(answer.rivals) > 1]
+    found = [ranking_of(results, name) for name in asked[:MOST_RANKINGS]]
+    return [ranking for ranking in found if len(ranking.schedulers) > 1]
 
 
-def answer_of(results: StudyResults, metric: str) -> Answer:
+def ranking_of(results: StudyResults, metric: str) -> Ranking:
     """Return which scheduler is the best in a metric, and how far the others are from it."""
     cells = results.cell_axes
     frame = results.shown[[*cells, "scheduler", "replicate", metric]].dropna(subset=[metric])
@@ -106,17 +106,17 @@ def answer_of(results: StudyResults, metric: str) -> Answer:
     wide = frame.set_index([*cells, "replicate", "scheduler"])[metric].unstack("scheduler")
     winner = wide[labels[0]] if labels else pd.Series(dtype=np.float64)
     is_relative = not METRICS[metric].is_share and bool((winner.dropna() > 0).all())
-    rivals = []
+    schedulers = []
     for label in labels:
         more = percent_more(wide[label], winner) if is_relative else wide[label] - winner
         place = by_label.get_group(label)
         above = pd.Series(more, wide.index)
-        rivals.append(Rival(
+        schedulers.append(RankedScheduler(
             label, float(mean_rank[label]), int((place == 1).sum()), len(place),
             over_settings(wide[label]),
             over_settings(above if label != labels[0] else above[:0]),
         ))  # fmt: skip
-    return Answer(metric, tuple(rivals), is_relative)
+    return Ranking(metric, tuple(schedulers), is_relative)
 
 
 def over_settings(values: pd.Series) -> Interval:
