@@ -12,7 +12,6 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -37,7 +36,7 @@ from gridsched.reproduction.claims import (
 from gridsched.reproduction.claims_tables import APART, OF_THE_PAPER, verdict_counts
 from gridsched.spec.claims_schema import Claim
 from gridsched.spec.study_checks import study_claims
-from gridsched.spec.study_document import StudyDocument, read_document
+from gridsched.spec.study_document import StudyDocument, read_document, shipped_study_file
 
 DOCS = Path(__file__).resolve().parent
 FIGURE = DOCS / "reproduction" / "claims-with-a-number.png"
@@ -87,8 +86,7 @@ def published_claims() -> dict[str, list[Published]]:
 
 
 def _document(study: str) -> StudyDocument:
-    with resources.as_file(resources.files("gridsched") / "studies" / f"{study}.toml") as path:
-        return read_document(path)
+    return read_document(shipped_study_file(study))
 
 
 _NONE = Interval(math.nan, math.nan, math.nan, 0)

@@ -242,7 +242,7 @@ def read_document(path: Path) -> StudyDocument:
 
 def studies_folder() -> Path:
     """Return the folder of the studies that come with gridsched."""
-    return Path(str(resources.files("gridsched") / "studies"))
+    return Path(str(resources.files("gridsched") / "reproduction" / "studies"))
 
 
 def shipped_study_file(name: str) -> Path:

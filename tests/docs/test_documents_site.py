@@ -30,9 +30,9 @@ def site() -> ModuleType:
         ("../README.md", "index.md", "repository/README.md"),
         ("../bounds.md", "studies/lecsa.md", "../bounds.md"),
         (
-            "../../gridsched/studies/a.toml",
+            "../../gridsched/reproduction/studies/a.toml",
             "studies/b.md",
-            "../repository/gridsched/studies/a.toml",
+            "../repository/gridsched/reproduction/studies/a.toml",
         ),
         ("docs/figures/gantt.png", "repository/README.md", "../figures/gantt.png"),
         ("examples/bag.toml", "repository/README.md", "examples/bag.toml"),
@@ -56,7 +56,7 @@ def test_code_blocks_keep_language_and_file(site: ModuleType):
 def test_linked_files_exist_and_lie_outside_the_documents(site: ModuleType):
     """The README is copied, with what it links to; nothing of docs/ is copied twice."""
     linked = site.linked_files()
-    assert {"README.md", "platforms/README.md", "gridsched/studies/lecsa.toml"} <= linked
+    assert {"README.md", "platforms/README.md", "gridsched/reproduction/studies/lecsa.toml"} <= linked
     assert all((ROOT / name).is_file() and not name.startswith("docs/") for name in linked)
 
 

@@ -37,7 +37,7 @@ from gridsched.sim.library import is_installed
 from gridsched.workloads.generators import checked_parameters, generator_of
 
 DRIVERS = ("reference", "simgrid") if is_installed() else ("reference",)
-STUDIES = Path(gridsched.__file__).parent / "studies"
+STUDIES = Path(gridsched.__file__).parent / "reproduction" / "studies"
 INF = math.inf
 
 

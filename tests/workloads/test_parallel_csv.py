@@ -11,7 +11,7 @@ import gridsched
 from gridsched.errors import InputError
 from gridsched.workloads.generators import checked_parameters, generator_of
 
-STUDIES = Path(gridsched.__file__).parent / "studies"
+STUDIES = Path(gridsched.__file__).parent / "reproduction" / "studies"
 CLUSTERS = "cluster,nodes,cores_per_node\na,40,1\nb,10,8\n"
 #: Paper 001, table 1, row 1 on one cluster; a coarser one on the other.
 ETC = """\
