@@ -27,7 +27,7 @@ from gridsched.schedulers.kernels.parallel_options import (
     ParallelRows,
     passes_filter,
 )
-from gridsched.schedulers.parallel.energy_filters import (
+from gridsched.schedulers.parallel.mapping_event import (
     EnergyPerResource,
     EnergyPerTask,
     resources_remaining,

@@ -26,8 +26,11 @@ from gridsched.schedulers.kernels.parallel_options import (
     Placed,
     chosen_of,
 )
-from gridsched.schedulers.parallel.energy_filters import parallel_filter
-from gridsched.schedulers.parallel.mapping_event import EventMaker, MappingEvent
+from gridsched.schedulers.parallel.mapping_event import (
+    EventMaker,
+    MappingEvent,
+    parallel_filter,
+)
 
 MODES = ("placeholder", "reservation")
 #: First objective, the one in its place once the goal energy is reached, what is spent, the goal.
