@@ -25,10 +25,12 @@ from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, map_two_stage
 from gridsched.schedulers.kernels.two_stage_options import COMP, UPE, UPT, UTIL, type_tables
 from gridsched.schedulers.kernels.utility_value import UtilityTables, utility_tables
 
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
 #: Tasks, hosts and P-states in the order of assignment, and what becomes of each mappable task.
-Mapping = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+Mapping = tuple[Ids, Ids, Ids, Ids]
 #: Energy that remains and task budget [J], the day's end [s], and what a joule counts (a table).
-Limits = tuple[float, float, float, NDArray[np.float64]]
+Limits = tuple[float, float, float, Floats]
 
 
 class UtilityScheduler(Scheduler):
@@ -126,7 +128,7 @@ class UtilityScheduler(Scheduler):
             tables.etc, tables.eec, tables.host_type, self._objective, cost_j
         )  # fmt: skip
 
-    def _given_up(self, tasks: NDArray[np.int64], day_end: float) -> list[Decision]:
+    def _given_up(self, tasks: Ids, day_end: float) -> list[Decision]:
         """Postpone tasks that cannot start today, or drop those not worth it tomorrow (B4)."""
         if not len(tasks):
             return []
@@ -138,24 +140,14 @@ class UtilityScheduler(Scheduler):
         return [Postpone(task) if later else Drop(task) for task, later in pairs]
 
     @abstractmethod
-    def _map(
-        self,
-        waiting: NDArray[np.int64],
-        ready_time: NDArray[np.float64],
-        limits: Limits,
-    ) -> Mapping:
+    def _map(self, waiting: Ids, ready_time: Floats, limits: Limits) -> Mapping:
         """Map `waiting` within `limits`."""
 
 
 class _TwoStage(UtilityScheduler):
     """Repeat: each task's best option, then the task whose best is best; see `map_two_stage`."""
 
-    def _map(
-        self,
-        waiting: NDArray[np.int64],
-        ready_time: NDArray[np.float64],
-        limits: Limits,
-    ) -> Mapping:
+    def _map(self, waiting: Ids, ready_time: Floats, limits: Limits) -> Mapping:
         return map_two_stage(
             self._objective, self.tables_, self.functions_, self.task_type_, self.arrival_s_,
             waiting, ready_time, *limits,
@@ -286,12 +278,7 @@ class RandomMapping(UtilityScheduler):
     ) -> None:
         super().__init__(energy_leniency, dropping_threshold)
 
-    def _map(
-        self,
-        waiting: NDArray[np.int64],
-        ready_time: NDArray[np.float64],
-        limits: Limits,
-    ) -> Mapping:
+    def _map(self, waiting: Ids, ready_time: Floats, limits: Limits) -> Mapping:
         return map_randomly(
             self.tables_, self.task_type_, waiting, self.rng_.random(len(waiting)), ready_time,
             *limits,

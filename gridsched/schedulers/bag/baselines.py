@@ -15,6 +15,8 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Decision
 from gridsched.policy.state import State
 
+Floats = NDArray[np.float64]
+
 
 class RoundRobin(Scheduler):
     """Round robin: task after task to host after host.
@@ -69,9 +71,7 @@ class _Immediate(Scheduler):
         return decisions
 
     @abstractmethod
-    def _key(
-        self, ready: NDArray[np.float64], run_time: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _key(self, ready: Floats, run_time: Floats) -> Floats:
         """Return what is smallest for the host to choose [s], shape (hosts,)."""
 
 
@@ -91,9 +91,7 @@ class OLB(_Immediate):
 
     traits: ClassVar[Traits] = Traits(asked="arrival", platform_order_matters=True)
 
-    def _key(
-        self, ready: NDArray[np.float64], run_time: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _key(self, ready: Floats, run_time: Floats) -> Floats:
         return np.where(run_time < np.inf, ready, np.inf)
 
 
@@ -112,7 +110,5 @@ class MCT(_Immediate):
 
     traits: ClassVar[Traits] = Traits(asked="arrival")
 
-    def _key(
-        self, ready: NDArray[np.float64], run_time: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _key(self, ready: Floats, run_time: Floats) -> Floats:
         return ready + run_time
