@@ -318,7 +318,7 @@ def test_arbitrary_bytes_never_crash_the_reader(tmp_path_factory, data):
 def test_truncated_files_are_refused(written, cut):
     """A file cut anywhere before its end is not well-formed."""
     text = zone(HOST * 1 + "".join(f'<host id="h{k}" speed="1f"/>' for k in range(9)))
-    refused(written, text[: len(text) - 2 - cut])
+    assert "p.xml" in refused(written, text[: len(text) - 2 - cut])
 
 
 def test_infinite_uplinks_are_the_default(written):

@@ -161,10 +161,11 @@ def test_any_profiles(speeds, states, cores, flops, scheduler, on_failure):
         tuple((f"h{k}", each) for k, each in enumerate(kind) if each is not None)
         for kind in (speeds, states)
     ]
-    on_both(
+    result = on_both(
         platform(HostProfiles(*named), 3, cores), make_tasks(flops), scheduler,
         on_failure=on_failure,
     )  # fmt: skip
+    assert largest_difference(result) <= 1e-9
 
 
 HALF_AT_5 = Profile((5.0,), (0.5,))
