@@ -27,6 +27,8 @@ WORST = (
 #: Kinds that fail before a campaign begins, or take long.
 NEVER = ("parameters_raise", "init_exits", "init_raises", "stop_parent")
 ALL = tuple(kind for kind in KINDS if kind not in NEVER)
+#: What stands for all in the normal run, where each kind calls several commands.
+QUICK = ("reference", "sys_exit")
 PAST = b"what an earlier run has left"
 
 pytestmark = pytest.mark.usefixtures("simgrid")
@@ -135,8 +137,14 @@ def test_harm_at_import_is_bad_input(
         assert not (tmp_path / "store").exists()
 
 
-@pytest.mark.parametrize("kind", ["sys_exit", "os_exit_0", "generator_exit", "unprintable"])
-@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize(
+    ("driver", "kind"),
+    [
+        pytest.param(driver, kind, marks=pytest.mark.long if (driver, kind) != QUICK else ())
+        for driver in DRIVERS
+        for kind in ("sys_exit", "os_exit_0", "generator_exit", "unprintable")
+    ],
+)
 def test_harm_fails_its_own_run_in_every_command(
     gridsched: Callable, ex_a: list[str], tmp_path: Path, file: Path, driver: str, kind: str
 ):
