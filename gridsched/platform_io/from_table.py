@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.model.platform import Cluster, Host, PState, Platform
+from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.seeds import random_stream
 from gridsched.platform_io.overrides import contain_match
 from gridsched.platform_io.recipe import (
@@ -64,8 +65,8 @@ def platform_from_table(table: MachineTable, recipe: PlatformRecipe) -> Platform
     Raises
     ------
     InputError
-        If no row is left, an option does not fit the table, or a host would draw more power
-        idle than busy.
+        If no row is left, an option does not fit the table, a host would draw more power idle
+        than busy, or has a speed or power that no platform file may have.
 
     Notes
     -----
@@ -85,6 +86,8 @@ def platform_from_table(table: MachineTable, recipe: PlatformRecipe) -> Platform
         _host(names[h], draft, h, pstates[row], int(cores[row]), idle[h], float(off[row]))
         for h, row in enumerate(draft.row)
     )
+    for host in hosts:
+        _check_limits(table, host)
     master = None
     if recipe.master:
         if MASTER_NAME in names:
@@ -262,6 +265,17 @@ def _host(
         epsilon_w = busy_w if cores == 1 else idle_w
         states.append(PState(speed * speed_factor / cores, idle_w, epsilon_w, busy_w))
     return Host(name, tuple(states), cores, off_w)
+
+
+def _check_limits(table: MachineTable, host: Host) -> None:
+    """Refuse what a reader of the written platform would refuse."""
+    for state in host.pstates:
+        if not SMALLEST <= state.speed <= LARGEST or state.busy_w > LARGEST:
+            raise InputError(
+                f"{table.path}: host {host.name!r} would have {state.speed:g} flop/s and draw "
+                f"{state.busy_w:g} W; legal are {SMALLEST:g} to {LARGEST:g} flop/s and up to "
+                f"{LARGEST:g} W."
+            )
 
 
 def _names(table: MachineTable, chosen: pd.DataFrame, row: Ints) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gridsched.analysis.study_results import StudyResults
 from gridsched.page import study_report
-from gridsched.page.report_files import ReportFiles, ShownTable
+from gridsched.page.printing import ReportFiles, ShownTable
 from gridsched.reproduction.claims import (
     DIRECTION,
     MISSED,

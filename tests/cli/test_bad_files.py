@@ -312,6 +312,13 @@ TABLES = {
     "name twice": ("t.csv", TABLE_HEADER + "a,5,1,1\na,5,1,1\n", ["'a'"]),
     "count huge": ("t.csv", TABLE_HEADER[:-1] + ",count\na,5,1,1,1000000000\n", ["1000000000"]),
     "count 0": ("t.csv", TABLE_HEADER[:-1] + ",count\na,5,1,1,0\n", ["0"]),
+    "power beyond limits": ("t.csv", TABLE_HEADER + "a,1e10,1e-30,1\n", ["'a'", "1e+40 W"]),
+    "speed beyond limits": (
+        "list2012.csv",
+        "Green500_Rank,Mflops/Watt,Name,Power (kW),RMax\n1,2026.48,A,85.1,172490\n"
+        "2,1684.2,B,38.8,1e30\n",
+        ["'B'", "1e+39 flop/s"],
+    ),
 }
 
 
