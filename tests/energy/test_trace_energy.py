@@ -11,7 +11,13 @@ import traces_by_hand as by_hand
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridsched.energy import busy_energy_j, task_energy, task_energy_j, trace_energy
+from gridsched.energy import (
+    busy_energy_j,
+    compare_energy,
+    task_energy,
+    task_energy_j,
+    trace_energy,
+)
 from gridsched.errors import InputError
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import make_tasks
@@ -67,6 +73,19 @@ def test_awkward_hosts_by_hand():
     assert energy.total_j.tolist() == [1580, 0, 490, 210]
     assert energy.above_idle_j.tolist() == [300 + 200 + 100, 0, 0, 0]
     assert energy.grid_total() == 1580
+
+
+def test_hosts_that_compute_nothing_idle_in_their_p_state():
+    """A master in P-state 1 draws 6 W, not 10; the total of what is metered leaves it out."""
+    states = PState(1.0, 10.0, 10.0, 20.0), PState(1.0, 6.0, 6.0, 9.0)
+    platform = Platform((Host("h", states[:1]),), master=Host("m", states, pstate=1))
+    trace = by_hand.make_trace(platform, make_tasks([]), [], horizon_s=5.0)
+    assert trace_energy(trace).total_j.tolist() == [50.0, 30.0]
+    metered = compare_energy(trace, {"h": 40.0, "m": 30.0})
+    columns = ("host", "plugin_j", "model_j", "relative_difference")
+    assert [tuple(row[column] for column in columns) for row in metered] == [
+        ("h", 40.0, 50.0, 0.2), ("m", 30.0, 30.0, 0.0), ("total", 40.0, 50.0, 0.2)
+    ]  # fmt: skip
 
 
 def test_shares_of_a_two_core_host_by_hand():

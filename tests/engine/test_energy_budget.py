@@ -15,7 +15,7 @@ from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Traits
-from gridsched.policy.decisions import Assign, Cancel, Drop, Postpone, WakeAt
+from gridsched.policy.decisions import Assign, Cancel, Drop, Postpone, PowerOn, WakeAt
 
 HEEDING = Traits("event", may_drop=True, heeds_budget=True)
 ARRIVING = Traits("arrival", may_drop=True, heeds_budget=True)
@@ -57,6 +57,29 @@ def test_the_state_tells_what_is_consumed_committed_and_left():
     assert at_2.remaining_j == pytest.approx(20.0, rel=1e-14)
     assert at_2.assigned_j == pytest.approx(100.0, rel=1e-15)
     assert (at_2.period_start, at_2.period_end) == (0.0, 8.0)
+
+
+def test_what_runs_beyond_the_period_is_committed_up_to_its_end():
+    """10 s at 10 W in a period of 8 s: at 2 s 20 J are drawn, and 60 J are bound to be."""
+    answer, seen = seen_energy(at((0.0, [Assign(0, 0)]), (2.0, [Drop(1)])))
+    tasks = make_tasks([100.0, 1.0], [0.0, 2.0])
+    play(idle_free(10.0), tasks, answer, HEEDING, budget=EnergyBudget(100.0, period_s=8.0))
+    energy = seen[2.0]
+    assert (energy.consumed_j, energy.committed_j, energy.remaining_j) == (20.0, 60.0, 20.0)
+
+
+def test_a_host_that_boots_draws_its_own_power_and_takes_tasks_later():
+    """4 s at 50 W, then 10 s at 10 W, in periods of 8 s: 40 J of the task lie in the first."""
+    boots = {"boot_time_s": 4.0, "switch_pstates": (PState(0.0, 40.0, 45.0, 50.0),)}
+    host = Host("h0", (PState(10.0, 0.0, 10.0, 10.0),), boot_pstate=1, **boots)
+    answer, seen = seen_energy(at((0.0, [PowerOn(0), Assign(0, 0)]), (1.0, [Drop(1)])))
+    trace, _ = play(
+        Platform((host,)), make_tasks([100.0, 1.0], [0.0, 1.0]), answer,
+        replace(HEEDING, powers_hosts=True), hosts_off=(0,), budget=EnergyBudget(1e3, period_s=8.0),
+    )  # fmt: skip
+    assert rows(trace) == [(4.0, 0, 0, 14.0)]
+    assert (seen[1.0].consumed_j, seen[1.0].committed_j) == (50.0, 40.0)
+    assert trace.periods["consumed_j"].tolist() == [4 * 50 + 40.0, 60.0]
 
 
 def test_without_a_budget_everything_is_infinite():
@@ -101,6 +124,15 @@ def test_a_decision_beyond_the_budget_is_invalid(decide):
         play(idle_free(10.0, 10.0), tasks, fits_not, HEEDING, budget=budget)
 
 
+def test_what_takes_the_whole_budget_fits_whatever_rounding_adds():
+    """0.1 and 0.2 J of 0.3 J: the sum of the floats is above it."""
+    trace, _ = play(
+        idle_free(1.0, watts=0.1), [1.0, 2.0], at((0.0, [plan((0, 0), (1, 0))])), HEEDING,
+        budget=EnergyBudget(0.3, period_s=1000.0),
+    )  # fmt: skip
+    assert rows(trace) == [(0.0, 0, 0, 1.0), (1.0, 0, 1, 3.0)]
+
+
 def test_of_a_plan_only_the_part_inside_the_period_counts():
     """Two tasks of 60 J in one queue until 12 s; the period ends at 8 s with 80 J."""
     tasks = make_tasks([60.0, 60.0])
@@ -116,6 +148,29 @@ def test_of_a_plan_only_the_part_inside_the_period_counts():
     with pytest.raises(InvalidDecision, match="until the period's end at 8 s"):
         play(idle_free(10.0), tasks, at((0.0, decisions)), HEEDING,
              budget=EnergyBudget(79.9, period_s=8.0))  # fmt: skip
+
+
+def test_in_a_plan_each_host_begins_at_once():
+    """60 J on each of two hosts lie in the period of 8 s, not 60 and 20: 110 J do not suffice."""
+    with pytest.raises(InvalidDecision, match="draw 120 J until"):
+        play(idle_free(10.0, 10.0), [60.0, 60.0], at((0.0, [plan((0, 0), (1, 1))])), HEEDING,
+             budget=EnergyBudget(110.0, period_s=8.0))  # fmt: skip
+
+
+def test_what_begins_after_the_period_counts_nothing_in_it():
+    """Three tasks of 60 J in one queue: 60, 20 and 0 J until 8 s."""
+    with pytest.raises(InvalidDecision, match="draw 80 J until"):
+        play(idle_free(10.0), [60.0] * 3, at((0.0, [plan((0, 0), (1, 0), (2, 0))])), HEEDING,
+             budget=EnergyBudget(79.0, period_s=8.0))  # fmt: skip
+
+
+def test_in_a_plan_the_third_task_of_two_cores_waits_for_one():
+    """30 J each at 5 W a core: two from 0 s on and, until 8 s, 10 J of the third."""
+    host = Host("h0", (PState(10.0, 0.0, 0.0, 10.0),), cores=2)
+    decisions = at((0.0, [plan((0, 0), (1, 0), (2, 0))]))
+    trace, _ = play(Platform((host,)), [60.0] * 3, decisions, HEEDING,
+                    budget=EnergyBudget(70.0, period_s=8.0))  # fmt: skip
+    assert rows(trace) == [(0.0, 0, 0, 6.0), (0.0, 0, 1, 6.0), (6.0, 0, 2, 12.0)]
 
 
 def test_a_task_that_spans_two_boundaries():
@@ -225,6 +280,14 @@ def test_what_a_period_draws_beyond_its_budget_is_missing_later():
     assert [seen[t].budget_j for t in (0.0, 10.0, 20.0)] == pytest.approx([8.0, 7.0, 4.0])
 
 
+def test_where_all_is_drawn_a_later_period_has_nothing():
+    """8 J for two periods of 10 s at 1 W idle: 10 are gone after the first; no budget is below 0."""
+    answer, seen = seen_energy(lambda state: [Drop(task) for task in state.waiting()])
+    budget = EnergyBudget(4.0, period_s=10.0, carry_over=True, periods=2)
+    play(hosts(10.0), make_tasks([1.0, 1.0], [0.0, 10.0]), answer, HEEDING, budget=budget)
+    assert [seen[t].budget_j for t in (0.0, 10.0)] == [4.0, 0.0]
+
+
 def test_stop_heeds_what_earlier_periods_left():
     """95 J a period of 10 s: the first draws 10, so that the second has 180, for 9 s at 20 W."""
     tasks = make_tasks([10.0, 200.0, 200.0], [0.0, 10.0, 10.0])
@@ -281,6 +344,27 @@ def test_of_such_a_policy_a_plan_fills_the_cores_of_a_host():
     trace, _ = play(Platform((host,)), make_tasks([60.0, 60.0]), answer, budget=budget)
     assert rows(trace) == [(0.0, 0, 0, 6.0), (8.0, 0, 1, 14.0)]
     assert trace.times_postponed.tolist() == [0, 1]
+
+
+def test_of_such_a_policy_a_plan_s_tasks_follow_each_other():
+    """60 J, and of the second task the 20 J that lie in the period of 8 s: 85 J suffice."""
+    trace, _ = play(idle_free(10.0), [60.0, 60.0], at((0.0, [plan((0, 0), (1, 0))])),
+                    budget=EnergyBudget(85.0, period_s=8.0))  # fmt: skip
+    assert rows(trace) == [(0.0, 0, 0, 6.0), (6.0, 0, 1, 12.0)]
+    assert trace.times_postponed.tolist() == [0, 0]
+
+
+def test_what_a_policy_that_is_asked_once_plans_for_later_is_asked_for_again():
+    """Two tasks of 6 s, periods of 5 s: the second would begin in the next one, and is put off."""
+
+    def all_on_one(state):
+        return [plan(*((task, 0) for task in state.mappable.tolist()))]
+
+    trace, policy = play(idle_free(10.0), [60.0, 60.0], all_on_one, Traits("start"),
+                         budget=EnergyBudget(1e9, period_s=5.0))  # fmt: skip
+    assert rows(trace) == [(0.0, 0, 0, 6.0), (6.0, 0, 1, 12.0)]
+    assert trace.times_postponed[1] > 0
+    assert policy.asked_[:2] == [(0.0, [0, 1]), (5.0, [1])]
 
 
 def test_such_a_policy_starts_nothing_in_a_later_period():

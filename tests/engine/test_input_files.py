@@ -164,6 +164,17 @@ def test_a_copy_whose_data_comes_when_the_task_is_done_never_began():
     assert rows(trace) == [(0.0, 0, 0, 10.0)]
 
 
+def test_a_copy_that_never_began_leaves_no_trace_in_the_account():
+    """Its host computes another task from 10 s on: 2 W of one host, 1 W of three, for 20 s."""
+    trace, _ = play(
+        clusters(), tasks_with([(0,), ()], [1000.0]),
+        at((0.0, [Assign(0, 0), Assign(0, 2)]), (10.0, [Assign(1, 2)])),
+        budget=EnergyBudget(1e3, period_s=1e3),
+    )  # fmt: skip
+    assert rows(trace) == [(0.0, 0, 0, 10.0), (10.0, 2, 1, 20.0)]
+    assert trace.periods["consumed_j"].tolist() == [100.0]
+
+
 def test_an_unknown_location_is_refused():
     """A file must lie in a cluster, or on a host, that the platform has."""
     files = DataFiles(("f",), np.array([1.0]), (("C",),))

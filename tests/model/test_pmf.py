@@ -96,6 +96,8 @@ def test_quantiles_by_hand():
     """The earliest time with enough mass."""
     pmf = from_impulses([1, 2, 3], [0.25, 0.5, 0.25])
     assert pmf.quantile([0.0, 0.25, 0.26, 0.75, 0.76, 1.0]).tolist() == [1, 1, 2, 2, 3, 3]
+    # eight times 0.1 is less than 0.8 as floats add up
+    assert from_samples(range(1, 11)).quantile([0.8, 0.9]).tolist() == [8, 9]
 
 
 # ---------------------------------------------------------------- making one

@@ -108,6 +108,16 @@ def test_a_job_that_outlives_its_estimate_counts_as_ending_at_once():
         assert starts(jobs, 3, scheduler) == [0.0, 10.0, 15.0]
 
 
+@pytest.mark.parametrize("scheduler", ["easy_backfilling", "conservative_backfilling"])
+def test_all_that_outlive_their_estimates_count_as_ending_together(scheduler):
+    """Two of four nodes are held beyond 2 and 4 s until 10 s; J3 needs three.
+
+    At 6 s J4 comes, one node for 20 s: when both end, a node is left beside J3, so it starts.
+    """
+    jobs = [(0, 10, 1, 2), (0, 10, 1, 4), (1, 5, 3, 5), (6, 20, 1, 20)]
+    assert starts(jobs, 4, scheduler) == [0.0, 0.0, 10.0, 6.0]
+
+
 @pytest.mark.parametrize(
     ("third", "expected"),
     [
@@ -134,6 +144,12 @@ def test_nodes_beyond_their_estimate_are_not_free(scheduler):
     permanent = make_scheduler(scheduler, {"reservations": "permanent"})
     trace = run(scenario([(0, 10, 2, 4), (6, 2, 1, 2)], 3, permanent)).trace
     assert (trace.start_time_s.tolist(), trace.host_ids.tolist()) == ([0.0, 6.0], [0, 1, 2])
+
+
+def test_a_reservation_takes_its_nodes_until_its_end_alone():
+    """Of four nodes J1 has three until 2 s, J2 all four until 5 s; J3 would run beyond 2 s."""
+    jobs = [(0, 2, 3, 2), (0, 3, 4, 3), (0, 9, 1, 14)]
+    assert starts(jobs, 4, "conservative_backfilling") == [0.0, 2.0, 5.0]
 
 
 def test_nodes_that_are_off_hold_no_job():
