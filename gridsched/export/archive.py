@@ -6,8 +6,10 @@ provenance) stands beside them as one JSON text. ``numpy.load`` opens the file w
 
 from __future__ import annotations
 
+import ast
 import io
 import json
+import re
 import zipfile
 import zlib
 from dataclasses import asdict, astuple, dataclass
@@ -65,6 +67,10 @@ _RECORDS = {
 }  # fmt: skip
 #: What an archive counts at most.
 _MOST = 2**53
+#: Types of numbers and texts. What NumPy makes of other words can end the process.
+_TYPE = re.compile(r"[<>|=]?[?bBiufSUV]\d{0,9}")
+#: Longer headers of arrays could exhaust Python's parser.
+_LONGEST_HEADER = 10_000
 
 
 @dataclass(frozen=True)
@@ -255,9 +261,25 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
         stream = io.BytesIO(packed.read(member.file_size))
     if np.lib.format.read_magic(stream) != (1, 0):
         raise ValueError(f"{member.filename} is no array of NumPy's format 1.0")
-    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    header = _header(stream.read(int.from_bytes(stream.read(2), "little")))
+    dtype = np.lib.format.descr_to_dtype(header["descr"])
     values = np.frombuffer(bytearray(stream.read()), dtype)
-    return values.reshape(shape, order="F" if is_fortran else "C")
+    return values.reshape(header["shape"], order="F" if header["fortran_order"] else "C")
+
+
+def _header(text: bytes) -> dict[str, Any]:
+    """Return the header of an array, of plain types; `ValueError` if it is none."""
+    if len(text) > _LONGEST_HEADER:
+        raise ValueError(f"an array has a header of {len(text)} bytes")
+    try:
+        header: dict[str, Any] = ast.literal_eval(text.decode("latin1"))
+    except (SyntaxError, MemoryError) as error:
+        raise ValueError(f"header of an array: {error}") from None
+    descr = header["descr"]
+    types = [descr] if isinstance(descr, str) else [column[1] for column in descr]
+    if not all(map(_TYPE.fullmatch, types)):
+        raise ValueError("an array has a type that is neither number nor text")
+    return header
 
 
 def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Export:

@@ -84,6 +84,31 @@ def test_an_array_that_says_that_it_is_larger_than_it_is_is_refused(folder, opti
     assert peak < 16 << 20
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (3,)",
+        # NumPy divides by this 0, which ends the process
+        b"{'descr': '<M8[ns/0]', 'fortran_order': False, 'shape': (3,)}",
+        b"{'descr': [('a', '<M8[ns/0]')], 'fortran_order': False, 'shape': (3,)}",
+        b"{'descr': 'f8,,', 'fortran_order': False, 'shape': (3,)}",
+        b"{'descr': [['<f8']], 'fortran_order': False, 'shape': (3,)}",
+        b"{'descr': None, 'fortran_order': False, 'shape': (3,)}",
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': 'x'}",
+        b"[]", b"{}", b"(" * 9_000, b"-" * 9_000 + b"1", b"1" * 60_000, b"\0",
+    ],
+    ids=range(13),
+)  # fmt: skip
+def test_an_array_whose_header_is_none_is_refused(folder, header):
+    """In one line, whatever the header makes of Python's parser and of NumPy."""
+    array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(24)
+    with zipfile.ZipFile(folder / "trace.npz", "a") as archive:
+        archive.writestr("notes.own.npy", array)
+    with pytest.raises(InputError, match="trace.npz: is no whole archive of a run") as caught:
+        read_export(folder)
+    assert len(str(caught.value)) < 500
+
+
 def test_a_size_that_the_archive_understates_is_refused(folder):
     """What is unpacked is no more than it says."""
     with_member(folder, "notes.own", 300 << 20)
