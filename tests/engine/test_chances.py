@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gridsched.model import pmf_kernels
 from gridsched.model.pmf import Pmf, from_impulses, from_samples, point_mass
+from gridsched.model.pmf_grid import PmfGrid
 from gridsched.model.stochastic import ListedTimes, StochasticTypes
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn, WakeAt
@@ -148,3 +150,22 @@ def test_chances_next_to_certainty_are_certain():
         found = zero.sum_late_mass(rare, 2.0), zero.sum_late_mass(often, 2.0)
         assert found == pytest.approx(expected, rel=1e-12, abs=0.0)
         assert (rare.late_mass(2.0), often.late_mass(2.0)) == pytest.approx(expected, rel=1e-4)
+
+
+def test_equal_hosts_that_are_ready_at_other_times_have_other_chances():
+    """2 s until 5 s: in time from 0 s and, as of now, from 1 s on; late from 10 s on."""
+    hosts = pmf_kernels.empty_host_table(4)
+    hosts.kind[:], hosts.at[:] = pmf_kernels.CERTAIN, [0.0, 10.0, 1.0, 10.0]
+    grid = PmfGrid(1.0, np.full((1, 1, 1), 2.0), lambda *_: point_mass(2.0, 1.0))
+    late = pmf_kernels.late_masses(hosts, grid.table(0), np.zeros(4, np.int64), 0, 1.0, 5.0)
+    assert late.ravel().tolist() == [0.0, 1.0, 0.0, 1.0]
+
+
+def test_an_impulse_at_the_deadline_is_in_time_whatever_division_makes_of_it():
+    """The third multiple of 0.7 s, divided by 0.7 s, is less than 3 as floats go."""
+    step, certain = 0.7, (np.ones(1), np.array([1.0, 0.0]))
+    after = np.array([1.0, 1.0, 1.0, 1.0, 0.0])  # all mass at the third multiple
+    deadlines = 3 * step, np.nextafter(3 * step, 0.0)
+    assert deadlines[0] / step < 3
+    late = [pmf_kernels.late_mass_of_sum(*certain, after, 0.0, step, each) for each in deadlines]
+    assert late == [0.0, 1.0]

@@ -163,6 +163,12 @@ def test_grids_and_free_impulses_agree(first: Pmf, second: Pmf):
     assert free.masses == pytest.approx(grid.masses, abs=1e-14)
 
 
+def test_what_is_certain_fits_every_grid():
+    """A point mass moves a grid without taking its step, wherever it is."""
+    both = from_samples([1.0, 2.0], 1.0).convolved(point_mass(2.5))
+    assert (both.step, as_dict(both)) == (1.0, {3.5: 0.5, 4.5: 0.5})
+
+
 @pytest.mark.parametrize("lengths", [(200, 300), (1000, 90), (5000, 400)])
 def test_fft_equals_the_direct_sum(lengths: tuple[int, int]):
     """To 1e-12, and with mass 1, far beyond the size from which FFT is used."""

@@ -15,7 +15,7 @@ from typed_bags import changed, every_schedule, exact_idle_w, example, random_ba
 from gridsched.errors import InputError
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.pareto_front import exact_front, least_energy
-from gridsched.optimize.profit_lp import most_profit, relative_decrease
+from gridsched.optimize.profit_lp import _Programme, most_profit, relative_decrease
 from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import typed_bag
 
@@ -250,6 +250,21 @@ def test_the_bound_does_not_trust_the_solver(seed, gamma):
     profit = rate * (Fraction(tariff.price) - above) - exact_idle_w(bag)
     assert exact_bound_holds(plan, profit)
     assert float(profit) == pytest.approx(plan.profit_rate, rel=1e-9, abs=1e-9)
+
+
+def test_a_machine_that_is_all_but_useless_does_not_loosen_the_bound():
+    """12 tasks in 24 s for 240 J earn 2.5 a second; 1e15 s for nothing add next to nothing."""
+    bag = typed_bag([[2, 1e15]], [[10, 0]], [12], [1, 1])
+    plan = most_profit(bag, Tariff(price=300))
+    assert (plan.profit_rate, plan.bound) == pytest.approx((2.5, 2.5), rel=1e-9)
+
+
+def test_a_rate_that_the_cap_does_not_bear_is_lowered():
+    """120 J on the frugal machine under 2 W take 60 s, whatever a solver's tolerance lets pass."""
+    programme = _Programme(example(), Tariff(price=300), 2.0, 0.0)
+    solution, base = programme.solve()
+    plan = programme.plan(replace(solution, last=1.001 * solution.last), base)
+    assert (plan.makespan_s, plan.mean_power_w) == pytest.approx((60.0, 2.0), rel=1e-12)
 
 
 # ---------------------------------------------------------------------- laws
