@@ -281,7 +281,7 @@ def test_what_a_period_draws_beyond_its_budget_is_missing_later():
 
 
 def test_where_all_is_drawn_a_later_period_has_nothing():
-    """8 J for two periods of 10 s at 1 W idle: 10 are gone after the first; no budget is below 0."""
+    """8 J for two periods of 10 s at 1 W idle: 10 are gone after the first; none is below 0."""
     answer, seen = seen_energy(lambda state: [Drop(task) for task in state.waiting()])
     budget = EnergyBudget(4.0, period_s=10.0, carry_over=True, periods=2)
     play(hosts(10.0), make_tasks([1.0, 1.0], [0.0, 10.0]), answer, HEEDING, budget=budget)

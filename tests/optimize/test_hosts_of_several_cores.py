@@ -10,11 +10,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gridsched.errors import InputError
+from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import make_tasks
 from gridsched.optimize.answers import front_answer, profit_answer
+from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.named_bag import bag_of_platform
+from gridsched.optimize.recovery import recover
 from gridsched.policy.registry import entries, make_scheduler
 from gridsched.spec.run import run
 from gridsched.spec.scenario import Scenario
@@ -78,6 +81,16 @@ def test_less_power_with_one_busy_core_than_idle():
         paid = run(Scenario(bent(), tasks, "round_robin", driver="reference", tariff=tariff))
         answer = profit_answer(bag_of_platform(bent(), tasks), tariff)
         assert paid.summary()["profit_rate"] <= answer.plan.bound + SLACK
+
+
+def test_a_host_takes_its_tasks_in_the_order_of_their_starts():
+    """4 s and then 2 s of work on one core of `a`, 1 s on the other one: 4, 1 and 2 s."""
+    platform, tasks = Platform(bent().hosts[:1]), make_tasks([4.0, 2.0, 1.0])
+    grouped = grouped_bag(
+        platform, FlopsEstimates(platform, tasks), tasks, np.arange(3), np.arange(1)
+    )  # fmt: skip
+    placed, hosts = grouped.placed(recover(grouped.bag, np.array([[0.0, 1], [1, 0], [1, 0]])))
+    assert (placed.tolist(), hosts.tolist()) == ([0, 2, 1], [0, 0, 0])
 
 
 @pytest.mark.parametrize(
