@@ -41,13 +41,16 @@ STUDIES = Path(gridsched.__file__).parent / "reproduction" / "studies"
 INF = math.inf
 
 
-def scenario(scheduler: str, t2_s: float = 10.0, worth_of_t3: float = 3.0, **parameters):
+def scenario(
+    scheduler: str, t2_s: float = 10.0, worth_of_t3: float = 3.0, t3_s: float = 15.0,
+    widths: tuple[int, ...] = (2, 3, 2, 2), **parameters,
+):  # fmt: skip
     """Return C6's four nodes of ten cores, ten seconds later: T0 has n1 and n2 until 20 s.
 
     T1 takes 3 nodes for 20 s, T2 and T3 take 2, T3 for 15 s; utilities are constant.
     """
-    times = np.array([20.0, 20.0, t2_s, 15.0])[:, None, None]
-    nodes = np.array([2, 3, 2, 2])
+    times = np.array([20.0, 20.0, t2_s, t3_s])[:, None, None]
+    nodes = np.array(widths)
     watts = np.full((4, 1, 1), 12.0)
     platform = node_platform(times, watts, [4])
     tasks = make_tasks(
@@ -94,6 +97,24 @@ def test_easy_backfilling(driver: str):
     }  # fmt: skip
 
 
+def test_easy_reserves_for_one_task_alone():
+    """T1 has the reservation; T2 wants all nodes from 40 s on, but T3 has one of them until 45."""
+    whole = scenario(
+        "easy_backfilling", t3_s=35.0, widths=(2, 3, 4, 1), reservations="permanent"
+    )  # fmt: skip
+    assert placed(whole, "reference") == {
+        "T1": (20.0, [1, 2, 3]), "T2": (45.0, [1, 2, 3, 4]), "T3": (10.0, [4]),
+    }  # fmt: skip
+
+
+def test_what_would_begin_with_the_next_period_is_not_reserved():
+    """At 20 s another budget begins: T1 has no place before it, so that T2 may begin at once."""
+    whole = scenario("easy_backfilling", t2_s=15.0, reservations="permanent")
+    whole = replace(whole, budget=EnergyBudget(1e9, period_s=20.0))
+    found = placed(whole, "reference")
+    assert (found["T2"], found["T1"][0]) == ((10.0, [3, 4]), 25.0)
+
+
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("mode", ["placeholder", "reservation"])
 def test_max_upr(mode: str, driver: str):
@@ -118,12 +139,16 @@ def test_energy_per_resource():
     """2,800 core-seconds remain: 1.4286 W per core. 360 J pass for 300 of them, 480 J do not."""
     profile, energy, limits = example_filter_inputs()
     assert resources_remaining(profile, np.array([10.0]), 100.0) == 2800.0
+    # until 35 s two nodes are free for 5 and 20 s; those that get free later take nothing away
+    assert resources_remaining(profile, np.array([10.0]), 35.0) == 250.0
     estimates = scenario("max_upr").estimates
     tight = EnergyPerResource(estimates, 4.0).tightened(limits, energy, profile)
     assert tight.resource_budget_w == pytest.approx(1.428571, rel=1e-6)
     budgets = tight.task_budget_j, tight.resource_budget_w
     assert passes_filter.py_func(15.0, 360.0, 20.0, *budgets)
     assert not passes_filter.py_func(15.0, 480.0, 20.0, *budgets)
+    # what costs just as much as a budget admits passes: 400 J, or 20 W per core
+    assert passes_filter.py_func(10.0, 400.0, 2.0, 400.0, 20.0)
 
 
 def test_energy_per_task():
@@ -147,7 +172,8 @@ def test_nothing_passes_without_energy_or_time_left():
         for state in (replace(energy, remaining_j=0.0), replace(energy, period_end=15.0)):
             tight = filter_.tightened(limits, state, profile)
             assert -INF in (tight.task_budget_j, tight.resource_budget_w)
-        assert filter_.tightened(limits, replace(energy, remaining_j=INF), profile) == limits
+        for endless in ({"remaining_j": INF}, {"period_end": INF}):
+            assert filter_.tightened(limits, replace(energy, **endless), profile) == limits
 
 
 def test_metaheuristics_compare_with_the_goal_energy():
