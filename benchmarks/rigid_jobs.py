@@ -81,8 +81,7 @@ def on_simgrid(
 
 def bare(path, trace) -> tuple[float, float]:
     """Return CPU seconds and the end of the same starts by hand; the process is spent."""
-    from gridsched.sim.library import HOSTS
-    from gridsched.sim.library import load_simgrid
+    from gridsched.sim.library import HOSTS, load_simgrid
 
     sg = load_simgrid()
     runs = trace.executions

@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("interrupted")
         return INTERRUPTED
-    except BaseException as error:  # noqa: BLE001 - each becomes one line, a bug too
+    except BaseException as error:
         if isinstance(error, SystemExit):
             if arguments is None and _COMPLETION in os.environ:
                 raise  # the shell has asked for words

@@ -14,7 +14,6 @@ from gridsched.cli.tables import Column, prefix, print_notes, print_table
 from gridsched.metrics import Metric, compared_metrics
 from gridsched.model.budget import EnergyBudget
 
-
 _SCHEDULER = Column("scheduler", "scheduler")
 _MAPPING_EVENT = Column("mapping_event_ms", "mapping\nevent\n[ms]", "figure")
 #: Metrics that tell by how much a budget was exceeded.

@@ -56,8 +56,8 @@ def check(
 
     Exit status: 0 fine, 1 a timed run failed, 2 the file is wrong.
     """
-    from gridsched.campaign.single_runs import estimate
     from gridsched.campaign.local_pool import usable_cpus
+    from gridsched.campaign.single_runs import estimate
 
     _check_timeout(timeout_s)
     found = Study.find(study, timeout_s)

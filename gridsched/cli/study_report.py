@@ -19,7 +19,6 @@ from gridsched.errors import NotTrusted
 from gridsched.files.json_files import json_text
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
 
     from gridsched.analysis.study_results import StudyResults
     from gridsched.analysis.texts import TextTable

@@ -17,8 +17,8 @@ from gridsched.model.seeds import random_stream
 from gridsched.platform_io.overrides import contain_match
 from gridsched.platform_io.recipe import (
     DEFAULT_IDLE_SHARE,
-    PStates,
     PlatformRecipe,
+    PStates,
     parse_pstates,
     parse_ranks,
 )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.model.platform import Host, PState, Platform
+from gridsched.model.platform import Host, Platform, PState
 from gridsched.platform_io.xml_properties import Wattage, parse_wattage
 
 Value = TypeVar("Value")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gridsched.errors import did_you_mean
-from gridsched.model.platform import Cluster, Host, PState, Platform
+from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.platform_io.overrides import REPLACED, SAME_IN_ALL, GivenPower, without_work
 from gridsched.platform_io.xml_document import Findings, read_document
 from gridsched.platform_io.xml_entries import Entries, HostEntry, read_entries

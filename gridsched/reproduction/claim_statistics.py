@@ -53,7 +53,6 @@ import pandas as pd
 
 from gridsched.analysis import statistics
 from gridsched.analysis.claim_values import (
-    SERIES_OF,
     Floats,
     Measured,
     replicate_values,

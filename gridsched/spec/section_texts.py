@@ -35,6 +35,7 @@ from gridsched.spec.study_axes import (
 from gridsched.spec.study_document import KeyPath, StudyDocument
 from gridsched.workloads.generators import GENERATORS
 
+
 class SectionTexts:
     """The canonical texts of one section for every combination of the axes that change it.
 

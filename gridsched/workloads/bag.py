@@ -21,7 +21,6 @@ from gridsched.model.tasks import DataFiles, Tasks, deadline_column, make_tasks
 from gridsched.workloads.generator_keys import MAX_TASKS, GeneratorKeys
 
 
-
 class BagOfTasks(GeneratorKeys):
     """Parameters of a generated bag.
 

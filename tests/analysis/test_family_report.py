@@ -12,9 +12,8 @@ from gridsched.analysis.agreement import agreement_frame
 from gridsched.analysis.study_results import StudyResults, read_results
 from gridsched.errors import InputError
 from gridsched.figures.figure_file import style
-from gridsched.figures.table import study_figures
 from gridsched.figures.study_layout import layout_of
-from gridsched.figures.table import Drawn, figures
+from gridsched.figures.table import Drawn, figures, study_figures
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.page.study_tables import mean_frame, mean_table
 

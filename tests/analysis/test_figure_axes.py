@@ -20,9 +20,9 @@ from gridsched.figures.axes import (
     untangle,
     visible_ticks,
 )
-from gridsched.figures.study_figure import bars
 from gridsched.figures.comparison_figure import comparison_bars
 from gridsched.figures.figure_file import new_figure, style
+from gridsched.figures.study_figure import bars
 from gridsched.figures.study_layout import layout_of
 
 

@@ -11,9 +11,8 @@ import small_study
 
 from gridsched.analysis.study_results import StudyResults, read_results
 from gridsched.errors import InputError
-from gridsched.figures.table import study_figures
 from gridsched.figures.study_layout import layout_of
-from gridsched.figures.table import _TABLE, figures
+from gridsched.figures.table import _TABLE, figures, study_figures
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.spec.figure_kinds import DECLARED_KINDS
 from gridsched.spec.schema import study_schema

@@ -30,13 +30,13 @@ from gridsched.page.study_report import (
     write_report,
 )
 from gridsched.page.study_tables import (
-    ranking_table,
-    ranking_words,
     constants_text,
     difference_frame,
     difference_table,
     mean_frame,
     mean_table,
+    ranking_table,
+    ranking_words,
 )
 from gridsched.reproduction.claims import judge
 from gridsched.reproduction.report import write_report as write_judged_report

@@ -26,10 +26,10 @@ from campaign_cases import (
     write_troubled,
 )
 
-from gridsched.campaign.single_runs import rerun
 from gridsched.campaign.local_pool import Performer, WorkerProcess
 from gridsched.campaign.messages import Job, Orders, failed_row
 from gridsched.campaign.run_records import read_records
+from gridsched.campaign.single_runs import rerun
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main

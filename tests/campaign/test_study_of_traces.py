@@ -13,8 +13,8 @@ from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.errors import InputError
 from gridsched.figures.figure_file import style
-from gridsched.figures.table import study_figures
 from gridsched.figures.study_layout import layout_of
+from gridsched.figures.table import study_figures
 from gridsched.reproduction.claims import judge
 from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.study import Study

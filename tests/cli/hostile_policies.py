@@ -22,7 +22,6 @@ from pathlib import Path
 import numpy as np
 
 from gridsched.engine.controller import Controller
-from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Assign, Cancel, Drop, PowerOff, WakeAt
 from gridsched.policy.delegate import Delegate
 from gridsched.schedulers.bag.work_queue import WorkQueue

@@ -14,8 +14,8 @@ import time
 from ast import literal_eval
 
 import pytest
-from typer.main import get_command
 from cli_cases import ROOT
+from typer.main import get_command
 
 from gridsched import __version__
 from gridsched.__main__ import main

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gridsched.errors import InputError
-from gridsched.model.platform import Host, PState, Platform
+from gridsched.model.platform import Host, Platform, PState
 from gridsched.platform_io.check import check_platform_file
 from gridsched.platform_io.overrides import GivenPower, wattage_text, with_power
 from gridsched.platform_io.xml_reader import read_platform
