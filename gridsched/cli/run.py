@@ -86,7 +86,7 @@ def _show(result: RunResult, scheduler: str, export: Path | None) -> None:
     rows = [
         ("  " * metric.is_part + metric.row_name, summary[metric.id], metric.unit)
         for metric in shown_metrics("run", [summary])
-        if metric.id not in hidden and metric.is_told(summary[metric.id])
+        if metric.id not in hidden and (summary[metric.id] or not metric.hides_zero)
     ]
     if "utility" in summary:
         seconds = mapping_event_s({**summary, "timing": result.timing}) or 0.0

@@ -111,7 +111,7 @@ _RUN = (
            is_part=True, hides_zero=True),
     Metric("peak_power_w", "W", "largest power of the computing hosts together, by the model",
            lambda run: peak_power_w(run.trace, run.power), better="less", words="largest power",
-           is_detail=True, places={"run": 285}, hides_zero=True),
+           is_detail=True),
     Metric("energy_wasted_j", "J", "share of `energy_busy_j` that went into copies which did not "
            "finish their task", _energy("wasted_j"), better="less",
            words="wasted on cancelled copies", header="wasted\n[{unit}]",

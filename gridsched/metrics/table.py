@@ -94,7 +94,7 @@ class Metric:
     is_part : bool
         Whether it is part of what stands above it in a table of one run.
     hides_zero : bool
-        Whether a table of one run leaves it out where it is 0 or nan.
+        Whether a table of one run leaves it out where it is 0.
     """
 
     id: str
@@ -149,10 +149,6 @@ class Metric:
     def heading(self) -> str:
         """Heading of its column."""
         return self.header or self.row_name + "\n[{unit}]" * bool(self.unit)
-
-    def is_told(self, value: Any) -> bool:
-        """Whether a table of one run shows a value."""
-        return not self.hides_zero or bool(value and value == value)
 
     def problem(self, value: object) -> str:
         """Return in words why no row can hold a value; empty if one can."""
