@@ -72,8 +72,6 @@ def _printable(column: Iterable[Any]) -> list[Any]:
 class Column(ABC):
     """What the cells of a column may hold: `Number`, `Whole` or `Text`."""
 
-    dtype: ClassVar[type]
-
     @property
     @abstractmethod
     def default(self) -> float | str | None:
@@ -102,7 +100,6 @@ class Number(Column):
     most: float = LARGEST
     above: bool = False
     default: float | None = None
-    dtype: ClassVar[type] = np.float64
 
     def read(self, text: str) -> float:
         """Return the value of a cell; `ValueError` says what is legal."""
@@ -126,7 +123,6 @@ class Whole(Column):
     least: int = -(2**63)
     most: int = _INT64
     default: ClassVar[None] = None
-    dtype: ClassVar[type] = np.int64
 
     def read(self, text: str) -> int:
         """Return the value of a cell; `ValueError` says what is legal."""
@@ -155,7 +151,6 @@ class Text(Column):
 
     is_name: bool = False
     default: str | None = None
-    dtype: ClassVar[type] = object
 
     def read(self, text: str) -> str:
         """Return a cell; `ValueError` says what is legal."""
@@ -171,6 +166,9 @@ def _parsed(kind: Callable[[str], T], text: str) -> T | None:
         return kind(text)
     except ValueError:
         return None
+
+
+_DTYPES = {Number: np.float64, Whole: np.int64, Text: object}
 
 
 class Table:
@@ -202,7 +200,7 @@ class Table:
 
     def array(self, name: str) -> NDArray[Any]:
         """Return a column as an array of 64-bit numbers, or of texts."""
-        return np.array(self[name], dtype=self._kinds[name].dtype)
+        return np.array(self[name], dtype=_DTYPES[type(self._kinds[name])])
 
     def fail(self, row: int, column: str, legal: str) -> InputError:
         """Return the error that says what a cell holds and what is legal."""
