@@ -146,14 +146,16 @@ class Export:
     def _recorded(self, name: str, kind: type[T]) -> T | None:
         """Return what the provenance says of a record, if it is there."""
         told = self.provenance.get(name)
-        if told is None:
-            return None
-        try:
-            return TypeAdapter(kind).validate_python(told)
-        except ValidationError as error:
-            first = gravest(error)
-            where = key_name((name, *first["loc"]))
-            raise InputError(f"provenance: {where} {complaint(first)}") from None
+        return None if told is None else _validated(kind, told, "provenance: ", name)
+
+
+def _validated(kind: type[T], told: Any, owner: str = "", *path: str) -> T:
+    try:
+        return TypeAdapter(kind).validate_python(told)
+    except ValidationError as error:
+        first = gravest(error)
+        where = key_name((*path, *first["loc"]))
+        raise InputError(f"{owner}{where} {complaint(first)}") from None
 
 
 def as_json(platform: Platform) -> dict[str, Any]:
@@ -219,12 +221,9 @@ def read_archive(path: Path) -> Export:
                 f"is of version {description['format_version']!r}; this gridsched reads version "
                 f"{FORMAT_VERSION}."
             )
-        return _export(TypeAdapter(_Description).validate_python(description), arrays)
+        return _export(_validated(_Description, description), arrays)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    except ValidationError as error:
-        first = gravest(error)
-        raise InputError(f"{path}: {key_name(first['loc'])} {complaint(first)}") from None
     except (
         EOFError, IndexError, KeyError, OverflowError, RuntimeError, TypeError, ValueError,
         zipfile.BadZipFile, zlib.error,
