@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from sim_cases import SIZES, acting, deciding, ex_a, on_simgrid
 
+from gridsched.compiled import tell_compiling
 from gridsched.errors import GridschedError, IncompleteRun, InputError, SimulationError
 from gridsched.files.scratch import is_alive
 from gridsched.policy.decisions import Assign
@@ -349,6 +350,24 @@ def test_only_modules_of_this_package_are_imported_before_the_fork():
 
 def _modules(scheduler) -> list[str]:
     return modules_of(SimulationRequest(None, None, scheduler))
+
+
+def test_a_server_sleeps_while_a_run_compiles():
+    """Without a time-out nobody stops a clock for it, and the server waits all the same."""
+
+    def compile_and_wait() -> None:
+        tell_compiling(True)
+        time.sleep(1.0)
+
+    def cpu_s() -> float:
+        times = Path(f"/proc/{own._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+
+    with SimulationServer() as own:
+        own.call(os.getpid)
+        before = cpu_s()
+        own.call(compile_and_wait)
+        assert cpu_s() - before < 0.2
 
 
 def test_a_message_has_a_mark_and_a_deadline():
