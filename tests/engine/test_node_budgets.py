@@ -31,6 +31,14 @@ def play(answer, tasks=TWO, *, traits=OF_BUDGETS, idle_w=5.0, energy_j=5000.0, *
     return run(scenario(tasks, answer, traits=traits, idle_w=idle_w, budget=budget)).trace
 
 
+def test_what_is_planned_and_then_put_off_is_planned_no_more():
+    """600 J of 1,700 J are planned; to start the same task now, for 1,200 J, exceeds the rest."""
+    answer = {0.0: [plan_of((0, 95.0, [0, 1, 2])), ON_A], 100.0: [ON_A]}
+    trace = play(answer, jobs((0, 0, 9)), traits=PARALLEL, idle_w=0.0, energy_j=1700.0)
+    assert trace.times_postponed.tolist() == [1]
+    assert trace.executions["start"].tolist() == [100.0]
+
+
 def test_what_is_drawn_and_committed():
     """Running tasks and reservations above the idle power of 7 nodes of 5 W, by hand."""
     seen = {}
