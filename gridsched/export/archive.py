@@ -263,7 +263,9 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     header = _header(stream.read(int.from_bytes(stream.read(2), "little")))
     dtype = np.lib.format.descr_to_dtype(header["descr"])
     values = np.frombuffer(bytearray(stream.read()), dtype)
-    return values.reshape(header["shape"], order="F" if header["fortran_order"] else "C")
+    if values.shape != header["shape"]:
+        raise ValueError(f"{member.filename} has not the shape {values.shape} of what it holds")
+    return values
 
 
 def _header(text: bytes) -> dict[str, Any]:

@@ -109,6 +109,16 @@ def test_an_array_whose_header_is_none_is_refused(folder, header):
     assert len(str(caught.value)) < 500
 
 
+@pytest.mark.parametrize("name", ["executions", "host_changes", "tasks.flops", "description"])
+def test_an_array_of_several_dimensions_is_refused(folder, name):
+    """A run has none."""
+    with np.load(folder / "trace.npz") as archive:
+        arrays = dict(archive)
+    np.savez(folder / "trace.npz", **(arrays | {name: arrays[name][None]}))
+    with pytest.raises(InputError, match="trace.npz: is no whole archive of a run .*shape"):
+        read_export(folder)
+
+
 def test_a_size_that_the_archive_understates_is_refused(folder):
     """What is unpacked is no more than it says."""
     with_member(folder, "notes.own", 300 << 20)
