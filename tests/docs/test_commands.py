@@ -43,6 +43,7 @@ NOT_RUN = {
     "export PIP_CONSTRAINT=build-constraints.txt PIP_BUILD_CONSTRAINT=build-constraints.txt",
     "export PIP_USE_PEP517=1",
     "pip install .",
+    "pip install gridsched-0.1.0-py3-none-any.whl simgrid-4.1-cp311-cp311-linux_x86_64.whl",
 }
 LONG = [
     document
