@@ -233,7 +233,11 @@ class ScenarioOptions:
             missing = "options '--platform FILE' and" if self.platform is None else "option"
             raise InputError(f"Missing {missing} '--workload FILE'.")
         TraceOptions(**self.trace)  # whose messages name the option
-        in_spec = {key: each for key, each in self.settings.items() if key in Settings.model_fields}
+        in_spec = {
+            key: str(each) if isinstance(each, Path) else each
+            for key, each in self.settings.items()
+            if key in Settings.model_fields
+        }
         spec = checked(RunSpec, {
             "platform": _file_section(self.platform),
             "workload": _file_section(self.workload, self.files) | self.trace,

@@ -42,7 +42,8 @@ class NodeDecisionHandlers:
         self._validator = validator
         self._dispatch = dispatch
         self._guard = guard
-        self._pstate = system.pstate
+        # hosts of serial tasks may start in several, and what is said here is refused
+        self._pstate = 0 if run.nodes is None else system.pstate
         self._run_time = system.estimates.run_time
 
     # ------------------------------------------------------------------ one task

@@ -169,7 +169,7 @@ def test_a_copy_that_never_began_leaves_no_trace_in_the_account():
     trace, _ = play(
         clusters(), tasks_with([(0,), ()], [1000.0]),
         at((0.0, [Assign(0, 0), Assign(0, 2)]), (10.0, [Assign(1, 2)])),
-        budget=EnergyBudget(1e3, period_s=1e3),
+        budget=EnergyBudget(1e4, period_s=1e3),
     )  # fmt: skip
     assert rows(trace) == [(0.0, 0, 0, 10.0), (10.0, 2, 1, 20.0)]
     assert trace.periods["consumed_j"].tolist() == [100.0]
