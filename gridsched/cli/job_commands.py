@@ -24,7 +24,8 @@ from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
 from gridsched.model.limits import LARGEST, SMALLEST
-from gridsched.workloads import read_generator, write_bag
+from gridsched.workloads.bag import write_bag
+from gridsched.workloads.load import read_generator
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
 from gridsched.workloads.traces.formats import (
     LEGAL,

@@ -133,7 +133,7 @@ class OptimizeOptions:
         from gridsched.optimize.named_bag import bag_of_csv, bag_of_generator, bag_of_platform
         from gridsched.platform_io.overrides import one_pstate, pstates_of
         from gridsched.platform_io.xml_reader import read_platform
-        from gridsched.workloads import read_workload
+        from gridsched.workloads.load import read_workload
 
         self._check_combination()
         given = ",".join(self.pstate) if self.pstate else None

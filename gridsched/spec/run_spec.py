@@ -11,14 +11,15 @@ import typing
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, Union
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
-    GetPydanticSchema,
+    InstanceOf,
     ValidationError,
     WithJsonSchema,
     create_model,
@@ -33,7 +34,7 @@ from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.simgrid_options import check_option
 from gridsched.platform_io.xml_writer import NetworkLinks
 from gridsched.spec.settings import RunSettings
-from gridsched.workloads.generators import GENERATORS, Generator, SystemGenerator
+from gridsched.workloads.generators import GENERATORS, SystemGenerator
 from gridsched.workloads.traces.options import TraceOptions
 
 #: Names of studies and figures.
@@ -43,7 +44,7 @@ NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
 class Section(BaseModel):
     """A part of a study file; unknown keys and values of another type are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 def _file_name(name: str) -> str:
@@ -192,34 +193,51 @@ class PlatformTable(DrawnSection):
     trust: Literal["power", "efficiency"] | None = None
 
 
-def _section_of(name: str, generator: Generator) -> type[DrawnSection]:
+@cache
+def drawn_workload(name: str) -> type[DrawnSection]:
     """Return the section of a workload generator, which has the keys of its model."""
+    generator = GENERATORS[name]
     fields: dict[str, Any] = {
         key: (InputPath | None if key in generator.file_keys else field.annotation, field)
         for key, field in generator.model.model_fields.items()
         if key not in ("kind", "seed", "replicate")
     }
     fields["generator"] = (Literal[name], ...)
-    return create_model(f"{name.capitalize()}Workload", __base__=DrawnSection, **fields)
+    section: type[DrawnSection] = create_model(
+        f"{name.capitalize()}Workload", __base__=DrawnSection, **fields
+    )
+    return section
 
 
-WORKLOAD_GENERATORS = {name: _section_of(name, each) for name, each in GENERATORS.items()}
 #: Generators whose workload comes with its platform.
 SYSTEM_GENERATORS = tuple(
     name for name, each in GENERATORS.items() if isinstance(each, SystemGenerator)
 )
-#: Models of the sections by generator; "" is a file.
-SECTION_MODELS: dict[str, dict[str, type[Section]]] = {
-    "platform": {"": PlatformFile, "table": PlatformTable},
-    "workload": {"": WorkloadFile, **WORKLOAD_GENERATORS},
-}
+#: Generators of a section.
+SECTION_GENERATORS = {"platform": ("table",), "workload": tuple(GENERATORS)}
+
+
+def model_of(part: str, generator: str = "") -> type[Section]:
+    """Return the model of a platform's or workload's section: of a generator, or of a file."""
+    if part == "platform":
+        return PlatformTable if generator else PlatformFile
+    return drawn_workload(generator) if generator else WorkloadFile
+
+
+def section_models(part: str) -> list[type[Section]]:
+    """Return the models of a section: that of a file, and those of generators."""
+    return [model_of(part, generator) for generator in ("", *SECTION_GENERATORS[part])]
+
+
+def _with_drawn(value: Any) -> Any:
+    """Return the section of the generator that a value names: no other's model is made."""
+    name = value.get("generator") if isinstance(value, Mapping) else None
+    known = isinstance(name, str) and name in GENERATORS
+    return drawn_workload(name).model_validate(value) if known else value
+
+
 #: A section of any of these models.
-Workload = Annotated[
-    WorkloadFile | DrawnSection,
-    GetPydanticSchema(
-        lambda _, schema: schema(Union[tuple(SECTION_MODELS["workload"].values())])  # noqa: UP007 - of a table
-    ),
-]
+Workload = Annotated[WorkloadFile | InstanceOf[DrawnSection], BeforeValidator(_with_drawn)]
 
 
 class SchedulerSection(Section):
@@ -249,7 +267,7 @@ class RunSpec(Section):
     platform: PlatformFile | PlatformTable | NoPlatform
     workload: Workload
     scheduler: SchedulerSection
-    settings: Settings = Settings()
+    settings: Settings = Field(default_factory=Settings)
     seed: int = Field(default=0, ge=0)
     replicate: int = Field(default=0, ge=0)
 

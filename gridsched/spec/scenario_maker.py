@@ -194,7 +194,7 @@ class ScenarioMaker:
         return {key: each for key, each in given.items() if key not in ("generator", "seed")}
 
     def _drawn(
-        self, spec: RunSpec, section: DrawnSection, generator: Generator,
+        self, spec: RunSpec, section: DrawnSection, generator: Generator[Any, Any],
         without: Container[str] = (),
     ) -> tuple[str, Callable[[], Any]]:  # fmt: skip
         """Return a key of what a generator draws, and the function that draws it."""

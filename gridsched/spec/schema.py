@@ -9,10 +9,11 @@ from pydantic import create_model
 
 from gridsched.model.records import keys_of
 from gridsched.spec.run_spec import (
-    SECTION_MODELS,
-    WORKLOAD_GENERATORS,
+    SECTION_GENERATORS,
     PlatformTable,
     Settings,
+    drawn_workload,
+    section_models,
 )
 from gridsched.spec.settings import RunSettings
 from gridsched.spec.study_document import Content
@@ -32,7 +33,7 @@ def study_schema() -> dict[str, Any]:
     schema = _plain_schema()
     for name in Settings.model_fields:
         schema["properties"][name] = _or_list(schema["properties"][name])
-    for section in (each for models in SECTION_MODELS.values() for each in models.values()):
+    for section in (each for part in SECTION_GENERATORS for each in section_models(part)):
         # a group may set what is required
         schema["$defs"][section.__name__].pop("required", None)
         properties = schema["$defs"][section.__name__]["properties"]
@@ -43,7 +44,7 @@ def study_schema() -> dict[str, Any]:
     schema["required"].remove("schedulers")
     for entry in ("Claim", "DeclaredFigure"):
         schema["$defs"][entry]["required"] = schema["$defs"][entry]["required"][:1]
-    for name in SECTION_MODELS:
+    for name in SECTION_GENERATORS:
         schema["properties"][name]["anyOf"].append(_or_list({"type": "string"}))
     schema["properties"]["schedulers"] |= _or_list({"type": ["string", "object"]})
     return {
@@ -62,9 +63,9 @@ def study_keys() -> str:
     lines += [*_HEAD, *(_row(schema, name) for name in _settings())]
     lines += ["", "| generator | keys |", "|---|---|"]
     lines.append(f'| `platform.generator = "table"` | {_listed(PlatformTable.model_fields)} |')
-    for name, section in WORKLOAD_GENERATORS.items():
-        document = GENERATORS[name].document
-        keys = _listed(section.model_fields)
+    for name, generator in GENERATORS.items():
+        document = generator.document
+        keys = _listed(drawn_workload(name).model_fields)
         if document:
             keys = f"[{document}]({document.removeprefix('docs/')}) lists them"
         lines.append(f'| `workload.generator = "{name}"` | {keys} |')
@@ -74,8 +75,8 @@ def study_keys() -> str:
 def _plain_schema() -> dict[str, Any]:
     """Return the schema of a study file in which nothing varies."""
     sections: dict[str, Any] = {
-        name: (Union[tuple(models.values())], Content.model_fields[name])  # noqa: UP007 - as many as there are
-        for name, models in SECTION_MODELS.items()
+        name: (Union[tuple(section_models(name))], Content.model_fields[name])  # noqa: UP007 - as many as there are
+        for name in SECTION_GENERATORS
     }
     settings: dict[str, Any] = {
         name: (field.annotation, field) for name, field in Settings.model_fields.items()
@@ -99,12 +100,12 @@ def _row(schema: dict[str, Any], name: str) -> str:
     entry = schema["properties"][name]
     inner = entry.get("$ref") or entry.get("items", {}).get("$ref")
     for choice in entry.get("anyOf", ()):
-        inner = inner or (None if name in SECTION_MODELS else choice.get("$ref"))
+        inner = inner or (None if name in SECTION_GENERATORS else choice.get("$ref"))
     meaning = entry["description"]
     if inner:
         properties = schema["$defs"][inner.rpartition("/")[2]]["properties"]
         meaning += f" Keys: {_listed(properties)}."
-    value = "file or table" if name in SECTION_MODELS else _value(entry)
+    value = "file or table" if name in SECTION_GENERATORS else _value(entry)
     if entry.get("default") not in (None, "", [], {}) and not inner:
         value += f"; default `{str(entry['default']).lower()}`"
     return f"| `{name}` | {value} | {meaning} |"

@@ -13,11 +13,12 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import key_name, shown_value
 from gridsched.spec.run_spec import (
-    SECTION_MODELS,
+    SECTION_GENERATORS,
     SYSTEM_GENERATORS,
     NoPlatform,
     Section,
     Settings,
+    model_of,
 )
 from gridsched.spec.study_document import KeyPath, StudyDocument
 from gridsched.workloads import generators
@@ -88,10 +89,10 @@ def section_model(
         return NoPlatform
     if section == "platform" and not values and brings_platform(document):
         return NoPlatform
-    known = {name: model for name, model in SECTION_MODELS[section].items() if name}
+    known = SECTION_GENERATORS[section]
     if "generator" not in values:
         if "file" in values:
-            return SECTION_MODELS[section][""]
+            return model_of(section)
         files = [file for file in _files(document) if str(file).endswith(".toml")]
         if section == "platform" and not values and files:
             document.refuse(
@@ -107,7 +108,7 @@ def section_model(
             (section, "generator"),
             f"is {shown_value(name)}. {did_you_mean(str(name), known)}Legal: {', '.join(known)}.",
         )
-    return known[name]
+    return model_of(section, name)
 
 
 def makes_system(document: StudyDocument) -> bool:

@@ -8,36 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from pydantic import ValidationError
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.records import complaint, gravest, key_name
-from gridsched.model.task_types import SystemWorkload
-from gridsched.model.tasks import Tasks
-from gridsched.workloads.bag import BagOfTasks, generate_bag
-from gridsched.workloads.generator_keys import GeneratorKeys, SystemKeys
-from gridsched.workloads.parallel_day import ParallelDay
-from gridsched.workloads.parallel_tasks import generate_parallel_day
-from gridsched.workloads.profit_system import ProfitBag, generate_profit_bag
-from gridsched.workloads.rigid_jobs import RigidJobs, generate_rigid_jobs
-from gridsched.workloads.robust_trial import RobustTrial, generate_robust_trial
-from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
+
+if TYPE_CHECKING:
+    from gridsched.model.task_types import SystemWorkload
+    from gridsched.model.tasks import Tasks
+    from gridsched.workloads.generator_keys import GeneratorKeys, SystemKeys
+
+
+Keys = TypeVar("Keys", bound="GeneratorKeys")
+Made = TypeVar("Made", bound="Tasks | SystemWorkload")
 
 
 @dataclass(frozen=True)
-class Generator:
-    """One kind of generator.
+class Generator(Generic[Keys, Made]):
+    """One kind of generator, whose module is imported when it is first used.
 
     Attributes
     ----------
-    model : type
-        Its keys. Those that end with ``_csv`` or ``_swf`` name files; ``seed`` and ``replicate``
-        decide what is drawn.
-    generate : callable
-        Draws from the checked keys.
+    module : str
+        The one of this room that it lives in.
+    keys : str
+        The model of its keys there. Those that end with ``_csv`` or ``_swf`` name files; ``seed``
+        and ``replicate`` decide what is drawn.
+    function : str
+        What draws from the checked keys.
     has_utility : bool
         Whether the tasks have utility functions. This and `is_parallel` decide which metrics a
         study of such runs may name: those of a bag of tasks, those of utility, those of parallel
@@ -48,11 +51,27 @@ class Generator:
         Where the keys are listed, if they are too many for a message.
     """
 
-    model: type[GeneratorKeys]
-    generate: Callable[[Any], Tasks | SystemWorkload]
+    module: str
+    keys: str
+    function: str
     has_utility: bool = False
     is_parallel: bool = False
     document: str = ""
+
+    def _found(self, name: str) -> Any:
+        return getattr(import_module(f"gridsched.workloads.{self.module}"), name)
+
+    @cached_property
+    def model(self) -> type[Keys]:
+        """The model of its keys."""
+        model: type[Keys] = self._found(self.keys)
+        return model
+
+    @cached_property
+    def generate(self) -> Callable[[Any], Made]:
+        """Draws from the checked keys."""
+        function: Callable[[Any], Made] = self._found(self.function)
+        return function
 
     @property
     def file_keys(self) -> tuple[str, ...]:
@@ -70,41 +89,44 @@ class Generator:
 
 
 @dataclass(frozen=True)
-class BagGenerator(Generator):
+class BagGenerator(Generator["GeneratorKeys", "Tasks"]):
     """One that makes a bag of tasks, which needs a platform."""
-
-    generate: Callable[[Any], Tasks]
 
 
 @dataclass(frozen=True)
-class SystemGenerator(Generator):
+class SystemGenerator(Generator["SystemKeys", "SystemWorkload"]):
     """One that makes tasks with their platform and rules."""
-
-    model: type[SystemKeys]
-    generate: Callable[[Any], SystemWorkload]
 
 
 GENERATORS: dict[str, BagGenerator | SystemGenerator] = {
-    "bag": BagGenerator(BagOfTasks, generate_bag),
+    "bag": BagGenerator("bag", "BagOfTasks", "generate_bag"),
     "utility": SystemGenerator(
-        UtilityDay,
-        generate_utility_day,
+        "utility_day",
+        "UtilityDay",
+        "generate_utility_day",
         has_utility=True,
         document="docs/utility_workloads.md",
     ),
-    "profit": SystemGenerator(ProfitBag, generate_profit_bag, document="docs/profit.md"),
+    "profit": SystemGenerator(
+        "profit_system", "ProfitBag", "generate_profit_bag", document="docs/profit.md"
+    ),
     "robust": SystemGenerator(
-        RobustTrial, generate_robust_trial, document="docs/robust_workloads.md"
+        "robust_trial",
+        "RobustTrial",
+        "generate_robust_trial",
+        document="docs/robust_workloads.md",
     ),
     "rigid_jobs": SystemGenerator(
-        RigidJobs,
-        generate_rigid_jobs,
+        "rigid_jobs",
+        "RigidJobs",
+        "generate_rigid_jobs",
         is_parallel=True,
         document="docs/rigid_jobs.md",
     ),
     "parallel": SystemGenerator(
-        ParallelDay,
-        generate_parallel_day,
+        "parallel_tasks",
+        "ParallelDay",
+        "generate_parallel_day",
         has_utility=True,
         is_parallel=True,
         document="docs/parallel_workloads.md",
@@ -114,7 +136,7 @@ GENERATORS: dict[str, BagGenerator | SystemGenerator] = {
 
 def generator_of(parameters: GeneratorKeys) -> BagGenerator | SystemGenerator:
     """Return the generator whose checked keys these are."""
-    return next(each for each in GENERATORS.values() if each.model is type(parameters))
+    return GENERATORS[parameters.kind]
 
 
 def checked_parameters(
@@ -156,7 +178,7 @@ def checked_parameters(
 
 
 def _checked(
-    generator: Generator, values: Mapping[str, Any], owner: str, spelled: Callable[[str], str]
+    generator: Generator[Any, Any], values: Mapping[str, Any], owner: str, spelled: Callable[[str], str]
 ) -> GeneratorKeys:
     model = generator.model
     try:

@@ -18,12 +18,8 @@ from gridsched.model.limits import (
     PositiveRange,
 )
 from gridsched.model.rules import Rules
-from gridsched.workloads.generator_keys import (
-    BURST_KEYS,
-    CLASS_KEYS,
-    MAX_TASKS,
-    DayKeys,
-)
+from gridsched.workloads.day_keys import BURST_KEYS, CLASS_KEYS, DayKeys
+from gridsched.workloads.generator_keys import MAX_TASKS
 
 #: Hours in a day, for keys in hours.
 HOURS = 24.0

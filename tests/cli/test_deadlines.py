@@ -13,7 +13,8 @@ from gridsched.errors import InputError
 from gridsched.export.archive import read_archive
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.testing.future import with_other_future
-from gridsched.workloads import read_workload, write_bag
+from gridsched.workloads.bag import write_bag
+from gridsched.workloads.load import read_workload
 
 #: EX-A's tasks finish at 10, 10, 80, 25 and 15 s under `wq` (algorithms A1).
 BAG = "id,flops,deadline_s\n1,1000,10\n2,500,9\n3,2000,\n4,1500,25\n5,250,14.5\n"

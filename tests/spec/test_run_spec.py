@@ -16,11 +16,11 @@ from gridsched.files.json_files import canonical_text
 from gridsched.model.budget import EnergyBudget
 from gridsched.model.rules import Rules
 from gridsched.spec.run_spec import (
-    WORKLOAD_GENERATORS,
     PlatformTable,
     RunSpec,
     Settings,
     WorkloadFile,
+    drawn_workload,
 )
 from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.schema import BEGIN, END, study_keys, study_schema
@@ -231,4 +231,4 @@ def test_keys_are_spelled_as_options():
     assert made <= options_of("platform", "from-table")
     drawn = {"tasks", "mean_flops", "heterogeneity", "input_bytes", "output_bytes", "seed"}
     assert drawn <= options_of("workload", "generate")
-    assert drawn == set(WORKLOAD_GENERATORS["bag"].model_fields) - {"generator"}
+    assert drawn == set(drawn_workload("bag").model_fields) - {"generator"}

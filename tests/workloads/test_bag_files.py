@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from gridsched.errors import InputError
 from gridsched.files.csv_files import csv_text
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
-from gridsched.workloads import read_workload, write_bag
+from gridsched.workloads.bag import write_bag
+from gridsched.workloads.load import read_workload
 
 WORD = st.text(
     st.sampled_from("ab,\"'# ;é\t|") | st.characters(min_codepoint=33, max_codepoint=500),

@@ -8,7 +8,7 @@ import pytest
 from gridsched import Scenario
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.workloads import read_system_workload
+from gridsched.workloads.load import read_system_workload
 from gridsched.workloads.profit_system import (
     ProfitBag,
     draw_or_read_profit_system,
