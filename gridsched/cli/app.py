@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 import traceback
@@ -86,7 +87,10 @@ def load_command(name: str) -> Any:
         Of typer's copy of click.
     """
     module_name, _, attribute = _COMMANDS[name][0].partition(":")
+    gc.disable()  # what is imported stays, and would be scanned again and again
     module = import_module(f"gridsched.cli.{module_name}")
+    gc.freeze()
+    gc.enable()
     command = getattr(module, attribute)
     if isinstance(command, typer.Typer):
         group = get_group(command)

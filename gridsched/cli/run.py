@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -75,11 +75,13 @@ def run_command(
     if result.scenario.log and result.log:
         typer.echo(result.log, err=True)
     if outputs.write([summary], whole):
-        _show(result, scheduler, export)
+        _show(result, summary, scheduler, export)
 
 
-def _show(result: RunResult, scheduler: str, export: Path | None) -> None:
-    summary, out = result.summary(), console()
+def _show(
+    result: RunResult, summary: dict[str, Any], scheduler: str, export: Path | None
+) -> None:
+    out = console()
     budget = result.scenario.budget
     is_over = budget is not None and excess(budget, summary) > 0
     hidden = {*(() if is_over else EXCESSES), *(() if is_metered([summary]) else ("energy_j",))}

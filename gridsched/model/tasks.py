@@ -246,7 +246,8 @@ def make_tasks(
     flops = np.array(flops, dtype=np.float64).reshape(-1)
     n = len(flops)
     ids = np.arange(1, n + 1) if labels is None else np.array(labels, dtype=np.int64)
-    if len(ids) != n or len(np.unique(ids)) != n:
+    in_order = np.sort(ids)  # np.unique would load masked arrays
+    if len(ids) != n or (in_order[1:] == in_order[:-1]).any():
         raise InputError(f"{name}: task ids must be as many as tasks ({n}) and distinct.")
     checked = partial(_checked, ids, name)
     columns: dict[str, NDArray[Any] | None] = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.output_files import write_whole
 from gridsched.model.platform import Platform
 from gridsched.platform_io.xml_document import Element, read_document
+from gridsched.platform_io.xml_units import quote_value
 from gridsched.platform_io.xml_writer import XML_HEAD
 
 FUNCTIONS = ("master", "worker")
@@ -135,12 +135,12 @@ def write_deployment(deployment: Deployment, path: str | Path, *, force: bool = 
     InputError
         If the file exists and `force` is not set, or cannot be written.
     """
-    master = quoteattr(deployment.master)
+    master = quote_value(deployment.master)
     lines = [
         '<platform version="4.1">',
         f'  <actor host={master} function="master"/>',
     ]
     for worker in deployment.workers:
         argument = f"<argument value={master}/>"
-        lines.append(f'  <actor host={quoteattr(worker)} function="worker">{argument}</actor>')
+        lines.append(f'  <actor host={quote_value(worker)} function="worker">{argument}</actor>')
     write_whole(path, XML_HEAD + "\n".join([*lines, "</platform>", ""]), force=force)

@@ -13,7 +13,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
-from xml.sax.saxutils import escape, quoteattr
 
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
@@ -31,7 +30,7 @@ from gridsched.platform_io.xml_profiles import (
     profile_text,
 )
 from gridsched.platform_io.xml_reader import read_platform
-from gridsched.platform_io.xml_units import expand_radical
+from gridsched.platform_io.xml_units import escape_text, expand_radical, quote_value
 
 #: A start tag from its ``<`` on; ``>`` may stand in the values of attributes.
 _START_TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*>""")
@@ -282,13 +281,13 @@ def _speed_traces(platform: Platform) -> Iterator[bytes]:
 
 
 def _trace(name: str, text: str) -> bytes:
-    return f'\n<trace id={quoteattr(name)} periodicity="-1">\n{escape(text)}</trace>'.encode()
+    head = f'\n<trace id={quote_value(name)} periodicity="-1">\n'
+    return f"{head}{escape_text(text)}</trace>".encode()
 
 
 def _connected(kind: str, trace: str, element: str) -> bytes:
-    return (
-        f'\n<trace_connect kind="{kind}" trace={quoteattr(trace)} element={quoteattr(element)}/>'
-    ).encode()
+    ends = f"trace={quote_value(trace)} element={quote_value(element)}"
+    return f'\n<trace_connect kind="{kind}" {ends}/>'.encode()
 
 
 def _text(profile: Profile) -> str:

@@ -1,4 +1,7 @@
-"""Values of attributes as SimGrid 4.1 reads them: numbers with units, radicals, topologies."""
+"""Values of attributes as SimGrid 4.1 reads them: numbers with units, radicals, topologies.
+
+And texts as XML has them.
+"""
 
 from __future__ import annotations
 
@@ -120,3 +123,21 @@ def topology_size(tag: str, attributes: Mapping[str, str]) -> tuple[int | None, 
     except ValueError:
         raise ValueError(f"topo_parameters {text[:80]!r} do not describe a {topology}") from None
     return size, size * max(max(level) for level in levels)
+
+
+def escape_text(text: str) -> str:
+    """Return a text between tags as XML has it."""
+    return text.replace("&", "&amp;").replace(">", "&gt;").replace("<", "&lt;")
+
+
+def quote_value(text: str) -> str:
+    """Return the value of an attribute as XML has it, in quotes.
+
+    Written as `xml.sax.saxutils` does it, which loads what speaks to the network.
+    """
+    value = escape_text(text)
+    for character in "\n\r\t":
+        value = value.replace(character, f"&#{ord(character)};")
+    if '"' not in value:
+        return f'"{value}"'
+    return f"'{value}'" if "'" not in value else '"' + value.replace('"', "&quot;") + '"'

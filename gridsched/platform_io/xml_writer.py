@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_text
@@ -23,6 +22,7 @@ from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.overrides import wattage_text
 from gridsched.platform_io.xml_properties import switch_properties
 from gridsched.platform_io.xml_reader import CLUSTER_NAME, HOST_ID, UNLIMITED_BANDWIDTH, UPLINK
+from gridsched.platform_io.xml_units import quote_value
 
 XML_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -184,7 +184,7 @@ class _Writer:
         root, hub, router = (self.points.claim(n) for n in ("grid", "hub", "hub_router"))
         yield '<platform version="4.1">'
         yield _CONFIG.rstrip("\n")
-        yield f'  <zone id={quoteattr(root)} routing="DijkstraCache">'
+        yield f'  <zone id={quote_value(root)} routing="DijkstraCache">'
         yield from self.hub(hub, router)
         for c in range(len(self.zones)):
             yield from self.cluster(c)
@@ -195,7 +195,7 @@ class _Writer:
     def hub(self, hub: str, router: str) -> Iterator[str]:
         net = self.network
         master = self.platform.master
-        yield f'    <zone id={quoteattr(hub)} routing="Cluster">'
+        yield f'    <zone id={quote_value(hub)} routing="Cluster">'
         yield (
             f'      <link id="{self.unlimited}" bandwidth="{UNLIMITED_BANDWIDTH!r}Bps" '
             'latency="0s" sharing_policy="FATPIPE"/>'
@@ -203,24 +203,24 @@ class _Writer:
         if master:
             yield from self.host(master, {"role": "master"})
             yield from self.host_link(master.name, net.master_bandwidth, net.master_latency_s)
-        yield f"      <router id={quoteattr(router)}/>"
+        yield f"      <router id={quote_value(router)}/>"
         yield "    </zone>"
 
     def cluster(self, c: int) -> Iterator[str]:
         net = self.network
         cluster, zone = self.platform.clusters[c], self.zones[c]
-        yield f'    <zone id={quoteattr(zone)} routing="Cluster">'
+        yield f'    <zone id={quote_value(zone)} routing="Cluster">'
         if zone != cluster.name:
-            yield f'      <prop id="{CLUSTER_NAME}" value={quoteattr(cluster.name)}/>'
+            yield f'      <prop id="{CLUSTER_NAME}" value={quote_value(cluster.name)}/>'
         if not _is_ideal(cluster.bandwidth, cluster.latency_s):
-            yield f'      <prop id="{UPLINK}" value={quoteattr(self.uplinks[c])}/>'
+            yield f'      <prop id="{UPLINK}" value={quote_value(self.uplinks[c])}/>'
         for h in cluster.hosts:
             own = {HOST_ID: str(h)} if self.number_hosts else {}
             yield from self.host(self.platform.hosts[h], own)
         for h in cluster.hosts:
             name = self.platform.hosts[h].name
             yield from self.host_link(name, net.host_bandwidth, net.host_latency_s)
-        yield f"      <router id={quoteattr(self.routers[c])}/>"
+        yield f"      <router id={quote_value(self.routers[c])}/>"
         yield "    </zone>"
 
     def host(self, host: Host, own: dict[str, str]) -> Iterator[str]:
@@ -232,7 +232,7 @@ class _Writer:
             properties["wattage_off"] = repr(float(host.off_w))
         properties |= switch_properties(host)
         pstate = f' pstate="{host.pstate}"' if host.pstate else ""
-        yield f'      <host id={quoteattr(host.name)} speed="{speeds}"{core}{pstate}>'
+        yield f'      <host id={quote_value(host.name)} speed="{speeds}"{core}{pstate}>'
         for name, value in properties.items():
             yield f'        <prop id="{name}" value="{value}"/>'
         yield "      </host>"
@@ -243,7 +243,8 @@ class _Writer:
             link = self.links.claim(f"link_{name}")
             yield _link(link, bandwidth, latency, "      ")
             up, down = f"{link}_UP", f"{link}_DOWN"
-        yield (f"      <host_link id={quoteattr(name)} up={quoteattr(up)} down={quoteattr(down)}/>")
+        ends = f"up={quote_value(up)} down={quote_value(down)}"
+        yield f"      <host_link id={quote_value(name)} {ends}/>"
 
     def joints(self, hub: str, router: str) -> Iterator[str]:
         """Yield the uplinks and the routes over them: links first, as SimGrid's DTD wants."""
@@ -254,12 +255,12 @@ class _Writer:
             if not _is_ideal(cluster.bandwidth, cluster.latency_s):
                 yield _link(link, cluster.bandwidth, cluster.latency_s, "    ")
         for cluster, zone, gateway, link in rows:
-            way = f'{quoteattr(link)} direction="UP"'
+            way = f'{quote_value(link)} direction="UP"'
             if _is_ideal(cluster.bandwidth, cluster.latency_s):
-                way = quoteattr(self.unlimited)
+                way = quote_value(self.unlimited)
             yield (
-                f"    <zoneRoute src={quoteattr(zone)} dst={quoteattr(hub)} "
-                f"gw_src={quoteattr(gateway)} gw_dst={quoteattr(router)}>"
+                f"    <zoneRoute src={quote_value(zone)} dst={quote_value(hub)} "
+                f"gw_src={quote_value(gateway)} gw_dst={quote_value(router)}>"
                 f"<link_ctn id={way}/></zoneRoute>"
             )
 
@@ -271,7 +272,7 @@ def _is_ideal(bandwidth: float, latency: float) -> bool:
 def _link(name: str, bandwidth: float, latency: float, indent: str) -> str:
     finite = min(float(bandwidth), UNLIMITED_BANDWIDTH)
     return (
-        f'{indent}<link id={quoteattr(name)} bandwidth="{finite!r}Bps" '
+        f'{indent}<link id={quote_value(name)} bandwidth="{finite!r}Bps" '
         f'latency="{float(latency)!r}s" sharing_policy="SPLITDUPLEX"/>'
     )
 

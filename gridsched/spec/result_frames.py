@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -93,13 +92,15 @@ def short_text(name: str, where: str, summary: Mapping[str, Any]) -> str:
 
 def html_table(title: str, summary: Mapping[str, Any]) -> str:
     """Return a run's metrics as a table of HTML."""
+    from html import escape  # for notebooks alone
+
     rows = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(METRICS[id].row_name)}</th>"
-        f"<td>{html.escape(_cell(value))} {html.escape(METRICS[id].unit)}</td></tr>"
+        f"<tr><th style='text-align:left'>{escape(METRICS[id].row_name)}</th>"
+        f"<td>{escape(_cell(value))} {escape(METRICS[id].unit)}</td></tr>"
         for id, value in summary.items()
         if id in METRICS
     )
-    return f"<table><caption>{html.escape(title)}</caption>{rows}</table>"
+    return f"<table><caption>{escape(title)}</caption>{rows}</table>"
 
 
 def _cell(value: Any) -> str:

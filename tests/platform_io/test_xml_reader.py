@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from xml.sax.saxutils import escape, quoteattr
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,12 @@ from hypothesis import strategies as st
 from gridsched.errors import InputError
 from gridsched.platform_io import xml_document, xml_entries
 from gridsched.platform_io.xml_reader import read_platform
-from gridsched.platform_io.xml_units import expand_radical, parse_quantity
+from gridsched.platform_io.xml_units import (
+    escape_text,
+    expand_radical,
+    parse_quantity,
+    quote_value,
+)
 
 from .conftest import platform_text, zone
 
@@ -344,3 +350,10 @@ def test_comments_may_hold_two_hyphens(written):
     with pytest.raises(InputError, match="line 8: speed of host 'b'"):
         read_platform(written(zone(body)))
     assert len(read_platform(written(zone(body.replace("0q", "1f")))).hosts) == 2
+
+
+@pytest.mark.parametrize("text", ["", "a", "a&b<c>", "'", '"', "\"'&amp;", "\n\t\r \u00e9"])
+def test_texts_are_written_as_the_standard_library_writes_them(text):
+    """Its module is not used: it takes longer to load than all that a small run computes."""
+    assert quote_value(text) == quoteattr(text)
+    assert escape_text(text) == escape(text)
