@@ -94,7 +94,10 @@ def cases() -> list[Case]:
 
 def cost(command: tuple[str, ...], folder: Path) -> tuple[float, float]:
     """Return CPU time [s] and peak memory [MB] of a command with its children."""
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""},  # an installed package has bytecode
+    )  # fmt: skip
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
