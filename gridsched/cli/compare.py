@@ -14,13 +14,13 @@ import typer
 
 from gridsched.analysis.comparison import completed
 from gridsched.cli.compare_tables import mapping_event_s, print_comparison
-from gridsched.cli.options import (
+from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, one_line, say, warn
+from gridsched.cli.scenario_options import (
     PAPER_004,
     ScenarioOptions,
     split_ids,
     with_scenario_options,
 )
-from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, one_line, say, warn
 from gridsched.cli.tables import Column, console, print_table
 from gridsched.energy import compare_energy
 from gridsched.errors import InputError, did_you_mean

@@ -17,12 +17,12 @@ from gridsched.cli.compare_tables import (
     is_metered,
     mapping_event_s,
 )
-from gridsched.cli.options import (
+from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, warn
+from gridsched.cli.scenario_options import (
     ScenarioOptions,
     resolve_apart,
     with_scenario_options,
 )
-from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, warn
 from gridsched.cli.tables import console, print_values
 from gridsched.export.export import check_export_folder, write_export
 from gridsched.metrics.table import shown_metrics

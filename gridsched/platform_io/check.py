@@ -10,6 +10,7 @@ from gridsched.errors import InputError
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.overrides import GivenPower
+from gridsched.platform_io.simgrid_view import Inspection, Route, SimGridHost, SimGridLink
 from gridsched.platform_io.xml_document import Findings, read_document
 from gridsched.platform_io.xml_entries import read_entries
 from gridsched.platform_io.xml_reader import build_platform
@@ -18,67 +19,6 @@ from gridsched.platform_io.xml_reader import build_platform
 _MOST_CLUSTERS = 8
 #: Differences of one kind that are spelled out.
 _SHOWN = 5
-
-
-@dataclass(frozen=True)
-class SimGridHost:
-    """A host as SimGrid sees it: cores, core speeds [flop/s] and properties."""
-
-    name: str
-    cores: int
-    speeds: tuple[float, ...]
-    properties: dict[str, str]
-
-
-@dataclass(frozen=True)
-class SimGridLink:
-    """A link as SimGrid sees it: bandwidth [byte/s], latency [s], ``Idle:Busy`` power [W]."""
-
-    name: str
-    bandwidth: float
-    latency_s: float
-    wattage_range: str | None = None
-
-
-@dataclass(frozen=True)
-class Route:
-    """The way from one host to another, latency [s] and least bandwidth [byte/s].
-
-    Without a route `links` is None.
-    """
-
-    source: str
-    target: str
-    links: tuple[str, ...] | None
-    latency_s: float = 0.0
-    bandwidth: float = float("inf")
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """SimGrid's own answer to a platform file.
-
-    Attributes
-    ----------
-    status : str
-        ``"loaded"``, ``"refused"`` or ``"skipped"``.
-    message : str
-        Why it refused or was skipped.
-    hosts : tuple of SimGridHost
-        Empty unless loaded.
-    warnings : tuple of str
-        What SimGrid warned of while loading, without its own energy warnings.
-    links : tuple of SimGridLink
-    routes : tuple of Route
-        Between the hosts that were asked for.
-    """
-
-    status: str
-    message: str = ""
-    hosts: tuple[SimGridHost, ...] = ()
-    warnings: tuple[str, ...] = ()
-    links: tuple[SimGridLink, ...] = ()
-    routes: tuple[Route, ...] = ()
 
 
 @dataclass(frozen=True)

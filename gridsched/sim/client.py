@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
@@ -26,14 +26,13 @@ from gridsched.errors import (
     shorten,
     text_of,
 )
-from gridsched.model.trace import Trace
-from gridsched.policy.base import Scheduler
-from gridsched.policy.policy_files import comes_from_file, is_loaded, load_with_siblings
-from gridsched.sim import child
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.sim.processes import AnsweringProcess
-from gridsched.sim.request import Outcome, SimulationOutcome, SimulationRequest
-from gridsched.sim.world import IS_SET_UP, first_line, refusal, without_way
+from gridsched.sim.library import HOW_TO_INSTALL, first_line, is_installed
+from gridsched.sim.processes import AnsweringProcess, Outcome
+from gridsched.sim.world import IS_SET_UP, refusal, without_way
+
+if TYPE_CHECKING:  # what inspects a platform does without them
+    from gridsched.model.trace import Trace
+    from gridsched.sim.request import SimulationOutcome, SimulationRequest
 
 #: numpy's and numba's threads would make forking unsafe; one simulation uses one CPU anyway.
 _SINGLE_THREADED = {
@@ -42,6 +41,8 @@ _SINGLE_THREADED = {
     "NUMBA_NUM_THREADS": "1",
 }
 _PACKAGE = __name__.partition(".")[0]
+#: What every run imports; numpy alone would load its generators anew in each run's own process.
+_OF_RUNS = ("numpy.random", "gridsched.sim.child")
 #: A server that is closed may take so long to end [s].
 _CLOSING_S = 5.0
 _NOISE = re.compile(r"Configuration change: Set |No core dump was generated")
@@ -77,6 +78,10 @@ class SimulationServer(AnsweringProcess):
         GridschedError
             What the run raised, or a `SimulationError` for a crash, dead-lock or time-out.
         """
+        from gridsched.model.trace import Trace
+        from gridsched.sim import child
+        from gridsched.sim.request import SimulationOutcome
+
         if not is_installed():
             raise MissingDependency(HOW_TO_INSTALL)
         assert request.platform_file is not None
@@ -109,7 +114,8 @@ class SimulationServer(AnsweringProcess):
         set_up_line : str, optional
             Line of the log before which an abort means that the input is wrong.
         modules : iterable of str
-            What the function will import. The server imports it first, once for all functions.
+            What the function will import, beside what every run does. The server imports it first,
+            once for all functions.
 
         Returns
         -------
@@ -123,7 +129,7 @@ class SimulationServer(AnsweringProcess):
         GridschedError
             What the function raised, or a `SimulationError` for a crash or time-out.
         """
-        outcome = self.outcome(function, timeout_s, where, modules)
+        outcome = self.outcome(function, timeout_s, where, (*_OF_RUNS, *modules))
         return _understand(outcome, timeout_s, where, set_up_line)
 
     def outcome(
@@ -133,7 +139,7 @@ class SimulationServer(AnsweringProcess):
         where: str,
         modules: Iterable[str] = (),
     ) -> Outcome:
-        """Call a function as `call` does; return what became of its process.
+        """Call a function as `call` does, with no module but the named; return how it ended.
 
         Raises
         ------
@@ -228,15 +234,20 @@ def check_policies(paths: Sequence[Path], timeout_s: float | None) -> None:
     InputError
         If they cannot be imported, end their process, or take longer.
     """
+    from gridsched.policy.policy_files import is_loaded
+
     if not all(map(is_loaded, paths)):
         where = f"The import of {', '.join(map(str, paths))}"
         try:
-            server().call(partial(_import, paths), timeout_s, where)
+            load = partial(_import, paths)
+            server().call(load, timeout_s, where, modules=["gridsched.policy.policy_files"])
         except SimulationError as error:
             raise InputError(str(error)) from None
 
 
 def _import(paths: Sequence[Path]) -> None:
+    from gridsched.policy.policy_files import load_with_siblings
+
     for path in paths:
         load_with_siblings(path)
 
@@ -246,6 +257,8 @@ def modules_of(request: SimulationRequest) -> list[str]:
 
     Only those of this package: a user's may have changed since the run before, or do anything.
     """
+    from gridsched.policy.base import Scheduler
+
     held = (request.scheduler, *vars(request.scheduler).values())
     names = {type(each).__module__ for each in held if isinstance(each, Scheduler)}
     return sorted(name for name in names if name.startswith(f"{_PACKAGE}."))
@@ -280,6 +293,9 @@ def simulate_reference(request: SimulationRequest, *, is_apart: bool = False) ->
     GridschedError
         What the run raised, or a `SimulationError` for a crash or time-out.
     """
+    from gridsched.policy.policy_files import comes_from_file
+    from gridsched.sim import child
+
     if request.timeout_s is None and not is_apart and not comes_from_file(request.scheduler):
         with policy_at_work():
             return child.simulate_reference(request)

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import re
 import signal
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from gridsched.errors import InputError, MissingDependency
 from gridsched.files.output_files import write_whole
 from gridsched.files.scratch import temporary_folder
-from gridsched.platform_io.check import Inspection, Route, SimGridHost, SimGridLink
+from gridsched.platform_io.simgrid_view import Inspection
 from gridsched.platform_io.xml_edit import current_platform_xml
 from gridsched.sim.client import server
-from gridsched.sim.library import HOSTS, HOW_TO_INSTALL, PROPERTY_NAMES, is_installed, load_simgrid
-from gridsched.sim.request import Outcome
-from gridsched.sim.world import first_line, refusals
+from gridsched.sim.library import HOW_TO_INSTALL, first_line, is_installed
+from gridsched.sim.look import LOOKS, look_at
+from gridsched.sim.processes import Outcome
 
 _LOG_LINE = re.compile(r"\[(?P<category>[\w.]+)/(?P<level>WARNING|ERROR|CRITICAL)\] (?P<text>.*)")
-#: Said before SimGrid looks for the way between two hosts: it may abort where there is none.
-_LOOKS = "gridsched: looks for way "
-#: The link from each host to itself, which SimGrid adds.
-_LOOPBACK = "__loopback__"
 
 
 def inspect_platform(
@@ -68,9 +61,9 @@ def _inspected(
     path: Path, folder: Path, pairs: Sequence[tuple[str, str]], timeout_s: float
 ) -> Inspection:
     """Inspect a file from a folder, in which SimGrid looks for profiles as it does beside it."""
-    look = partial(_look, str(path), str(folder), tuple(pairs))
+    look = partial(look_at, str(path), str(folder), tuple(pairs))
     outcome = server().outcome(look, timeout_s, f"SimGrid on {path.name}")
-    looks = re.findall(f"^{_LOOKS}(\\d+)$", outcome.log, re.MULTILINE)
+    looks = re.findall(f"^{LOOKS}(\\d+)$", outcome.log, re.MULTILINE)
     if outcome.payload is not None or outcome.timed_out or not looks:
         return _interpret(outcome, timeout_s)
     source, target = pairs[int(looks[-1])]
@@ -109,49 +102,3 @@ def _why_it_died(outcome: Outcome) -> str:
     number = outcome.signal
     how = f"killed by {signal.Signals(number).name}" if number else f"exit status {outcome.status}"
     return f"{how}, {last[0]}"
-
-
-def _look(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> Inspection:
-    """Load the file in this process; SimGrid may abort on the way."""
-    simgrid = load_simgrid()
-    HOSTS.start()
-    engine = simgrid.Engine(["inspection", "--log=xbt_cfg.thresh:warning"])
-    os.chdir(folder)
-    try:
-        engine.load_platform(path)
-        engine.netzone_root.seal()
-    except refusals(simgrid) as error:
-        message = first_line(" ".join(str(error).split()))
-        return Inspection("refused", message.replace(f"{path}:", "line "))
-    hosts = {
-        host.name: SimGridHost(
-            host.name, host.core_count,
-            tuple(host.pstate_speed(k) for k in range(host.pstate_count)),
-            dict(host.get_properties()),
-        )
-        for host in engine.all_hosts
-    }  # fmt: skip
-    links = tuple(
-        SimGridLink(
-            link.name, link.bandwidth, link.latency,
-            next((text for text in map(link.get_property, PROPERTY_NAMES) if text), None),
-        )
-        for link in engine.all_links if link.name != _LOOPBACK
-    )  # fmt: skip
-    routes = []
-    for k, (source, target) in enumerate(pairs):
-        if source in hosts and target in hosts:
-            sys.stderr.write(f"{_LOOKS}{k}\n")
-            sys.stderr.flush()
-            routes.append(_route(engine.host_by_name(source), engine.host_by_name(target)))
-    return Inspection("loaded", "", tuple(hosts.values()), (), links, tuple(routes))
-
-
-def _route(source: Any, target: Any) -> Route:
-    """Return the way between two hosts of SimGrid; without links where there is none."""
-    try:
-        links, latency = source.route_to(target)
-    except (RuntimeError, ValueError):
-        return Route(source.name, target.name, None)
-    least = min((link.bandwidth for link in links), default=float("inf"))
-    return Route(source.name, target.name, tuple(link.name for link in links), latency, least)

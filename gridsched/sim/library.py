@@ -37,6 +37,17 @@ HOW_TO_INSTALL = (
     "and run: PIP_CONSTRAINT=F PIP_BUILD_CONSTRAINT=F pip install 'simgrid>=4.1,<4.2' "
     "(about 6 minutes). The reference driver (--driver reference) works without it."
 )
+#: What SimGrid says of a file without a document type, and what would mend it.
+_NO_DOCTYPE = "Unexpected character `<' in prolog"
+_NEEDS_DOCTYPE = (
+    'it needs the line <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"> before '
+    "<platform>, and finds none"
+)
+_NO_NS3 = "Unable to find network model 'ns-3'"
+_NEEDS_NS3 = (
+    "its network/model is ns-3, with which SimGrid of PyPI is not built; take another one by --cfg "
+    "network/model:CM02"
+)
 
 
 def is_installed() -> bool:
@@ -131,6 +142,39 @@ def c_function(name: str, *argument_types: type, result: type | None = None) -> 
     function = getattr(load_c_library(), name)
     function.argtypes, function.restype = list(argument_types), result
     return function
+
+
+def refusals(simgrid: Any) -> tuple[type[Exception], ...]:
+    """Return the exceptions by which SimGrid refuses a file; 4.0 aborts in some places of 4.1."""
+    own = (simgrid.AssertionError,) if hasattr(simgrid, "AssertionError") else ()
+    return (*own, IndexError, RuntimeError, ValueError)
+
+
+def text_path(path: Path | str) -> str:
+    """Return a path for SimGrid, which takes texts alone.
+
+    Raises
+    ------
+    InputError
+        If it holds bytes that are no text.
+    """
+    text = str(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{path}: SimGrid reads no file whose path holds bytes that are no UTF-8; rename it."
+        ) from None
+    return text
+
+
+def first_line(text: str) -> str:
+    """Return the first line of what SimGrid says, which may be followed by all legal values."""
+    if _NO_DOCTYPE in text:
+        return _NEEDS_DOCTYPE
+    if _NO_NS3 in text:
+        return _NEEDS_NS3
+    return next(iter(text.strip().splitlines()), "").rstrip(".")
 
 
 #: The link property that holds its power; SimGrid still takes the old name with a warning.

@@ -15,8 +15,9 @@ from gridsched.engine.execution import Command
 from gridsched.errors import IncompleteRun, InputError, SimulationError
 from gridsched.model.instants import time_tolerance
 from gridsched.model.tasks import Tasks
+from gridsched.sim.library import first_line
 from gridsched.sim.session import ActorSession, Work
-from gridsched.sim.world import World, first_line, without_way
+from gridsched.sim.world import World, without_way
 
 
 class Worker:

@@ -49,6 +49,28 @@ class Begun:
     is_compiling: bool = False
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run's own process.
+
+    Attributes
+    ----------
+    payload : bytes or None
+        What it sent.
+    log : str
+        What it printed.
+    signal, status : int
+        How it ended.
+    timed_out : bool
+    """
+
+    payload: bytes | None
+    log: str = ""
+    signal: int = 0
+    status: int = 0
+    timed_out: bool = False
+
+
 class Garbled(Exception):
     """What has come is no message: somebody else has written between them."""
 

@@ -56,25 +56,3 @@ class Records:
     fields: dict[str, Any]
     plugin_j: dict[str, float]
     links_j: dict[str, float] | None = None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a run's own process.
-
-    Attributes
-    ----------
-    payload : bytes or None
-        What it sent.
-    log : str
-        What it printed.
-    signal, status : int
-        How it ended.
-    timed_out : bool
-    """
-
-    payload: bytes | None
-    log: str = ""
-    signal: int = 0
-    status: int = 0
-    timed_out: bool = False

@@ -1,4 +1,4 @@
-"""The fork server: a single-threaded process with everything imported and no engine made.
+"""The fork server: a single-threaded process with what is asked for imported, and no engine made.
 
 SimGrid allows one engine a process, so each run gets a process of its own: a fork of this one,
 which costs milliseconds where a fresh interpreter costs more than a second. The server lives on
@@ -27,8 +27,7 @@ from gridsched import compiled
 from gridsched.errors import GridschedError, SimulationError, error_of_policy, text_of
 from gridsched.schedulers.kernels import warm_up
 from gridsched.sim import processes
-from gridsched.sim.processes import Begun, Channel, ProcessLog
-from gridsched.sim.request import Outcome
+from gridsched.sim.processes import Begun, Channel, Outcome, ProcessLog
 
 #: A run may spend so long on compiling, beside its time-out [s].
 COMPILING_S = 900.0
@@ -252,14 +251,11 @@ def _outcome(function: bytes) -> bytes:
 
 
 def main() -> None:
-    """Import everything a run needs, then serve the process that asks."""
+    """Load SimGrid, then serve the process that asks."""
     channel = Channel()
     channel.receive()
     # what a run has started in a group of its own becomes a child of this process
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    import numpy.random  # noqa: F401 - numpy alone would load it anew in each run's own process
-
-    from gridsched.sim import child  # noqa: F401
     from gridsched.sim.library import is_installed, load_simgrid
 
     if is_installed():  # runs of the reference driver do without

@@ -14,7 +14,8 @@ from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.run_times import RunTimes
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.sim.world import World, text_path
+from gridsched.sim.library import text_path
+from gridsched.sim.world import World
 
 
 class Work:

@@ -13,22 +13,20 @@ from gridsched.errors import InputError, SimulationError
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.xml_document import Findings, read_document
 from gridsched.platform_io.xml_entries import read_entries
-from gridsched.sim.library import HOSTS, LINKS, has_links_with_power, links_with_power, load_simgrid
+from gridsched.sim.library import (
+    HOSTS,
+    LINKS,
+    first_line,
+    has_links_with_power,
+    links_with_power,
+    load_simgrid,
+    refusals,
+    text_path,
+)
 
 #: Line of the log from which on SimGrid has taken the platform and its options. It aborts on some
 #: that it does not take, so an abort before this line is the fault of the input.
 IS_SET_UP = "gridsched: SimGrid is set up"
-#: What SimGrid says of a file without a document type, and what would mend it.
-_NO_DOCTYPE = "Unexpected character `<' in prolog"
-_NEEDS_DOCTYPE = (
-    'it needs the line <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"> before '
-    "<platform>, and finds none"
-)
-_NO_NS3 = "Unable to find network model 'ns-3'"
-_NEEDS_NS3 = (
-    "its network/model is ns-3, with which SimGrid of PyPI is not built; take another one by --cfg "
-    "network/model:CM02"
-)
 _NO_WAY = re.compile(
     r"there is no connecting path|can't be route in an Empty zone|No Gateway \(gw_|No route from"
 )
@@ -50,39 +48,6 @@ def without_way(where: str, said: str) -> InputError | None:
         "hosts are reached (--master), add routes to the file, or leave the bytes out by "
         "--network none."
     )
-
-
-def refusals(simgrid: Any) -> tuple[type[Exception], ...]:
-    """Return the exceptions by which SimGrid refuses a file; 4.0 aborts in some places of 4.1."""
-    own = (simgrid.AssertionError,) if hasattr(simgrid, "AssertionError") else ()
-    return (*own, IndexError, RuntimeError, ValueError)
-
-
-def text_path(path: Path | str) -> str:
-    """Return a path for SimGrid, which takes texts alone.
-
-    Raises
-    ------
-    InputError
-        If it holds bytes that are no text.
-    """
-    text = str(path)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InputError(
-            f"{path}: SimGrid reads no file whose path holds bytes that are no UTF-8; rename it."
-        ) from None
-    return text
-
-
-def first_line(text: str) -> str:
-    """Return the first line of what SimGrid says, which may be followed by all legal values."""
-    if _NO_DOCTYPE in text:
-        return _NEEDS_DOCTYPE
-    if _NO_NS3 in text:
-        return _NEEDS_NS3
-    return next(iter(text.strip().splitlines()), "").rstrip(".")
 
 
 def check_clocks(clock: float, time: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gridsched.errors import InputError
 from gridsched.files.scratch import is_alive, temporary_folder
-from gridsched.sim.world import text_path
+from gridsched.sim.library import text_path
 
 #: No process has such an id: Linux' largest is 2**22.
 GONE = 2**22 + 5

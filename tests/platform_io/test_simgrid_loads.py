@@ -15,6 +15,7 @@ import pytest
 import gridsched
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.platform_io.check import check_platform_file, with_inspection
+from gridsched.platform_io.simgrid_view import Inspection, SimGridHost
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 from gridsched.sim import inspection
 from gridsched.sim.inspection import inspect_platform
@@ -141,7 +142,7 @@ def failing() -> None:
 )
 def test_every_way_to_die_is_a_reason(act, part, monkeypatch, tmp_path):
     """Aborts, signals, exceptions and silence of the process become one line."""
-    monkeypatch.setattr(inspection, "_look", lambda *_: act())
+    monkeypatch.setattr(inspection, "look_at", lambda *_: act())
     (tmp_path / "p.xml").write_text('<platform version="4.1"/>')
     limit_s = 2.0 if part.startswith("no answer") else 60.0
     answer = inspect_platform(tmp_path / "p.xml", timeout_s=limit_s)
@@ -193,13 +194,13 @@ def test_differences_are_problems(tmp_path):
     write_platform(PLATFORM, path, command="x")
     report = check_platform_file(path)
     seen = [
-        inspection.SimGridHost(h.name, h.cores, tuple(s.speed for s in h.pstates), {})
+        SimGridHost(h.name, h.cores, tuple(s.speed for s in h.pstates), {})
         for h in (*PLATFORM.hosts, PLATFORM.master)
     ]
-    assert with_inspection(report, inspection.Inspection("loaded", hosts=tuple(seen))).is_fine
-    seen[1] = inspection.SimGridHost("b", 2, (100.0,), {})
-    seen[2] = inspection.SimGridHost("other", 1, (1.0,), {})
-    problems = with_inspection(report, inspection.Inspection("loaded", hosts=tuple(seen))).problems
+    assert with_inspection(report, Inspection("loaded", hosts=tuple(seen))).is_fine
+    seen[1] = SimGridHost("b", 2, (100.0,), {})
+    seen[2] = SimGridHost("other", 1, (1.0,), {})
+    problems = with_inspection(report, Inspection("loaded", hosts=tuple(seen))).problems
     assert len(problems) == 3
     assert any("'b'" in text and "2" in text for text in problems)
     assert any("'other'" in text for text in problems)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from concurrent.futures import ProcessPoolExecutor
 
 _warm: set[str] = set()
 
@@ -32,6 +31,8 @@ def compile_all() -> None:
 
     Processes that start together where nothing is compiled would each compile the same.
     """
+    from concurrent.futures import ProcessPoolExecutor  # to run a scheduler takes none
+
     with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         list(pool.map(compile_group, groups()))
 
