@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.model.energy_weights import EnergyWeights
+from gridsched.model.prices import EnergyWeights
 from gridsched.model.timeline import HostTimeline, host_timeline, spread_evenly
 from gridsched.model.trace import ExecutionEnd, Trace
 

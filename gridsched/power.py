@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.energy import TracePower, trace_power
-from gridsched.model.instants import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.model.timeline import HostTimeline
 from gridsched.model.trace import Trace
 

@@ -11,7 +11,7 @@ from clusters import estimates_of, first_fit, jobs, on_both, plan_of, scenario, 
 from gridsched import run
 from gridsched.energy import trace_energy
 from gridsched.errors import InvalidDecision
-from gridsched.model.budget import EnergyBudget
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.run_times import DrawnRunTimes
 from gridsched.model.trace import TaskState
 from gridsched.policy.decisions import Allocate

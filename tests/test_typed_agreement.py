@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gridsched.errors import InputError
 from gridsched.metrics import summary
-from gridsched.model.budget import EnergyBudget
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState

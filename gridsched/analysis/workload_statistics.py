@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.model.budget import DAY_S
 from gridsched.model.parallel_estimates import ParallelEstimates
+from gridsched.model.rules import DAY_S
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.traces.job_table import JobTable

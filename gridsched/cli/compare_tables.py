@@ -12,7 +12,7 @@ from rich.console import Console
 from gridsched.analysis.bounds import ScenarioBounds
 from gridsched.cli.tables import Column, prefix, print_notes, print_table
 from gridsched.metrics import Metric, compared_metrics
-from gridsched.model.budget import EnergyBudget
+from gridsched.model.rules import EnergyBudget
 
 _SCHEDULER = Column("scheduler", "scheduler")
 _MAPPING_EVENT = Column("mapping_event_ms", "mapping\nevent\n[ms]", "figure")

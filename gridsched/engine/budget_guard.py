@@ -14,7 +14,7 @@ from gridsched.engine.host_powers import HostPowers, PowerCap, host_powers
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import RUNNING, VIRTUAL
-from gridsched.model.budget import EnergyBudget
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.system import System
 from gridsched.policy.base import Traits
 

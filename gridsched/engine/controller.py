@@ -36,8 +36,8 @@ from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import WAITING
 from gridsched.errors import IncompleteRun
-from gridsched.model.energy_weights import EVEN
-from gridsched.model.instants import time_tolerance
+from gridsched.model.limits import time_tolerance
+from gridsched.model.prices import EVEN
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace

@@ -17,8 +17,8 @@ from gridsched.engine.execution import Execution
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
-from gridsched.model.budget import EnergyBudget
-from gridsched.model.instants import time_tolerance
+from gridsched.model.limits import time_tolerance
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.system import System
 from gridsched.model.trace import PERIOD
 from gridsched.policy.state import EnergyState

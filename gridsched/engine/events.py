@@ -14,7 +14,7 @@ from gridsched.engine.execution import Execution, Timer
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import FINISHED, WAITING
 from gridsched.model.host_profiles import DrawnFailures, Profile
-from gridsched.model.instants import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
 from gridsched.model.system import System

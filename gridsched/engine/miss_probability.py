@@ -20,7 +20,7 @@ from gridsched.model.pmf import Pmf, convolved_by_fft, point_mass
 from gridsched.model.stochastic import StochasticEstimates
 
 if TYPE_CHECKING:
-    from gridsched.model.pmf_grid import PmfGrid
+    from gridsched.model.pmf import PmfGrid
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gridsched.engine.execution import Execution
 from gridsched.engine.node_kernels import set_nodes
 from gridsched.engine.plans import Reservations
-from gridsched.model.energy_weights import EnergyWeights
+from gridsched.model.prices import EnergyWeights
 from gridsched.policy.state import NodesState
 
 Hosts = NDArray[np.int64]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.execution import Execution
-from gridsched.model.energy_weights import EnergyWeights
+from gridsched.model.prices import EnergyWeights
 from gridsched.policy.state import ReservedNodes
 
 Ids = NDArray[np.int64]

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from gridsched.energy import counted_inside
 from gridsched.engine.run_state import RunState
 from gridsched.errors import InputError
-from gridsched.model.energy_weights import EVEN
 from gridsched.model.estimates import Estimates
 from gridsched.model.platform import Platform
+from gridsched.model.prices import EVEN
 from gridsched.model.system import System
 from gridsched.model.tasks import DataFiles, Tasks
 

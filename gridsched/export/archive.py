@@ -25,11 +25,11 @@ from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import as_bytes
-from gridsched.model.budget import EnergyBudget
-from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.limits import LARGEST_RESULT, Positive
 from gridsched.model.platform import Platform
+from gridsched.model.prices import EVEN, EnergyWeights
 from gridsched.model.records import complaint, gravest, key_name
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
 from gridsched.model.trace import (

@@ -28,7 +28,7 @@ from gridsched.metrics.window_metrics import (
     utility_earned,
     utility_possible_between,
 )
-from gridsched.model.budget import EnergyBudget
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 

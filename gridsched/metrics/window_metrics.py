@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gridsched.energy import TracePower, grid_energy_between
 from gridsched.errors import InputError
 from gridsched.metrics.run_metrics import flow_time_s
-from gridsched.model.energy_weights import EVEN, EnergyWeights
+from gridsched.model.prices import EVEN, EnergyWeights
 from gridsched.model.timeline import spread_evenly
 from gridsched.model.trace import ExecutionEnd, Trace
 from gridsched.model.utility import UtilityFunctions

@@ -1,4 +1,4 @@
-"""Numbers that a simulation can still calculate with, and types of parameters that are such."""
+"""Numbers that a simulation can calculate with, types of such parameters, and one instant."""
 
 from __future__ import annotations
 
@@ -41,3 +41,8 @@ PositiveRange = Annotated[tuple[Positive, Positive], AfterValidator(rising)]
 AtLeastZeroRange = Annotated[tuple[AtLeastZero, AtLeastZero], AfterValidator(rising)]
 FractionRange = Annotated[tuple[Fraction, Fraction], AfterValidator(rising)]
 CountRange = Annotated[tuple[Count, Count], AfterValidator(rising)]
+
+
+def time_tolerance(time: float) -> float:
+    """Return how far apart [s] two ends near `time` [s] may be and still be one instant."""
+    return 1e-9 if time < 1000.0 else 1e-12 * time

@@ -17,7 +17,7 @@ from gridsched.model.run_times import RunTimes
 from gridsched.model.task_types import TaskTypes
 
 if TYPE_CHECKING:
-    from gridsched.model.pmf_grid import PmfGrid
+    from gridsched.model.pmf import PmfGrid
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ class Distributions(ABC):
             Mean run times [s]; finite where there is a distribution.
         """
         if self._grid is None and self.step_s is not None:
-            from gridsched.model.pmf_grid import PmfGrid  # loads the compiler
+            from gridsched.model.pmf import PmfGrid  # loads the compiler
 
             self._grid = PmfGrid(self.step_s, mean_s, self.pmf)
         return self._grid

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from gridsched.errors import InputError
-from gridsched.model.budget import DAY_S, EnergyBudget
 from gridsched.model.limits import LARGEST
 from gridsched.model.prices import PriceSeries
 from gridsched.model.records import KeyName, check_record
+from gridsched.model.rules import DAY_S, EnergyBudget
 
 Floats = NDArray[np.float64]
 

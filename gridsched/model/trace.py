@@ -8,9 +8,9 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.host_profiles import Speeds
 from gridsched.model.platform import Platform
+from gridsched.model.prices import EVEN, EnergyWeights
 from gridsched.model.tasks import Tasks
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.estimates import Estimates
 from gridsched.model.pmf import Pmf
+from gridsched.model.prices import EVEN, EnergyWeights
 from gridsched.model.tasks import Tasks
 
 Floats = NDArray[np.float64]

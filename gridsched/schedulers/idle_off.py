@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gridsched.energy import host_power
 from gridsched.errors import InputError
-from gridsched.model.instants import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_number

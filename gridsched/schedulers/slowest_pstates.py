@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.instants import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_number
 from gridsched.policy.decisions import Assign, Decision, Plan

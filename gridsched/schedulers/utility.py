@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.energy_weights import EnergyWeights
 from gridsched.model.estimates import TypedPowerEstimates
+from gridsched.model.prices import EnergyWeights
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler, Traits

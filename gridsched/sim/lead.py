@@ -16,7 +16,7 @@ from typing import Any
 from gridsched.engine import Calendar, Controller, Execution, SetPState, Stop
 from gridsched.errors import IncompleteRun, SimulationError
 from gridsched.model.host_profiles import SlowestOf
-from gridsched.model.instants import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.sim.session import ActorSession, Work
 from gridsched.sim.world import World, check_clocks
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from gridsched.engine import Calendar, Controller, Execution, SetPState
 from gridsched.engine.execution import Command
-from gridsched.model.instants import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.sim.session import Session, Work
 from gridsched.sim.world import World, check_clocks
 

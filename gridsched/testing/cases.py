@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.stochastic import Distributions, GammaTimes, StochasticTypes
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks

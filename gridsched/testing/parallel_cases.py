@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityFunctions

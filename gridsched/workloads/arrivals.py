@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.model.budget import DAY_S
+from gridsched.model.rules import DAY_S
 
 
 @dataclass(frozen=True)

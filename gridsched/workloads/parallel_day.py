@@ -7,7 +7,6 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
-from gridsched.model.budget import DAY_S
 from gridsched.model.limits import (
     MAX_ENTRIES,
     AtLeastZero,

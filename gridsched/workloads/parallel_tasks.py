@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.budget import DAY_S
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
+from gridsched.model.rules import DAY_S
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes
 from gridsched.model.tasks import make_tasks

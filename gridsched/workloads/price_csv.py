@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from gridsched.files.csv_files import Format, Number
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.limits import LARGEST
 from gridsched.model.prices import PriceSeries
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.tariff import Tariff
 
 J_PER_KWH = 3.6e6

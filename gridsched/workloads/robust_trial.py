@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.limits import Count, CountRange, Positive, PositiveRange, Seed
 from gridsched.model.platform import Host, Platform, PState
-from gridsched.model.rules import Rules
+from gridsched.model.rules import EnergyBudget, Rules
 from gridsched.model.run_times import DrawnRunTimes, RunTimes
 from gridsched.model.seeds import random_stream
 from gridsched.model.stochastic import (

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
-from gridsched.model.budget import DAY_S
 from gridsched.model.limits import AtLeastZero, Count, Cov, Positive
-from gridsched.model.rules import Rules
+from gridsched.model.rules import DAY_S, Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, typed_platform
 from gridsched.model.tasks import Tasks, make_tasks

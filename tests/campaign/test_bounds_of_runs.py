@@ -14,9 +14,9 @@ from gridsched.analysis.bounds import bound_fields, bounds_for, have_bounds
 from gridsched.analysis.comparison import completed
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.run_times import DrawnRunTimes
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Scheduler, Traits

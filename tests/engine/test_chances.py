@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched.model import pmf_kernels
-from gridsched.model.pmf import Pmf, from_impulses, from_samples, point_mass
-from gridsched.model.pmf_grid import PmfGrid
+from gridsched.model.pmf import Pmf, PmfGrid, from_impulses, from_samples, point_mass
 from gridsched.model.stochastic import ListedTimes, StochasticTypes
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn, WakeAt

@@ -10,8 +10,8 @@ import pytest
 from scripted import at, first_host, hosts, plan, play, rows
 
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Traits

@@ -7,8 +7,8 @@ import pytest
 from scripted import Truth, controller_of
 
 from gridsched.engine import reference
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Plan

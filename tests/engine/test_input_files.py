@@ -8,8 +8,8 @@ from scripted import Scripted, at, controller_of, plan, play, rows
 
 from gridsched.engine import Stop, reference
 from gridsched.errors import InputError
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
 from gridsched.policy.decisions import Assign, WakeAt
 

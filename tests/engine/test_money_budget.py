@@ -13,10 +13,9 @@ from scripted import at, plan, play, rows
 from gridsched import Scenario, run
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.metrics import summary
-from gridsched.model.budget import EnergyBudget
-from gridsched.model.energy_weights import EnergyWeights
 from gridsched.model.platform import Host, Platform, PState
-from gridsched.model.prices import PriceSeries
+from gridsched.model.prices import EnergyWeights, PriceSeries
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gridsched import run
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InvalidDecision
-from gridsched.model.budget import EnergyBudget
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.trace import TaskState
 from gridsched.policy.decisions import Allocate, Drop, WakeAt
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed

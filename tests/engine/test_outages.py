@@ -18,10 +18,10 @@ from gridsched.engine import reference
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.metrics import metrics_of
 from gridsched.metrics.facts import RunFacts
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.failures import Failures
 from gridsched.model.host_profiles import DrawnFailures, HostProfiles, Profile, SpeedOverTime
 from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Traits

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import play
 
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Assign, Cancel

@@ -7,7 +7,7 @@ import pytest
 
 from gridsched import Scenario, run
 from gridsched.errors import InputError
-from gridsched.model.budget import EnergyBudget
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from gridsched.model.energy_weights import EVEN, EnergyWeights
+from gridsched.model.prices import EVEN, EnergyWeights
 
 
 def random_weights(draw: random.Random) -> dict[str, Any]:

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from gridsched.engine import Controller, reference
 from gridsched.errors import InputError
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.pmf import from_impulses, point_mass
-from gridsched.model.rules import Rules
+from gridsched.model.rules import EnergyBudget, Rules
 from gridsched.model.run_times import RunTimes
 from gridsched.model.stochastic import ListedTimes, StochasticEstimates
 from gridsched.model.system import System

@@ -11,9 +11,9 @@ import pytest
 
 import gridsched
 from gridsched import Scenario, run
-from gridsched.model.budget import EnergyBudget
-from gridsched.model.energy_weights import EVEN
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
+from gridsched.model.prices import EVEN
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityFunctions

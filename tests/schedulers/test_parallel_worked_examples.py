@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gridsched.energy import trace_energy
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityFunctions

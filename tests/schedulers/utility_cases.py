@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched import Scenario
-from gridsched.model.budget import EnergyBudget
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityFunctions

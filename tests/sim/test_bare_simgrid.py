@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sim_cases import deciding, on_simgrid
 
-from gridsched.model.budget import EnergyBudget
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn, WakeAt
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sim_cases import deciding, on_simgrid
 
 from gridsched.errors import InvalidDecision
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.host_profiles import HostProfiles, Profile
 from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.decisions import Allocate, Assign, Drop, PowerOff, PowerOn, WakeAt
 from gridsched.schedulers.idle_off import IdleOff

@@ -12,9 +12,9 @@ from sim_cases import consumed_energy_j, largest_difference
 
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError, InvalidDecision
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.host_profiles import DrawnFailures, HostProfiles, Profile
 from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.registry import make_scheduler

@@ -7,7 +7,7 @@ import pytest
 from sim_cases import deciding
 
 from gridsched.metrics import summary, utility_earned
-from gridsched.model.budget import EnergyBudget
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState

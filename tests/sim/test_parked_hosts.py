@@ -11,8 +11,8 @@ from star import write_star
 from gridsched import Scenario, make_tasks, run
 from gridsched.analysis.bounds import bounds_for
 from gridsched.errors import InputError
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.spec.run import RunResult
 from gridsched.testing import trace_differences

@@ -13,8 +13,8 @@ from gridsched.errors import InputError
 from gridsched.export.archive import read_archive
 from gridsched.export.export import write_export
 from gridsched.figures.power_figure import money_steps
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.prices import PriceSeries
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.tariff import Tariff
 from gridsched.spec.scenario_maker import ScenarioMaker
 from gridsched.spec.study import Study

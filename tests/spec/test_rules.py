@@ -15,9 +15,8 @@ import pytest
 
 from gridsched.cli.run import run_command
 from gridsched.errors import InputError
-from gridsched.model.budget import EnergyBudget
 from gridsched.model.records import keys_of, with_keys
-from gridsched.model.rules import Rules
+from gridsched.model.rules import EnergyBudget, Rules
 from gridsched.spec.run_spec import Settings
 from gridsched.spec.scenario import Scenario, make_system
 from gridsched.spec.scenario_maker import ScenarioMaker

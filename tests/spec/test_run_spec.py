@@ -13,8 +13,7 @@ from gridsched import Scenario, run
 from gridsched.cli.app import load_command
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
-from gridsched.model.budget import EnergyBudget
-from gridsched.model.rules import Rules
+from gridsched.model.rules import EnergyBudget, Rules
 from gridsched.spec.run_spec import (
     PlatformTable,
     RunSpec,

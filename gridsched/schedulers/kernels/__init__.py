@@ -139,8 +139,7 @@ def _warm_up_chances() -> None:
     import numpy as np
 
     from gridsched.model import pmf_kernels
-    from gridsched.model.pmf import point_mass
-    from gridsched.model.pmf_grid import PmfGrid
+    from gridsched.model.pmf import PmfGrid, point_mass
 
     table = PmfGrid(1.0, np.ones((1, 1, 1)), lambda *place: point_mass(1.0, 1.0)).table(0)
     hosts, host_type = pmf_kernels.empty_host_table(1), np.zeros(1, dtype=np.int64)

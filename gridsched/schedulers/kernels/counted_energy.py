@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gridsched.energy import energy_inside
-from gridsched.model.energy_weights import WEIGHT, counted_s
+from gridsched.model.prices import WEIGHT, counted_s
 from gridsched.schedulers.kernels.compiled import inner
 
 _uncounted_inside = inner(energy_inside)
@@ -14,7 +14,7 @@ _counted_s = inner(counted_s)
 def inside_j(start, time, energy, day_end, weights):
     """Energy of a task before the day's end, as a budget counts it (algorithms B7).
 
-    `weights` is a table of `gridsched.model.energy_weights`; without columns a joule counts 1.
+    `weights` is a table of `gridsched.model.prices`; without columns a joule counts 1.
     """
     energy = _uncounted_inside(start, time, energy, day_end)
     if weights.shape[1] == 0 or not start < day_end:

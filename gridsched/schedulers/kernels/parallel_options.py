@@ -77,7 +77,7 @@ class ParallelLimits(NamedTuple):
     resource_budget_w : float
         Largest cost per resource that passes the filter [W per core].
     weights : ndarray
-        What a joule counts, a table of `gridsched.model.energy_weights`.
+        What a joule counts, a table of `gridsched.model.prices`.
     """
 
     now: float

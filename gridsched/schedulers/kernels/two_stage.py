@@ -276,7 +276,7 @@ def map_two_stage(
     day_end : float
         No option may start at or after it [s].
     weights : ndarray
-        What a joule counts, a table of `gridsched.model.energy_weights`.
+        What a joule counts, a table of `gridsched.model.prices`.
 
     Returns
     -------

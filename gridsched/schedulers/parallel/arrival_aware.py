@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.parallel_estimates import ParallelEstimates
+from gridsched.model.prices import EVEN, EnergyWeights
 from gridsched.model.system import System
 from gridsched.policy.base import check_choice
 from gridsched.policy.decisions import Decision, Drop

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.model.energy_weights import EVEN, EnergyWeights
 from gridsched.model.estimates import Estimates
 from gridsched.model.parallel_estimates import ParallelEstimates
+from gridsched.model.prices import EVEN, EnergyWeights
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.utility_classes import UtilityClasses
