@@ -4,17 +4,99 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from gridsched.energy import TracePower, trace_power
 from gridsched.model.limits import time_tolerance
-from gridsched.model.timeline import HostTimeline
+from gridsched.model.timeline import HostTimeline, host_timeline
 from gridsched.model.trace import Trace
 
 Floats = NDArray[np.float64]
+
+
+def host_power(
+    busy_cores: ArrayLike,
+    cores: ArrayLike,
+    idle_w: ArrayLike,
+    epsilon_w: ArrayLike,
+    busy_w: ArrayLike,
+    is_on: ArrayLike = True,
+    off_w: ArrayLike = 0.0,
+) -> Floats:
+    """Power of hosts [W] as SimGrid 4.1's ``host_energy`` plugin computes it.
+
+    Off: `off_w`. On with load 0: `idle_w`. On with load x in (0, 1]:
+    ``epsilon_w + x * (busy_w - epsilon_w)``, where x = busy cores / cores, at most 1.
+
+    Parameters
+    ----------
+    busy_cores, cores : array_like
+        Cores that compute, and cores there are; all arguments broadcast.
+    idle_w, epsilon_w, busy_w : array_like
+        Power of the whole host in its P-state [W]: no load, the least load, all cores busy.
+    is_on : array_like of bool
+    off_w : array_like
+        Power while switched off [W].
+    """
+    load = np.minimum(np.asarray(busy_cores) / np.asarray(cores), 1.0)
+    loaded = epsilon_w + load * (np.asarray(busy_w) - epsilon_w)
+    return np.where(is_on, np.where(load > 0, loaded, idle_w), off_w)
+
+
+@dataclass(frozen=True)
+class TracePower:
+    """Power of each computing host of a trace over time; who integrates it twice keeps it.
+
+    Attributes
+    ----------
+    timeline : HostTimeline
+    watts, idle_w : ndarray of float64, shape (rows of the timeline,)
+        Power and idle power [W]; nan where no power is known (`Platform.has_energy`).
+    """
+
+    timeline: HostTimeline
+    watts: Floats
+    idle_w: Floats
+
+    @cached_property
+    def joules(self) -> Floats:
+        """Energy of each row of the timeline [J]."""
+        return self.watts * self.timeline.duration_s
+
+
+def trace_power(trace: Trace) -> TracePower:
+    """Return the power of each computing host of a trace.
+
+    Raises
+    ------
+    InputError
+        If a host has no row at time 0 in `Trace.host_changes`.
+    """
+    platform, timeline = trace.platform, host_timeline(trace)
+    host, pstate = timeline.host, timeline.pstate
+    if not platform.has_energy:
+        unknown = np.full(len(host), np.nan)
+        return TracePower(timeline, unknown, unknown)
+    idle_w = platform.idle_w[host, pstate]
+    off_w = np.array([h.off_w for h in platform.hosts], dtype=np.float64)[host]
+    load: NDArray[np.float64] | NDArray[np.int64] = timeline.busy_cores
+    if timeline.speed_share is not None:
+        load = load * timeline.speed_share  # the rest of the speed is not there to be used
+    watts = host_power(
+        load, platform.cores[host], idle_w, platform.epsilon_w[host, pstate],
+        platform.busy_w[host, pstate], timeline.is_on, off_w,
+    )  # fmt: skip
+    for rows, own in (
+        (timeline.is_booting, [h.boot_w for h in platform.hosts]),
+        (timeline.is_shutting_down, [h.shutdown_w for h in platform.hosts]),
+    ):
+        if rows.any():
+            own_w = np.array(own, dtype=np.float64)[host]  # nan where there is none
+            watts = np.where(rows, np.where(np.isnan(own_w), idle_w, own_w), watts)
+    return TracePower(timeline, watts, idle_w)
 
 
 @dataclass(frozen=True)

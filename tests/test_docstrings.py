@@ -24,7 +24,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Names that users import.
 INTERFACE = {*gridsched.__all__, *gridsched.testing.__all__}
 #: Modules of formulas: two parameters that do not speak for themselves are many there.
-FORMULAS = ("energy.py", "metrics.py")
+FORMULAS = ("energy.py", "power.py", "metrics.py")
 #: Parameters from which on a function that is not of the interface describes them, too.
 MANY = 4
 

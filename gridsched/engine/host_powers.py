@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import host_power
 from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.execution import Command, Execution
 from gridsched.engine.run_state import RunState
@@ -18,6 +17,7 @@ from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.policy.base import Scheduler
 from gridsched.policy.state import PowerState
+from gridsched.power import host_power
 
 Floats = NDArray[np.float64]
 

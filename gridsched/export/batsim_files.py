@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched import metrics
-from gridsched.energy import HostEnergy, TracePower, busy_energy_j, task_energy_j
+from gridsched.energy import HostEnergy, busy_energy_j, task_energy_j
 from gridsched.files.csv_files import interval_set
 from gridsched.model.tasks import deadline_column
 from gridsched.model.timeline import HostTimeline, host_timeline
 from gridsched.model.trace import TaskState, Trace
-from gridsched.power import grid_power, running_total
+from gridsched.power import TracePower, grid_power, running_total
 
 Columns = dict[str, NDArray[Any] | list[Any]]
 

@@ -14,7 +14,6 @@ from gridsched.energy import (
     relative_difference,
     task_energy_j,
     trace_energy,
-    trace_power,
 )
 from gridsched.errors import InputError
 from gridsched.export import batsim_files
@@ -25,6 +24,7 @@ from gridsched.files.json_files import json_text
 from gridsched.files.output_files import FolderKind
 from gridsched.model.tasks import Tasks, deadline_column
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
+from gridsched.power import trace_power
 
 #: The archive; the file that makes a folder an export.
 MARKER = "trace.npz"

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import HostEnergy, TracePower, carried_over_energy, compare_energy
+from gridsched.energy import HostEnergy, carried_over_energy, compare_energy
 from gridsched.metrics.run_metrics import (
     SLOWDOWN_BOUND_S,
     Bags,
@@ -31,6 +31,7 @@ from gridsched.metrics.window_metrics import (
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
+from gridsched.power import TracePower
 
 Floats = NDArray[np.float64]
 #: A bound of the profit so small beside what whole tasks earn or lose counts as 0.

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import TracePower, grid_energy_between
+from gridsched.energy import grid_energy_between
 from gridsched.model.limits import time_tolerance
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
+from gridsched.power import TracePower
 
 Floats = NDArray[np.float64]
 

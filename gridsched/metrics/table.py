@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gridsched.energy import HostEnergy, trace_energy, trace_power
+from gridsched.energy import HostEnergy, trace_energy
 from gridsched.errors import GridschedError, InputError, SimulationError, error_of_policy
 from gridsched.metrics.facts import PlanFacts, RunFacts
 from gridsched.model.trace import Trace
+from gridsched.power import trace_power
 
 _SUFFIXES = {"_s": "s", "_j": "J", "_js": "J s", "_w": "W", "_flops": "flop"}
 

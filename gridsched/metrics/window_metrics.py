@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import TracePower, grid_energy_between
+from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError
 from gridsched.metrics.run_metrics import flow_time_s
 from gridsched.model.prices import EVEN, EnergyWeights
 from gridsched.model.timeline import spread_evenly
 from gridsched.model.trace import ExecutionEnd, Trace
 from gridsched.model.utility import UtilityFunctions
+from gridsched.power import TracePower
 
 Floats = NDArray[np.float64]
 

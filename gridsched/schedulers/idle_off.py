@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import host_power
 from gridsched.errors import InputError
 from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
@@ -17,6 +16,7 @@ from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_number
 from gridsched.policy.decisions import Decision, Plan, PowerOff, PowerOn, WakeAt
 from gridsched.policy.state import State
+from gridsched.power import host_power
 from gridsched.schedulers.wrapping import TraitsOfWrapped, Wrapper
 
 Floats = NDArray[np.float64]

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched import __version__
-from gridsched.energy import HostEnergy, compare_energy, trace_energy, trace_power
+from gridsched.energy import HostEnergy, compare_energy, trace_energy
 from gridsched.engine.policy_calls import check_policy
 from gridsched.errors import InputError, SimulationError, policy_at_work
-from gridsched.files.output_files import write_whole
-from gridsched.files.scratch import temporary_folder
+from gridsched.files.output_files import temporary_folder, write_whole
 from gridsched.metrics import RunFacts, metrics_of
 from gridsched.model.host_profiles import HostProfiles
 from gridsched.model.seeds import random_stream
@@ -30,6 +29,7 @@ from gridsched.platform_io.overrides import wattage_text
 from gridsched.platform_io.xml_edit import current_platform_xml, with_speeds_alone
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.policy_files import comes_from_file, policy_digests
+from gridsched.power import trace_power
 from gridsched.sim.client import simulate, simulate_reference
 from gridsched.sim.request import SimulationRequest
 from gridsched.spec.checks import check_loaded, network_is_used

@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridsched.energy import (
-    host_energy_004,
-    host_power,
-    relative_difference,
-    task_energy,
-    total_energy,
-)
+from gridsched.energy import host_energy_004, relative_difference, task_energy, total_energy
+from gridsched.power import host_power
 
 WATTS = st.floats(0.0, 1e6)
 

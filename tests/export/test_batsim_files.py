@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import traces_by_hand as by_hand
 
-from gridsched.energy import trace_energy, trace_power
+from gridsched.energy import trace_energy
 from gridsched.export import batsim_files
 from gridsched.export.export import write_export
 from gridsched.model.timeline import host_timeline
+from gridsched.power import trace_power
 
 HEADERS = {
     "jobs.csv": "job_id,workload_name,profile,submission_time,requested_number_of_resources,"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from gridsched.energy import host_power, trace_energy
+from gridsched.energy import trace_energy
 from gridsched.engine import Controller
 from gridsched.engine.reference import simulate
 from gridsched.errors import InputError
@@ -20,6 +20,7 @@ from gridsched.model.system import System
 from gridsched.model.tasks import make_tasks
 from gridsched.optimize.bag_bounds import bag_bounds, host_power_curve
 from gridsched.policy.registry import entries, make_scheduler
+from gridsched.power import host_power
 
 BAG_SCHEDULERS = [entry.id for entry in entries() if "bag" in entry.accepts]
 SLACK = 1e-9

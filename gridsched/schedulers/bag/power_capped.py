@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.energy import host_power
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Decision
 from gridsched.policy.state import PowerState, State
+from gridsched.power import host_power
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
