@@ -18,7 +18,6 @@ from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.prices import EVEN, EnergyWeights, PriceSeries
 from gridsched.model.records import KeyName, check_record
 
-
 #: Seconds of a day, the usual period.
 DAY_S = 86_400.0
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.errors import InputError
 from gridsched.model.host_profiles import Speeds
+from gridsched.model.limits import LARGEST_RESULT
 from gridsched.model.platform import Platform
 from gridsched.model.prices import EVEN, EnergyWeights
 from gridsched.model.tasks import Tasks
@@ -198,3 +201,75 @@ class Trace:
     def speeds(self) -> Speeds:
         """Return how fast its hosts computed over time."""
         return Speeds(self.platform.profiles, [host.name for host in self.platform.hosts])
+
+
+def check_trace(trace: Trace) -> None:
+    """Raise `InputError` where the records cannot be those of a run."""
+    runs, changes, n = trace.executions, trace.host_changes, len(trace.tasks)
+    columns: dict[str, NDArray[Any]] = {
+        "final_state": trace.final_state,
+        "times_postponed": trace.times_postponed,
+    }
+    columns |= {f"notes.{name}": values for name, values in trace.notes.items()}
+    for name, values in columns.items():
+        found = len(values)
+        if found != n:
+            raise InputError(f"{name} has {found} rows for {n} tasks.")
+    legal = (runs["task"] >= 0) & (runs["task"] < n)
+    _check("executions", "task", legal, runs, f"from 0 to {n - 1}")
+    for name, records in (("executions", runs), ("host_changes", changes)):
+        host, pstate = records["host"], records["pstate"]
+        last = len(trace.platform) - 1
+        _check(name, "host", (host >= 0) & (host <= last), records, f"from 0 to {last}")
+        legal = (pstate >= 0) & (pstate < trace.platform.n_pstates[host])
+        _check(name, "pstate", legal, records, "a P-state of its host")
+    legal = (runs["start"] >= 0) & (runs["start"] <= LARGEST_RESULT)
+    _check("executions", "start", legal, runs, "finite and at least 0 s")
+    legal = (runs["end"] >= runs["start"]) & (runs["end"] <= LARGEST_RESULT)
+    _check("executions", "end", legal, runs, "finite and not before the start")
+    _check_node_sets(trace)
+    _check("executions", "outcome", np.isin(runs["outcome"], list(ExecutionEnd)), runs, "an end")
+    legal = trace.times_postponed >= 0
+    _check("tasks", "times_postponed", legal, {"times_postponed": trace.times_postponed}, ">= 0")
+    legal = trace.periods["end"] > trace.periods["start"]
+    legal[1:] &= trace.periods["start"][1:] >= trace.periods["end"][:-1]
+    _check("periods", "start", legal, trace.periods, "before its end and after the last one's")
+    legal = (np.diff(changes["time"], prepend=0.0) >= 0) & (changes["time"] <= LARGEST_RESULT)
+    _check("host_changes", "time", legal, changes, "at least the time before, and finite")
+    if len(np.unique(changes["host"][changes["time"] == 0])) != len(trace.platform):
+        raise InputError(f"host_changes: each of the {len(trace.platform)} hosts needs one at 0 s.")
+    if not 0 <= trace.horizon_s <= LARGEST_RESULT:
+        raise InputError(f"horizon_s is {trace.horizon_s}; it must be finite and at least 0 s.")
+    finishes = np.bincount(runs["task"][runs["outcome"] == ExecutionEnd.FINISHED], minlength=n)
+    wrong = finishes != (trace.final_state == TaskState.FINISHED)
+    if wrong.any():
+        task = int(np.argmax(wrong))
+        raise InputError(
+            f"job {trace.tasks.labels[task]} ends as state {trace.final_state[task]}, but has "
+            f"{finishes[task]} finished executions."
+        )
+
+
+def _check_node_sets(trace: Trace) -> None:
+    """Raise `InputError` unless each execution of parallel tasks has hosts, the first its own."""
+    offsets, ids, runs = trace.host_offsets, trace.host_ids, trace.executions
+    if not len(offsets) and not len(ids):
+        return
+    if len(offsets) != len(runs) + 1 or offsets[0] != 0 or (np.diff(offsets) < 1).any():
+        raise InputError(
+            f"host_offsets: {len(runs)} executions need as many ascending offsets + 1."
+        )
+    last = len(trace.platform) - 1
+    if offsets[-1] != len(ids) or (ids < 0).any() or (ids > last).any():
+        raise InputError(f"host_ids: {offsets[-1]} hosts from 0 to {last} are needed.")
+    within = np.ones(len(ids), dtype=bool)
+    within[offsets[:-1]] = False
+    if (ids[1:] <= ids[:-1])[within[1:]].any() or (ids[offsets[:-1]] != runs["host"]).any():
+        raise InputError("host_ids: the hosts of an execution ascend from its own host.")
+
+
+def _check(records: str, column: str, legal: NDArray[np.bool_], values: Any, need: str) -> None:
+    if not legal.all():
+        row = int(np.argmin(legal))
+        found = values[column][row].item()
+        raise InputError(f"{records}: row {row}: {column} is {found!r}; it must be {need}.")
