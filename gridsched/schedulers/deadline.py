@@ -23,6 +23,7 @@ from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_number
 from gridsched.policy.decisions import Assign, Cancel, Decision, Drop, Note
 from gridsched.policy.state import State
+from gridsched.schedulers.filters import energy_multiplier
 
 Floats = NDArray[np.float64]
 #: Column of the chance to meet the deadline of the pair that was chosen, as known at that time.
@@ -31,8 +32,6 @@ COUNTS_OF_NOTES[CHANCE] = chance_counts
 #: Where `remap` is set, a queued task with less chance than this is withdrawn, and mapped again to
 #: pairs with at least this chance.
 LIKELY = 0.5
-#: Tasks per core up to which the energy filter is strict, and from which on it is lenient.
-SHALLOW, DEEP = 0.8, 1.2
 
 
 def reaches(late: Floats, least_chance: float) -> NDArray[np.bool_]:
@@ -45,24 +44,6 @@ def reaches(late: Floats, least_chance: float) -> NDArray[np.bool_]:
     least_chance : float
     """
     return np.asarray(1.0 - late >= least_chance - LEAST_MASS)
-
-
-def energy_multiplier(depth: float) -> float:
-    """Return what multiple of its fair share of energy a task may use (algorithms D4).
-
-    Parameters
-    ----------
-    depth : float
-        Mean number of tasks per core, without the one that arrives.
-
-    Examples
-    --------
-    >>> [energy_multiplier(depth) for depth in (0.79, 0.8, 1.2, 1.21)]
-    [0.8, 1.0, 1.0, 1.2]
-    """
-    if depth < SHALLOW:
-        return 0.8
-    return 1.0 if depth <= DEEP else 1.2
 
 
 class Candidates:

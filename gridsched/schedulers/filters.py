@@ -26,6 +26,8 @@ STRICT_LENIENCY = 0.5
 GAIN = 20.0
 #: No larger pace is told from this one: the leniency is beyond a million then.
 LARGEST_PACE = 2.0
+#: Tasks per core up to which the energy filter is strict, and from which on it is lenient.
+SHALLOW, DEEP = 0.8, 1.2
 
 
 class EnergyFilter:
@@ -234,3 +236,21 @@ def check_dropping_threshold(owner: str, threshold: object) -> float:
         owner, "dropping_threshold", threshold, lambda x: 0 <= x < math.inf,
         "a number of at least 0",
     )  # fmt: skip
+
+
+def energy_multiplier(depth: float) -> float:
+    """Return what multiple of its fair share of energy a task may use (algorithms D4).
+
+    Parameters
+    ----------
+    depth : float
+        Mean number of tasks per core, without the one that arrives.
+
+    Examples
+    --------
+    >>> [energy_multiplier(depth) for depth in (0.79, 0.8, 1.2, 1.21)]
+    [0.8, 1.0, 1.0, 1.2]
+    """
+    if depth < SHALLOW:
+        return 0.8
+    return 1.0 if depth <= DEEP else 1.2
