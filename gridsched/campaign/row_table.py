@@ -12,18 +12,16 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from gridsched.campaign.segments import cannot_write
 from gridsched.errors import InputError, MissingDependency
 from gridsched.files.json_files import canonical_text
 from gridsched.files.output_files import as_text
 from gridsched.metrics import METRICS, described
-from gridsched.metrics.table import RESERVED
 from gridsched.spec.canonical import file_digest
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
 FINISHED, FAILED, MISSING = "finished", "failed", "missing"
@@ -52,36 +50,6 @@ def _arrow() -> Any:
             "Stores need pyarrow; install it: pip install 'pyarrow>=18'."
         ) from None
     return pyarrow
-
-
-def is_row(row: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether what a line says, whose checksum may be right all the same, has the form of a row."""
-    if not isinstance(row, dict) or not isinstance(row.get("error"), str | None):
-        return False
-    parts = [row.get(name) for name in ("metrics", "timing", "scenario", "provenance")]
-    series = row.get("series", {})
-    if not all(isinstance(part, dict) for part in (*parts, series)):
-        return False
-    values = [*row["metrics"].items(), *row["timing"].items()]
-    values += [("", each) for item in series.values() for each in _listed(item)]
-    names = row["metrics"]
-    return (
-        row.get("status") in (FINISHED, FAILED)
-        and all(name.isidentifier() and name not in RESERVED for name in names)
-        and all(_is_value(*each) for each in values)
-    )
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value, {}]  # the table is no number
-
-
-def _is_value(name: str, value: Any) -> bool:
-    """Whether a stored value is a number that fits 64 bits, a word where that is legal, or none."""
-    if isinstance(value, bool | str) and name in METRICS and METRICS[name].is_number:
-        return value in ("inf", "-inf")
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return abs(value) < 2**63 if is_whole else isinstance(value, float | str | bool | None)
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -352,14 +320,6 @@ def _refusing(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read: {error}.") from None
 
 
-def are_all_parts(parts: Sequence[str]) -> bool:
-    """Whether files are all of one compaction, by what `part_of` says; or there is none."""
-    if not parts or list(parts) == [""]:
-        return True
-    number, rows = len(parts), parts[0].partition(" ")[2]
-    return bool(rows) and set(parts) == {f"{k}/{number} {rows}" for k in range(1, number + 1)}
-
-
 def lost_rows(path: Path) -> str:
     """Return in words how many rows a damaged Parquet file had, as far as it still says so."""
     with contextlib.suppress(OSError, ValueError, MemoryError):
@@ -433,14 +393,3 @@ def read_rows(path: Path) -> pa.Table:
         ):  # fmt: skip
             raise InputError(f"{path}: holds no rows of runs; it is not read.")
     return table
-
-
-def frame_of(table: pa.Table) -> pd.DataFrame:
-    """Return a table as a data frame."""
-    return table.to_pandas(use_threads=False)
-
-
-def ids_and_statuses(path: Path) -> list[tuple[str, str]]:
-    """Return id and status of every row of a Parquet file."""
-    table = read_rows(path)
-    return list(zip(*(table.column(k).to_pylist() for k in range(2)), strict=True))

@@ -101,7 +101,7 @@ def read_records(store: Path, run_id: str) -> pd.DataFrame:
     """
     path = records_file(store, run_id)
     try:
-        return row_table.frame_of(row_table.read_parquet(path))
+        return row_table.read_parquet(path).to_pandas(use_threads=False)
     except FileNotFoundError:
         raise InputError(
             f"{path}: no records of this run; 'gridsched study run --records' keeps them."

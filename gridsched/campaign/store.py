@@ -176,7 +176,7 @@ class Store:
             keeps series or a scheduler notes chances, and the ``timing.*`` columns, which do not
             repeat. What is damaged is not in it, but told in `damage`.
         """
-        frame = row_table.frame_of(self._table())
+        frame = self._table().to_pandas(use_threads=False)
         if study is None:
             return frame
         import pandas as pd

@@ -7,11 +7,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from gridsched.campaign import row_table
 from gridsched.campaign.segments import Damage, Line, is_growing, read_segment
 from gridsched.errors import InputError
+from gridsched.metrics import METRICS
+from gridsched.metrics.table import RESERVED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +52,7 @@ class StoredRows:
         self.damage = []
         lines = [(line.run_id, line.status) for line in self._segment_lines(self.segments())]
         found: dict[str, str] = {}
-        for pairs in (*self._of_parquet(row_table.ids_and_statuses).values(), lines):
+        for pairs in (*self._of_parquet(_ids_and_statuses).values(), lines):
             for run_id, status in pairs:
                 if found.get(run_id) != row_table.FINISHED:
                     found[run_id] = status
@@ -70,7 +72,7 @@ class StoredRows:
         """Whether the Parquet files are whole and those of one compaction."""
         files = row_table.parquet_files(self._root)
         parts = self._of_parquet(row_table.part_of)
-        return len(parts) == len(files) and row_table.are_all_parts(list(parts.values()))
+        return len(parts) == len(files) and _are_all_parts(list(parts.values()))
 
     def set_damage_aside(self, segments: Sequence[Path]) -> None:
         """Move what is damaged to the folder ``damaged``.
@@ -133,10 +135,54 @@ class StoredRows:
                 if isinstance(line, Line):
                     with contextlib.suppress(ValueError, RecursionError):
                         row = line.row()
-                    if row_table.is_row(row):
+                    if _is_row(row):
                         yield row
                         continue
                     line = Damage(path, number, line.text)
                     self._misshapen.append(line)
                 if row is not None or line.text.endswith(b"\n") or not is_growing(path):
                     self.damage.append(str(line))
+
+
+def _is_row(row: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether what a line says, whose checksum may be right all the same, has the form of a row."""
+    if not isinstance(row, dict) or not isinstance(row.get("error"), str | None):
+        return False
+    parts = [row.get(name) for name in ("metrics", "timing", "scenario", "provenance")]
+    series = row.get("series", {})
+    if not all(isinstance(part, dict) for part in (*parts, series)):
+        return False
+    values = [*row["metrics"].items(), *row["timing"].items()]
+    values += [("", each) for item in series.values() for each in _listed(item)]
+    names = row["metrics"]
+    return (
+        row.get("status") in (row_table.FINISHED, row_table.FAILED)
+        and all(name.isidentifier() and name not in RESERVED for name in names)
+        and all(_is_value(*each) for each in values)
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value, {}]  # the table is no number
+
+
+def _is_value(name: str, value: Any) -> bool:
+    """Whether a stored value is a number that fits 64 bits, a word where that is legal, or none."""
+    if isinstance(value, bool | str) and name in METRICS and METRICS[name].is_number:
+        return value in ("inf", "-inf")
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return abs(value) < 2**63 if is_whole else isinstance(value, float | str | bool | None)
+
+
+def _are_all_parts(parts: Sequence[str]) -> bool:
+    """Whether files are all of one compaction, by what `part_of` says; or there is none."""
+    if not parts or list(parts) == [""]:
+        return True
+    number, rows = len(parts), parts[0].partition(" ")[2]
+    return bool(rows) and set(parts) == {f"{k}/{number} {rows}" for k in range(1, number + 1)}
+
+
+def _ids_and_statuses(path: Path) -> list[tuple[str, str]]:
+    """Return id and status of every row of a Parquet file."""
+    table = row_table.read_rows(path)
+    return list(zip(*(table.column(k).to_pylist() for k in range(2)), strict=True))
