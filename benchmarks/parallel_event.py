@@ -32,7 +32,6 @@ from gridsched.engine import reference
 from gridsched.model.system import System
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.schedulers.kernels import warm_up
-from gridsched.schedulers.kernels.counted_energy import inside_j
 from gridsched.schedulers.kernels.parallel_greedy import map_parallel, worth
 from gridsched.schedulers.kernels.parallel_options import (
     divisor_of,
@@ -41,6 +40,7 @@ from gridsched.schedulers.kernels.parallel_options import (
     place,
 )
 from gridsched.schedulers.kernels.parallel_queues import start_of
+from gridsched.schedulers.kernels.utility_value import inside_j
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_tasks import generate_parallel_day
 

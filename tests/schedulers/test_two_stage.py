@@ -15,7 +15,7 @@ from two_stage_oracle import INF, Event, falls_short, randomly, two_stage
 
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import DECAYING, LINEAR, UtilityClasses
-from gridsched.schedulers.kernels import dropping
+from gridsched.schedulers.kernels import utility_value
 from gridsched.schedulers.kernels.random_mapping import map_randomly
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS, map_two_stage
 from gridsched.schedulers.kernels.two_stage_options import COMP, UPE, UPT, UTIL, type_tables
@@ -156,7 +156,7 @@ def test_dropping_as_defined(seed: int):
     """The best utility of P-state 0 decides; equality keeps."""
     event = random_event(random.Random(seed))
     for threshold in (0.5, 1.0, 0.0):
-        found = dropping.falls_short(*arguments(event, UPE), np.array(event.ready), threshold)
+        found = utility_value.falls_short(*arguments(event, UPE), np.array(event.ready), threshold)
         assert found.tolist() == [falls_short(event, task, threshold) for task in event.tasks]
 
 

@@ -88,9 +88,9 @@ def test_second_process_compiles_nothing_and_importing_neither():
 import numpy as np
 from gridsched import make_scheduler, run
 import gridsched.schedulers.utility
-from gridsched.schedulers.kernels import dropping, random_mapping, two_stage, warm_up
-kernels = (two_stage.map_two_stage, random_mapping.map_randomly, dropping.falls_short,
-           dropping.worth_postponing)
+from gridsched.schedulers.kernels import random_mapping, two_stage, utility_value, warm_up
+kernels = (two_stage.map_two_stage, random_mapping.map_randomly, utility_value.falls_short,
+           utility_value.worth_postponing)
 assert not any(kernel.signatures for kernel in kernels)
 warm_up()
 assert all(len(kernel.signatures) == 1 for kernel in kernels)

@@ -90,9 +90,13 @@ def _warm_up_utility() -> None:
     import numpy as np
 
     from gridsched.model.utility import UtilityFunctions
-    from gridsched.schedulers.kernels import dropping, random_mapping, two_stage
+    from gridsched.schedulers.kernels import random_mapping, two_stage
     from gridsched.schedulers.kernels.two_stage_options import UPE, type_tables
-    from gridsched.schedulers.kernels.utility_value import utility_tables
+    from gridsched.schedulers.kernels.utility_value import (
+        falls_short,
+        utility_tables,
+        worth_postponing,
+    )
 
     matrix, task_type = np.ones((1, 1, 1)), np.zeros(1, dtype=np.int64)
     tasks, ready, arrival = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1)
@@ -100,8 +104,8 @@ def _warm_up_utility() -> None:
     functions = utility_tables(UtilityFunctions.exponential([1.0], 0.1))
     about = tables, functions, task_type, arrival
     limits = 1.0, 1.0, 1.0, np.empty((3, 0))
-    dropping.falls_short(*about, tasks, ready, 0.5)
-    dropping.worth_postponing(*about, tasks, 1.0, 0.5)
+    falls_short(*about, tasks, ready, 0.5)
+    worth_postponing(*about, tasks, 1.0, 0.5)
     two_stage.map_two_stage(UPE, *about, tasks, ready, *limits)
     random_mapping.map_randomly(tables, task_type, tasks, np.zeros(1), ready, *limits)
 

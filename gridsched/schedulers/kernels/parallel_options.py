@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import take, write_hosts
-from gridsched.schedulers.kernels.node_profile import with_room
+from gridsched.schedulers.kernels.node_profile import first_starts, with_room
 
 _INF = np.inf
+#: More nodes than any cluster has.
+NEVER = np.int64(2**62)
 
 
 class Objective(NamedTuple):
@@ -196,3 +198,65 @@ def chosen_of(placed: Placed, chosen: NDArray[np.bool_]) -> Placed:
         placed.rows[chosen], placed.pstates[chosen], placed.starts[chosen],
         np.concatenate([[0], np.cumsum(widths[chosen])]), placed.hosts[np.repeat(chosen, widths)],
     )  # fmt: skip
+
+
+class Options(NamedTuple):
+    """What is known of each option.
+
+    Attributes
+    ----------
+    start : ndarray, shape (rows, clusters * P-states)
+        It starts no earlier [s]; infinite if it never can.
+    exact_until : ndarray of int64, same shape
+        `start` is exact until more nodes than that were taken in the cluster; -1: it is a bound.
+    divisor, value : ndarray, same shape
+        What divides the utility, and the objective at `start`; -inf if the option is none now.
+    taken : ndarray of int64, shape (clusters,)
+        Nodes that were taken in this event.
+    aside : ndarray of int64, shape (clusters, rows * P-states)
+        Options ``row * P-states + P-state`` that need too much energy.
+    n_aside : ndarray of int64, shape (clusters,)
+    aside_until : ndarray of int64, shape (clusters,)
+        Least `exact_until` of them.
+    """
+
+    start: NDArray[np.float64]
+    exact_until: NDArray[np.int64]
+    divisor: NDArray[np.float64]
+    value: NDArray[np.float64]
+    taken: NDArray[np.int64]
+    aside: NDArray[np.int64]
+    n_aside: NDArray[np.int64]
+    aside_until: NDArray[np.int64]
+
+
+@kernel
+def list_options(profile, nodes, rows, limits):
+    """Return all options that pass the filter, with the earliest starts that are easily told."""
+    m, clusters, pstates = rows.time_s.shape
+    shape = m, clusters * pstates
+    options = Options(
+        np.full(shape, _INF), np.full(shape, -1, np.int64), np.empty(shape),
+        np.full(shape, -_INF), np.zeros(clusters, np.int64),
+        np.empty((clusters, m * pstates), np.int64), np.zeros(clusters, np.int64),
+        np.full(clusters, NEVER, np.int64),
+    )  # fmt: skip
+    task_budget_j, resource_budget_w = limits.task_budget_j, limits.resource_budget_w
+    time_s, cost_j, widths = rows.time_s, rows.cost_j, rows.nodes
+    start, exact_until = options.start, options.exact_until
+    for c in range(clusters):
+        n_nodes, per_node = nodes.first[c + 1] - nodes.first[c], rows.cores_per_node[c]
+        starts, spare = first_starts(profile, c, n_nodes)
+        for n in range(m):
+            width = widths[n, c]
+            if width > n_nodes:
+                continue
+            cores = float(width * per_node)
+            for k in range(pstates):
+                time = time_s[n, c, k]
+                if time < _INF and passes_filter(
+                    time, cost_j[n, c, k], cores, task_budget_j, resource_budget_w
+                ):
+                    start[n, c * pstates + k] = starts[width - 1]
+                    exact_until[n, c * pstates + k] = spare[width - 1]
+    return options

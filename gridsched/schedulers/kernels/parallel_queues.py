@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.schedulers.kernels.compiled import inner, kernel
-from gridsched.schedulers.kernels.counted_energy import inside_j
 from gridsched.schedulers.kernels.node_gaps import earliest
 from gridsched.schedulers.kernels.parallel_options import (
     first_of,
@@ -18,6 +17,7 @@ from gridsched.schedulers.kernels.parallel_options import (
     passes_filter,
     place,
 )
+from gridsched.schedulers.kernels.utility_value import inside_j
 
 _INF = np.inf
 

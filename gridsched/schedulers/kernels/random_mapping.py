@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.schedulers.kernels.compiled import inner, kernel
-from gridsched.schedulers.kernels.counted_energy import cheapest_inside_j, inside_j
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS
+from gridsched.schedulers.kernels.utility_value import cheapest_inside_j, inside_j
 
 _INF = np.inf
 

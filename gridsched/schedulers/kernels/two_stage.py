@@ -16,7 +16,6 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.schedulers.kernels.compiled import inner, kernel
-from gridsched.schedulers.kernels.counted_energy import cheapest_inside_j, inside_j, most_weight
 from gridsched.schedulers.kernels.earliest_hosts import gather_hosts, occupy_first
 from gridsched.schedulers.kernels.two_stage_options import (
     COMP,
@@ -32,7 +31,12 @@ from gridsched.schedulers.kernels.two_stage_options import (
     quotient,
     value_of,
 )
-from gridsched.schedulers.kernels.utility_value import utility_value
+from gridsched.schedulers.kernels.utility_value import (
+    cheapest_inside_j,
+    inside_j,
+    most_weight,
+    utility_value,
+)
 
 #: What becomes of a task: mapped; may be possible at the next event; nothing is possible today.
 MAPPED, STAYS, IMPOSSIBLE = 0, 1, 2

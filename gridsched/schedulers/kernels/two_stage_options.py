@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.schedulers.kernels.compiled import inner, kernel
-from gridsched.schedulers.kernels.counted_energy import inside_j
-from gridsched.schedulers.kernels.utility_value import utility_value
+from gridsched.schedulers.kernels.utility_value import inside_j, utility_value
 
 #: Objectives: utility, utility per time, utility per energy, earliest completion.
 UTIL, UPT, UPE, COMP = 0, 1, 2, 3

@@ -1,4 +1,8 @@
-"""Utility of one task in compiled code: the scalar twin of `UtilityFunctions.value`."""
+"""What tasks earn and count in compiled code: utility, dropping by it, and energy in a budget.
+
+Utility is as `UtilityFunctions.value` has it; dropping and postponing are those of paper 000
+(algorithms B4); energies count in the budget of the present period. Times [s], energies [J].
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.energy import energy_inside
+from gridsched.model.prices import WEIGHT, counted_s
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import LINEAR
 from gridsched.schedulers.kernels.compiled import inner, kernel
 
 #: More than a few roundings add.
 _ROUNDED_UP = 1.0 + 1e-12
+_INF = np.inf
+#: A bound stays one, however it is rounded.
+_CLEARLY_LESS = 1.0 - 1e-12
+_uncounted_inside = inner(energy_inside)
+_counted_s = inner(counted_s)
 
 
 class UtilityTables(NamedTuple):
@@ -99,3 +110,99 @@ def utility_values(functions, tasks, elapsed_s):
             elapsed_s[n] / unit_s,
         )  # fmt: skip
     return values
+
+
+@kernel
+def earliest_ready(host_start, hosts, ready_time):
+    """Ready time of the earliest-ready host of each type [s]; infinite if all are off."""
+    earliest = np.full(len(host_start) - 1, _INF)
+    for j in range(len(earliest)):
+        for n in range(host_start[j], host_start[j + 1]):
+            earliest[j] = min(earliest[j], ready_time[hosts[n]])
+    return earliest
+
+
+@kernel
+def falls_short(tables, functions, task_type, arrival_s, tasks, ready_time, threshold):
+    """Whether no host lets a task earn `threshold` any more in P-state 0, shape (m,).
+
+    False where all hosts that could run it are off: they may come back.
+    """
+    etc = tables.etc
+    first_ready = earliest_ready(tables.host_start, tables.hosts, ready_time)
+    ends = np.full(len(etc), -1.0)
+    elapsed = np.empty(len(tasks))
+    for n in range(len(tasks)):
+        i = task_type[tasks[n]]
+        if ends[i] < 0.0:
+            ends[i] = _INF
+            for j in range(etc.shape[1]):
+                ends[i] = min(ends[i], first_ready[j] + etc[i, j, 0])
+        elapsed[n] = ends[i] - arrival_s[tasks[n]]
+    utility = utility_values(functions, tasks, elapsed)
+    short = utility < threshold
+    for n in range(len(tasks)):
+        short[n] &= elapsed[n] < _INF
+    return short
+
+
+@kernel
+def worth_postponing(tables, functions, task_type, arrival_s, tasks, day_end, threshold):
+    """Whether a task could earn more than `threshold` if it began at `day_end`, shape (m,)."""
+    n_pstates = tables.etc.shape[2]
+    elapsed = np.empty(len(tasks))
+    for n in range(len(tasks)):
+        i = task_type[tasks[n]]
+        shortest = _INF
+        for option in tables.order[i, : tables.n_feasible[i]]:
+            j, k = option // n_pstates, option % n_pstates
+            shortest = min(shortest, tables.etc[i, j, k])
+        elapsed[n] = day_end + shortest - arrival_s[tasks[n]]
+    return utility_values(functions, tasks, elapsed) > threshold
+
+
+@inner
+def inside_j(start, time, energy, day_end, weights):
+    """Energy of a task before the day's end, as a budget counts it (algorithms B7).
+
+    `weights` is a table of `gridsched.model.prices`; without columns a joule counts 1.
+    """
+    energy = _uncounted_inside(start, time, energy, day_end)
+    if weights.shape[1] == 0 or not start < day_end:
+        return energy
+    until = min(start + time, day_end)
+    if not until > start:
+        return energy
+    return energy * ((_counted_s(until, weights) - _counted_s(start, weights)) / (until - start))
+
+
+@inner
+def cheapest_inside_j(start, time, energy, day_end, weights):
+    """What a task would count at the lowest price."""
+    least = weights[WEIGHT, 0] if weights.shape[1] else 1.0
+    for column in range(1, weights.shape[1]):
+        least = min(least, weights[WEIGHT, column])
+    return least * _uncounted_inside(start, time, energy, day_end)
+
+
+@inner
+def least_inside_j(first, last, time, energy, day_end, weights):
+    """What a task counts at least that starts between two times, the second before the day's end.
+
+    Whenever it starts, it runs from the last of them until it ends after the first.
+    """
+    least = cheapest_inside_j(last, time, energy, day_end, weights)
+    until = min(first + time, day_end)
+    if weights.shape[1] and until > last:
+        counted = _counted_s(until, weights) - _counted_s(last, weights)
+        least = max(least, energy / time * counted * _CLEARLY_LESS)
+    return least
+
+
+@inner
+def most_weight(weights):
+    """The most that a joule counts at any time."""
+    most = weights[WEIGHT, 0] if weights.shape[1] else 1.0
+    for column in range(1, weights.shape[1]):
+        most = max(most, weights[WEIGHT, column])
+    return most
