@@ -52,7 +52,7 @@ from gridsched.testing import (
     play,
     trace_differences,
 )
-from gridsched.testing.bounds import below_bounds
+from gridsched.testing.contract import below_bounds
 
 BROKEN = [
     (NeedsAParameter, "default_construction", "Give every parameter of __init__ a default"),

@@ -19,10 +19,10 @@ from gridsched.sim.library import is_installed
 from gridsched.spec.run import RunResult, run
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
-from gridsched.testing.case import Case
 from gridsched.testing.cases import make_stochastic_case, make_utility_case
 from gridsched.testing.contract import illegal_places
 from gridsched.testing.parallel_cases import make_parallel_utility_case
+from gridsched.testing.playing import Case
 
 TWO = [[[10, 14], [20, 28]], [[5, 7], [10, 14]], [[10, 14], [11, 15]]]
 #: a host of each kind fails again and again

@@ -75,7 +75,7 @@ class ScenarioOptions:
             missing = "options '--platform FILE' and" if self.platform is None else "option"
             raise InputError(f"Missing {missing} '--workload FILE'.")
         TraceOptions(**self.trace)  # whose messages name the option
-        in_spec = {
+        in_spec: dict[str, Any] = {
             key: str(each) if isinstance(each, Path) else each
             for key, each in self.settings.items()
             if key in Settings.model_fields

@@ -16,9 +16,8 @@ In a test file, one pytest item for each scheduler and check::
 """
 
 from gridsched.testing.agreement import trace_differences
-from gridsched.testing.case import Case
 from gridsched.testing.cases import TINY_CASES
-from gridsched.testing.playing import CheckFailed, play
+from gridsched.testing.playing import Case, CheckFailed, play
 from gridsched.testing.suite import (
     CHECKS,
     Check,

@@ -18,8 +18,8 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
 from gridsched.policy.base import Scheduler
-from gridsched.testing.case import UNCERTAINTY, Case
 from gridsched.testing.parallel_cases import PARALLEL_CASES, PARALLEL_UTILITY_CASES
+from gridsched.testing.playing import UNCERTAINTY, Case
 
 
 def make_host(name: str, *speeds: float, cores: int = 1, busy_w: float = 40.0) -> Host:

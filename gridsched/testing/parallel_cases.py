@@ -12,7 +12,7 @@ from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityFunctions
-from gridsched.testing.case import Case
+from gridsched.testing.playing import Case
 
 #: Speed of a node in P-state 0 [flop/s].
 _SPEED = 2e9

@@ -10,7 +10,7 @@ from typing import Any
 
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.registry import make_scheduler
-from gridsched.testing import agreement, bounds, construction, contract, future, repetition
+from gridsched.testing import agreement, construction, contract, repetition
 from gridsched.testing.playing import CheckFailed
 
 
@@ -72,12 +72,12 @@ CHECKS = (
     Check(contract.check_budget),
     Check(contract.check_all_hosts_off, lambda t: not t.powers_hosts),
     Check(contract.check_state_untouched),
-    Check(future.check_sees_no_future),
+    Check(repetition.check_sees_no_future),
     Check(repetition.check_same_seed),
     Check(repetition.check_seed_irrelevant, lambda t: not t.uses_rng),
     Check(repetition.check_reuse),
     Check(repetition.check_host_order, lambda t: not t.platform_order_matters),
-    Check(bounds.check_lower_bounds),
+    Check(contract.check_lower_bounds),
     Check(construction.check_without_simgrid),
     Check(agreement.check_drivers_agree),
 )

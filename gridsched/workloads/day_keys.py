@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from gridsched.errors import InputError
-from gridsched.model.budget import DAY_S
+from gridsched.model.rules import DAY_S
 from gridsched.model.limits import (
     AtLeastZero,
     AtLeastZeroRange,

@@ -16,7 +16,7 @@ from gridsched.model.limits import (
     Positive,
     PositiveRange,
 )
-from gridsched.model.rules import Rules
+from gridsched.model.rules import DAY_S, Rules
 from gridsched.workloads.day_keys import BURST_KEYS, CLASS_KEYS, DayKeys
 from gridsched.workloads.generator_keys import MAX_TASKS
 

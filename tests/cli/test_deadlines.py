@@ -12,7 +12,7 @@ from gridsched import Scenario, make_tasks, run
 from gridsched.errors import InputError
 from gridsched.export.archive import read_archive
 from gridsched.model.platform import Host, Platform, PState
-from gridsched.testing.future import with_other_future
+from gridsched.testing.repetition import with_other_future
 from gridsched.workloads.bag import write_bag
 from gridsched.workloads.load import read_workload
 

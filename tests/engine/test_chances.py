@@ -14,9 +14,8 @@ from gridsched.model.pmf import Pmf, PmfGrid, from_impulses, from_samples, point
 from gridsched.model.stochastic import ListedTimes, StochasticTypes
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn, WakeAt
-from gridsched.testing.case import Case
 from gridsched.testing.cases import make_stochastic_case
-from gridsched.testing.playing import play
+from gridsched.testing.playing import Case, play
 
 
 class LooksAtAllHosts(Scheduler):

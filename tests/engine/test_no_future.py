@@ -16,7 +16,7 @@ from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.tasks import ArrivedTasks, make_tasks
 from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.state import State
-from gridsched.testing.future import public_values
+from gridsched.testing.repetition import public_values
 
 LATER = make_tasks([30.0, 10.0, 20.0, 40.0], [0.0, 0.0, 5.0, 100.0])
 
