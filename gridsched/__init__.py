@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gridsched.model.system import System
     from gridsched.model.tasks import Tasks, make_tasks
     from gridsched.platform_io.xml_reader import read_platform
-    from gridsched.policy.base import Scheduler, Traits
+    from gridsched.policy.base import Delegate, Scheduler, Traits
     from gridsched.policy.decisions import (
         Allocate,
         Assign,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         PowerOn,
         WakeAt,
     )
-    from gridsched.policy.delegate import Delegate
     from gridsched.policy.registry import make_scheduler, register
     from gridsched.spec.run import RunResult, energy_check, run
     from gridsched.spec.run_many import run_many
@@ -66,8 +65,7 @@ _HOME = {
     "model.system": ("System",),
     "model.tasks": ("Tasks", "make_tasks"),
     "platform_io.xml_reader": ("read_platform",),
-    "policy.base": ("Scheduler", "Traits"),
-    "policy.delegate": ("Delegate",),
+    "policy.base": ("Delegate", "Scheduler", "Traits"),
     "policy.decisions": (
         "Allocate", "Assign", "Cancel", "Drop", "Note", "Plan", "Postpone",
         "PowerOff", "PowerOn", "WakeAt",

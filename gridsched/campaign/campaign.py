@@ -20,7 +20,7 @@ from gridsched.campaign.row_table import FAILED, FINISHED
 from gridsched.campaign.segments import Line, SegmentWriter, is_growing, read_segment
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
-from gridsched.files.scratch import temporary_folder
+from gridsched.files.output_files import temporary_folder
 from gridsched.spec.study import Study, StudyRun
 
 #: How often a listener is told of the progress, and other campaigns' rows are looked at [s].

@@ -23,7 +23,7 @@ from gridsched.campaign.local_pool import Performer
 from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, failed_row, versions
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError, MissingDependency
-from gridsched.files.scratch import temporary_folder
+from gridsched.files.output_files import temporary_folder
 from gridsched.spec.canonical import RESULTS_VERSION
 from gridsched.spec.study import Study, StudyRun
 

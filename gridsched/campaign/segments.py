@@ -27,8 +27,7 @@ from typing import Any
 
 from gridsched.errors import InputError
 from gridsched.files.json_files import stored_text
-from gridsched.files.output_files import as_bytes
-from gridsched.files.scratch import is_alive
+from gridsched.files.output_files import as_bytes, is_alive
 
 _HEAD = b'{"crc32":"'
 _MIDDLE = b'","row":'

@@ -16,7 +16,7 @@ from gridsched.campaign.messages import Job, Orders
 from gridsched.campaign.segments import encoded, with_infinities
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
-from gridsched.files.scratch import temporary_folder
+from gridsched.files.output_files import temporary_folder
 from gridsched.metrics import METRICS
 from gridsched.spec.canonical import checked_file
 from gridsched.spec.run_spec import RunSpec, path_of_file

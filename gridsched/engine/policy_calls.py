@@ -16,9 +16,8 @@ from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.policy.base import Scheduler
+from gridsched.policy.base import Delegate, Scheduler
 from gridsched.policy.decisions import Decision
-from gridsched.policy.delegate import Delegate
 from gridsched.policy.state import State
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.bag_plan import BagPlan
 from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.pareto_front import (
     ParetoFront,
@@ -18,7 +17,7 @@ from gridsched.optimize.pareto_front import (
 )
 from gridsched.optimize.profit_lp import ProfitPlan, most_profit, relative_decrease
 from gridsched.optimize.recovery import earnings, recover
-from gridsched.optimize.typed_bag import Floats
+from gridsched.optimize.typed_bag import BagPlan, Floats
 
 #: Makespans at which the edge of the feasible region is computed.
 REGION_POINTS = 40

@@ -24,8 +24,7 @@ from gridsched.model.platform import Platform, PState
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import host_power_curve
-from gridsched.optimize.bag_plan import BagPlan, MachineCounts
-from gridsched.optimize.typed_bag import Integers, TypedBag, typed_bag
+from gridsched.optimize.typed_bag import BagPlan, Integers, MachineCounts, TypedBag, typed_bag
 
 
 @dataclass(frozen=True, eq=False)

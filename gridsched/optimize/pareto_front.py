@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.optimize.bag_plan import BagPlan
 from gridsched.optimize.relaxation import (
     Infeasible,
     Relaxation,
@@ -19,7 +18,7 @@ from gridsched.optimize.relaxation import (
     relaxation,
     sum_below,
 )
-from gridsched.optimize.typed_bag import Floats, TypedBag
+from gridsched.optimize.typed_bag import BagPlan, Floats, TypedBag
 
 #: The second of two objectives may worsen the first by so much (algorithms, E1).
 LEXICOGRAPHIC_SLACK = 1e-9

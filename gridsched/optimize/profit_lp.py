@@ -8,7 +8,6 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.bag_plan import BagPlan
 from gridsched.optimize.relaxation import (
     ROUNDOFF,
     Infeasible,
@@ -18,7 +17,7 @@ from gridsched.optimize.relaxation import (
     relaxation,
     sum_below,
 )
-from gridsched.optimize.typed_bag import Floats, TypedBag
+from gridsched.optimize.typed_bag import BagPlan, Floats, TypedBag
 
 #: A rate so far below the scale of its programme is found again on its own scale.
 SMALL_RATE = 1e-3

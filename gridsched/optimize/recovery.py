@@ -20,8 +20,14 @@ from numpy.typing import ArrayLike
 
 from gridsched.errors import InputError
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.bag_plan import NEARLY_WHOLE, BagPlan, MachineCounts
-from gridsched.optimize.typed_bag import Floats, Integers, TypedBag
+from gridsched.optimize.typed_bag import (
+    NEARLY_WHOLE,
+    BagPlan,
+    Floats,
+    Integers,
+    MachineCounts,
+    TypedBag,
+)
 
 
 def whole_tasks(bag: TypedBag, x: Floats | Integers) -> Integers:

@@ -217,3 +217,14 @@ def check_whole_number(owner: str, name: str, value: object, least: int) -> None
         raise InputError(
             f"Parameter {name!r} of {owner} is {value!r}; it must be a whole number >= {least}."
         )
+
+
+@dataclass(slots=True)
+class Delegate(Decision):
+    """Let another policy decide from now on, beginning in this instant (`delegates`).
+
+    It is prepared with the run's random stream and asked as its own traits say; tasks that wait
+    count as newly submitted. Its traits must be among those of the policy that delegates.
+    """
+
+    scheduler: Scheduler

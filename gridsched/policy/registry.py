@@ -144,7 +144,7 @@ def make_scheduler(id: str, parameters: Mapping[str, Any] | None = None) -> Sche
 
 #: Module of each family, what its schedulers accept, and (id, class, source) of each.
 _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], ...] = (
-    ("bag.work_queue", _BAG, (
+    ("bag.baselines", _BAG, (
         ("wq", "WorkQueue", "Paranhos, Cirne, Brasileiro 2003"),
         ("wqr", "WQR", "Paranhos, Cirne, Brasileiro 2003"),
     )),

@@ -18,9 +18,8 @@ from gridsched.metrics.run_metrics import makespan_s
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import TaskState, Trace
-from gridsched.policy.base import Scheduler, Traits, check_choice, check_whole_number
+from gridsched.policy.base import Delegate, Scheduler, Traits, check_choice, check_whole_number
 from gridsched.policy.decisions import Decision
-from gridsched.policy.delegate import Delegate
 from gridsched.policy.registry import entries, scheduler_class
 from gridsched.policy.state import State
 

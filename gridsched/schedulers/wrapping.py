@@ -13,9 +13,8 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.model.system import System
-from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.base import Delegate, Scheduler, Traits
 from gridsched.policy.decisions import Decision
-from gridsched.policy.delegate import Delegate
 from gridsched.policy.registry import make_scheduler
 from gridsched.policy.state import State
 

@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from gridsched.errors import InputError, MissingDependency
-from gridsched.files.output_files import write_whole
-from gridsched.files.scratch import temporary_folder
+from gridsched.files.output_files import temporary_folder, write_whole
 from gridsched.platform_io.simgrid_view import Inspection
 from gridsched.platform_io.xml_edit import current_platform_xml
 from gridsched.sim.client import server

@@ -16,9 +16,9 @@ import numpy as np
 from gridsched.errors import InputError
 from gridsched.metrics import PlanFacts, metrics_of_plan
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.bag_plan import BagPlan, Planner
 from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.recovery import earnings, recover
+from gridsched.optimize.typed_bag import BagPlan, Planner
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 
 

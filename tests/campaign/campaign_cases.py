@@ -46,7 +46,7 @@ POLICY = '''
 import errno, os, signal, threading, time
 from pathlib import Path
 from gridsched.errors import IncompleteRun
-from gridsched.schedulers.bag.work_queue import WorkQueue
+from gridsched.schedulers.bag.baselines import WorkQueue
 from gridsched.policy.registry import register
 
 

@@ -17,12 +17,10 @@ from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
-from gridsched.policy.base import Scheduler, Traits
-from gridsched.policy.delegate import Delegate
+from gridsched.policy.base import Delegate, Scheduler, Traits
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 from gridsched.schedulers.auto_bag import OBJECTIVES, AutoBag
-from gridsched.schedulers.bag.baselines import MCT
-from gridsched.schedulers.bag.work_queue import WQR, WorkQueue
+from gridsched.schedulers.bag.baselines import MCT, WQR, WorkQueue
 from gridsched.sim.library import is_installed
 from gridsched.spec.run import run
 from gridsched.spec.scenario import Scenario

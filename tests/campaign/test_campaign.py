@@ -33,7 +33,7 @@ from gridsched.campaign.single_runs import rerun
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
-from gridsched.files.scratch import is_alive, temporary_folder
+from gridsched.files.output_files import is_alive, temporary_folder
 from gridsched.spec.canonical import RESULTS_VERSION
 from gridsched.spec.expressions import run_filter
 from gridsched.spec.scenario_maker import ScenarioMaker

@@ -30,7 +30,7 @@ POLICY = """
 from pathlib import Path
 
 from gridsched import Metric, register_metric
-from gridsched.schedulers.bag.work_queue import WQR
+from gridsched.schedulers.bag.baselines import WQR
 
 with open({marker!r}, "a") as stream:
     stream.write("imported")
@@ -244,7 +244,7 @@ def test_policies_of_a_rerun_are_imported_in_the_studys_order(
     monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
     first = "LIMIT = 2\n"
     second = (
-        "from earlier_policy import LIMIT\nfrom gridsched.schedulers.bag.work_queue import WQR\n"
+        "from earlier_policy import LIMIT\nfrom gridsched.schedulers.bag.baselines import WQR\n"
         "class Later(WQR):\n    '''Work queue.'''\n    limit = LIMIT\n"
     )
     while hashlib.sha256(first.encode()).digest() < hashlib.sha256(second.encode()).digest():

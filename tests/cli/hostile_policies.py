@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from gridsched.engine.controller import Controller
+from gridsched.policy.base import Delegate
 from gridsched.policy.decisions import Assign, Cancel, Drop, PowerOff, WakeAt
-from gridsched.policy.delegate import Delegate
-from gridsched.schedulers.bag.work_queue import WorkQueue
+from gridsched.schedulers.bag.baselines import WorkQueue
 from gridsched.sim import child, processes, server
 
 

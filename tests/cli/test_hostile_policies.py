@@ -14,7 +14,7 @@ from hostile_policies import ASKED, ELSEWHERE, IMPORTED, SLOW
 
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
-from gridsched.files.scratch import is_alive
+from gridsched.files.output_files import is_alive
 from gridsched.metrics import METRICS, Metric, register_metric
 
 DRIVERS = ("reference", "simgrid")
@@ -120,7 +120,7 @@ def test_harm_at_import_is_bad_input(
     """One line, exit status 2, and nothing is written; what does no harm runs."""
     text, words = IMPORTED[kind]
     file, study = tmp_path / f"imported_{kind}.py", tmp_path / "s.toml"
-    sound = "from gridsched.schedulers.bag.work_queue import WorkQueue as W\nclass Sound(W): pass"
+    sound = "from gridsched.schedulers.bag.baselines import WorkQueue as W\nclass Sound(W): pass"
     file.write_text(f"{text}\n{sound}\n")
     study.write_text(study_text("reference", file, ['"Sound"']))
     words_of = {
@@ -214,7 +214,7 @@ METRIC = """
 import sys
 import numpy as np
 from gridsched.metrics import Metric, register_metric
-from gridsched.schedulers.bag.work_queue import WorkQueue
+from gridsched.schedulers.bag.baselines import WorkQueue
 
 class Measured(WorkQueue):
     pass

@@ -135,7 +135,7 @@ def test_a_study_names_a_scheduler_by_its_file(gridsched, tmp_path):
 #: A metric beside a scheduler.
 METRIC = """
 from gridsched import Metric, register_metric
-from gridsched.schedulers.bag.work_queue import WorkQueue
+from gridsched.schedulers.bag.baselines import WorkQueue
 
 class Measured(WorkQueue):
     pass

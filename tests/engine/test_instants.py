@@ -7,9 +7,8 @@ from scripted import ANYTHING, Scripted, at, first_host, hosts, idle_hosts, plan
 
 from gridsched.errors import IncompleteRun
 from gridsched.model.tasks import make_tasks
-from gridsched.policy.base import Traits
+from gridsched.policy.base import Delegate, Traits
 from gridsched.policy.decisions import Assign, WakeAt
-from gridsched.policy.delegate import Delegate
 
 
 def test_asked_at_start_is_once_at_the_first_submission():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridsched.errors import InputError
-from gridsched.files.scratch import is_alive, temporary_folder
+from gridsched.files.output_files import is_alive, temporary_folder
 from gridsched.sim.library import text_path
 
 #: No process has such an id: Linux' largest is 2**22.

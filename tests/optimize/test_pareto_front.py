@@ -13,7 +13,6 @@ from scipy.optimize import linprog
 from typed_bags import changed, every_schedule, exact_idle_w, example, random_bag
 
 from gridsched.errors import InputError
-from gridsched.optimize.bag_plan import BagPlan
 from gridsched.optimize.pareto_front import (
     exact_front,
     feasible_energies,
@@ -22,7 +21,7 @@ from gridsched.optimize.pareto_front import (
     weighted_point,
 )
 from gridsched.optimize.recovery import recover
-from gridsched.optimize.typed_bag import typed_bag
+from gridsched.optimize.typed_bag import BagPlan, typed_bag
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -230,7 +230,7 @@ def test_warm_up_leaves_alone_what_nobody_has_imported():
     """A work queue needs no compiled loop: not even the compiler is loaded for it."""
     program = """
 import sys
-from gridsched.schedulers.bag import work_queue
+from gridsched.schedulers.bag import baselines
 from gridsched.schedulers.kernels import warm_up
 warm_up()
 assert "numba" not in sys.modules

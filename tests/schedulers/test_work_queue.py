@@ -22,7 +22,7 @@ from gridsched.model.platform import Cluster, Platform
 from gridsched.model.tasks import DataFiles, make_tasks
 from gridsched.model.trace import ExecutionEnd
 from gridsched.policy.decisions import Plan
-from gridsched.schedulers.bag.work_queue import WQR, WorkQueue
+from gridsched.schedulers.bag.baselines import WQR, WorkQueue
 
 
 def running(*rows: tuple[int, int, float]) -> np.ndarray:

@@ -15,7 +15,7 @@ from sim_cases import SIZES, acting, deciding, ex_a, on_simgrid
 
 from gridsched.compiled import tell_compiling
 from gridsched.errors import GridschedError, IncompleteRun, InputError, SimulationError
-from gridsched.files.scratch import is_alive
+from gridsched.files.output_files import is_alive
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler
 from gridsched.sim import processes
@@ -342,10 +342,10 @@ def test_only_modules_of_this_package_are_imported_before_the_fork():
     assert _modules(rolling) == ["gridsched.schedulers.lp_rolling"]
     queue.inner = rolling
     assert _modules(queue) == [
-        "gridsched.schedulers.bag.work_queue", "gridsched.schedulers.lp_rolling",
+        "gridsched.schedulers.bag.baselines", "gridsched.schedulers.lp_rolling",
     ]  # fmt: skip
     own.inner = acting(len)
-    assert _modules(own) == ["gridsched.schedulers.bag.work_queue"]
+    assert _modules(own) == ["gridsched.schedulers.bag.baselines"]
 
 
 def _modules(scheduler) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched.errors import InputError
-from gridsched.workloads.traces import log_files
+from gridsched.workloads.traces import job_table
 from gridsched.workloads.traces.formats import is_trace
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.swf import read_swf, write_swf
@@ -101,7 +101,7 @@ def test_archives_that_unpack_to_more_than_any_log(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(b"; x\n;" + b"x" * (4 << 20)))
     with pytest.raises(InputError, match=r"log\.swf\.gz, line 2: more than 1,048,576 characters"):
         read_swf(path)
-    monkeypatch.setattr(log_files, "MAX_BYTES", 1000)
+    monkeypatch.setattr(job_table, "MAX_BYTES", 1000)
     path.write_bytes(gzip.compress(b"; x\n" * 400))
     with pytest.raises(InputError, match="holds more than 1,000 characters"):
         read_swf(path)

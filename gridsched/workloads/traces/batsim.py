@@ -12,8 +12,13 @@ from typing import Any
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
-from gridsched.workloads.traces.job_table import JobTable, plain_number
-from gridsched.workloads.traces.log_files import NOT_OF_THE_FORMAT, JobRows, whole_text
+from gridsched.workloads.traces.job_table import (
+    NOT_OF_THE_FORMAT,
+    JobRows,
+    JobTable,
+    plain_number,
+    whole_text,
+)
 
 #: Profiles of flops on each node: their name, and their name in old versions.
 HOMOGENEOUS = ("parallel_homogeneous", "msg_par_hg")

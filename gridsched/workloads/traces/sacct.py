@@ -11,8 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.log_files import NOT_OF_THE_FORMAT, JobRows, numbered_lines
+from gridsched.workloads.traces.job_table import (
+    NOT_OF_THE_FORMAT,
+    JobRows,
+    JobTable,
+    numbered_lines,
+)
 
 #: Columns that tell the same, the first that a file has counts.
 JOB = ("JobIDRaw", "JobID")

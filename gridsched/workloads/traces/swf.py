@@ -11,8 +11,13 @@ import re
 from pathlib import Path
 
 from gridsched.files.output_files import write_whole
-from gridsched.workloads.traces.job_table import JobTable, plain_number
-from gridsched.workloads.traces.log_files import NOT_OF_THE_FORMAT, JobRows, numbered_lines
+from gridsched.workloads.traces.job_table import (
+    NOT_OF_THE_FORMAT,
+    JobRows,
+    JobTable,
+    numbered_lines,
+    plain_number,
+)
 
 #: Fields of a line, by position (from 0).
 JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME, STATUS = 0, 1, 3, 4, 7, 8, 10
