@@ -67,7 +67,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "gridsched", folder / "gridsched", ignore=ignored)
     rules = folder / "gridsched/model/rules.py"
     text = rules.read_text()
-    place = text.index("    def __post_init__")
+    place = text.index("    def __post_init__", text.index("class Rules"))
     rules.write_text(text[:place].rstrip() + NEW_RULE + text[place:])
     return folder
 
