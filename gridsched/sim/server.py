@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import gc
 import importlib
 import os
 import pickle
@@ -17,6 +18,7 @@ import select
 import signal
 import tempfile
 import time
+from collections.abc import Iterable
 from os import _exit  # a policy may put something else in its place
 from pathlib import Path
 from typing import Any
@@ -46,9 +48,7 @@ def serve(channel: Channel) -> None:
     while (question := channel.receive()) is not None:
         timeout_s, folder, modules, function = question
         try:
-            for module in modules:  # in each run's own process it could take longer than the run
-                importlib.import_module(module)
-            warm_up()
+            _import_for_all(modules)
             os.chdir(folder)  # the child inherits it: relative paths in --cfg are the asker's
             channel.send(_begun(timeout_s))
             outcome = _run_child(function, timeout_s, channel)
@@ -58,6 +58,18 @@ def serve(channel: Channel) -> None:
         if outcome is None:  # the asking process has gone
             return
         channel.send(outcome)
+
+
+def _import_for_all(modules: Iterable[str]) -> None:
+    """Import what in each run's own process could take longer than the run."""
+    gc.disable()  # what is imported stays, and would be scanned again and again
+    try:
+        for module in modules:
+            importlib.import_module(module)
+        warm_up()
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _begun(timeout_s: float | None) -> Begun:
