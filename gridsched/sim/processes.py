@@ -7,6 +7,7 @@ that asks. Before an answer it may say, as often as need be, how long it may tak
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import pickle
 import secrets
@@ -222,6 +223,7 @@ class AnsweringProcess:
         #: whether something that it has started may outlive it
         self.may_leave_processes = False
         self._is_garbled, self._log = False, ProcessLog()
+        self._worked_s, self._begun_s = 0.0, math.inf
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _START.format(path=sys.path, module=module)],
@@ -256,6 +258,7 @@ class AnsweringProcess:
             while isinstance(answer := self._receive(deadline), Begun):
                 limit_s = answer.limit_s
                 deadline = None if limit_s is None else time.monotonic() + limit_s
+                self._count_work(math.inf if answer.is_compiling else time.monotonic())
                 if answer.is_compiling != is_compiling:
                     is_compiling = answer.is_compiling
                     tell_compiling(is_compiling)
@@ -263,7 +266,18 @@ class AnsweringProcess:
             self.may_leave_processes = True
             self.kill()
             raise
+        finally:
+            self._count_work(math.inf)
         return answer
+
+    @property
+    def worked_s(self) -> float:
+        """Wall time that its work has taken, without what it imports and compiles before [s]."""
+        return self._worked_s + max(0.0, time.monotonic() - self._begun_s)
+
+    def _count_work(self, begun_s: float) -> None:
+        """Count the work until now; what follows begins at an instant, or never."""
+        self._worked_s, self._begun_s = self.worked_s, begun_s
 
     def _receive(self, deadline: float | None) -> Any:
         """Return what it says next, None at its end; raise `TimeoutError` after the deadline."""

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
+from threading import Event, Lock
 from typing import TypeVar
 
 from rich.console import Console
@@ -18,6 +19,8 @@ from gridsched.spec.run import RunResult, check, check_energy_agreement, run
 from gridsched.spec.scenario import Scenario
 
 Result = TypeVar("Result")
+#: Runs that take longer together are worth a second server, and how often that is looked at [s].
+_LONG_S, _PAUSE_S = 2.0, 0.02
 
 
 def progress_bar(*, shown: bool | None = None) -> Progress:
@@ -115,9 +118,22 @@ def _at_once(
     outcome: Callable[[Scenario], Result], scenarios: Sequence[Scenario], count: int,
     keep: Callable[[int, Result], None],
 ) -> None:  # fmt: skip
-    """Tell what becomes of each scenario, with its place, as they end; `count` run at a time."""
+    """Tell what becomes of each scenario, with its place, as they end; up to `count` at a time.
+
+    To start a server and to import there what runs need takes as long as many small runs: the
+    others follow when the first has worked for `_LONG_S`, if runs are left by then.
+    """
     servers: list[SimulationServer] = []
-    pool = ThreadPoolExecutor(count, initializer=lambda: servers.append(server()))
+    first, is_over = Lock(), Event()
+
+    def start() -> None:
+        if not first.acquire(blocking=False):
+            while sum(each.worked_s for each in servers) < _LONG_S and not is_over.wait(_PAUSE_S):
+                pass
+        if not is_over.is_set():
+            servers.append(server())
+
+    pool = ThreadPoolExecutor(count, initializer=start)
     try:
         places = {pool.submit(outcome, scenario): k for k, scenario in enumerate(scenarios)}
         for future in as_completed(places):
@@ -127,6 +143,8 @@ def _at_once(
             each.kill()  # whoever waits for a run of it waits no longer
         raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        is_over.set()
+        pool.shutdown()
         for each in servers:
             each.close()

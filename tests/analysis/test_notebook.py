@@ -24,6 +24,8 @@ from gridsched import (
     run_many,
 )
 from gridsched.errors import InputError, InvalidDecision
+from gridsched.sim.client import server
+from gridsched.spec import run_many as many
 
 ROOT = Path(__file__).resolve().parents[2]
 EX_A = (ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv")
@@ -96,6 +98,22 @@ def test_many_runs_at_once_keep_their_order():
     names = ["wq", "mct", "lecsa", "wq"]
     found = run_many(map(reference, names), workers=2)
     assert [result.summary()["makespan_s"] for result in found] == [80.0, 40.0, 100.0, 80.0]
+
+
+@pytest.mark.parametrize(("long_s", "count"), [(1e9, 1), (-1.0, 2)])
+def test_a_second_server_is_started_where_runs_take_long(long_s, count, monkeypatch):
+    """To start one takes as long as many small runs."""
+    started = []
+
+    def counted():
+        started.append(server())
+        return started[-1]
+
+    monkeypatch.setattr(many, "server", counted)
+    monkeypatch.setattr(many, "_LONG_S", long_s)
+    found = run_many([reference("wq"), reference("mct")], workers=2)
+    assert [result.summary()["makespan_s"] for result in found] == [80.0, 40.0]
+    assert len({id(each) for each in started}) == count
 
 
 def test_figures_come_back_or_stand_in_the_place_of_axes():
