@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 
@@ -51,9 +54,27 @@ def tell_compiling(is_compiling: bool) -> None:
         watch(is_compiling)
 
 
+class _Later(ModuleType):
+    """Stands for a module that is imported when somebody asks for what it holds."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != _HELD:  # what Python looks for on its own
+            raise AttributeError(name)
+        del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
+
+
+#: numba imports it to see that it is there, and uses it for products of matrices; its package
+#: takes as long to load as numba.
+_BLAS = "scipy.linalg.cython_blas"
+#: Where such a module holds its functions.
+_HELD = "__pyx_capi__"
+
+
 @cache
 def _listen() -> None:
     """Hear of what numba compiles, a loop within another with that."""
+    sys.modules.setdefault(_BLAS, _Later(_BLAS))
     from numba.core import event
 
     class Listener(event.Listener):

@@ -108,3 +108,24 @@ print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "0\n"
+
+
+def test_a_kernel_loads_no_scipy_unless_it_multiplies_matrices(tmp_path):
+    """numba asks for scipy's products of matrices when it is loaded; it gets them when it calls."""
+    (tmp_path / "kernels.py").write_text(
+        "import sys\n"
+        "import numpy as np\n"
+        "from gridsched.compiled import compiled\n"
+        "summed = compiled()(lambda values: values.sum())\n"
+        "product = compiled()(lambda left, right: left @ right)\n"
+        "print(summed(np.ones(3)), 'scipy.linalg' in sys.modules)\n"
+        "print(product(np.eye(2), np.ones((2, 2))).tolist(), 'scipy.linalg' in sys.modules)\n"
+        "from scipy.linalg import cython_blas, solve\n"
+        "print(cython_blas.__file__ is not None, solve(2 * np.eye(1), np.ones(1)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, tmp_path / "kernels.py"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == [
+        "3.0 False", "[[1.0, 1.0], [1.0, 1.0]] True", "True [0.5]",
+    ]  # fmt: skip
