@@ -26,8 +26,8 @@ from gridsched.campaign.campaign import Ended, Options, Progress, run_campaign
 from gridsched.campaign.messages import Job
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
 
 HERE = Path(__file__).resolve().parent
 GOALS = {"overhead_ms": 12.0, "decision_s": 5.0, "report_s": 60.0, "memory_mb": 2000.0}

@@ -34,9 +34,9 @@ from gridsched.reproduction.claims import (
     verdict_of,
 )
 from gridsched.reproduction.claims_tables import APART, OF_THE_PAPER, verdict_counts
-from gridsched.spec.claims_schema import Claim
-from gridsched.spec.study_checks import study_claims
-from gridsched.spec.study_document import StudyDocument, read_document, shipped_study_file
+from gridsched.runs.claims_schema import Claim
+from gridsched.runs.study_checks import study_claims
+from gridsched.runs.study_document import StudyDocument, read_document, shipped_study_file
 
 DOCS = Path(__file__).resolve().parent
 FIGURE = DOCS / "reproduction" / "claims-with-a-number.png"

@@ -40,18 +40,18 @@ if TYPE_CHECKING:
         WakeAt,
     )
     from gridsched.policy.registry import make_scheduler, register
-    from gridsched.spec.run import RunResult, energy_check, run
-    from gridsched.spec.run_many import run_many
-    from gridsched.spec.scenario import Scenario
-    from gridsched.spec.study import Study
+    from gridsched.runs.run import RunResult, energy_check, run
+    from gridsched.runs.run_many import run_many
+    from gridsched.runs.scenario import Scenario
+    from gridsched.runs.study import Study
     from gridsched.workloads.bag import BagOfTasks, generate_bag
     from gridsched.workloads.load import read_workload
 
 #: Public names and the modules they live in; imported when first used.
 _HOME = {
-    "spec.run": ("RunResult", "energy_check", "run"),
-    "spec.run_many": ("run_many",),
-    "spec.scenario": ("Scenario",),
+    "runs.run": ("RunResult", "energy_check", "run"),
+    "runs.run_many": ("run_many",),
+    "runs.scenario": ("Scenario",),
     "analysis.comparison": ("Comparison", "compare"),
     "figures.plots": (
         "plot_comparison", "plot_front", "plot_gantt", "plot_power", "plot_prices", "plot_study",
@@ -60,7 +60,7 @@ _HOME = {
     "analysis.study_results": ("read_results",),
     "campaign.store": ("Store",),
     "metrics": ("Metric", "RunFacts", "register_metric"),
-    "spec.study": ("Study",),
+    "runs.study": ("Study",),
     "model.platform": ("Cluster", "Host", "PState", "Platform"),
     "model.system": ("System",),
     "model.tasks": ("Tasks", "make_tasks"),

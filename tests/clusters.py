@@ -14,8 +14,8 @@ from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate, Decision, Plan
 from gridsched.policy.state import State
-from gridsched.spec.run import run
-from gridsched.spec.scenario import Scenario
+from gridsched.runs.run import run
+from gridsched.runs.scenario import Scenario
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

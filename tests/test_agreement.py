@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.registry import entries, scheduler_class
+from gridsched.runs.run import run
+from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.spec.run import run
-from gridsched.spec.scenario import Scenario
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

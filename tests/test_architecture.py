@@ -20,7 +20,7 @@ ROWS = (
     ("engine",),
     ("schedulers",),
     ("sim",),
-    ("spec",),
+    ("runs",),
     ("campaign",),
     ("analysis",),
     ("figures", "export", "page"),

@@ -15,8 +15,8 @@ from gridsched.metrics import metrics_of
 from gridsched.model.host_profiles import HostProfiles, Profile
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.policy.registry import entries, scheduler_class
+from gridsched.runs.run import RunResult, run
 from gridsched.sim.library import is_installed
-from gridsched.spec.run import RunResult, run
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.testing.cases import make_stochastic_case, make_utility_case

@@ -22,9 +22,9 @@ from gridsched.model.trace import TaskState
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
 from gridsched.policy.registry import entries, scheduler_class
+from gridsched.runs.run import run
+from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.spec.run import run
-from gridsched.spec.scenario import Scenario
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

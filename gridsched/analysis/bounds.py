@@ -17,13 +17,13 @@ from gridsched.model.trace import TaskState
 from gridsched.optimize.bag_bounds import BagBounds, bag_bounds
 from gridsched.platform_io.overrides import pstates_of
 from gridsched.policy.base import Traits
-from gridsched.spec.canonical import checked_file
-from gridsched.spec.run import RunResult
-from gridsched.spec.scenario import LoadedScenario
-from gridsched.spec.scenario_maker import ScenarioMaker
+from gridsched.runs.canonical import checked_file
+from gridsched.runs.run import RunResult
+from gridsched.runs.scenario import LoadedScenario
+from gridsched.runs.scenario_maker import ScenarioMaker
 
 if TYPE_CHECKING:
-    from gridsched.spec.study import Study
+    from gridsched.runs.study import Study
 
 
 @dataclass(frozen=True)

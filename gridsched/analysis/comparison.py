@@ -14,9 +14,9 @@ from gridsched.metrics.table import ALWAYS, shown_metrics, value_of_row
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler
-from gridsched.spec.run import RunResult
-from gridsched.spec.run_many import run_many
-from gridsched.spec.scenario import Scenario
+from gridsched.runs.run import RunResult
+from gridsched.runs.run_many import run_many
+from gridsched.runs.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd  # slow to load

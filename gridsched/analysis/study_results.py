@@ -17,8 +17,8 @@ from gridsched.campaign.store import Store
 from gridsched.errors import InputError
 from gridsched.metrics import BOUNDED, METRICS
 from gridsched.metrics.table import FORMULA, Metric, value_of_row
-from gridsched.spec.expressions import run_filter
-from gridsched.spec.study import Study
+from gridsched.runs.expressions import run_filter
+from gridsched.runs.study import Study
 
 #: Two metrics are drawn as one if all their values agree this well.
 _SAME = 1e-6

@@ -21,7 +21,7 @@ from gridsched.campaign.segments import Line, SegmentWriter, is_growing, read_se
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
 from gridsched.files.output_files import temporary_folder
-from gridsched.spec.study import Study, StudyRun
+from gridsched.runs.study import Study, StudyRun
 
 #: How often a listener is told of the progress, and other campaigns' rows are looked at [s].
 TICK_S = 0.5

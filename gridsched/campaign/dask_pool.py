@@ -24,8 +24,8 @@ from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, failed_ro
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError, MissingDependency
 from gridsched.files.output_files import temporary_folder
-from gridsched.spec.canonical import RESULTS_VERSION
-from gridsched.spec.study import Study, StudyRun
+from gridsched.runs.canonical import RESULTS_VERSION
+from gridsched.runs.study import Study, StudyRun
 
 #: So many packets wait for each thread of the cluster.
 _PER_THREAD = 3

@@ -18,12 +18,12 @@ from gridsched.campaign.segments import cannot_write
 from gridsched.errors import InputError, NotTrusted
 from gridsched.files.input_files import check_size
 from gridsched.files.output_files import as_text, write_whole
-from gridsched.spec.canonical import RESULTS_VERSION, file_digest
-from gridsched.spec.run_spec import FileReference
-from gridsched.spec.section_texts import InputFile
-from gridsched.spec.study import Study
-from gridsched.spec.study_document import StudyDocument, parse_document
-from gridsched.spec.study_schedulers import OwnParts
+from gridsched.runs.canonical import RESULTS_VERSION, file_digest
+from gridsched.runs.run_spec import FileReference
+from gridsched.runs.section_texts import InputFile
+from gridsched.runs.study import Study
+from gridsched.runs.study_document import StudyDocument, parse_document
+from gridsched.runs.study_schedulers import OwnParts
 
 #: Larger files are no studies.
 _MOST_BYTES = 1 << 26

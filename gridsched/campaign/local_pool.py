@@ -11,8 +11,8 @@ from typing import Any
 
 from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, failed_row
 from gridsched.errors import EnvironmentFault, InputError
+from gridsched.runs.study import StudyRun
 from gridsched.sim.processes import AnsweringProcess
-from gridsched.spec.study import StudyRun
 
 #: A worker that is replaced may take so long to put its rows on the disk [s].
 _CLOSING_S = 60.0

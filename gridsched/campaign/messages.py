@@ -22,7 +22,7 @@ import numpy as np
 from gridsched import __version__
 from gridsched.campaign.row_table import FAILED, FINISHED
 from gridsched.errors import shorten
-from gridsched.spec.canonical import RESULTS_VERSION
+from gridsched.runs.canonical import RESULTS_VERSION
 
 #: A run whose process is killed from outside is begun so often in all.
 ATTEMPTS = 3

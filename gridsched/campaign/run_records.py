@@ -14,7 +14,7 @@ from gridsched.campaign.segments import cannot_write
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.model.trace import ExecutionEnd, Trace
-from gridsched.spec.run import RunResult
+from gridsched.runs.run import RunResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,10 +18,10 @@ from gridsched.campaign.store import Store
 from gridsched.errors import InputError
 from gridsched.files.output_files import temporary_folder
 from gridsched.metrics import METRICS
-from gridsched.spec.canonical import checked_file
-from gridsched.spec.run_spec import RunSpec, path_of_file
-from gridsched.spec.section_texts import InputFile
-from gridsched.spec.study import Study, StudyRun
+from gridsched.runs.canonical import checked_file
+from gridsched.runs.run_spec import RunSpec, path_of_file
+from gridsched.runs.section_texts import InputFile
+from gridsched.runs.study import Study, StudyRun
 
 #: No further run is timed after so much wall time [s].
 _ENOUGH_S = 20.0

@@ -28,7 +28,7 @@ from gridsched.campaign.segments import SegmentWriter, cannot_write, is_growing
 from gridsched.campaign.stored_rows import StoredRows
 from gridsched.errors import InputError
 from gridsched.files.input_files import check_size
-from gridsched.spec.study import Study
+from gridsched.runs.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd

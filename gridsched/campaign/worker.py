@@ -40,11 +40,11 @@ from gridsched.errors import (
 from gridsched.metrics import window_series
 from gridsched.metrics.run_metrics import series_of_notes
 from gridsched.policy.policy_files import comes_from_file
+from gridsched.runs.run import RunResult, check_energy_agreement, run
+from gridsched.runs.run_spec import OPTIMIZE
+from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.sim.processes import Begun, Channel
 from gridsched.sim.server import COMPILING_S
-from gridsched.spec.run import RunResult, check_energy_agreement, run
-from gridsched.spec.run_spec import OPTIMIZE
-from gridsched.spec.scenario_maker import ScenarioMaker
 
 #: The series of a run that a study asks for: cumulative within the window, at its steps.
 SERIES = ("time_s", "energy_j", "utility")
@@ -144,7 +144,7 @@ def _series(result: RunResult, step_s: float) -> dict[str, list[float]]:
 
 def _optimized(maker: ScenarioMaker, job: Job, began: float) -> dict[str, Any]:
     """Return the row of a run that executes nothing."""
-    from gridsched.spec.optimization import optimize  # scipy's solver is slow to load
+    from gridsched.runs.optimization import optimize  # scipy's solver is slow to load
 
     found = optimize(maker.optimization(job.scenario))
     said: dict[str, Any] = {"warnings": list(found.notes)}

@@ -28,16 +28,16 @@ from gridsched.export.export import read_export
 from gridsched.metrics import METRICS, Metric
 from gridsched.metrics.table import value_of_row
 from gridsched.policy.registry import entries
-from gridsched.spec.formulas import formula
-from gridsched.spec.run import (
+from gridsched.runs.formulas import formula
+from gridsched.runs.run import (
     ENERGY_TOLERANCE,
     RunResult,
     check,
     check_energy_agreement,
     energy_check,
 )
-from gridsched.spec.run_many import run_many
-from gridsched.spec.scenario import workload_kinds
+from gridsched.runs.run_many import run_many
+from gridsched.runs.scenario import workload_kinds
 
 SchedulersOption = Annotated[
     str,

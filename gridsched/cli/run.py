@@ -26,7 +26,7 @@ from gridsched.cli.scenario_options import (
 from gridsched.cli.tables import console, print_values
 from gridsched.export.export import check_export_folder, write_export
 from gridsched.metrics.table import shown_metrics
-from gridsched.spec.run import RunResult, check_energy_agreement, run
+from gridsched.runs.run import RunResult, check_energy_agreement, run
 
 RUN_EPILOG = """Examples:
 

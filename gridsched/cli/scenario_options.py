@@ -14,11 +14,11 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.model.records import checked, with_keys
 from gridsched.policy.policy_files import named_file, resolve_scheduler
 from gridsched.policy.registry import scheduler_class
+from gridsched.runs.run_spec import RunSpec, Settings
+from gridsched.runs.scenario import LoadedScenario
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.settings import RunSettings
 from gridsched.sim.client import check_policies
-from gridsched.spec.run_spec import RunSpec, Settings
-from gridsched.spec.scenario import LoadedScenario
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.settings import RunSettings
 from gridsched.workloads.traces.options import TraceOptions
 
 #: The six schedulers of paper 004.

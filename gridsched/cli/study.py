@@ -16,8 +16,8 @@ from gridsched.cli.study_report import StoreArgument, TrustOption, claims, repor
 from gridsched.cli.tables import Column, console, print_table
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
-from gridsched.spec.study import Study
-from gridsched.spec.study_schedulers import scheduler_texts
+from gridsched.runs.study import Study
+from gridsched.runs.study_schedulers import scheduler_texts
 
 if TYPE_CHECKING:
     from gridsched.campaign.campaign import Options
@@ -177,7 +177,7 @@ def run(
 
 def _filter(study: Study, only: str | None) -> RunFilter | None:
     """Return what ``--only`` means; it must mean some run."""
-    from gridsched.spec.expressions import run_filter
+    from gridsched.runs.expressions import run_filter
 
     if only is None:
         return None
@@ -276,7 +276,7 @@ def schema(
 
     Example: `gridsched study schema > study.schema.json`
     """
-    from gridsched.spec.schema import study_keys, study_schema
+    from gridsched.runs.schema import study_keys, study_schema
 
     print(study_keys() if table else json_text(study_schema()).rstrip())
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gridsched.campaign.store import Store
     from gridsched.reproduction.claims import Finding
     from gridsched.reproduction.readings import Reading
-    from gridsched.spec.study import Study
+    from gridsched.runs.study import Study
 
 T = TypeVar("T")
 
@@ -142,7 +142,7 @@ def reproduce(
     from gridsched.campaign.store import Store
     from gridsched.page.study_report import check_report_target, files_folder
     from gridsched.reproduction.report import write_report
-    from gridsched.spec.study import Study
+    from gridsched.runs.study import Study
 
     found = Study.find(study)
     if replicates is not None:
@@ -222,7 +222,7 @@ def load_results(path: Path, study: str | None, *, trust: bool = False) -> Study
 
 def _chosen(name: str, store: Store) -> Study:
     """Return a study of the user's own, with the replicates that the store has of it."""
-    from gridsched.spec.study import Study
+    from gridsched.runs.study import Study
 
     found = Study.find(name)
     kept = next((each for each in store.kept_studies() if each.name == found.name), None)

@@ -32,7 +32,7 @@ from gridsched.figures.declared_levels import (
 )
 from gridsched.figures.looks import BAR, BOX, LineLook, Look, series_looks
 from gridsched.figures.table import Drawn
-from gridsched.spec.claims_schema import DeclaredFigure
+from gridsched.runs.claims_schema import DeclaredFigure
 
 _LAST = Look("#d6e2ee", "///", "")
 _SINGLE = Look("#8a8a8a", None, "")

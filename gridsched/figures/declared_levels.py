@@ -19,7 +19,7 @@ from gridsched.figures.axes import axes_words, level_text, scale_of
 from gridsched.figures.chart import Panel, Scale
 from gridsched.figures.table import Drawn
 from gridsched.metrics import METRICS
-from gridsched.spec.claims_schema import DeclaredFigure
+from gridsched.runs.claims_schema import DeclaredFigure
 
 
 def declared_drawn(

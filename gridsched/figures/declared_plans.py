@@ -22,7 +22,7 @@ from gridsched.figures.figure_file import new_figure
 from gridsched.figures.front_figure import draw_cap
 from gridsched.figures.table import Drawn
 from gridsched.metrics import METRICS
-from gridsched.spec.claims_schema import DeclaredFigure
+from gridsched.runs.claims_schema import DeclaredFigure
 
 #: Columns of the data: divided tasks, then whole ones.
 _POINTS = ("divided_energy_j", "divided_makespan_s", "energy_j", "makespan_s")

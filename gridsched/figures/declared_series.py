@@ -28,7 +28,7 @@ from gridsched.figures.declared_levels import (
 )
 from gridsched.figures.looks import BAR, level_looks
 from gridsched.figures.table import Drawn
-from gridsched.spec.claims_schema import DeclaredFigure
+from gridsched.runs.claims_schema import DeclaredFigure
 
 _COUNTS = ("chance_tasks", "chance_sum", "chance_in_time")
 

@@ -29,10 +29,10 @@ from gridsched.figures.looks import LineLook
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.answers import Landscape, front_answer, landscape, profit_answer
-from gridsched.spec.claims_schema import DeclaredFigure
-from gridsched.spec.optimization import optimize
-from gridsched.spec.run_spec import OPTIMIZE, RunSpec
-from gridsched.spec.scenario_maker import ScenarioMaker
+from gridsched.runs.claims_schema import DeclaredFigure
+from gridsched.runs.optimization import optimize
+from gridsched.runs.run_spec import OPTIMIZE, RunSpec
+from gridsched.runs.scenario_maker import ScenarioMaker
 
 _POINT = ["energy_j", "makespan_s", "profit_rate"]
 #: Contours of the profit rate, about.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from gridsched.analysis.comparison import Comparison
-    from gridsched.spec.run import RunResult
+    from gridsched.runs.run import RunResult
 
 
 def plot_gantt(

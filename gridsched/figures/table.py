@@ -1,7 +1,7 @@
 """All figures in one table: what each draws, of what, and the function that draws it.
 
 A module of this folder whose name ends in ``_figure`` registers what it draws by
-`register_figure`; what a study may declare is registered in `gridsched.spec.figure_kinds`. A user's
+`register_figure`; what a study may declare is registered in `gridsched.runs.figure_kinds`. A user's
 own module may do the same: a study's ``policies`` file, say, with a figure for the study's report.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gridsched.errors import InputError
-from gridsched.spec.figure_kinds import DECLARED_KINDS, DeclaredKind, register_kind
+from gridsched.runs.figure_kinds import DECLARED_KINDS, DeclaredKind, register_kind
 
 if TYPE_CHECKING:  # matplotlib takes longer to load than the rest
     import pandas as pd

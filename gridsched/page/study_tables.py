@@ -19,7 +19,7 @@ from gridsched.analysis.texts import (
 )
 from gridsched.figures.axes import scale_of
 from gridsched.metrics import BOUNDED, METRICS
-from gridsched.spec.study_schedulers import scheduler_texts
+from gridsched.runs.study_schedulers import scheduler_texts
 
 #: A table shows no more schedulers than this; the CSV beside it holds all.
 MOST_SHOWN = 12

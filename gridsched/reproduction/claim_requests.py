@@ -10,7 +10,7 @@ import pandas as pd
 
 from gridsched.analysis.claim_values import Level, Where, levels_of, replicate_values, where_of
 from gridsched.analysis.study_results import StudyResults, restricted
-from gridsched.spec.claims_schema import Claim
+from gridsched.runs.claims_schema import Claim
 
 #: As `Claim.against`: in each cell the scheduler with the least mean besides the claim's.
 BEST_OTHER = "best_other"

@@ -72,7 +72,7 @@ from gridsched.analysis.study_results import restricted
 from gridsched.analysis.texts import axis_text, value_text
 from gridsched.errors import InputError
 from gridsched.reproduction.claim_requests import BEST_OTHER, Request, joined
-from gridsched.spec.study_axes import full_name
+from gridsched.runs.study_axes import full_name
 
 # ---------------------------------------------------------------------- cells
 

@@ -23,7 +23,7 @@ from gridsched.analysis.study_results import StudyResults
 from gridsched.errors import InputError
 from gridsched.reproduction.claim_requests import BEST_OTHER, NoData, Request
 from gridsched.reproduction.claim_statistics import STATISTICS
-from gridsched.spec.claims_schema import Claim
+from gridsched.runs.claims_schema import Claim
 
 REPRODUCED, DIRECTION, MISSED = "reproduced", "direction only", "not reproduced"
 NOT_DISTINGUISHABLE, NO_DATA = "not distinguishable", "no data"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.campaign.store import Store
-from gridsched.spec.study import Study
+from gridsched.runs.study import Study
 
 TEXT = """
 name = "small"

@@ -25,7 +25,7 @@ from gridsched.reproduction.claims import (
     verdict_of,
 )
 from gridsched.reproduction.claims_tables import claims_markdown, verdict_counts
-from gridsched.spec.study_document import Claim
+from gridsched.runs.study_document import Claim
 
 
 def claim(**changes: Any) -> Claim:

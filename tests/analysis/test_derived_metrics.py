@@ -15,8 +15,8 @@ from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.errors import InputError
 from gridsched.page.study_report import files_folder, write_report
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
 
 #: Speed [flop/s] and full power [W]; idle hosts draw 1 W.
 HOSTS = {"a": (2.0, 5), "b": (1.0, 2)}

@@ -22,7 +22,7 @@ from gridsched.reproduction.claims import (
     measure_claim,
     verdict_of,
 )
-from gridsched.spec.study_document import Claim
+from gridsched.runs.study_document import Claim
 
 #: 97.5 % quantile of Student's t with 2 degrees of freedom.
 T2 = 4.302652729911275

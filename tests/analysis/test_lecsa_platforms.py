@@ -11,7 +11,7 @@ from gridsched.model.platform import Platform
 from gridsched.platform_io.from_table import platform_from_table
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.tables import read_machine_table
-from gridsched.spec.study_document import studies_folder
+from gridsched.runs.study_document import studies_folder
 
 BASE = PlatformRecipe(hosts=90, efficiency="real", idle_power_w=(4.0, 12.0))
 ENV_1 = replace(BASE, rows="4-6")

@@ -24,8 +24,8 @@ from gridsched import (
     run_many,
 )
 from gridsched.errors import InputError, InvalidDecision
+from gridsched.runs import run_many as many
 from gridsched.sim.client import server
-from gridsched.spec import run_many as many
 
 ROOT = Path(__file__).resolve().parents[2]
 EX_A = (ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv")

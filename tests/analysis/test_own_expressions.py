@@ -17,7 +17,7 @@ from gridsched.figures.figure_file import style
 from gridsched.figures.table import figures
 from gridsched.metrics import METRICS, known_metrics
 from gridsched.page.study_tables import mean_frame, mean_table
-from gridsched.spec.study import Study
+from gridsched.runs.study import Study
 
 EXTRA = """
 [expressions]

@@ -14,8 +14,8 @@ from gridsched.errors import InputError
 from gridsched.figures.study_layout import layout_of
 from gridsched.figures.table import _TABLE, figures, study_figures
 from gridsched.page.study_report import files_folder, write_report
-from gridsched.spec.figure_kinds import DECLARED_KINDS
-from gridsched.spec.schema import study_schema
+from gridsched.runs.figure_kinds import DECLARED_KINDS
+from gridsched.runs.schema import study_schema
 
 POLICIES = '''
 """A figure of the user's own."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gridsched.errors import InputError
-from gridsched.spec.study import Study
-from gridsched.spec.study_document import read_document, studies_folder
+from gridsched.runs.study import Study
+from gridsched.runs.study_document import read_document, studies_folder
 
 
 @pytest.fixture(scope="module")

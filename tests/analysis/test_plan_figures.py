@@ -15,8 +15,8 @@ from gridsched.errors import InputError
 from gridsched.figures.figure_file import style
 from gridsched.figures.study_layout import layout_of
 from gridsched.figures.table import study_figures
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
 
 TEXT = """name = "plans"
 seed = 1

@@ -22,7 +22,7 @@ from gridsched.model.tariff import Tariff
 from gridsched.optimize.answers import front_answer, landscape
 from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.typed_bag import typed_bag
-from gridsched.spec.run import RunResult
+from gridsched.runs.run import RunResult
 from gridsched.workloads.load import read_system_workload
 from gridsched.workloads.profit_system import ProfitBag, generate_profit_bag
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gridsched.optimize.named_bag import bag_of_parameters
-from gridsched.spec.study import Study
-from gridsched.spec.study_document import studies_folder
+from gridsched.runs.study import Study
+from gridsched.runs.study_document import studies_folder
 from gridsched.workloads.profit_system import ProfitBag
 
 

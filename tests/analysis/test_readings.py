@@ -12,7 +12,7 @@ from gridsched.campaign.store import Store
 from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.reproduction.readings import best_reading, fit_readings, readings_table
-from gridsched.spec.study import Study
+from gridsched.runs.study import Study
 
 CLAIMS = """
 [readings]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridsched.cli.app import main
-from gridsched.spec.study import Study
+from gridsched.runs.study import Study
 
 STUDY = """
 name = "end_to_end"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gridsched.runs.study import Study
 from gridsched.schedulers.deadline import CheapestInTime
-from gridsched.spec.study import Study
 from gridsched.workloads.robust_trial import RobustTrial, draw_robust_system
 
 

@@ -40,7 +40,7 @@ from gridsched.page.study_tables import (
 )
 from gridsched.reproduction.claims import judge
 from gridsched.reproduction.report import write_report as write_judged_report
-from gridsched.spec.study import Study
+from gridsched.runs.study import Study
 
 _VOID = {"meta", "link", "img", "br", "hr"}
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from gridsched.campaign.campaign import Options, Progress, run_campaign
 from gridsched.campaign.store import Store
-from gridsched.spec.study import Study
+from gridsched.runs.study import Study
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from campaign_cases import campaign, comparable, write_study
 
 from gridsched.campaign.store import Store
-from gridsched.spec.study import Study
+from gridsched.runs.study import Study
 
 
 @pytest.fixture(autouse=True)

@@ -19,11 +19,11 @@ from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platfo
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Delegate, Scheduler, Traits
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
+from gridsched.runs.run import run
+from gridsched.runs.scenario import Scenario
 from gridsched.schedulers.auto_bag import OBJECTIVES, AutoBag
 from gridsched.schedulers.bag.baselines import MCT, WQR, WorkQueue
 from gridsched.sim.library import is_installed
-from gridsched.spec.run import run
-from gridsched.spec.scenario import Scenario
 
 CANDIDATES = [
     e.id for e in entries()
@@ -76,7 +76,7 @@ def test_scores_of_every_candidate():
     from gridsched.engine import Controller
     from gridsched.engine.reference import simulate
     from gridsched.model.seeds import random_stream
-    from gridsched.spec.scenario import make_system
+    from gridsched.runs.scenario import make_system
 
     policy = AutoBag(candidates="wq,wqr,sufferage")
     rng = random_stream(0, "scheduler")
@@ -153,7 +153,7 @@ def test_trial_energies_of_typed_tasks_by_hand():
     from gridsched.engine import Controller
     from gridsched.engine.reference import simulate
     from gridsched.model.seeds import random_stream
-    from gridsched.spec.scenario import make_system
+    from gridsched.runs.scenario import make_system
 
     base = typed([0, 1])
     policy = AutoBag(candidates="round_robin,min_min")

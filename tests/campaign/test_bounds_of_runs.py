@@ -21,8 +21,8 @@ from gridsched.model.run_times import DrawnRunTimes
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Drop, PowerOn
-from gridsched.spec.run import run
-from gridsched.spec.scenario import Scenario
+from gridsched.runs.run import run
+from gridsched.runs.scenario import Scenario
 from gridsched.testing.parallel_cases import EXAMPLE, make_parallel_case
 
 ROOT = Path(__file__).resolve().parents[2]

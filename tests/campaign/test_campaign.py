@@ -34,10 +34,10 @@ from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
 from gridsched.files.output_files import is_alive, temporary_folder
-from gridsched.spec.canonical import RESULTS_VERSION
-from gridsched.spec.expressions import run_filter
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study
+from gridsched.runs.canonical import RESULTS_VERSION
+from gridsched.runs.expressions import run_filter
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
 
 #: Makespan [s] and energy [J] of the small study's first replicate.
 RESULTS = [

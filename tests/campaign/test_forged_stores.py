@@ -24,8 +24,8 @@ from gridsched.errors import InputError, NotTrusted
 from gridsched.metrics import METRICS
 from gridsched.metrics.table import _DECLARED
 from gridsched.policy import registry
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
 
 TEXT = """
 name = "plans"

@@ -14,8 +14,8 @@ from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
 
 #: The worked example of algorithms E5: 12 tasks, a fast and a slow machine.
 FILES = {

@@ -22,7 +22,7 @@ from gridsched.campaign import row_table, segments
 from gridsched.campaign.segments import Damage, Line, SegmentWriter, decoded, encoded
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
-from gridsched.spec.study import Study
+from gridsched.runs.study import Study
 
 
 def row(number: int, status: str = "finished", **metrics: Any) -> dict[str, Any]:

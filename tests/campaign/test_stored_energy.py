@@ -13,9 +13,9 @@ from gridsched.campaign.messages import Job
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.platform_io.xml_reader import read_platform
-from gridsched.spec.scenario import Scenario
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study
+from gridsched.runs.scenario import Scenario
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
 
 ROOT = Path(__file__).resolve().parents[2]
 EX_A = ROOT / "platforms/ex_a.xml"

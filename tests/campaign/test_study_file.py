@@ -11,9 +11,9 @@ from campaign_cases import POLICY, write_study, write_troubled
 
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.spec.expressions import run_filter
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study, StudyRun
+from gridsched.runs.expressions import run_filter
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study, StudyRun
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
 
 TEXT = """name = "prices"
 seed = 3

@@ -9,9 +9,9 @@ import pytest
 from gridsched.analysis.bounds import study_bounds
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.spec.run import run
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study
+from gridsched.runs.run import run
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
 
 TEXT = """name = "robust-small"
 seed = 3

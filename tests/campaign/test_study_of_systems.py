@@ -12,9 +12,9 @@ from gridsched.campaign.campaign import Options, run_campaign
 from gridsched.campaign.single_runs import rerun, sample
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study
-from gridsched.spec.study_schedulers import scheduler_texts
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
+from gridsched.runs.study_schedulers import scheduler_texts
 
 #: Two hours on six machines; results from the second hour.
 TEXT = """

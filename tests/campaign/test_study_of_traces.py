@@ -16,8 +16,8 @@ from gridsched.figures.figure_file import style
 from gridsched.figures.study_layout import layout_of
 from gridsched.figures.table import study_figures
 from gridsched.reproduction.claims import judge
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG = "four_nodes.swf"

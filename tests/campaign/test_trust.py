@@ -23,7 +23,7 @@ from gridsched.errors import InputError, NotTrusted
 from gridsched.metrics import METRICS
 from gridsched.metrics.table import _DECLARED
 from gridsched.policy import registry
-from gridsched.spec.study import Study
+from gridsched.runs.study import Study
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICY = """

@@ -13,8 +13,8 @@ from cli_cases import ROOT, host_xml, zone_xml
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import _ENTRIES, register
-from gridsched.spec.run import RunResult, run
-from gridsched.spec.scenario import Scenario
+from gridsched.runs.run import RunResult, run
+from gridsched.runs.scenario import Scenario
 
 NUMBERS = {
     "makespan_s", "busy_time_s", "energy_j", "energy_model_j", "energy_busy_j", "energy_idle_j",
@@ -107,7 +107,7 @@ def test_a_disagreement_is_a_failed_run(gridsched, ex_a, simgrid, monkeypatch):
         wrong = {**result.plugin_j, "h2": result.plugin_j["h2"] * (1 + 1e-6)}
         return replace(result, plugin_j=wrong) if scenario.scheduler == "wq" else result
 
-    monkeypatch.setattr("gridsched.spec.run_many.run", metered_wrongly)
+    monkeypatch.setattr("gridsched.runs.run_many.run", metered_wrongly)
     outcome = gridsched("compare", *ex_a, "--schedulers", "wq,mct", "--json")
     assert outcome.status == 1
     assert [row["scheduler"] for row in outcome.json["results"]] == ["mct"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cli_cases import host_xml, zone_xml
 
-from gridsched.spec.study import Study
+from gridsched.runs.study import Study
 
 #: Each host has 100 flop/s at 100 W and 50 flop/s at 30 W, and idles at 10 W and 5 W.
 WATTS = "10:10:100, 5:5:30"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli_cases import ROOT
 
-from gridsched.spec.study import Study
+from gridsched.runs.study import Study
 
 #: Each task goes to the host whose number a helper beside it tells.
 POLICY = '''

@@ -26,9 +26,9 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Allocate, Assign, Plan, PowerOn
+from gridsched.runs.run import run
+from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import is_installed
-from gridsched.spec.run import run
-from gridsched.spec.scenario import Scenario
 
 FAILED, DONE = int(ExecutionEnd.FAILED), int(ExecutionEnd.FINISHED)
 DOWN_AT_20 = Profile((20.0, 25.0), (0.0, 1.0))

@@ -16,8 +16,8 @@ from gridsched.model.run_times import DrawnRunTimes, LoggedRunTimes
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
+from gridsched.runs.scenario import make_system
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.spec.scenario import make_system
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

@@ -16,7 +16,7 @@ from gridsched.files.csv_files import csv_text
 from gridsched.files.input_files import parse_toml
 from gridsched.reproduction.claims import MISSED, Finding
 from gridsched.reproduction.claims_tables import claims_markdown
-from gridsched.spec.claims_schema import Claim
+from gridsched.runs.claims_schema import Claim
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.named_bag import bag_of_platform
 from gridsched.optimize.recovery import recover
 from gridsched.policy.registry import entries, make_scheduler
-from gridsched.spec.run import run
-from gridsched.spec.scenario import Scenario
+from gridsched.runs.run import run
+from gridsched.runs.scenario import Scenario
 
 SLACK = 1e-9
 BAG_SCHEDULERS = [entry.id for entry in entries() if "bag" in entry.accepts]

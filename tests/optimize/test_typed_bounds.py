@@ -12,8 +12,8 @@ from gridsched.errors import InputError
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.optimize.typed_bounds import typed_bounds
-from gridsched.spec.run import run
-from gridsched.spec.scenario import Scenario
+from gridsched.runs.run import run
+from gridsched.runs.scenario import Scenario
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -16,6 +16,8 @@ from utility_cases import b6_scenario, day, exponential_tasks
 from gridsched import Scenario, run
 from gridsched.errors import InputError
 from gridsched.metrics import window_series
+from gridsched.runs.scenario import make_system
+from gridsched.runs.study import Study
 from gridsched.schedulers.filters import (
     AdaptiveFilter,
     EnergyFilter,
@@ -23,8 +25,6 @@ from gridsched.schedulers.filters import (
     energy_filter,
     leniency_at,
 )
-from gridsched.spec.scenario import make_system
-from gridsched.spec.study import Study
 
 ROOT = Path(__file__).resolve().parents[2]
 INF = math.inf

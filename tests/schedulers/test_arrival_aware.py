@@ -16,6 +16,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.registry import make_scheduler
 from gridsched.policy.state import EnergyState
+from gridsched.runs.scenario import make_system
 from gridsched.schedulers.kernels.parallel_options import UPE, UPR, Objective
 from gridsched.schedulers.parallel.arrival_aware import (
     DemandPattern,
@@ -23,7 +24,6 @@ from gridsched.schedulers.parallel.arrival_aware import (
     least_energy_j,
 )
 from gridsched.sim.library import is_installed
-from gridsched.spec.scenario import make_system
 
 DRIVERS = ("reference", "simgrid") if is_installed() else ("reference",)
 INF = math.inf

@@ -14,8 +14,8 @@ from gridsched.errors import InputError
 from gridsched.model.estimates import TypedPowerEstimates
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.system import System
+from gridsched.runs.scenario import make_system
 from gridsched.schedulers.filters import EnergyFilter, energy_filter, mean_etc_s, time_remaining_s
-from gridsched.spec.scenario import make_system
 
 ROOT = Path(__file__).resolve().parents[2]
 MINUTE, INF = 60.0, math.inf

@@ -19,8 +19,8 @@ from gridsched.optimize.pareto_front import least_energy, weighted_point
 from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import typed_bag
+from gridsched.runs.scenario import make_system
 from gridsched.schedulers.linear_programmes import LPPareto
-from gridsched.spec.scenario import make_system
 from gridsched.workloads.profit_system import (
     ProfitBag,
     draw_profit_system,

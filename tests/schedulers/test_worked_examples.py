@@ -17,8 +17,8 @@ from bag_cases import (
 from gridsched.energy import trace_energy
 from gridsched.metrics import makespan_s, waiting_time_s, waste_ratio, wasted_flops
 from gridsched.model.tasks import make_tasks
-from gridsched.spec.run import RunResult, run
-from gridsched.spec.scenario import Scenario
+from gridsched.runs.run import RunResult, run
+from gridsched.runs.scenario import Scenario
 
 simgrid = pytest.mark.skipif(
     importlib.util.find_spec("simgrid") is None, reason="SimGrid is not installed"

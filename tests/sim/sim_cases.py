@@ -9,9 +9,9 @@ from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign
+from gridsched.runs.run import RunResult, energy_check, run
+from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import HOSTS
-from gridsched.spec.run import RunResult, energy_check, run
-from gridsched.spec.scenario import Scenario
 
 #: EX-A of algorithms.md: three hosts, five tasks, Workqueue makespan 80 s.
 SIZES = (1000.0, 500.0, 2000.0, 1500.0, 250.0)

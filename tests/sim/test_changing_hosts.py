@@ -18,10 +18,10 @@ from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.registry import make_scheduler
+from gridsched.runs.run import check_energy_agreement, run
+from gridsched.runs.scenario import Scenario
 from gridsched.sim.client import server
 from gridsched.sim.library import load_simgrid
-from gridsched.spec.run import check_energy_agreement, run
-from gridsched.spec.scenario import Scenario
 
 POWER = '<prop id="wattage_per_state" value="10:20:40"/><prop id="wattage_off" value="1"/>'
 FILE = f"""<?xml version="1.0"?>

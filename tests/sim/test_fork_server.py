@@ -18,10 +18,10 @@ from gridsched.errors import GridschedError, IncompleteRun, InputError, Simulati
 from gridsched.files.output_files import is_alive
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler
+from gridsched.runs.settings import MAX_TIMEOUT_S
 from gridsched.sim import processes
 from gridsched.sim.client import SimulationServer, modules_of, server
 from gridsched.sim.request import SimulationRequest
-from gridsched.spec.settings import MAX_TIMEOUT_S
 
 PLATFORMS = Path(__file__).resolve().parents[3] / "shared" / "data" / "platforms"
 

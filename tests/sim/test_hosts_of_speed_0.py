@@ -12,8 +12,8 @@ from gridsched.errors import InputError
 from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.check import check_platform_file, with_deployment, with_inspection
 from gridsched.platform_io.xml_reader import read_platform
+from gridsched.runs.run import energy_check
 from gridsched.sim.inspection import inspect_platform
-from gridsched.spec.run import energy_check
 
 
 def write_still(path: Path, watts="1:2:3") -> Path:

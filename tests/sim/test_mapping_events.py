@@ -14,8 +14,8 @@ from gridsched.model.trace import TaskState
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
 from gridsched.policy.decisions import Plan, Postpone
-from gridsched.spec.run import energy_check, run
-from gridsched.spec.scenario import Scenario
+from gridsched.runs.run import energy_check, run
+from gridsched.runs.scenario import Scenario
 from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
 DAY_S = 86_400.0

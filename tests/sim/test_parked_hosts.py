@@ -14,7 +14,7 @@ from gridsched.errors import InputError
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.trace import ExecutionEnd, TaskState
-from gridsched.spec.run import RunResult
+from gridsched.runs.run import RunResult
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

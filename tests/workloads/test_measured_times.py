@@ -11,8 +11,8 @@ import pytest
 from gridsched.analysis.bounds import have_bounds
 from gridsched.errors import InputError
 from gridsched.model.trace import ExecutionEnd
-from gridsched.spec.run import run
-from gridsched.spec.scenario import Scenario
+from gridsched.runs.run import run
+from gridsched.runs.scenario import Scenario
 from gridsched.workloads.load import read_system_workload
 from gridsched.workloads.measurements import read_measured_times
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gridsched.errors import InputError
+from gridsched.runs.run import run
+from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.spec.run import run
-from gridsched.spec.scenario import Scenario
 from gridsched.testing.agreement import metered_differences, trace_differences
 from gridsched.workloads.generators import checked_parameters
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs, generate_rigid_jobs

@@ -10,9 +10,9 @@ import pytest
 
 from gridsched.energy import trace_energy
 from gridsched.model.trace import ExecutionEnd, TaskState
+from gridsched.runs.run import run
+from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import is_installed
-from gridsched.spec.run import run
-from gridsched.spec.scenario import Scenario
 from gridsched.testing.agreement import metered_differences, trace_differences
 from gridsched.workloads.robust_trial import RobustTrial, draw_robust_system, generate_robust_trial
 

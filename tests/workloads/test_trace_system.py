@@ -10,8 +10,8 @@ import pytest
 from gridsched import Scenario, run
 from gridsched.errors import InputError
 from gridsched.model.platform import homogeneous_cluster
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
 from gridsched.workloads.traces.options import TraceOptions
 from gridsched.workloads.traces.trace_system import trace_system
 

@@ -30,12 +30,12 @@ from gridsched.platform_io.xml_edit import current_platform_xml, with_speeds_alo
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.policy_files import comes_from_file, policy_digests
 from gridsched.power import trace_power
+from gridsched.runs.checks import check_loaded, network_is_used
+from gridsched.runs.result_frames import hosts_frame, html_table, short_text, tasks_frame
+from gridsched.runs.scenario import LoadedScenario, Scenario, check_scenario, make_system
+from gridsched.runs.settings import RunSettings
 from gridsched.sim.client import simulate, simulate_reference
 from gridsched.sim.request import SimulationRequest
-from gridsched.spec.checks import check_loaded, network_is_used
-from gridsched.spec.result_frames import hosts_frame, html_table, short_text, tasks_frame
-from gridsched.spec.scenario import LoadedScenario, Scenario, check_scenario, make_system
-from gridsched.spec.settings import RunSettings
 
 if TYPE_CHECKING:
     import pandas as pd  # slow to load
@@ -119,12 +119,12 @@ class RunResult:
 
     @property
     def tasks(self) -> pd.DataFrame:
-        """The tasks by id; see `gridsched.spec.result_frames`."""
+        """The tasks by id; see `gridsched.runs.result_frames`."""
         return tasks_frame(self.trace)
 
     @property
     def hosts(self) -> pd.DataFrame:
-        """The hosts by name; see `gridsched.spec.result_frames`."""
+        """The hosts by name; see `gridsched.runs.result_frames`."""
         return hosts_frame(self.trace, self.energy, self.plugin_j)
 
     def metrics(self) -> dict[str, Any]:

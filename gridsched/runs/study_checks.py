@@ -10,13 +10,13 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics import METRICS, known_metrics
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import key_name, shown_value
-from gridsched.spec.claims_schema import Claim, DeclaredFigure
-from gridsched.spec.figure_kinds import DECLARED_KINDS
-from gridsched.spec.formulas import Formula, declare, formula
-from gridsched.spec.run_spec import OPTIMIZE
-from gridsched.spec.study_axes import Axis, axis_values, workload_kinds
-from gridsched.spec.study_document import KeyPath, StudyDocument
-from gridsched.spec.study_schedulers import StudyScheduler
+from gridsched.runs.claims_schema import Claim, DeclaredFigure
+from gridsched.runs.figure_kinds import DECLARED_KINDS
+from gridsched.runs.formulas import Formula, declare, formula
+from gridsched.runs.run_spec import OPTIMIZE
+from gridsched.runs.study_axes import Axis, axis_values, workload_kinds
+from gridsched.runs.study_document import KeyPath, StudyDocument
+from gridsched.runs.study_schedulers import StudyScheduler
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def check_planners(
     usual = document.settings.get("driver")
     if OPTIMIZE not in (usual, *(driver for each in changes.values() for driver in each)):
         return
-    from gridsched.spec.optimization import is_planner, no_planner  # scipy is slow to load
+    from gridsched.runs.optimization import is_planner, no_planner  # scipy is slow to load
 
     at = names.index("scheduler")
     others = {k for k, each in enumerate(schedulers) if not is_planner(each.id, each.parameters)}

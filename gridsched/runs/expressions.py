@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gridsched.errors import InputError
-from gridsched.spec.study_axes import full_name
+from gridsched.runs.study_axes import full_name
 
 Evaluate = Callable[[Mapping[str, Any]], Any]
 

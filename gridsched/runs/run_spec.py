@@ -33,7 +33,7 @@ from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.simgrid_options import check_option
 from gridsched.platform_io.xml_writer import NetworkLinks
-from gridsched.spec.settings import RunSettings
+from gridsched.runs.settings import RunSettings
 from gridsched.workloads.generators import GENERATORS, SystemGenerator
 from gridsched.workloads.traces.options import TraceOptions
 
@@ -88,7 +88,7 @@ class NoPlatform(Section):
 _NOT_IN_STUDIES = ("timeout_s", "log")
 #: Settings that say what is kept of a run, and not how it is done.
 MEASURE_SETTINGS = ("series_step_s",)
-#: The driver of runs that execute nothing: see `gridsched.spec.optimization`.
+#: The driver of runs that execute nothing: see `gridsched.runs.optimization`.
 OPTIMIZE: Final = "optimize"
 #: Beside the tariff's, the settings that may stand where a run executes nothing; the others would
 #: have no effect.

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
 
-from gridsched.spec.figure_kinds import DECLARED_KINDS
-from gridsched.spec.run_spec import NAME, Section
+from gridsched.runs.figure_kinds import DECLARED_KINDS
+from gridsched.runs.run_spec import NAME, Section
 
 Kind = Literal["number", "order", "shape", "theorem", "driver"]
 

@@ -14,17 +14,17 @@ from gridsched.cli.app import load_command
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.model.rules import EnergyBudget, Rules
-from gridsched.spec.run_spec import (
+from gridsched.runs.run_spec import (
     PlatformTable,
     RunSpec,
     Settings,
     WorkloadFile,
     drawn_workload,
 )
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.schema import BEGIN, END, study_keys, study_schema
-from gridsched.spec.study import Study
-from gridsched.spec.study_document import studies_folder
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.schema import BEGIN, END, study_keys, study_schema
+from gridsched.runs.study import Study
+from gridsched.runs.study_document import studies_folder
 
 ROOT = Path(__file__).parents[2]
 EX_A = {"platform": {"file": str(ROOT / "platforms/ex_a.xml")},

@@ -7,7 +7,7 @@ import numpy as np
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.platform_io.overrides import GivenPower
-from gridsched.spec.scenario import LoadedScenario
+from gridsched.runs.scenario import LoadedScenario
 
 #: Every core is an actor or an object of the run; more would not fit into memory.
 MAX_CORES = 1_000_000

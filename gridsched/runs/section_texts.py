@@ -11,8 +11,8 @@ from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
-from gridsched.spec.canonical import checked_file, file_digest
-from gridsched.spec.run_spec import (
+from gridsched.runs.canonical import checked_file, file_digest
+from gridsched.runs.run_spec import (
     MEASURE_SETTINGS,
     OPTIMIZE,
     SYSTEM_GENERATORS,
@@ -23,8 +23,8 @@ from gridsched.spec.run_spec import (
     file_keys,
     without_effect,
 )
-from gridsched.spec.settings import RunSettings
-from gridsched.spec.study_axes import (
+from gridsched.runs.settings import RunSettings
+from gridsched.runs.study_axes import (
     Axis,
     combinations,
     makes_system,
@@ -32,7 +32,7 @@ from gridsched.spec.study_axes import (
     section_model,
     section_values,
 )
-from gridsched.spec.study_document import KeyPath, StudyDocument
+from gridsched.runs.study_document import KeyPath, StudyDocument
 from gridsched.workloads.generators import GENERATORS
 
 

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from gridsched.errors import GridschedError, InputError
+from gridsched.runs.run import RunResult, check, check_energy_agreement, run
+from gridsched.runs.scenario import Scenario
 from gridsched.sim.client import SimulationServer, server
-from gridsched.spec.run import RunResult, check, check_energy_agreement, run
-from gridsched.spec.scenario import Scenario
 
 Result = TypeVar("Result")
 #: Runs that take longer together are worth a second server, and how often that is looked at [s].

@@ -10,7 +10,7 @@ import numpy as np
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics.table import FORMULA, METRICS, Metric, declare_metric
-from gridsched.spec.expressions import COMPUTATIONS, Evaluate, Language
+from gridsched.runs.expressions import COMPUTATIONS, Evaluate, Language
 
 _HOW = (
     "Write metrics and numbers with + - * / ** and parentheses, and abs, sqrt, exp, log, min, max, "

@@ -8,15 +8,15 @@ from typing import Any, Union
 from pydantic import create_model
 
 from gridsched.model.records import keys_of
-from gridsched.spec.run_spec import (
+from gridsched.runs.run_spec import (
     SECTION_GENERATORS,
     PlatformTable,
     Settings,
     drawn_workload,
     section_models,
 )
-from gridsched.spec.settings import RunSettings
-from gridsched.spec.study_document import Content
+from gridsched.runs.settings import RunSettings
+from gridsched.runs.study_document import Content
 from gridsched.workloads.generators import GENERATORS
 
 _WORDS = {

@@ -11,8 +11,8 @@ import tomli_w
 
 from gridsched.campaign.kept_studies import KeptStudies
 from gridsched.errors import InputError
-from gridsched.spec.study import Study
-from gridsched.spec.study_document import parse_document, parse_study_file, studies_folder
+from gridsched.runs.study import Study
+from gridsched.runs.study_document import parse_document, parse_study_file, studies_folder
 
 CLAIM = {"kind": "number", "source": "table 1", "metric": "makespan_s", "paper": 1.0,
          "tolerance": 0.5, "tolerance_set": "before", "tolerance_ground": "before any run"}  # fmt: skip

@@ -24,7 +24,7 @@ from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.overrides import GivenPower, pstates_of, with_power
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler
-from gridsched.spec.run_spec import (
+from gridsched.runs.run_spec import (
     NoPlatform,
     PlatformFile,
     RunSpec,
@@ -34,7 +34,7 @@ from gridsched.spec.run_spec import (
     WorkloadFile,
     path_of_file,
 )
-from gridsched.spec.settings import RunSettings, given_keys
+from gridsched.runs.settings import RunSettings, given_keys
 from gridsched.workloads.price_csv import with_budget_prices_read, with_prices_read
 from gridsched.workloads.traces.job_table import Dropped
 from gridsched.workloads.traces.options import TraceOptions
@@ -107,7 +107,7 @@ class Scenario(RunSettings):
         InputError
             If a file cannot be read, or the scenario has no platform or two of them.
         """
-        from gridsched.spec.scenario_maker import ScenarioMaker  # which makes such ones
+        from gridsched.runs.scenario_maker import ScenarioMaker  # which makes such ones
 
         return self._on(ScenarioMaker({}, Path()).world(self.described())).loaded()
 

@@ -12,7 +12,7 @@ from typing import Any
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import key_name, shown_value
-from gridsched.spec.run_spec import (
+from gridsched.runs.run_spec import (
     SECTION_GENERATORS,
     SYSTEM_GENERATORS,
     NoPlatform,
@@ -20,7 +20,7 @@ from gridsched.spec.run_spec import (
     Settings,
     model_of,
 )
-from gridsched.spec.study_document import KeyPath, StudyDocument
+from gridsched.runs.study_document import KeyPath, StudyDocument
 from gridsched.workloads import generators
 from gridsched.workloads.traces.formats import is_trace
 

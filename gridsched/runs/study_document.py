@@ -16,7 +16,7 @@ from gridsched.files.input_files import parse_toml, read_text
 from gridsched.files.output_files import is_file_name
 from gridsched.model.records import complaint, gravest, key_name, shown_value
 from gridsched.policy.policy_files import named_file
-from gridsched.spec.claims_schema import (
+from gridsched.runs.claims_schema import (
     Claim,
     DeclaredFigure,
     Explanation,
@@ -24,14 +24,14 @@ from gridsched.spec.claims_schema import (
     Readings,
     Report,
 )
-from gridsched.spec.run_spec import (
+from gridsched.runs.run_spec import (
     NAME,
     Section,
     Settings,
     members_of,
     with_tuples,
 )
-from gridsched.spec.settings import MAX_TIMEOUT_S
+from gridsched.runs.settings import MAX_TIMEOUT_S
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

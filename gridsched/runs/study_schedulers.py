@@ -18,9 +18,9 @@ from gridsched.model.records import shown_value
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.policy_files import named_file, scheduler_of
 from gridsched.policy.registry import make_scheduler, scheduler_class
-from gridsched.spec.run_spec import with_tuples
-from gridsched.spec.study_axes import check_values, depth_of_value
-from gridsched.spec.study_document import KeyPath, StudyDocument
+from gridsched.runs.run_spec import with_tuples
+from gridsched.runs.study_axes import check_values, depth_of_value
+from gridsched.runs.study_document import KeyPath, StudyDocument
 
 #: Keys of a scheduler's table beside its parameters.
 _OWN_KEYS = ("id", "label")

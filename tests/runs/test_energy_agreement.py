@@ -10,8 +10,8 @@ import pytest
 from gridsched.errors import SimulationError
 from gridsched.model.platform import Platform
 from gridsched.platform_io.xml_reader import read_platform
-from gridsched.spec.run import RunResult, check_energy_agreement, run
-from gridsched.spec.scenario import Scenario
+from gridsched.runs.run import RunResult, check_energy_agreement, run
+from gridsched.runs.scenario import Scenario
 
 ROOT = Path(__file__).parents[2]
 EX_A = ROOT / "platforms/ex_a.xml"

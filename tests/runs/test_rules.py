@@ -17,11 +17,11 @@ from gridsched.cli.run import run_command
 from gridsched.errors import InputError
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import EnergyBudget, Rules
-from gridsched.spec.run_spec import Settings
-from gridsched.spec.scenario import Scenario, make_system
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.settings import RunSettings
-from gridsched.spec.study import Study
+from gridsched.runs.run_spec import Settings
+from gridsched.runs.scenario import Scenario, make_system
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.settings import RunSettings
+from gridsched.runs.study import Study
 from gridsched.workloads.utility_day import UtilityDay
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ NEW_RULE = """
 ASK = """
 import json, sys
 from gridsched import Scenario, Study, run
-from gridsched.spec.scenario import make_system
+from gridsched.runs.scenario import make_system
 platform, workload, text = sys.argv[1:]
 scenario = Scenario(platform, workload, "wq", driver="reference", walltime_s=500.0)
 result = run(scenario)

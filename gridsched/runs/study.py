@@ -13,12 +13,11 @@ from typing import Any
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.policy.policy_files import load_policies
-from gridsched.sim.client import check_policies
-from gridsched.spec.canonical import run_id_of
-from gridsched.spec.claims_schema import Claim
-from gridsched.spec.expressions import run_filter
-from gridsched.spec.section_texts import InputFile, SectionTexts, StudyInputs
-from gridsched.spec.study_axes import (
+from gridsched.runs.canonical import run_id_of
+from gridsched.runs.claims_schema import Claim
+from gridsched.runs.expressions import run_filter
+from gridsched.runs.section_texts import InputFile, SectionTexts, StudyInputs
+from gridsched.runs.study_axes import (
     SECTIONS,
     Axis,
     axis_values,
@@ -28,14 +27,15 @@ from gridsched.spec.study_axes import (
     in_running_order,
     list_axes,
 )
-from gridsched.spec.study_checks import check_planners, check_results
-from gridsched.spec.study_document import (
+from gridsched.runs.study_checks import check_planners, check_results
+from gridsched.runs.study_document import (
     StudyDocument,
     parse_study_file,
     read_document,
     shipped_study_file,
 )
-from gridsched.spec.study_schedulers import OwnParts, StudyScheduler, read_schedulers
+from gridsched.runs.study_schedulers import OwnParts, StudyScheduler, read_schedulers
+from gridsched.sim.client import check_policies
 
 #: All combinations are gone through, to leave out those that are not wanted.
 MAX_RUNS = 10_000_000

@@ -22,8 +22,8 @@ from gridsched.platform_io.tables import MachineTable, read_machine_table
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 from gridsched.policy.policy_files import load_policies
-from gridsched.spec.canonical import checked_file, file_digest
-from gridsched.spec.run_spec import (
+from gridsched.runs.canonical import checked_file, file_digest
+from gridsched.runs.run_spec import (
     MEASURE_SETTINGS,
     DrawnSection,
     FileReference,
@@ -37,8 +37,8 @@ from gridsched.spec.run_spec import (
     file_keys,
     path_of_file,
 )
-from gridsched.spec.scenario import LoadedScenario, Scenario
-from gridsched.spec.settings import RunSettings
+from gridsched.runs.scenario import LoadedScenario, Scenario
+from gridsched.runs.settings import RunSettings
 from gridsched.workloads.generators import GENERATORS, Generator, SystemGenerator
 from gridsched.workloads.load import input_files, read_system_workload, read_workload
 from gridsched.workloads.traces.formats import is_trace
@@ -47,7 +47,7 @@ from gridsched.workloads.traces.trace_system import TraceSystem, trace_system
 
 if TYPE_CHECKING:
     from gridsched.optimize.named_bag import NamedBag
-    from gridsched.spec.optimization import Optimization
+    from gridsched.runs.optimization import Optimization
 
 T = TypeVar("T")
 _LINKS = tuple(field.name for field in fields(NetworkLinks))
@@ -153,7 +153,7 @@ class ScenarioMaker:
         InputError
             If an input file is missing, or the run has no bag by types.
         """
-        from gridsched.spec.optimization import Optimization  # scipy's solver is slow to load
+        from gridsched.runs.optimization import Optimization  # scipy's solver is slow to load
 
         spec = self._read(described)
         values = self._settings(spec)

@@ -16,8 +16,8 @@ from gridsched.figures.power_figure import money_steps
 from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.tariff import Tariff
-from gridsched.spec.scenario_maker import ScenarioMaker
-from gridsched.spec.study import Study
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
 from gridsched.workloads.price_csv import J_PER_KWH, read_prices
 
 ROOT = Path(__file__).parents[2]

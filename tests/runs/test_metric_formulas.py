@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gridsched.errors import GridschedError, InputError
 from gridsched.metrics import METRICS
 from gridsched.metrics.table import _DECLARED
-from gridsched.spec.formulas import declare, formula
+from gridsched.runs.formulas import declare, formula
 
 KNOWN = ("energy_j", "makespan_s", "tasks", "profit")
 ROW = {"energy_j": 6.0, "makespan_s": 2, "tasks": 0, "profit": None}
