@@ -116,10 +116,13 @@ def measure_overhead(folder: Path, store: Store, name: str, driver: str, runs: i
     each_s = (ends[-1][1] - ends[0][1]) / len(between)
     itself_s = run_s[[run_id for run_id, _ in between]].mean()
     return {
-        "driver": driver, "runs": len(ends), "run_ms": 1e3 * itself_s,
-        "overhead_ms": 1e3 * (each_s - itself_s), "whole_campaign_s": whole_s,
+        "driver": driver,
+        "runs": len(ends),
+        "run_ms": 1e3 * itself_s,
+        "overhead_ms": 1e3 * (each_s - itself_s),
+        "whole_campaign_s": whole_s,
         "whole_campaign_cpu_s": cpu,
-    }  # fmt: skip
+    }
 
 
 def cpu_s() -> float:
@@ -141,8 +144,7 @@ def fill(folder: Path, store: Store, rows: int) -> Study:
         row = real[number % RUNS_EACH]
         factor = 1 + 1e-3 * (number // RUNS_EACH % 997)
         metrics = {
-            name: value * factor if isinstance(value, float) else value
-            for name, value in row["metrics"].items()
+            name: value * factor if isinstance(value, float) else value for name, value in row["metrics"].items()
         }
         writer.write({**row, "run_id": run.run_id, "scenario": run.scenario, "metrics": metrics})
     writer.close()
@@ -174,10 +176,16 @@ def measure_all(runs: int, rows: int) -> dict:
         more = measure_overhead(folder, large, "more", "reference", runs)
         overheads.append({"stored_before": study.n_runs, **more})
     return {
-        "gridsched": __version__, "python": machine.python_version(), "cpus": os.cpu_count(),
-        "load_average": os.getloadavg()[0], "goals": GOALS, "overhead": overheads,
-        "rows": study.n_runs, "decision": decision, "report": report,
-    }  # fmt: skip
+        "gridsched": __version__,
+        "python": machine.python_version(),
+        "cpus": os.cpu_count(),
+        "load_average": os.getloadavg()[0],
+        "goals": GOALS,
+        "overhead": overheads,
+        "rows": study.n_runs,
+        "decision": decision,
+        "report": report,
+    }
 
 
 def main() -> None:

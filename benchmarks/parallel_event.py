@@ -33,12 +33,7 @@ from gridsched.model.system import System
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.schedulers.kernels import warm_up
 from gridsched.schedulers.kernels.parallel_greedy import map_parallel, worth
-from gridsched.schedulers.kernels.parallel_options import (
-    divisor_of,
-    first_of,
-    no_placements,
-    place,
-)
+from gridsched.schedulers.kernels.parallel_options import divisor_of, first_of, no_placements, place
 from gridsched.schedulers.kernels.parallel_queues import start_of
 from gridsched.schedulers.kernels.utility_value import inside_j
 from gridsched.workloads.parallel_day import ParallelDay
@@ -47,10 +42,7 @@ from gridsched.workloads.parallel_tasks import generate_parallel_day
 HERE = Path(__file__).resolve().parent
 BUDGET_J = {5_000: 12e9, 10_000: 15e9}
 #: Mean of a mapping event [ms], and a trial [s].
-GOALS = {
-    ("max_upe", 5_000): 2.0, ("max_upe", 10_000): 10.0,
-    ("max_upr", 5_000): 2.0, ("max_upr", 10_000): 8.0,
-}  # fmt: skip
+GOALS = {("max_upe", 5_000): 2.0, ("max_upe", 10_000): 10.0, ("max_upr", 5_000): 2.0, ("max_upr", 10_000): 8.0}
 TRIAL_GOALS_S = {5_000: 8.0, 10_000: 30.0}
 #: Peak memory of a trial's process [MB]; twice the nodes and tasks over once; SimGrid over bare.
 MEMORY_GOAL_MB, DOUBLED_GOAL, SIMGRID_GOAL = 2_000, 2.0, 3.0
@@ -64,11 +56,17 @@ def value_of(objective, rows, functions, n, c, k, start):
     number, time_s = functions.utility_class[n], rows.time_s[n, c, k]
     cores = float(rows.nodes[n, c] * rows.cores_per_node[c])
     return worth(
-        divisor_of(objective, time_s, rows.cost_j[n, c, k], cores), start + time_s,
-        rows.arrival_s[n], functions.shapes, functions.first[number],
-        functions.first[number + 1] - 1, functions.linear[number], functions.priority[n],
-        functions.urgency[n], functions.unit_s,
-    )  # fmt: skip
+        divisor_of(objective, time_s, rows.cost_j[n, c, k], cores),
+        start + time_s,
+        rows.arrival_s[n],
+        functions.shapes,
+        functions.first[number],
+        functions.first[number + 1] - 1,
+        functions.linear[number],
+        functions.priority[n],
+        functions.urgency[n],
+        functions.unit_s,
+    )
 
 
 @njit(cache=True, error_model="numpy")
@@ -96,10 +94,7 @@ def map_plainly(objective, nodes, profile, rows, functions, limits):
         profile = place(profile, nodes, rows, placed, count, row, c, k, first, bits)
         count += 1
         left[row] = False
-        remaining_j -= inside_j(
-            first, rows.time_s[row, c, k], rows.energy_j[row, c, k], limits.day_end,
-            limits.weights,
-        )  # fmt: skip
+        remaining_j -= inside_j(first, rows.time_s[row, c, k], rows.energy_j[row, c, k], limits.day_end, limits.weights)
 
 
 class Watch:
@@ -158,16 +153,20 @@ def workload_of(n_tasks: int, times: int = 1):
         tuple((times * nodes, cores) for nodes, cores in clusters)
         for clusters in (usual.general_clusters, usual.special_clusters)
     )
-    return generate_parallel_day(ParallelDay(
-        seed=1, tasks_per_day=times * n_tasks, energy_budget_j=times * BUDGET_J[n_tasks],
-        general_clusters=general, special_clusters=special,
-    ))  # fmt: skip
+    return generate_parallel_day(
+        ParallelDay(
+            seed=1,
+            tasks_per_day=times * n_tasks,
+            energy_budget_j=times * BUDGET_J[n_tasks],
+            general_clusters=general,
+            special_clusters=special,
+        )
+    )
 
 
 def trial(name: str, made, *, compares: bool) -> tuple:
     """Return CPU seconds of a trial and of each event, and how much slower the plain loop is."""
-    controller = controller_of(System(made.platform, made.estimates, rules=made.rules),
-                               made.tasks, name)  # fmt: skip
+    controller = controller_of(System(made.platform, made.estimates, rules=made.rules), made.tasks, name)
     watch = Watch(controller.scheduler, compares=compares)
     began = time.process_time()
     reference.simulate(controller)
@@ -181,21 +180,27 @@ def trials(name: str, n_tasks: int, times: int, repeats: int) -> dict:
     found = [trial(name, made, compares=times == 1 and not k) for k in range(repeats)]
     events = np.min([events for _, events, _ in found], axis=0)
     return {
-        "scheduler": name, "tasks_per_day": times * n_tasks, "nodes": len(made.platform),
-        "events": len(events), "event_mean_ms": float(events.mean() * 1e3),
-        "event_most_ms": float(events.max() * 1e3), "trial_s": min(spent for spent, _, _ in found),
+        "scheduler": name,
+        "tasks_per_day": times * n_tasks,
+        "nodes": len(made.platform),
+        "events": len(events),
+        "event_mean_ms": float(events.mean() * 1e3),
+        "event_most_ms": float(events.max() * 1e3),
+        "trial_s": min(spent for spent, _, _ in found),
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "plain_over_lazy": [float(ratio) for ratio in found[0][2]],
-    }  # fmt: skip
+    }
 
 
 def with_goals(row: dict) -> dict:
     """Return what was measured, with its goals."""
     n_tasks = row["tasks_per_day"]
     return {
-        **row, "event_goal_ms": GOALS[row["scheduler"], n_tasks],
-        "trial_goal_s": TRIAL_GOALS_S[n_tasks], "memory_goal_mb": MEMORY_GOAL_MB,
-    }  # fmt: skip
+        **row,
+        "event_goal_ms": GOALS[row["scheduler"], n_tasks],
+        "trial_goal_s": TRIAL_GOALS_S[n_tasks],
+        "memory_goal_mb": MEMORY_GOAL_MB,
+    }
 
 
 def doubled(row: dict, repeats: int) -> dict:
@@ -220,10 +225,15 @@ def against_simgrid(name: str, n_tasks: int) -> dict:
         if abs(found - wanted) > 1e-9 * wanted:
             raise SystemExit(f"A run on SimGrid ends at {found} s, the reference at {wanted} s.")
     return {
-        "scheduler": name, "tasks_per_day": n_tasks, "node_executions": int(trace.width.sum()),
-        "reference_s": seconds, "simgrid_s": simgrid_s, "bare_s": bare_s,
-        "ratio": simgrid_s / bare_s, "ratio_goal": SIMGRID_GOAL,
-    }  # fmt: skip
+        "scheduler": name,
+        "tasks_per_day": n_tasks,
+        "node_executions": int(trace.width.sum()),
+        "reference_s": seconds,
+        "simgrid_s": simgrid_s,
+        "bare_s": bare_s,
+        "ratio": simgrid_s / bare_s,
+        "ratio_goal": SIMGRID_GOAL,
+    }
 
 
 def main() -> None:
@@ -234,9 +244,12 @@ def main() -> None:
     arguments = parser.parse_args()
     warm_up()
     results = {
-        "gridsched": __version__, "python": machine.python_version(), "cpus": os.cpu_count(),
-        "repeats": arguments.repeats, "mapping_event": [],
-    }  # fmt: skip
+        "gridsched": __version__,
+        "python": machine.python_version(),
+        "cpus": os.cpu_count(),
+        "repeats": arguments.repeats,
+        "mapping_event": [],
+    }
     for name, n_tasks in GOALS:
         row = with_goals(in_a_process(trials, name, n_tasks, 1, arguments.repeats))
         results["mapping_event"].append(row)
@@ -249,17 +262,21 @@ def main() -> None:
             flush=True,
         )
     results["doubled"] = [
-        doubled(row, arguments.repeats) for row in results["mapping_event"]
-        if row["tasks_per_day"] == min(BUDGET_J)
-    ]  # fmt: skip
+        doubled(row, arguments.repeats) for row in results["mapping_event"] if row["tasks_per_day"] == min(BUDGET_J)
+    ]
     for row in results["doubled"]:
-        print("{scheduler}, twice the nodes, tasks and joules: event {event_mean_ms_ratio:.2f} "
-              "times, trial {trial_s_ratio:.2f} times (goal {ratio_goal:g})"
-              .format(**row), flush=True)  # fmt: skip
+        print(
+            "{scheduler}, twice the nodes, tasks and joules: event {event_mean_ms_ratio:.2f} "
+            "times, trial {trial_s_ratio:.2f} times (goal {ratio_goal:g})".format(**row),
+            flush=True,
+        )
     if not arguments.no_simgrid:
         row = results["simgrid"] = against_simgrid("max_upe", min(BUDGET_J))
-        print("{scheduler} on SimGrid {simgrid_s:.1f} s, bare loop {bare_s:.1f} s: {ratio:.2f} "
-              "times (goal {ratio_goal:g})".format(**row), flush=True)  # fmt: skip
+        print(
+            "{scheduler} on SimGrid {simgrid_s:.1f} s, bare loop {bare_s:.1f} s: {ratio:.2f} "
+            "times (goal {ratio_goal:g})".format(**row),
+            flush=True,
+        )
     arguments.output.write_text(json.dumps(results, indent=2) + "\n")
 
 

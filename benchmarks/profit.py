@@ -73,11 +73,8 @@ def measure(spec: ProfitBag, repeats: int, plain_up_to: int) -> dict:
         times.append(time.perf_counter())
         parts.append((*np.diff(times), times[-1] - times[0], time.process_time() - cpu))
     medians = [1e3 * statistics.median(part) for part in zip(*parts[1:], strict=True)]
-    row = dict(
-        zip(("model_ms", "lp_ms", "recovery_ms", "total_ms", "cpu_ms"), medians, strict=True)
-    )
-    row = {"tasks": spec.tasks, "task_types": spec.task_types,
-           "machine_types": spec.machine_types, **row}  # fmt: skip
+    row = dict(zip(("model_ms", "lp_ms", "recovery_ms", "total_ms", "cpu_ms"), medians, strict=True))
+    row = {"tasks": spec.tasks, "task_types": spec.task_types, "machine_types": spec.machine_types, **row}
     if spec.tasks <= plain_up_to:
         row["one_by_one_ms"] = plain_ms(bag, found)
         row["ratio"] = row["one_by_one_ms"] / row["recovery_ms"]
@@ -126,11 +123,15 @@ def main() -> None:
     rows.append(measure(large, max(arguments.repeats // 7, 1), 0))
     show(rows[-1])
     results = {
-        "gridsched": __version__, "python": machine.python_version(), "cpus": os.cpu_count(),
-        "repeats": arguments.repeats, "gamma": GAMMA, "profit": rows,
+        "gridsched": __version__,
+        "python": machine.python_version(),
+        "cpus": os.cpu_count(),
+        "repeats": arguments.repeats,
+        "gamma": GAMMA,
+        "profit": rows,
         "ms_goal": {str(tasks): goal for tasks, goal in GOALS_MS.items()},
         "ms_goal_500_x_100": LARGE_GOAL_MS,
-    }  # fmt: skip
+    }
     arguments.output.write_text(json.dumps(results, indent=2) + "\n")
 
 

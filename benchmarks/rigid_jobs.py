@@ -61,9 +61,7 @@ def on_reference(system, tasks, truth, scheduler: str = "easy_backfilling") -> t
     return seconds, trace
 
 
-def on_simgrid(
-    path, system, tasks, truth, scheduler: str = "easy_backfilling"
-) -> tuple[float, float]:  # fmt: skip
+def on_simgrid(path, system, tasks, truth, scheduler: str = "easy_backfilling") -> tuple[float, float]:
     """Return CPU seconds and the end of a run through the driver; the process is spent."""
     from gridsched.sim.child import PARALLEL_TASKS
     from gridsched.sim.lead import LeadSession
@@ -90,9 +88,7 @@ def bare(path, trace) -> tuple[float, float]:
     flops = ((runs["end"] - runs["start"]) * speed).tolist()
     nodes = [trace.hosts_of(k).tolist() for k in range(len(runs))]
     # what ends at a time is waited for before what starts then
-    moments = sorted([(t, 0, k) for k, t in enumerate(ends)] + [
-        (t, 1, k) for k, t in enumerate(starts)
-    ])  # fmt: skip
+    moments = sorted([(t, 0, k) for k, t in enumerate(ends)] + [(t, 1, k) for k, t in enumerate(starts)])
     gc.disable()
     began = time.process_time()
     engine = sg.Engine(["bare", "--cfg=host/model:ptask_L07", "--log=root.thresh:error"])
@@ -151,16 +147,15 @@ def measure(n_jobs: int, repeats: int) -> dict:
         for _ in range(repeats):
             seconds, trace = on_reference(system, tasks, truth)
             taken["reference"].append(seconds)
-            for name, call in (
-                ("simgrid", (on_simgrid, path, system, tasks, truth)), ("bare", (bare, path, trace))
-            ):  # fmt: skip
+            for name, call in (("simgrid", (on_simgrid, path, system, tasks, truth)), ("bare", (bare, path, trace))):
                 seconds, end = in_a_process(*call)
                 taken[name].append(seconds)
                 if abs(end - trace.horizon_s) > 1e-9 * trace.horizon_s:
                     raise SystemExit(f"{name} ends at {end} s, the reference at {trace.horizon_s}.")
     least = {name: min(seconds) for name, seconds in taken.items()}
     return {
-        "jobs": n_jobs, "nodes": len(system.platform.hosts),
+        "jobs": n_jobs,
+        "nodes": len(system.platform.hosts),
         "node_executions": int(trace.width.sum()),
         "mean_wait_s": float((trace.start_time_s - tasks.submit_time_s).mean()),
         "reference_jobs_per_s": n_jobs / least["reference"],
@@ -168,8 +163,9 @@ def measure(n_jobs: int, repeats: int) -> dict:
         "bare_jobs_per_s": n_jobs / least["bare"],
         "ratio": least["simgrid"] / least["bare"],
         "reference_over_bare": least["reference"] / least["bare"],
-        "goals": GOALS, "cpu_s": taken,
-    }  # fmt: skip
+        "goals": GOALS,
+        "cpu_s": taken,
+    }
 
 
 def main() -> None:
@@ -179,13 +175,18 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=HERE / "rigid_jobs.json")
     arguments = parser.parse_args()
     found = measure(arguments.jobs, arguments.repeats)
-    print("EASY, {jobs:,} jobs, {nodes:,} nodes: reference {reference_jobs_per_s:,.0f} jobs/s, "
-          "SimGrid {simgrid_jobs_per_s:,.0f}, bare loop {bare_jobs_per_s:,.0f}, ratio {ratio:.2f}"
-          .format(**found), flush=True)  # fmt: skip
+    print(
+        "EASY, {jobs:,} jobs, {nodes:,} nodes: reference {reference_jobs_per_s:,.0f} jobs/s, "
+        "SimGrid {simgrid_jobs_per_s:,.0f}, bare loop {bare_jobs_per_s:,.0f}, ratio {ratio:.2f}".format(**found),
+        flush=True,
+    )
     results = {
-        "gridsched": __version__, "python": machine.python_version(), "cpus": os.cpu_count(),
-        "repeats": arguments.repeats, **found,
-    }  # fmt: skip
+        "gridsched": __version__,
+        "python": machine.python_version(),
+        "cpus": os.cpu_count(),
+        "repeats": arguments.repeats,
+        **found,
+    }
     arguments.output.write_text(json.dumps(results, indent=2) + "\n")
 
 

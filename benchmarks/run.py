@@ -49,23 +49,17 @@ def make_platform(path: Path, n_hosts: int) -> None:
     master = Host("master", (PState(1e4, 10, 20, 100),))
     cluster = Cluster("cluster", tuple(range(n_hosts)), 1e9, 1e-4)
     links = NetworkLinks(host_bandwidth=1e8, host_latency_s=1e-4)
-    write_platform(
-        Platform(hosts, (cluster,), master), path, command="benchmarks/run.py", network=links
-    )
+    write_platform(Platform(hosts, (cluster,), master), path, command="benchmarks/run.py", network=links)
 
 
 def bare_seconds(kind: str, platform: Path, n_hosts: int, n_tasks: int) -> float:
     """Run one bare loop in a process of its own."""
     command = [sys.executable, str(HERE / "bare_loops.py"), kind, str(platform)]
-    done = subprocess.run(
-        [*command, str(n_hosts), str(n_tasks)], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([*command, str(n_hosts), str(n_tasks)], capture_output=True, text=True, check=True)
     return float(done.stdout.split()[0])
 
 
-def measure_pair(
-    kind: str, scenario: Scenario, platform: Path, n_hosts: int, repeats: int
-) -> dict[str, float]:
+def measure_pair(kind: str, scenario: Scenario, platform: Path, n_hosts: int, repeats: int) -> dict[str, float]:
     """Measure a bare loop and gridsched alternately; microseconds per task and their ratio."""
     n_tasks = len(scenario.tasks)
     bare, ours = [], []
@@ -100,9 +94,7 @@ def measure_growth(scheduler: str, n_tasks: int, repeats: int) -> dict[str, floa
         between_s = sizes.mean() / (0.9 * speeds.sum())
         arrivals = np.cumsum(rng.exponential(between_s, n_tasks))
         hosts = tuple(Host(f"host{k}", (PState(s, 10, 20, 100),)) for k, s in enumerate(speeds))
-        scenario = Scenario(
-            Platform(hosts), make_tasks(sizes, arrivals), scheduler, driver="reference"
-        )
+        scenario = Scenario(Platform(hosts), make_tasks(sizes, arrivals), scheduler, driver="reference")
         cost[n_hosts] = measure_reference(scenario, repeats)
     return {"us_100": cost[100], "us_2000": cost[2000], "ratio": cost[2000] / cost[100]}
 
@@ -151,13 +143,20 @@ def measure_all(n_tasks: int, repeats: int) -> dict:
         growth.append({"scheduler": scheduler, **figures, "goal": goal})
         print(json.dumps(growth[-1]), flush=True)
     return {
-        "gridsched": __version__, "python": machine.python_version(), "cpus": os.cpu_count(),
-        "tasks": n_tasks, "repeats": repeats, "simgrid_driver": rows,
-        "reference_us": reference, "reference_goals_us": REFERENCE_GOALS_US,
+        "gridsched": __version__,
+        "python": machine.python_version(),
+        "cpus": os.cpu_count(),
+        "tasks": n_tasks,
+        "repeats": repeats,
+        "simgrid_driver": rows,
+        "reference_us": reference,
+        "reference_goals_us": REFERENCE_GOALS_US,
         "growth": growth,
-        "run_overhead_ms": overhead_ms, "run_overhead_goal_ms": 50.0,
-        "whole_run_s": whole_run_s, "batsim_s": 38.5,
-    }  # fmt: skip
+        "run_overhead_ms": overhead_ms,
+        "run_overhead_goal_ms": 50.0,
+        "whole_run_s": whole_run_s,
+        "batsim_s": 38.5,
+    }
 
 
 def main() -> None:

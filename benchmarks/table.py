@@ -26,10 +26,7 @@ class DocumentTable(NamedTuple):
     @property
     def markers(self) -> tuple[str, str]:
         """The lines before and after the table."""
-        return (
-            f"<!-- {self.name} table: rewritten by 'make benchmark' -->",
-            f"<!-- end of {self.name} table -->",
-        )
+        return (f"<!-- {self.name} table: rewritten by 'make benchmark' -->", f"<!-- end of {self.name} table -->")
 
     def shown_in_document(self) -> str:
         """Return what the document shows."""
@@ -64,8 +61,7 @@ def render_commands(results: dict) -> str:
 def render_drivers(results: dict) -> str:
     """Return the table of the drivers' cost of a task."""
     lines = [
-        "| work queue, SimGrid driver | hosts | bare s4u loop [µs/task] | gridsched [µs/task] "
-        "| ratio | goal |",
+        "| work queue, SimGrid driver | hosts | bare s4u loop [µs/task] | gridsched [µs/task] | ratio | goal |",
         "|---|---|---|---|---|---|",
     ]
     for row in results["simgrid_driver"]:

@@ -28,9 +28,7 @@ from gridsched.schedulers.kernels.utility_value import utility_tables, utility_v
 from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
 HERE = Path(__file__).resolve().parent
-HEURISTICS = {
-    "max_max_util": UTIL, "max_max_upt": UPT, "max_max_upe": UPE, "min_min_completion_time": COMP,
-}  # fmt: skip
+HEURISTICS = {"max_max_util": UTIL, "max_max_upt": UPT, "max_max_upe": UPE, "min_min_completion_time": COMP}
 NOON_S, DAY_END_S = 43_200.0, 86_400.0
 
 
@@ -41,9 +39,14 @@ def worth(objective, functions, task, elapsed_s, time, energy, end):
         return -end
     c = functions.utility_class[task]
     utility = utility_value(
-        functions.shapes, functions.first[c], functions.first[c + 1] - 1, functions.linear[c],
-        functions.priority[task], functions.urgency[task], elapsed_s / functions.unit_s,
-    )  # fmt: skip
+        functions.shapes,
+        functions.first[c],
+        functions.first[c + 1] - 1,
+        functions.linear[c],
+        functions.priority[task],
+        functions.urgency[task],
+        elapsed_s / functions.unit_s,
+    )
     if objective == UPT:
         return utility / time
     return utility / energy if objective == UPE else utility
@@ -81,9 +84,8 @@ def map_plainly(objective, tables, functions, task_type, arrival_s, tasks, ready
                     if end == np.inf or ready[h] >= day_end:
                         continue
                     value = worth(
-                        objective, functions, tasks[n], end - arrival_s[tasks[n]], etc[i, j, k],
-                        eec[i, j, k], end,
-                    )  # fmt: skip
+                        objective, functions, tasks[n], end - arrival_s[tasks[n]], etc[i, j, k], eec[i, j, k], end
+                    )
                     wins = value == best and n == chosen and (h, k) < (host, pstate)
                     if value > best or wins:
                         best, chosen, host, pstate = value, n, h, k
@@ -119,18 +121,26 @@ def measure(name: str, n_tasks: int, repeats: int) -> dict:
     types, tasks, waiting, ready = event_of(n_tasks)
     tables = type_tables(types.etc, types.eec, types.host_type, objective)
     about = (
-        objective, tables, utility_tables(tasks.utility), np.array(tasks.task_type),
-        np.array(tasks.submit_time_s), waiting, ready,
-    )  # fmt: skip
+        objective,
+        tables,
+        utility_tables(tasks.utility),
+        np.array(tasks.task_type),
+        np.array(tasks.submit_time_s),
+        waiting,
+        ready,
+    )
     limits = np.inf, np.inf, DAY_END_S, EVEN.table
     lazy_s, lazy = seconds(lambda: map_two_stage(*about, *limits), 20 * repeats)
     plain_s, plain = seconds(lambda: map_plainly(*about, DAY_END_S), repeats)
     if not np.array_equal(np.column_stack(lazy[:3]), plain):
         raise SystemExit(f"{name} with {n_tasks} tasks: the two loops decide differently.")
     return {
-        "scheduler": name, "tasks": n_tasks, "lazy_ms": lazy_s * 1e3, "plain_ms": plain_s * 1e3,
+        "scheduler": name,
+        "tasks": n_tasks,
+        "lazy_ms": lazy_s * 1e3,
+        "plain_ms": plain_s * 1e3,
         "ratio": plain_s / lazy_s,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
@@ -142,13 +152,20 @@ def main() -> None:
     for n_tasks in (1000, 5000):
         for name in HEURISTICS:
             rows.append(measure(name, n_tasks, arguments.repeats if n_tasks == 1000 else 1))
-            print("{scheduler:24} {tasks:5} tasks: {lazy_ms:7.2f} ms, plain loop {plain_ms:9.1f} "
-                  "ms, ratio {ratio:6.0f}".format(**rows[-1]), flush=True)  # fmt: skip
+            print(
+                "{scheduler:24} {tasks:5} tasks: {lazy_ms:7.2f} ms, plain loop {plain_ms:9.1f} "
+                "ms, ratio {ratio:6.0f}".format(**rows[-1]),
+                flush=True,
+            )
     results = {
-        "gridsched": __version__, "python": machine.python_version(), "cpus": os.cpu_count(),
-        "repeats": arguments.repeats, "mapping_event": rows, "ratio_goal": 100.0,
+        "gridsched": __version__,
+        "python": machine.python_version(),
+        "cpus": os.cpu_count(),
+        "repeats": arguments.repeats,
+        "mapping_event": rows,
+        "ratio_goal": 100.0,
         "ms_goal": {"1000": 5.0, "5000": 60.0},
-    }  # fmt: skip
+    }
     arguments.output.write_text(json.dumps(results, indent=2) + "\n")
 
 

@@ -21,12 +21,20 @@ HERE = Path(__file__).resolve().parent
 GOALS = {"reference_s": 4.0, "simgrid_s": 7.0, "memory_mb": 1000.0, "exponent": 1.3}
 #: Means over heuristics and leniencies are taken over these.
 TRIALS = [
-    ("max_max_upe", 0.5), ("max_max_upe", 1.5), ("max_max_upe", math.inf),
-    ("max_max_upt", 0.5), ("max_max_upt", 0.75), ("max_max_upt", math.inf),
-    ("max_max_util", 0.5), ("max_max_util", 0.75), ("max_max_util", math.inf),
-    ("min_min_completion_time", 0.5), ("min_min_completion_time", 0.75),
-    ("min_min_completion_time", math.inf), ("random_mapping", math.inf),
-]  # fmt: skip
+    ("max_max_upe", 0.5),
+    ("max_max_upe", 1.5),
+    ("max_max_upe", math.inf),
+    ("max_max_upt", 0.5),
+    ("max_max_upt", 0.75),
+    ("max_max_upt", math.inf),
+    ("max_max_util", 0.5),
+    ("max_max_util", 0.75),
+    ("max_max_util", math.inf),
+    ("min_min_completion_time", 0.5),
+    ("min_min_completion_time", 0.75),
+    ("min_min_completion_time", math.inf),
+    ("random_mapping", math.inf),
+]
 #: Arguments: scheduler, leniency, driver, factor. The last line printed is a JSON object.
 ONE = """
 import json, resource, sys, time
@@ -69,14 +77,18 @@ def trial(scheduler: str, leniency: float, driver: str, factor: float = 1.0) -> 
     """Return what one trial cost."""
     done = subprocess.run(
         [sys.executable, "-c", ONE, scheduler, str(leniency), driver, str(factor)],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     row = json.loads(done.stdout.splitlines()[-1])
     told = ", ".join(f"{row[name]:.2f} {name[-1]}" for name in ("wall_s", "cpu_s"))
-    print(f"{driver} {scheduler} {leniency:g}: {row['tasks']:,} tasks, {row['machines']} machines: "
-          f"{told} CPU, {row['memory_mb']:.0f} MB", flush=True)  # fmt: skip
-    return {"scheduler": scheduler, "energy_leniency": leniency, "driver": driver,
-            "factor": factor, **row}  # fmt: skip
+    print(
+        f"{driver} {scheduler} {leniency:g}: {row['tasks']:,} tasks, {row['machines']} machines: "
+        f"{told} CPU, {row['memory_mb']:.0f} MB",
+        flush=True,
+    )
+    return {"scheduler": scheduler, "energy_leniency": leniency, "driver": driver, "factor": factor, **row}
 
 
 def growth(rows: list[dict]) -> float:
@@ -108,8 +120,7 @@ def main() -> None:
         goal = f" (goal < {GOALS[name]:g})" if name in GOALS else ""
         print(f"{name}: {value:.2f}{goal}")
     load = os.getloadavg()[0]
-    whole = {"means": found, "load_average": load, "reference": reference, "simgrid": simgrid,
-             "growth": sizes}  # fmt: skip
+    whole = {"means": found, "load_average": load, "reference": reference, "simgrid": simgrid, "growth": sizes}
     chosen.output.write_text(json.dumps(whole, indent=2) + "\n")
     print(f"Load average {load:.1f}. Written: {chosen.output}")
 

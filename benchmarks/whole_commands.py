@@ -79,25 +79,28 @@ def cases() -> list[Case]:
         Case("`platform check` of 5 hosts", ("platform", "check", PLATFORM), goal=3.0),
         Case("`run`, 5 tasks, `wq`, reference driver", (*run, "wq", *reference)),
         Case("the same on SimGrid", (*run, "wq")),
-        Case("`run`, 5 tasks, `sufferage`, reference driver, beside `wq`",
-             (*run, "sufferage", *reference),
-             ("`wq`", (*GRIDSCHED, *run, "wq", *reference)), goal=1.3),
-        Case("README's `compare`", ("compare", "--platform", GREEN500, "--workload", "bag.csv"),
-             goal=17.0),
+        Case(
+            "`run`, 5 tasks, `sufferage`, reference driver, beside `wq`",
+            (*run, "sufferage", *reference),
+            ("`wq`", (*GRIDSCHED, *run, "wq", *reference)),
+            goal=1.3,
+        ),
+        Case("README's `compare`", ("compare", "--platform", GREEN500, "--workload", "bag.csv"), goal=17.0),
         *(
-            Case(f"{n:,} jobs under EASY, reference driver", easy(n, *reference), goal=goal,
-                 goal_mb=goal_mb)
+            Case(f"{n:,} jobs under EASY, reference driver", easy(n, *reference), goal=goal, goal_mb=goal_mb)
             for n, goal, goal_mb in zip(LOGS, (6.7, 9.1), (None, 100.0), strict=True)
         ),
-    ]  # fmt: skip
+    ]
 
 
 def cost(command: tuple[str, ...], folder: Path) -> tuple[float, float]:
     """Return CPU time [s] and peak memory [MB] of a command with its children."""
     process = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.DEVNULL,
+        command,
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""},  # an installed package has bytecode
-    )  # fmt: skip
+    )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -114,10 +117,15 @@ def measure(case: Case, folder: Path, repeats: int) -> dict:
         others.append(cost(command, folder))
     cpu_s, beside_s = min(s for s, _ in ours), min(s for s, _ in others)
     return {
-        "case": case.name, "cpu_s": cpu_s, "memory_mb": max(mb for _, mb in ours),
-        "beside": rival, "beside_s": beside_s, "ratio": cpu_s / beside_s, "goal": case.goal,
+        "case": case.name,
+        "cpu_s": cpu_s,
+        "memory_mb": max(mb for _, mb in ours),
+        "beside": rival,
+        "beside_s": beside_s,
+        "ratio": cpu_s / beside_s,
+        "goal": case.goal,
         "goal_mb": case.goal_mb,
-    }  # fmt: skip
+    }
 
 
 def measure_all(repeats: int) -> dict:
@@ -131,9 +139,13 @@ def measure_all(repeats: int) -> dict:
             cost((*GRIDSCHED, *generate), folder)
         rows = [measure(case, folder, repeats) for case in cases()]
     return {
-        "gridsched": __version__, "python": machine.python_version(), "cpus": os.cpu_count(),
-        "repeats": repeats, "load_before": os.getloadavg()[0], "commands": rows,
-    }  # fmt: skip
+        "gridsched": __version__,
+        "python": machine.python_version(),
+        "cpus": os.cpu_count(),
+        "repeats": repeats,
+        "load_before": os.getloadavg()[0],
+        "commands": rows,
+    }
 
 
 def main() -> None:

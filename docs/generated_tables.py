@@ -30,18 +30,17 @@ def markdown(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def metrics_table() -> str:
     """Return what each metric means and when it exists."""
-    kinds = {
-        "run": "",
-        "plan": "",
-        "row": "`compare`, reports of studies",
-        "comparison": "`compare`",
-    }
+    kinds = {"run": "", "plan": "", "row": "`compare`, reports of studies", "comparison": "`compare`"}
     rows = [
-        [f"`{metric.id}`", metric.unit, metric.sentence,
-         ", ".join(filter(None, [kinds[metric.of], metric.condition.words]))]
+        [
+            f"`{metric.id}`",
+            metric.unit,
+            metric.sentence,
+            ", ".join(filter(None, [kinds[metric.of], metric.condition.words])),
+        ]
         for metric in METRICS.values()
         if metric.condition is not FORMULA
-    ]  # fmt: skip
+    ]
     return markdown(["key", "unit", "meaning", "only in or with"], rows)
 
 

@@ -121,9 +121,7 @@ def counts_text(study: str) -> str:
 def counts_list(paper: str) -> str:
     """Return the counts of the studies of one paper, or of no paper's, as a list."""
     lines = [
-        f"- `{study}`: {counts_text(study)}"
-        for study, claims in published_claims().items()
-        if claims[0].paper == paper
+        f"- `{study}`: {counts_text(study)}" for study, claims in published_claims().items() if claims[0].paper == paper
     ]
     return "".join(lines)
 
@@ -145,9 +143,7 @@ def counts_rows() -> list[list[str]]:
 #: Systems that a paper's claims are of, and how a table calls them.
 _SYSTEMS = {"": "", "oversubscribed": ", the system that its figure 8 implies"}
 #: Header of `counts_rows`.
-COUNTS_HEADER = (
-    "paper", "study", *OF_THE_PAPER.values(), *APART.values(), *VERDICTS[1:]
-)  # fmt: skip
+COUNTS_HEADER = ("paper", "study", *OF_THE_PAPER.values(), *APART.values(), *VERDICTS[1:])
 
 
 def paper_rows(links: Mapping[str, tuple[str, str]]) -> list[list[str]]:
@@ -177,11 +173,15 @@ def systems_rows(study: str) -> list[list[str]]:
     claims = published_claims()
     pairs = zip(claims[study], claims[f"{study}_oversubscribed"], strict=True)
     return [
-        [f"{printed.claim.id}: {printed.claim.text}", f"{printed.claim.paper:g} "
-         f"{printed.claim.unit}".rstrip(), _number_cell(printed), _number_cell(other)]
+        [
+            f"{printed.claim.id}: {printed.claim.text}",
+            f"{printed.claim.paper:g} {printed.claim.unit}".rstrip(),
+            _number_cell(printed),
+            _number_cell(other),
+        ]
         for printed, other in pairs
         if printed.claim.kind == "number"
-    ]  # fmt: skip
+    ]
 
 
 def _number_cell(each: Published) -> str:
@@ -196,9 +196,11 @@ def _order(claims: Sequence[Published]) -> tuple[bool, str, str]:
 # ---------------------------------------------------------------------- the figure
 
 _LOOKS = {
-    REPRODUCED: ("o", "#1b6e3c", "#1b6e3c"), DIRECTION: ("^", "#b8860b", "#b8860b"),
-    MISSED: ("X", "#a3291b", "#a3291b"), NOT_DISTINGUISHABLE: ("D", "#4a6785", "white"),
-}  # fmt: skip
+    REPRODUCED: ("o", "#1b6e3c", "#1b6e3c"),
+    DIRECTION: ("^", "#b8860b", "#b8860b"),
+    MISSED: ("X", "#a3291b", "#a3291b"),
+    NOT_DISTINGUISHABLE: ("D", "#4a6785", "white"),
+}
 #: With fewer claims of one unit than these a panel of its own would be empty.
 _MIN_CLAIMS, _COLUMNS = 5, 4
 
@@ -215,12 +217,22 @@ def numbers() -> list[Published]:
 
 def data_frame() -> pd.DataFrame:
     """Return what the figure shows."""
-    return pd.DataFrame([
-        {"paper": each.paper, "study": each.study, "claim": each.claim.id,
-         "unit": each.claim.unit, "printed": each.claim.paper, "ours": each.ours.mean,
-         "low": each.ours.low, "high": each.ours.high, "verdict": each.verdict}
-        for each in numbers()
-    ])  # fmt: skip
+    return pd.DataFrame(
+        [
+            {
+                "paper": each.paper,
+                "study": each.study,
+                "claim": each.claim.id,
+                "unit": each.claim.unit,
+                "printed": each.claim.paper,
+                "ours": each.ours.mean,
+                "low": each.ours.low,
+                "high": each.ours.high,
+                "verdict": each.verdict,
+            }
+            for each in numbers()
+        ]
+    )
 
 
 def draw(path: Path) -> None:
@@ -252,8 +264,10 @@ def draw(path: Path) -> None:
                 Line2D([], [], marker=marker, color=edge, markerfacecolor=fill, ls="", label=label)
                 for label, (marker, edge, fill) in _LOOKS.items()
             ],
-            loc="outside upper center", ncols=len(_LOOKS), frameon=False,
-        )  # fmt: skip
+            loc="outside upper center",
+            ncols=len(_LOOKS),
+            frameon=False,
+        )
         figure.savefig(path, dpi=110, metadata={"Software": None})
         plt.close(figure)
     data_frame().to_csv(path.with_suffix(".csv"), index=False, float_format="%.6g")

@@ -11,13 +11,37 @@ BAGS = ((29, 25e6), (144, 5e6), (720, 1e6))
 SEEDS = (1, 2, 3)
 # energy and performance difference of table 3, in the order of the rows
 PRINTED = (
-    (141.06, -16.64), (143.23, -17.93), (155.03, -17.81), (148.32, -17.92), (150.24, -17.94),
-    (120.79, -1.95), (31.96, 2.16), (35.94, 7.99), (41.64, 8.58), (50.66, 9.21),
-    (118.00, -10.70), (5.07, 0.27), (11.63, 0.45), (17.05, 0.72), (27.47, 0.14),
-    (182.90, -27.78), (173.07, -38.58), (157.85, -42.12), (83.61, -40.17), (106.55, -42.60),
-    (102.78, -54.75), (84.87, -30.33), (66.59, -17.42), (45.72, -1.34), (35.54, -3.11),
-    (100.00, -2.73), (77.86, -1.55), (59.42, -1.71), (34.72, 0.67), (23.20, 0.39),
-)  # fmt: skip
+    (141.06, -16.64),
+    (143.23, -17.93),
+    (155.03, -17.81),
+    (148.32, -17.92),
+    (150.24, -17.94),
+    (120.79, -1.95),
+    (31.96, 2.16),
+    (35.94, 7.99),
+    (41.64, 8.58),
+    (50.66, 9.21),
+    (118.00, -10.70),
+    (5.07, 0.27),
+    (11.63, 0.45),
+    (17.05, 0.72),
+    (27.47, 0.14),
+    (182.90, -27.78),
+    (173.07, -38.58),
+    (157.85, -42.12),
+    (83.61, -40.17),
+    (106.55, -42.60),
+    (102.78, -54.75),
+    (84.87, -30.33),
+    (66.59, -17.42),
+    (45.72, -1.34),
+    (35.54, -3.11),
+    (100.00, -2.73),
+    (77.86, -1.55),
+    (59.42, -1.71),
+    (34.72, 0.67),
+    (23.20, 0.39),
+)
 
 
 METRICS = ("energy_j", "makespan_s", "busy_time_s")
@@ -40,9 +64,7 @@ for environment in (1, 2):
             bags = [generate_bag(recipe.model_copy(update={"seed": seed})) for seed in SEEDS]
             best = map(min, zip(*(means(platform, bags, other) for other in OTHERS), strict=True))
             lecsa = means(platform, bags, "lecsa")
-            energy, makespan, busy = (
-                f"{100 * (b - own) / own:+.1f} %" for b, own in zip(best, lecsa, strict=True)
-            )
+            energy, makespan, busy = (f"{100 * (b - own) / own:+.1f} %" for b, own in zip(best, lecsa, strict=True))
             e_paper, p_paper = (f"{value:+.2f} %" for value in next(printed))
             cells = (environment, tasks, f"{spread:.0%}", energy, e_paper, makespan, busy, p_paper)
             print("|", " | ".join(map(str, cells)), "|", flush=True)

@@ -54,8 +54,14 @@ _HOME = {
     "runs.scenario": ("Scenario",),
     "analysis.comparison": ("Comparison", "compare"),
     "figures.plots": (
-        "plot_comparison", "plot_front", "plot_gantt", "plot_power", "plot_prices", "plot_study",
-        "plot_trace", "plot_workload",
+        "plot_comparison",
+        "plot_front",
+        "plot_gantt",
+        "plot_power",
+        "plot_prices",
+        "plot_study",
+        "plot_trace",
+        "plot_workload",
     ),
     "analysis.study_results": ("read_results",),
     "campaign.store": ("Store",),
@@ -67,13 +73,21 @@ _HOME = {
     "platform_io.xml_reader": ("read_platform",),
     "policy.base": ("Delegate", "Scheduler", "Traits"),
     "policy.decisions": (
-        "Allocate", "Assign", "Cancel", "Drop", "Note", "Plan", "Postpone",
-        "PowerOff", "PowerOn", "WakeAt",
+        "Allocate",
+        "Assign",
+        "Cancel",
+        "Drop",
+        "Note",
+        "Plan",
+        "Postpone",
+        "PowerOff",
+        "PowerOn",
+        "WakeAt",
     ),
     "policy.registry": ("make_scheduler", "register"),
     "workloads.bag": ("BagOfTasks", "generate_bag"),
     "workloads.load": ("read_workload",),
-}  # fmt: skip
+}
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [

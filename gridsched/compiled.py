@@ -108,9 +108,7 @@ class Kernel:
         Of ``numba.njit``.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], sources: tuple[Path, ...], options: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], sources: tuple[Path, ...], options: Mapping[str, Any]) -> None:
         update_wrapper(self, function)
         self._function, self._sources, self._options = function, sources, options
 
@@ -131,9 +129,7 @@ class Kernel:
             forget_stale_kernels(folder, self._sources)
         made = self.__dict__["dispatcher"] = self._compile()
         names = self._function.__globals__
-        names.update({
-            name: each.dispatcher for name, each in list(names.items()) if isinstance(each, Kernel)
-        })  # fmt: skip
+        names.update({name: each.dispatcher for name, each in list(names.items()) if isinstance(each, Kernel)})
         return made
 
     def _compile(self) -> Any:
@@ -148,9 +144,7 @@ class Kernel:
             return njit(**self._options)(self._function)
 
 
-def compiled(
-    *, sources: Iterable[Path] = (), **options: Any
-) -> Callable[[Callable[..., Any]], Any]:  # fmt: skip
+def compiled(*, sources: Iterable[Path] = (), **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that makes a `Kernel`, cached where there is a place for one.
 
     Where neither the package's folder nor the user's home is writable, each process compiles anew.

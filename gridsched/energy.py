@@ -90,9 +90,7 @@ def energy_inside(start: float, run_time: float, energy: float, end: float) -> f
     return energy * ((end - start) / run_time)
 
 
-def counted_inside(
-    start: float, run_time: float, energy: float, end: float, weights: EnergyWeights
-) -> float:
+def counted_inside(start: float, run_time: float, energy: float, end: float, weights: EnergyWeights) -> float:
     """Return what a task's energy before a period's end counts in the budget [J].
 
     Parameters
@@ -269,10 +267,13 @@ def trace_energy(trace: Trace, power: TracePower | None = None) -> HostEnergy:
     parts = [
         sums(rows, power.joules)
         for rows in (
-            timeline.is_busy, timeline.is_idle, timeline.is_booting, timeline.is_shutting_down,
+            timeline.is_busy,
+            timeline.is_idle,
+            timeline.is_booting,
+            timeline.is_shutting_down,
             timeline.is_off,
         )
-    ]  # fmt: skip
+    ]
     parts.append(sums(timeline.is_busy, (power.watts - power.idle_w) * timeline.duration_s))
     parts.append(_wasted(trace, shares))
     total = parts[0] + parts[1] + parts[2] + parts[3] + parts[4]
@@ -286,10 +287,16 @@ def trace_energy(trace: Trace, power: TracePower | None = None) -> HostEnergy:
     return HostEnergy(
         names=tuple(host.name for host in platform.hosts) + tuple(h.name for _, h in others),
         roles=("computing",) * n + tuple(role for role, _ in others),
-        total_j=np.append(total, rest), busy_j=busy, idle_j=idle, boot_j=boot,
-        shutdown_j=shutdown, off_j=off, above_idle_j=above, wasted_j=wasted,
+        total_j=np.append(total, rest),
+        busy_j=busy,
+        idle_j=idle,
+        boot_j=boot,
+        shutdown_j=shutdown,
+        off_j=off,
+        above_idle_j=above,
+        wasted_j=wasted,
         execution_j=_share_by_execution(trace, shares),
-    )  # fmt: skip
+    )
 
 
 def _wasted(trace: Trace, shares: Floats) -> Floats:
@@ -367,9 +374,7 @@ def compare_energy(
     energy = trace_energy(trace) if energy is None else energy
     metered = [
         (name, role, plugin_j[name], model)
-        for name, role, model in zip(
-            energy.names, energy.roles, energy.total_j.tolist(), strict=True
-        )
+        for name, role, model in zip(energy.names, energy.roles, energy.total_j.tolist(), strict=True)
         if name in plugin_j
     ]
     computing = [row for row in metered if row[1] == "computing"]
@@ -378,7 +383,10 @@ def compare_energy(
     metered.append(("total", "computing", plugin_total, model_total))
     names, roles, plugin, model = zip(*metered, strict=True)
     columns = {
-        "host": names, "role": roles, "plugin_j": plugin, "model_j": model,
+        "host": names,
+        "role": roles,
+        "plugin_j": plugin,
+        "model_j": model,
         "relative_difference": relative_difference(plugin, model).tolist(),
-    }  # fmt: skip
+    }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

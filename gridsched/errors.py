@@ -53,9 +53,7 @@ class EnvironmentFault(GridschedError):
 #: A line is told up to here [character], of which so many are its end.
 _MOST_TOLD, _END_TOLD = 500, 150
 #: What the system says when processes, threads, memory, open files or disk space run out.
-_EXHAUSTED = {
-    errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT,
-}  # fmt: skip
+_EXHAUSTED = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT}
 
 
 def blames_environment(error: BaseException) -> bool:

@@ -86,9 +86,14 @@ def trace_power(trace: Trace) -> TracePower:
     if timeline.speed_share is not None:
         load = load * timeline.speed_share  # the rest of the speed is not there to be used
     watts = host_power(
-        load, platform.cores[host], idle_w, platform.epsilon_w[host, pstate],
-        platform.busy_w[host, pstate], timeline.is_on, off_w,
-    )  # fmt: skip
+        load,
+        platform.cores[host],
+        idle_w,
+        platform.epsilon_w[host, pstate],
+        platform.busy_w[host, pstate],
+        timeline.is_on,
+        off_w,
+    )
     for rows, own in (
         (timeline.is_booting, [h.boot_w for h in platform.hosts]),
         (timeline.is_shutting_down, [h.shutdown_w for h in platform.hosts]),
@@ -124,9 +129,14 @@ class GridPower:
     def taken(self, rows: NDArray[np.bool_]) -> GridPower:
         """Return the power from some of the times on."""
         return GridPower(
-            self.time[rows], self.busy_w[rows], self.idle_w[rows], self.boot_w[rows],
-            self.shutdown_w[rows], self.off_w[rows], self.horizon_s,
-        )  # fmt: skip
+            self.time[rows],
+            self.busy_w[rows],
+            self.idle_w[rows],
+            self.boot_w[rows],
+            self.shutdown_w[rows],
+            self.off_w[rows],
+            self.horizon_s,
+        )
 
     @property
     def total_w(self) -> Floats:
@@ -202,10 +212,7 @@ def grid_power(trace: Trace, power: TracePower | None = None) -> GridPower:
     """
     power = trace_power(trace) if power is None else power
     timeline = power.timeline
-    states = (
-        timeline.is_busy, timeline.is_idle, timeline.is_booting, timeline.is_shutting_down,
-        timeline.is_off,
-    )  # fmt: skip
+    states = (timeline.is_busy, timeline.is_idle, timeline.is_booting, timeline.is_shutting_down, timeline.is_off)
     watts = np.nan_to_num(power.watts)
     parts = [np.where(rows, watts, 0.0) for rows in states]
     time, totals = running_total(timeline, parts, rows=timeline.settled)

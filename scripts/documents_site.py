@@ -125,9 +125,7 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File  # tests of the rest do without mkdocs
 
     for name in sorted(linked_files()):
-        files.append(
-            File.generated(config, f"{COPIES}/{name}", abs_src_path=str(ROOT / name))
-        )  # fmt: skip
+        files.append(File.generated(config, f"{COPIES}/{name}", abs_src_path=str(ROOT / name)))
     for module, names in documented_names().items():
         content = python_page(module, names)
         files.append(File.generated(config, f"python/{module}.md", content=content))

@@ -42,16 +42,20 @@ def estimates_of(platform: Platform, tasks: Tasks) -> ParallelEstimates:
     fits = nodes <= np.array(SIZES)
     time_s = np.where(fits[:, :, None], TYPICAL_S[tasks.task_type], INF)
     return ParallelEstimates(
-        platform, time_s, nodes, NODE_POWER_W, tasks.task_type, typical_time_s=TYPICAL_S,
-        typical_nodes=np.array([[1, 2], [1, 2]]), cores_per_node=CORES,
-    )  # fmt: skip
+        platform,
+        time_s,
+        nodes,
+        NODE_POWER_W,
+        tasks.task_type,
+        typical_time_s=TYPICAL_S,
+        typical_nodes=np.array([[1, 2], [1, 2]]),
+        cores_per_node=CORES,
+    )
 
 
 def two_clusters(idle_w: float = 5.0) -> Platform:
     """A with hosts 0 to 2 and B with hosts 3 to 6."""
-    return node_platform(
-        TYPICAL_S, NODE_POWER_W, SIZES, idle_w=idle_w, cluster_names=("A", "B"), name="A and B"
-    )
+    return node_platform(TYPICAL_S, NODE_POWER_W, SIZES, idle_w=idle_w, cluster_names=("A", "B"), name="A and B")
 
 
 def jobs(*rows: tuple[float, int, int]) -> Tasks:
@@ -63,9 +67,7 @@ def jobs(*rows: tuple[float, int, int]) -> Tasks:
 class Answering(Scheduler):
     """Decides as a test tells it; also in the simulating process, which gets it by value."""
 
-    def __init__(
-        self, answer: Callable[[State], Iterable[Decision]], traits: Traits = PARALLEL
-    ) -> None:
+    def __init__(self, answer: Callable[[State], Iterable[Decision]], traits: Traits = PARALLEL) -> None:
         self.answer = answer
         self.traits = traits
 
@@ -74,21 +76,20 @@ class Answering(Scheduler):
 
 
 def scenario(
-    tasks: Tasks, answer: Callable[[State], Iterable[Decision]], *, traits: Traits = PARALLEL,
-    idle_w: float = 5.0, **changes,
-) -> Scenario:  # fmt: skip
+    tasks: Tasks,
+    answer: Callable[[State], Iterable[Decision]],
+    *,
+    traits: Traits = PARALLEL,
+    idle_w: float = 5.0,
+    **changes,
+) -> Scenario:
     """Return a scenario on A and B, on the reference driver unless told otherwise."""
     platform = two_clusters(idle_w)
     changes.setdefault("driver", "reference")
-    return Scenario(
-        platform, tasks, Answering(answer, traits), estimates=estimates_of(platform, tasks),
-        **changes,
-    )  # fmt: skip
+    return Scenario(platform, tasks, Answering(answer, traits), estimates=estimates_of(platform, tasks), **changes)
 
 
-def on_both(
-    tasks: Tasks, answer: Callable[[State], Iterable[Decision]], **changes
-) -> Trace:  # fmt: skip
+def on_both(tasks: Tasks, answer: Callable[[State], Iterable[Decision]], **changes) -> Trace:
     """Run on both drivers; assert that they agree, joules of the plugin too; return the trace."""
     expected = run(scenario(tasks, answer, **changes))
     result = run(scenario(tasks, answer, driver="simgrid", timeout_s=60.0, **changes))
@@ -104,10 +105,12 @@ def plan_of(*entries: tuple[int, float, list[int]], pstates: list[int] | None = 
     """Return place-holders of (task, start [s], nodes)."""
     tasks, times, sets = zip(*entries, strict=True) if entries else ((), (), ())
     return Plan(
-        np.array(tasks, dtype=np.int64), np.array([h for s in sets for h in s], dtype=np.int64),
+        np.array(tasks, dtype=np.int64),
+        np.array([h for s in sets for h in s], dtype=np.int64),
         None if pstates is None else np.array(pstates, dtype=np.int64),
-        np.cumsum([0, *map(len, sets)]), np.array(times, dtype=np.float64),
-    )  # fmt: skip
+        np.cumsum([0, *map(len, sets)]),
+        np.array(times, dtype=np.float64),
+    )
 
 
 def steps(answers: dict[float, list[Decision]]) -> Callable[[State], list[Decision]]:

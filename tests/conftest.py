@@ -20,9 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # looks for new examples in each run.
 settings.register_profile("unattended", derandomize=True, deadline=None, print_blob=True)
 # 'make test-long': more of what is drawn where an example is a whole command; the same each time.
-settings.register_profile(
-    "wide", max_examples=400, derandomize=True, deadline=None, print_blob=True
-)
+settings.register_profile("wide", max_examples=400, derandomize=True, deadline=None, print_blob=True)
 if os.environ.get("CI"):
     settings.load_profile("unattended")
 

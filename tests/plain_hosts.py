@@ -9,6 +9,4 @@ from gridsched.model.platform import Host, Platform, PState
 
 def plain_platform(speeds: Iterable[float]) -> Platform:
     """Return one-core hosts ``h1``, ``h2``, ... with these speeds [flop/s] and no power figures."""
-    return Platform(
-        tuple(Host(f"h{k}", (PState(float(s)),)) for k, s in enumerate(speeds, start=1))
-    )
+    return Platform(tuple(Host(f"h{k}", (PState(float(s)),)) for k, s in enumerate(speeds, start=1)))

@@ -39,11 +39,8 @@ def platforms(draw) -> Platform:
             idle, epsilon = draw(WATTS), draw(WATTS)
             pstates.append(PState(speed, idle, epsilon, epsilon + draw(st.floats(1.0, 300.0))))
         hosts.append(
-            Host(
-                f"h{k}", tuple(pstates), cores=draw(st.integers(1, 4)),
-                off_w=draw(st.sampled_from([0.0, 2.5])),
-            )
-        )  # fmt: skip
+            Host(f"h{k}", tuple(pstates), cores=draw(st.integers(1, 4)), off_w=draw(st.sampled_from([0.0, 2.5])))
+        )
     return Platform(tuple(hosts), name="random")
 
 
@@ -56,10 +53,13 @@ def scenarios(draw) -> Scenario:
     pstate = st.integers(0, len(platform.hosts[0].pstates) - 1)
     of_each = [f"{host.name}={draw(pstate)}" for host in platform.hosts]
     return Scenario(
-        platform, make_tasks(sizes, times), pstate=draw(pstate | st.just(",".join(of_each))),
+        platform,
+        make_tasks(sizes, times),
+        pstate=draw(pstate | st.just(",".join(of_each))),
         mapping_interval_s=draw(st.sampled_from([None, None, 10.0, 17.3])),
-        seed=draw(st.integers(0, 3)), timeout_s=60.0,
-    )  # fmt: skip
+        seed=draw(st.integers(0, 3)),
+        timeout_s=60.0,
+    )
 
 
 def ways_of(scheduler: str) -> list[str]:
@@ -83,9 +83,7 @@ def check_agreement(scenario: Scenario, scheduler: str, ways: list[str]) -> None
         assert result.trace.mapping_events == expected.trace.mapping_events
         # the same decisions: tasks meet hosts in the same order
         columns = ["task", "host", "pstate", "outcome"]
-        assert sorted(result.trace.executions[columns].tolist()) == sorted(
-            expected.trace.executions[columns].tolist()
-        )
+        assert sorted(result.trace.executions[columns].tolist()) == sorted(expected.trace.executions[columns].tolist())
 
 
 #: those that need typed tasks with utility functions are in test_typed_agreement.py; those that go

@@ -81,11 +81,7 @@ BROKEN = [
     (ByPosition, "host_order", r"set Traits\(platform_order_matters=True\)"),
     (ImportsSimGrid, "without_simgrid", "A policy decides from the state it is given"),
     (DecidesByDriver, "drivers_agree", "reference driver and SimGrid .* differ"),
-    (
-        ReservesBusyNodes,
-        "legal_places",
-        "host 0 is reserved from .*, as state.nodes.reserved tells",
-    ),
+    (ReservesBusyNodes, "legal_places", "host 0 is reserved from .*, as state.nodes.reserved tells"),
     (PlansInThePast, "legal_places", "Plan.starts holds .* it must lie at or after now"),
     (PlansOnce, "final_states", "a place in a Plan, or a Drop. Place-holders"),
     (TakesOneNodeMore, "legal_places", "the task takes 3 nodes, not 4"),
@@ -134,9 +130,7 @@ def test_style_warns_and_passes():
     """A docstring that lacks a section is told in a warning; the behaviour is what counts."""
     with pytest.warns(StyleWarning, match="^docstring: .*must describe 'depth'"):
         results = check_scheduler(Undocumented)
-    assert [result.name for result in results] == [
-        check.name for check in applicable_checks(Undocumented)
-    ]
+    assert [result.name for result in results] == [check.name for check in applicable_checks(Undocumented)]
 
 
 def test_traits_decide_which_checks_apply():

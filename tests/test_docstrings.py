@@ -15,9 +15,7 @@ import gridsched
 import gridsched.testing
 
 PACKAGE = Path(__file__).resolve().parents[1] / "gridsched"
-SECTIONS = (
-    "Parameters", "Attributes", "Returns", "Yields", "Raises", "Notes", "References", "Examples",
-)  # fmt: skip
+SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Notes", "References", "Examples")
 _UNDERLINE = re.compile(r"-{3,}$")
 _ITEM = re.compile(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : .+)?$")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -122,18 +120,14 @@ def speaks_for_itself(argument: ast.arg) -> bool:
     name = argument.arg
     types = re.findall(r"[A-Z]\w*", ast.unparse(argument.annotation or ast.Constant(0)))
     snakes = [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", each).lower() for each in types]
-    return any(
-        snake == name or snake.endswith(f"_{name}") or snake.startswith(f"{name}_")
-        for snake in snakes
-    )
+    return any(snake == name or snake.endswith(f"_{name}") or snake.startswith(f"{name}_") for snake in snakes)
 
 
 def is_command(public: Public) -> bool:
     """Whether a function's parameters are options of the command line, which have help texts."""
     in_cli = public.path.parent.name == "cli" and isinstance(public.node, Function)
     return in_cli and any(
-        isinstance(node, ast.Attribute) and node.attr in ("Option", "Argument")
-        for node in ast.walk(public.node.args)
+        isinstance(node, ast.Attribute) and node.attr in ("Option", "Argument") for node in ast.walk(public.node.args)
     )
 
 
@@ -261,16 +255,11 @@ def test_schedulers_name_their_source():
         for public in CLASSES
         if public.path.parent.parent.name == "schedulers"
         and any(
-            isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "traits"
-            for node in public.node.body
+            isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "traits" for node in public.node.body
         )
         and not any("abstractmethod" in ast.unparse(node) for node in public.node.body)
     ]
-    wrong = [
-        public.place
-        for public in bags
-        if not {"Notes", "References"} <= set(sections_of(public.text))
-    ]
+    wrong = [public.place for public in bags if not {"Notes", "References"} <= set(sections_of(public.text))]
     assert len(bags) > 5
     assert not wrong, "\n".join(wrong)
 
@@ -279,11 +268,10 @@ def test_schedulers_name_their_source():
     ("text", "sections", "items"),
     [
         ("S.\n\nParameters\n----------\na, b : int\n    Two.\nc : str", ["Parameters"], "a b c"),
-        ("S.\n\nParameters\n----------\ntrace : Trace\n\nReturns\n-------\nint",
-         ["Parameters", "Returns"], "trace"),
+        ("S.\n\nParameters\n----------\ntrace : Trace\n\nReturns\n-------\nint", ["Parameters", "Returns"], "trace"),
         ("S.", [], ""),
     ],
-)  # fmt: skip
+)
 def test_docstrings_are_read(text: str, sections: list[str], items: str):
     """The rules above see sections and the names in them."""
     found = sections_of(text)

@@ -30,13 +30,16 @@ SERIAL = make_utility_case(
     "utilities", np.array(TWO), [0, 1, 1], [k % 3 for k in range(14)], [1.3 * k for k in range(14)]
 )
 UNCERTAIN = make_stochastic_case(
-    "deadlines", [[[20.0, 26.0], [30.0, 41.0]], [[12.0, 15.0], [9.0, 13.0]]], [0, 1, 1],
-    [k % 2 for k in range(14)], [4.0 * k for k in range(14)], slack_s=90.0,
-)  # fmt: skip
+    "deadlines",
+    [[[20.0, 26.0], [30.0, 41.0]], [[12.0, 15.0], [9.0, 13.0]]],
+    [0, 1, 1],
+    [k % 2 for k in range(14)],
+    [4.0 * k for k in range(14)],
+    slack_s=90.0,
+)
 PARALLEL = make_parallel_utility_case(
-    "nodes", [(3.37 * k, k % 3, 1 + k * 5 % 8, 1.1 + k % 4, 0.05) for k in range(14)],
-    mapping_interval_s=5.0,
-)  # fmt: skip
+    "nodes", [(3.37 * k, k % 3, 1 + k * 5 % 8, 1.1 + k % 4, 0.05) for k in range(14)], mapping_interval_s=5.0
+)
 FAILURES = {"utilities": (1500.0, 120.0), "deadlines": (60.0, 9.0), "nodes": (60.0, 9.0)}
 
 
@@ -59,9 +62,13 @@ def played(id: str, driver: str, on_failure: str) -> RunResult:
     assert case is not None
     mtbf_s, mttr_s = FAILURES[case.name]
     scenario = case.scenario(
-        scheduler_class(id)(), driver=driver, on_failure=on_failure, seed=3, timeout_s=60.0,
+        scheduler_class(id)(),
+        driver=driver,
+        on_failure=on_failure,
+        seed=3,
+        timeout_s=60.0,
         failures=f"mtbf={mtbf_s},mttr={mttr_s}",
-    )  # fmt: skip
+    )
     return run(scenario)
 
 

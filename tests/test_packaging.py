@@ -67,16 +67,12 @@ def test_continuous_integration_calls_make_test_only():
     assert words_of(script) == ["exec make test"]
 
 
-@pytest.mark.parametrize(
-    "target", ["demo", "test", "test-long", "benchmark", "wheels", "docs", "clean", "help"]
-)
+@pytest.mark.parametrize("target", ["demo", "test", "test-long", "benchmark", "wheels", "docs", "clean", "help"])
 def test_make_lists_its_targets(target: str):
     """'make help' has a line for every target that the README names."""
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
-    done = subprocess.run(
-        ["make", "-C", str(ROOT), "help"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(["make", "-C", str(ROOT), "help"], capture_output=True, text=True, check=True)
     assert re.search(rf"^  make {target} +\S", done.stdout, re.MULTILINE)
 
 
@@ -132,9 +128,7 @@ def test_importing_needs_neither_simgrid_nor_matplotlib(module: str):
 
 def test_importing_the_package_loads_no_numeric_package():
     """'import gridsched' alone is quick: it loads neither numpy nor pandas nor numba."""
-    code = IMPORT_WITHOUT.format(
-        blocked=("numpy", "pandas", "numba", "scipy"), root=str(ROOT), module="gridsched"
-    )
+    code = IMPORT_WITHOUT.format(blocked=("numpy", "pandas", "numba", "scipy"), root=str(ROOT), module="gridsched")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -148,24 +142,26 @@ def test_the_wheel_carries_what_examples_use():
 @pytest.mark.long
 def test_the_wheels_of_dist_work_in_a_fresh_environment(tmp_path):
     """Without network; what gridsched depends on is seen where this Python has it."""
-    wheels = [
-        str(next((ROOT / "dist").glob(pattern), ""))
-        for pattern in ("gridsched-*.whl", "simgrid-*.whl")
-    ]
+    wheels = [str(next((ROOT / "dist").glob(pattern), "")) for pattern in ("gridsched-*.whl", "simgrid-*.whl")]
     if not all(wheels):
         pytest.skip("dist/ has no wheels; 'make wheels' builds them")
     venv.create(tmp_path / "fresh", with_pip=True)
     python = tmp_path / "fresh" / "bin" / "python"
     own = next((tmp_path / "fresh").glob("lib/python*/site-packages"))
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", *wheels],
-                   check=True)  # fmt: skip
+    subprocess.run([python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", *wheels], check=True)
     (own / "dependencies.pth").write_text(sysconfig.get_path("platlib") + "\n")
     places = "import gridsched, simgrid; print(gridsched.__file__, simgrid.__file__)"
-    done = subprocess.run(
-        [python, "-c", places], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
+    done = subprocess.run([python, "-c", places], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert all(Path(place).is_relative_to(own) for place in done.stdout.split())
-    command = [python.with_name("gridsched"), "compare", "--platform", "platforms/ex_a.xml",
-               "--workload", "examples/ex_a.csv", "--driver", "simgrid"]  # fmt: skip
+    command = [
+        python.with_name("gridsched"),
+        "compare",
+        "--platform",
+        "platforms/ex_a.xml",
+        "--workload",
+        "examples/ex_a.csv",
+        "--driver",
+        "simgrid",
+    ]
     for words in ([command[0], "example", "copy"], command):
         subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)

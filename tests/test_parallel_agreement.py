@@ -26,9 +26,8 @@ def test_two_clusters_by_hand():
     """Type 0 on A and on B, type 1 on B; 5 W idle: nodes, ends and joules of every node."""
     trace = on_both(
         jobs((0, 0, 9), (0, 0, 3), (0, 1, 4), (1, 0, 13)),
-        steps({0: [Allocate(0, np.array([2, 0, 1])), Allocate(1, np.array([3, 4]), 1),
-                   Allocate(2, np.array([6, 5]))]}),
-    )  # fmt: skip
+        steps({0: [Allocate(0, np.array([2, 0, 1])), Allocate(1, np.array([3, 4]), 1), Allocate(2, np.array([6, 5]))]}),
+    )
     # 13 cores are 4 nodes of A and 7 of B: more than either has
     assert trace.final_state.tolist() == [TaskState.FINISHED] * 3 + [TaskState.REJECTED]
     assert trace.host_ids.tolist() == [0, 1, 2, 3, 4, 5, 6]
@@ -43,10 +42,14 @@ def test_two_clusters_by_hand():
 def test_many_tasks_on_two_clusters():
     """Sixty tasks of both types and P-states, mapped at events and at mapping intervals."""
     rng = np.random.default_rng(5)
-    tasks = jobs(*zip(
-        np.cumsum(rng.exponential(4.0, 60)).round(2).tolist(), rng.integers(0, 2, 60).tolist(),
-        rng.integers(1, 9, 60).tolist(), strict=True,
-    ))  # fmt: skip
+    tasks = jobs(
+        *zip(
+            np.cumsum(rng.exponential(4.0, 60)).round(2).tolist(),
+            rng.integers(0, 2, 60).tolist(),
+            rng.integers(1, 9, 60).tolist(),
+            strict=True,
+        )
+    )
     assert (on_both(tasks, first_fit).final_state == TaskState.FINISHED).all()
     on_both(tasks, first_fit, mapping_interval_s=7.0)
 
@@ -65,9 +68,9 @@ def earliest(state):
     for task in state.mappable.tolist():
         options = []
         for nodes in (range(3), range(3, 7)):
-            width, time = (f(task, nodes[0], *k) for f, k in (
-                (state.estimates.width, ()), (state.estimates.run_time, (task % 2,))
-            ))  # fmt: skip
+            width, time = (
+                f(task, nodes[0], *k) for f, k in ((state.estimates.width, ()), (state.estimates.run_time, (task % 2,)))
+            )
             for s in sorted({e for h in nodes for _, e in taken[h]}) if time < np.inf else ():
                 free = [h for h in nodes if all(e <= s or b >= s + time for b, e in taken[h])]
                 if len(free) >= width:
@@ -86,8 +89,7 @@ def earliest(state):
 
 @needs_simgrid
 @pytest.mark.parametrize(
-    ("interval", "budget"),
-    [(None, None), (7.0, EnergyBudget(9000.0, period_s=150.0, first_period_start_s=20.0))],
+    ("interval", "budget"), [(None, None), (7.0, EnergyBudget(9000.0, period_s=150.0, first_period_start_s=20.0))]
 )
 def test_reservations_and_place_holders(interval, budget):
     """Sixty tasks on profiles of the nodes: nothing overlaps, and no reservation moves.
@@ -95,10 +97,14 @@ def test_reservations_and_place_holders(interval, budget):
     With a budget tasks are put off, alike on both drivers.
     """
     rng = np.random.default_rng(6)
-    tasks = jobs(*zip(
-        np.cumsum(rng.exponential(4.0, 60)).round(2).tolist(), rng.integers(0, 2, 60).tolist(),
-        rng.integers(1, 9, 60).tolist(), strict=True,
-    ))  # fmt: skip
+    tasks = jobs(
+        *zip(
+            np.cumsum(rng.exponential(4.0, 60)).round(2).tolist(),
+            rng.integers(0, 2, 60).tolist(),
+            rng.integers(1, 9, 60).tolist(),
+            strict=True,
+        )
+    )
     reserved = {}
 
     def answer(state):
@@ -124,9 +130,7 @@ def test_reservations_and_place_holders(interval, budget):
 def test_a_late_predecessor_voids_the_run_on_both_drivers():
     """The first task takes 12 s where 10 were estimated, and its node is reserved from 10 s on."""
     tasks = jobs((0, 0, 4), (0, 0, 9))
-    truth = DrawnRunTimes(
-        estimates_of(two_clusters(), tasks), [0.5, 0.5], lambda share, estimate: 1.2 * estimate
-    )
+    truth = DrawnRunTimes(estimates_of(two_clusters(), tasks), [0.5, 0.5], lambda share, estimate: 1.2 * estimate)
     answer = steps({0: [Allocate(0, np.array([1])), Allocate(1, np.array([0, 1, 2]), start=10.0)]})
     for driver in ("reference", "simgrid"):
         with pytest.raises(InvalidDecision, match=r"t = 10 s, task 2, host 'A-2': its reservation"):

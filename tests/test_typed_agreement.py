@@ -59,15 +59,10 @@ def typed_scenarios(draw) -> Scenario:
         for j in range(1, n_host_types):
             if draw(st.integers(0, 4)) == 0:
                 etc[i, j] = math.inf
-    host_type = [
-        0,
-        *(draw(st.integers(0, n_host_types - 1)) for _ in range(draw(st.integers(0, 3)))),
-    ]
+    host_type = [0, *(draw(st.integers(0, n_host_types - 1)) for _ in range(draw(st.integers(0, 3))))]
     types = TaskTypes(etc, apc, np.array(host_type))
     n = draw(st.integers(1, 15))
-    submit = [
-        draw(st.sampled_from([0.0, 30.0, 60.0]) | st.floats(0.0, 3 * DAY_S)) for _ in range(n)
-    ]
+    submit = [draw(st.sampled_from([0.0, 30.0, 60.0]) | st.floats(0.0, 3 * DAY_S)) for _ in range(n)]
     utility = UtilityFunctions(
         np.array([draw(st.sampled_from([1.0, 2.0, 4.0, 8.0])) for _ in range(n)]),
         np.array([draw(st.sampled_from([0.01, 0.1, 0.6])) for _ in range(n)]),
@@ -75,25 +70,34 @@ def typed_scenarios(draw) -> Scenario:
         UtilityClasses.from_intervals([([0.0, 4.0, 9.0], [1.0, 0.5, 0.0], [1.0, 0.5, 1.0])]),
     )
     tasks = make_tasks(
-        np.full(n, TYPED_TASK_FLOPS), submit,
-        task_type=[draw(st.integers(0, n_types - 1)) for _ in range(n)], utility=utility,
-    )  # fmt: skip
+        np.full(n, TYPED_TASK_FLOPS),
+        submit,
+        task_type=[draw(st.integers(0, n_types - 1)) for _ in range(n)],
+        utility=utility,
+    )
     return Scenario(
-        typed_platform(types), tasks, types=types, seed=draw(st.integers(0, 3)),
+        typed_platform(types),
+        tasks,
+        types=types,
+        seed=draw(st.integers(0, 3)),
         mapping_interval_s=draw(st.sampled_from([30.0, 60.0, 47.3])),
-        pending_slots=draw(st.integers(0, 2)), window_s=(DAY_S, 2 * DAY_S),
-        horizon_s=draw(st.sampled_from([None, 2 * DAY_S])), timeout_s=60.0,
-    )  # fmt: skip
+        pending_slots=draw(st.integers(0, 2)),
+        window_s=(DAY_S, 2 * DAY_S),
+        horizon_s=draw(st.sampled_from([None, 2 * DAY_S])),
+        timeout_s=60.0,
+    )
 
 
 @st.composite
 def budgets(draw) -> EnergyBudget:
     """From nearly nothing to plenty a day."""
     return EnergyBudget(
-        draw(st.floats(1e3, 2e5)), period_s=DAY_S,
+        draw(st.floats(1e3, 2e5)),
+        period_s=DAY_S,
         first_period_start_s=draw(st.sampled_from([0.0, 0.0, 90.0])),
-        carry_over=draw(st.booleans()), periods=4,
-    )  # fmt: skip
+        carry_over=draw(st.booleans()),
+        periods=4,
+    )
 
 
 def check_both_drivers(scenario: Scenario, scheduler: str) -> None:

@@ -29,8 +29,7 @@ def xlsx(sheets: list[list[list[str]]]) -> bytes:
         + "</sheets></workbook>",
         "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">'
         + "".join(
-            f'<Relationship Id="r{n}" Type="{office}/worksheet" Target="worksheets/sheet{n}.xml"/>'
-            for n in numbers
+            f'<Relationship Id="r{n}" Type="{office}/worksheet" Target="worksheets/sheet{n}.xml"/>' for n in numbers
         )
         + "</Relationships>",
     }
@@ -38,13 +37,14 @@ def xlsx(sheets: list[list[list[str]]]) -> bytes:
         body = "".join(
             f'<row r="{r}">'
             + "".join(
-                f'<c r="{chr(65 + c)}{r}"><v>{cell}</v></c>' if cell.replace(".", "").isdigit()
+                f'<c r="{chr(65 + c)}{r}"><v>{cell}</v></c>'
+                if cell.replace(".", "").isdigit()
                 else f'<c r="{chr(65 + c)}{r}" t="inlineStr"><is><t>{cell}</t></is></c>'
                 for c, cell in enumerate(row)
             )
             + "</row>"
             for r, row in enumerate(rows, start=1)
-        )  # fmt: skip
+        )
         sheet = f'<worksheet xmlns="{main}"><sheetData>{body}</sheetData></worksheet>'
         files[f"xl/worksheets/sheet{n}.xml"] = sheet
     buffer = io.BytesIO()

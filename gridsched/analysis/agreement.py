@@ -14,10 +14,23 @@ from gridsched.energy import relative_difference
 DRIVERS = ("reference", "simgrid")
 #: What is compared, as far as both drivers' runs have it.
 COMPARED = (
-    "energy_model_j", "window_energy_j", "makespan_s", "busy_time_s", "utility", "window_utility",
-    "executions", "tasks_finished", "tasks_dropped", "tasks_killed", "tasks_postponed",
-    "tasks_unfinished", "tasks_late", "tasks_missed", "mapping_events", "budget_excess_j",
-)  # fmt: skip
+    "energy_model_j",
+    "window_energy_j",
+    "makespan_s",
+    "busy_time_s",
+    "utility",
+    "window_utility",
+    "executions",
+    "tasks_finished",
+    "tasks_dropped",
+    "tasks_killed",
+    "tasks_postponed",
+    "tasks_unfinished",
+    "tasks_late",
+    "tasks_missed",
+    "mapping_events",
+    "budget_excess_j",
+)
 _COLUMNS = ["quantity", "compared", "runs", "largest_relative_difference", "run_id", "where"]
 
 
@@ -61,14 +74,10 @@ def _pairs(results: StudyResults) -> pd.DataFrame | None:
     if not set(DRIVERS) <= set(results.finished.get("driver", [])):
         return None
     keys = [name for name in results.study.axis_names if name != "driver"]
-    reference, simgrid = (
-        results.finished[results.finished["driver"] == driver] for driver in DRIVERS
-    )
+    reference, simgrid = (results.finished[results.finished["driver"] == driver] for driver in DRIVERS)
     known = {name: [_hashable(each) for each in reference[name]] for name in keys}
     others = {name: [_hashable(each) for each in simgrid[name]] for name in keys}
-    return simgrid.assign(**others).merge(
-        reference.assign(**known), on=keys, suffixes=("_simgrid", "_reference")
-    )
+    return simgrid.assign(**others).merge(reference.assign(**known), on=keys, suffixes=("_simgrid", "_reference"))
 
 
 def _hashable(value: object) -> object:
@@ -97,8 +106,7 @@ def _row(
     worst = int(np.argmax(np.nan_to_num(found, nan=np.inf)))
     axes = [axis for axis in results.varying_axes if axis != "driver"]
     where = ", ".join(
-        f"{axis_name(axis)} {value_text(pairs[axis].iloc[worst])}"
-        for axis in (*axes, "scheduler", "replicate")
+        f"{axis_name(axis)} {value_text(pairs[axis].iloc[worst])}" for axis in (*axes, "scheduler", "replicate")
     )
     is_known = found[worst] != 0
     run_id = pairs["run_id_simgrid"].iloc[worst] if is_known else ""
@@ -108,10 +116,15 @@ def _row(
 def agreement_table(frame: pd.DataFrame) -> TextTable:
     """Return `agreement_frame` for people."""
     rows = [
-        [row.quantity.removeprefix(SERIES_PREFIX) + (" (series)" if SERIES_PREFIX in row.quantity
-         else ""), row.compared, str(row.runs), f"{row.largest_relative_difference:.2g}", row.where]
+        [
+            row.quantity.removeprefix(SERIES_PREFIX) + (" (series)" if SERIES_PREFIX in row.quantity else ""),
+            row.compared,
+            str(row.runs),
+            f"{row.largest_relative_difference:.2g}",
+            row.where,
+        ]
         for row in frame.itertuples()
-    ]  # fmt: skip
+    ]
     return TextTable(
         "Agreement of the drivers",
         ["quantity", "of", "pairs", "largest relative difference", "in"],

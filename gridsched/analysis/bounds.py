@@ -55,10 +55,7 @@ class ScenarioBounds:
         """Which of ``makespan_s`` and ``energy_j`` the two bounds have different."""
         if self.fixed is None:
             return set()
-        both = {
-            name: (getattr(self.any, name), getattr(self.fixed, name))
-            for name in ("makespan_s", "energy_j")
-        }
+        both = {name: (getattr(self.any, name), getattr(self.fixed, name)) for name in ("makespan_s", "energy_j")}
         return {name for name, (one, other) in both.items() if one < other or other < one}
 
     def describe(self) -> Iterator[str]:
@@ -90,7 +87,7 @@ def have_bounds(results: Sequence[RunResult]) -> bool:
         _lacks_bounds(result.scenario) is None
         and count_in_state(result.trace, TaskState.FINISHED) == len(result.trace.tasks)
         for result in results
-    )  # fmt: skip
+    )
 
 
 def _lacks_bounds(scenario: LoadedScenario) -> str | None:
@@ -149,10 +146,7 @@ def _axes_but_scheduler(run: Any) -> dict[str, Any]:
 
 def _scenario_bounds(scenario: LoadedScenario) -> ScenarioBounds:
     if (why := _lacks_bounds(scenario)) is not None:
-        raise InputError(
-            f"{scenario.tasks.name}: these tasks have no bounds, because {why}. Name no metric of "
-            "bounds."
-        )
+        raise InputError(f"{scenario.tasks.name}: these tasks have no bounds, because {why}. Name no metric of bounds.")
     names = set(scenario.hosts_off)
     off = [h for h, host in enumerate(scenario.platform.hosts) if host.name in names]
     every = _bounds(scenario, off, is_fixed=False)
@@ -170,16 +164,13 @@ def _bounds(scenario: LoadedScenario, off: Sequence[int], *, is_fixed: bool) -> 
     several = int(platform.n_pstates.max(initial=1)) if types is None else types.etc.shape[2]
     free = parks or (not is_fixed and several > 1)
     if types is None:
-        return bag_bounds(
-            platform, tasks, pstates, may_switch_off=not is_fixed, free_pstates=free, hosts_off=off
-        )
+        return bag_bounds(platform, tasks, pstates, may_switch_off=not is_fixed, free_pstates=free, hosts_off=off)
     from gridsched.optimize.typed_bounds import typed_bounds  # scipy's solver is slow to load
 
     differ = len(np.unique(pstates)) > 1
     return typed_bounds(
-        types, tasks, int(pstates[0]), may_switch_off=not is_fixed, free_pstates=free or differ,
-        hosts_off=off,
-    )  # fmt: skip
+        types, tasks, int(pstates[0]), may_switch_off=not is_fixed, free_pstates=free or differ, hosts_off=off
+    )
 
 
 def bound_fields(bounds: ScenarioBounds, row: dict[str, Any]) -> dict[str, Any]:

@@ -63,11 +63,7 @@ def where_of(results: StudyResults, *wheres: Mapping[str, Any]) -> dict[str, tup
 
 
 def levels_of(
-    results: StudyResults,
-    family: str,
-    along: str,
-    where: Where,
-    among: tuple[float, float] | None = None,
+    results: StudyResults, family: str, along: str, where: Where, among: tuple[float, float] | None = None
 ) -> list[Level]:
     """Return the levels of a scheduler along one of its parameters, or along an axis.
 
@@ -89,15 +85,12 @@ def levels_of(
         If it does not vary along it, or by something else as well.
     """
     known = results.study.schedulers
-    variants = [each for each in known if each.label == family] or [
-        each for each in known if each.family == family
-    ]
+    variants = [each for each in known if each.label == family] or [each for each in known if each.family == family]
     found = [Level(each.varied[along], each.label, {}) for each in variants if along in each.varied]
     if not found and len(variants) == 1:
         axis = full_name(along, [each.name for each in results.study.axes])
         found = [
-            Level(value, variants[0].label, {axis: (value,)})
-            for value in where.get(axis, results.values_of(axis))
+            Level(value, variants[0].label, {axis: (value,)}) for value in where.get(axis, results.values_of(axis))
         ]
     values = [level.value for level in found]
     if not found or len(set(values)) < len(values):
@@ -122,9 +115,7 @@ def chosen_variant(results: StudyResults, family: str, variant: str, where: Wher
     """
     labels = [each.label for each in results.study.schedulers if each.family == family]
     direction, metric = variant.split()
-    means = {
-        label: float(replicate_values(results, label, where, metric).mean()) for label in labels
-    }
+    means = {label: float(replicate_values(results, label, where, metric).mean()) for label in labels}
     known = {label: mean for label, mean in means.items() if not np.isnan(mean)}
     if family in results.labels or not known:
         return family
@@ -147,11 +138,7 @@ def replicate_values(results: StudyResults, label: str, where: Where, metric: st
 
 
 def series_values(
-    results: StudyResults,
-    label: str,
-    where: Where,
-    metric: str,
-    number: Callable[[Floats, Floats, float], float],
+    results: StudyResults, label: str, where: Where, metric: str, number: Callable[[Floats, Floats, float], float]
 ) -> pd.Series:
     """Return a number of the series of each replicate of which all chosen runs have finished.
 
@@ -172,10 +159,11 @@ def series_values(
     budget = chosen.get("energy_budget_j", pd.Series(np.nan, index=chosen.index))
     rows = zip(*(chosen[name] for name in names), budget, strict=True)
     numbers = [
-        np.nan if time is None or isinstance(time, float) else
-        number((np.asarray(time) - time[0]) / 3600.0, np.asarray(values), float(limit))
+        np.nan
+        if time is None or isinstance(time, float)
+        else number((np.asarray(time) - time[0]) / 3600.0, np.asarray(values), float(limit))
         for time, values, limit in rows
-    ]  # fmt: skip
+    ]
     return _by_replicate(results, chosen, pd.Series(numbers, index=chosen.index, dtype=np.float64))
 
 

@@ -103,14 +103,8 @@ def compare(
     named = _named(schedulers)
     scenarios = [replace(base, scheduler=scheduler) for scheduler in named.values()]
     found = run_many(scenarios, workers=workers, progress=progress, keep_errors=True)
-    results = {
-        name: each for name, each in zip(named, found, strict=True) if isinstance(each, RunResult)
-    }
-    failures = {
-        name: str(each)
-        for name, each in zip(named, found, strict=True)
-        if not isinstance(each, RunResult)
-    }
+    results = {name: each for name, each in zip(named, found, strict=True) if isinstance(each, RunResult)}
+    failures = {name: str(each) for name, each in zip(named, found, strict=True) if not isinstance(each, RunResult)}
     rows = [{**result.summary(), "scheduler": name} for name, result in results.items()]
     return Comparison(results, rows, failures, completed(rows, list(results.values())))
 

@@ -82,11 +82,7 @@ def rankings(results: StudyResults) -> list[Ranking]:
     """
     if len(results.labels) < 2:
         return []
-    asked = [
-        name
-        for name in results.distinct_metrics
-        if METRICS[name].better and not METRICS[name].is_detail
-    ]
+    asked = [name for name in results.distinct_metrics if METRICS[name].better and not METRICS[name].is_detail]
     found = [ranking_of(results, name) for name in asked[:MOST_RANKINGS]]
     return [ranking for ranking in found if len(ranking.schedulers) > 1]
 
@@ -100,8 +96,7 @@ def ranking_of(results: StudyResults, metric: str) -> Ranking:
     by_label = ranks.groupby("scheduler", observed=True)["rank"]
     mean_rank = by_label.mean()
     labels = sorted(
-        (label for label in results.labels if label in mean_rank.index),
-        key=lambda label: float(mean_rank[label]),
+        (label for label in results.labels if label in mean_rank.index), key=lambda label: float(mean_rank[label])
     )
     wide = frame.set_index([*cells, "replicate", "scheduler"])[metric].unstack("scheduler")
     winner = wide[labels[0]] if labels else pd.Series(dtype=np.float64)
@@ -111,11 +106,16 @@ def ranking_of(results: StudyResults, metric: str) -> Ranking:
         more = percent_more(wide[label], winner) if is_relative else wide[label] - winner
         place = by_label.get_group(label)
         above = pd.Series(more, wide.index)
-        schedulers.append(RankedScheduler(
-            label, float(mean_rank[label]), int((place == 1).sum()), len(place),
-            over_settings(wide[label]),
-            over_settings(above if label != labels[0] else above[:0]),
-        ))  # fmt: skip
+        schedulers.append(
+            RankedScheduler(
+                label,
+                float(mean_rank[label]),
+                int((place == 1).sum()),
+                len(place),
+                over_settings(wide[label]),
+                over_settings(above if label != labels[0] else above[:0]),
+            )
+        )
     return Ranking(metric, tuple(schedulers), is_relative)
 
 

@@ -129,9 +129,7 @@ def difference_of_medians(one: ArrayLike, other: ArrayLike) -> Interval:
     return Interval(value, float(low), float(high), n)
 
 
-def proportion_intervals(
-    hits: ArrayLike, tries: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def proportion_intervals(hits: ArrayLike, tries: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the ends of Wilson's intervals of proportions.
 
     Parameters
@@ -142,9 +140,7 @@ def proportion_intervals(
     from scipy.stats import binomtest  # slow to load
 
     pairs = zip(np.asarray(hits), np.asarray(tries), strict=True)
-    ends = [
-        binomtest(int(hit), int(n)).proportion_ci(CONFIDENCE, method="wilson") for hit, n in pairs
-    ]
+    ends = [binomtest(int(hit), int(n)).proportion_ci(CONFIDENCE, method="wilson") for hit, n in pairs]
     low, high = (np.array([getattr(each, end) for each in ends]) for end in ("low", "high"))
     return low, high
 
@@ -172,9 +168,7 @@ def ratio_of_means(numerator: ArrayLike, denominator: ArrayLike) -> Interval:
     return Interval(ratio, ratio - half, ratio + half, len(below))
 
 
-def bootstrap_interval(
-    table: ArrayLike, of_means: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-) -> Interval:
+def bootstrap_interval(table: ArrayLike, of_means: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Interval:
     """Return a function of several paired means with its percentile bootstrap interval.
 
     For what has no t-interval: which level has the largest mean, or how far means spread. The
@@ -193,9 +187,7 @@ def bootstrap_interval(
         return Interval(value, np.nan, np.nan, n)
     counts = np.random.default_rng(BOOTSTRAP_SEED).multinomial(n, np.full(n, 1 / n), RESAMPLES)
     outside = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(
-        of_means(counts @ sample / n), [outside, 1 - outside], method="inverted_cdf"
-    )
+    low, high = np.quantile(of_means(counts @ sample / n), [outside, 1 - outside], method="inverted_cdf")
     return Interval(value, float(low), float(high), n)
 
 
@@ -287,12 +279,7 @@ def paired_differences(
 
 
 def mean_ranks(
-    frame: pd.DataFrame,
-    cell: Sequence[str],
-    metric: str,
-    *,
-    label: str = "scheduler",
-    is_most_best: bool = False,
+    frame: pd.DataFrame, cell: Sequence[str], metric: str, *, label: str = "scheduler", is_most_best: bool = False
 ) -> pd.DataFrame:
     """Return the mean of each label in each cell, and its rank there, 1 being the best.
 
@@ -324,12 +311,7 @@ def mean_ranks(
 
 
 def best_other(
-    frame: pd.DataFrame,
-    cell: Sequence[str],
-    metric: str,
-    than: str,
-    *,
-    label: str = "scheduler",
+    frame: pd.DataFrame, cell: Sequence[str], metric: str, than: str, *, label: str = "scheduler"
 ) -> pd.DataFrame:
     """Return in each cell the label with the least mean among those other than `than`.
 

@@ -314,10 +314,7 @@ def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -
     rows = finished.reindex(columns=stored).to_dict("records")
     if any(metric.condition is BOUNDED for metric in wanted):
         bounds = study_bounds(study, inputs)
-        rows = [
-            {**row, "bounds": bounds[run_id]}
-            for run_id, row in zip(finished["run_id"], rows, strict=True)
-        ]
+        rows = [{**row, "bounds": bounds[run_id]} for run_id, row in zip(finished["run_id"], rows, strict=True)]
     columns: dict[str, pd.Series] = {}
     for metric in (*wanted, *formulas):  # a formula may name those before it
         values = [value_of_row(metric, row) for row in rows]

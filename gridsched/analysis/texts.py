@@ -91,8 +91,7 @@ def value_text(value: Any) -> str:
 def axis_text(values: dict[str, Any], text: Callable[[Any], str] = value_text) -> str:
     """Return axis values in words; texts speak for themselves, numbers need their axis' name."""
     parts = [
-        text(value) if isinstance(value, str) else f"{axis_name(axis)} {text(value)}"
-        for axis, value in values.items()
+        text(value) if isinstance(value, str) else f"{axis_name(axis)} {text(value)}" for axis, value in values.items()
     ]
     return ", ".join(parts)
 

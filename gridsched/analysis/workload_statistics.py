@@ -62,24 +62,24 @@ def is_special_task_type(types: TaskTypes) -> NDArray[np.bool_]:
 def task_statistics(tasks: Tasks) -> WorkloadStatistics:
     """Return numbers of a bag of tasks."""
     flops, times = tasks.flops, tasks.submit_time_s
-    return WorkloadStatistics([
-        ("tasks", "tasks", "", len(tasks)),
-        ("total_flops", "work in all", "flop", float(flops.sum())),
-        ("mean_flops", "mean size", "flop", _of(np.mean, flops)),
-        ("min_flops", "smallest size", "flop", _of(np.min, flops)),
-        ("median_flops", "median size", "flop", _of(np.median, flops)),
-        ("max_flops", "largest size", "flop", _of(np.max, flops)),
-        ("cov_flops", "coefficient of variation", "",
-         _of(lambda f: f.std() / f.mean(), flops)),
-        ("measured_heterogeneity", "measured heterogeneity", "",
-         _of(lambda f: np.ptp(f) / f.mean(), flops)),
-        ("nominal_heterogeneity", "nominal heterogeneity", "", tasks.nominal_heterogeneity),
-        ("first_submission_s", "first submission", "s", _of(np.min, times)),
-        ("last_submission_s", "last submission", "s", _of(np.max, times)),
-        ("input_bytes", "input in all", "byte", float(tasks.input_bytes.sum())),
-        ("output_bytes", "output in all", "byte", float(tasks.output_bytes.sum())),
-        ("input_files", "input files", "", 0 if tasks.files is None else len(tasks.files)),
-    ])  # fmt: skip
+    return WorkloadStatistics(
+        [
+            ("tasks", "tasks", "", len(tasks)),
+            ("total_flops", "work in all", "flop", float(flops.sum())),
+            ("mean_flops", "mean size", "flop", _of(np.mean, flops)),
+            ("min_flops", "smallest size", "flop", _of(np.min, flops)),
+            ("median_flops", "median size", "flop", _of(np.median, flops)),
+            ("max_flops", "largest size", "flop", _of(np.max, flops)),
+            ("cov_flops", "coefficient of variation", "", _of(lambda f: f.std() / f.mean(), flops)),
+            ("measured_heterogeneity", "measured heterogeneity", "", _of(lambda f: np.ptp(f) / f.mean(), flops)),
+            ("nominal_heterogeneity", "nominal heterogeneity", "", tasks.nominal_heterogeneity),
+            ("first_submission_s", "first submission", "s", _of(np.min, times)),
+            ("last_submission_s", "last submission", "s", _of(np.max, times)),
+            ("input_bytes", "input in all", "byte", float(tasks.input_bytes.sum())),
+            ("output_bytes", "output in all", "byte", float(tasks.output_bytes.sum())),
+            ("input_files", "input files", "", 0 if tasks.files is None else len(tasks.files)),
+        ]
+    )
 
 
 def _of(function: Callable[[NDArray[Any]], Any], values: NDArray[Any]) -> float:
@@ -152,9 +152,10 @@ def system_statistics(whole: SystemWorkload) -> WorkloadStatistics:
     horizon_s = end if whole.rules.horizon_s is None else whole.rules.horizon_s
     parallel = whole.estimates if isinstance(whole.estimates, ParallelEstimates) else None
     load = (
-        offered_load(tasks, types, horizon_s) if parallel is None
+        offered_load(tasks, types, horizon_s)
+        if parallel is None
         else parallel_load(parallel, len(types.host_type), horizon_s)
-    )  # fmt: skip
+    )
     budget = whole.rules.budget
     numbers: list[Statistic] = [
         ("tasks", "tasks", "", len(tasks)),
@@ -234,9 +235,7 @@ def parallel_load(estimates: ParallelEstimates, n_nodes: int, horizon_s: float) 
     return float(mean_s.sum() / available_s) if available_s > 0 else None
 
 
-def _parallel_statistics(
-    whole: SystemWorkload, estimates: ParallelEstimates
-) -> WorkloadStatistics:  # fmt: skip
+def _parallel_statistics(whole: SystemWorkload, estimates: ParallelEstimates) -> WorkloadStatistics:
     cores, shortest = whole.tasks.width, estimates.shortest_times()
     assert cores is not None  # parallel tasks have widths
     some = len(whole.tasks) > 0
@@ -245,9 +244,8 @@ def _parallel_statistics(
         ("mean_cores_of_tasks", "cores of a task, mean", "", _mean(cores)),
         ("median_cores_of_tasks", "median", "", float(np.median(cores)) if some else None),
         ("max_cores_of_tasks", "most", "", int(cores.max()) if some else None),
-        ("tasks_that_fit_nowhere", "tasks that fit nowhere", "",
-         int((~np.isfinite(shortest)).sum())),
-    ]  # fmt: skip
+        ("tasks_that_fit_nowhere", "tasks that fit nowhere", "", int((~np.isfinite(shortest)).sum())),
+    ]
     clusters = cluster_rows(whole, estimates)
     return WorkloadStatistics(numbers, {"notes": list(whole.notes), "clusters": clusters})
 
@@ -265,11 +263,15 @@ def cluster_rows(whole: SystemWorkload, estimates: ParallelEstimates) -> list[di
     cores, per_node = cluster_cores(whole, estimates).tolist(), estimates.cores_per_node.tolist()
     return [
         {
-            "cluster": cluster.name, "nodes": len(cluster.hosts), "cores_per_node": per_node[c],
-            "cores": cores[c], "task_types": types[c], "tasks": runs[c],
+            "cluster": cluster.name,
+            "nodes": len(cluster.hosts),
+            "cores_per_node": per_node[c],
+            "cores": cores[c],
+            "task_types": types[c],
+            "tasks": runs[c],
         }
         for c, cluster in enumerate(whole.platform.clusters)
-    ]  # fmt: skip
+    ]
 
 
 def arrival_rows(tasks: Tasks, types: TaskTypes, horizon_s: float) -> list[dict[str, Any]]:
@@ -310,12 +312,19 @@ def matrix_rows(types: TaskTypes) -> list[dict[str, Any]]:
                 if not len(values):
                     continue
                 mean = float(values.mean())
-                rows.append({
-                    "matrix": name, "unit": unit, "machine_types": kind, "pstate": k,
-                    "entries": len(values), "mean": mean,
-                    "cov": float(values.std() / mean) if mean > 0 else None,
-                    "min": float(values.min()), "max": float(values.max()),
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "matrix": name,
+                        "unit": unit,
+                        "machine_types": kind,
+                        "pstate": k,
+                        "entries": len(values),
+                        "mean": mean,
+                        "cov": float(values.std() / mean) if mean > 0 else None,
+                        "min": float(values.min()),
+                        "max": float(values.max()),
+                    }
+                )
     return rows
 
 

@@ -203,9 +203,8 @@ def lead_campaign(
         store.add(study)
         others = (path for path in store.segments() if path != segment.path)
         plan = Plan(
-            study, store, options.is_meant,
-            retry_failed=options.retry_failed, is_first=not any(map(is_growing, others)),
-        )  # fmt: skip
+            study, store, options.is_meant, retry_failed=options.retry_failed, is_first=not any(map(is_growing, others))
+        )
         campaign = _Campaign(plan, segment, listen or _silent)
         if campaign.progress.left:
             with pool(campaign.progress.left) as workers:
@@ -289,8 +288,7 @@ class _Campaign:
         """Raise `InputError` if the machine could not do some runs."""
         if self._not_done:
             raise InputError(
-                f"{len(self._not_done)} runs could not be done, the last one for: "
-                f"{self._not_done[-1]} {_CONTINUES}"
+                f"{len(self._not_done)} runs could not be done, the last one for: {self._not_done[-1]} {_CONTINUES}"
             )
 
 
@@ -315,10 +313,14 @@ class Plan:
     """
 
     def __init__(
-        self, study: Study, store: Store,
+        self,
+        study: Study,
+        store: Store,
         is_meant: Callable[[Mapping[str, Any]], bool] | None = None,
-        *, retry_failed: bool = False, is_first: bool = True,
-    ) -> None:  # fmt: skip
+        *,
+        retry_failed: bool = False,
+        is_first: bool = True,
+    ) -> None:
         self._store = store
         stored = store.stored()
         self.damage = list(store.damage)

@@ -37,11 +37,7 @@ _ASK_S = 0.5
 
 
 def run_dask_campaign(
-    study: Study,
-    store: Store,
-    address: str,
-    options: Options | None = None,
-    listen: Listener | None = None,
+    study: Study, store: Store, address: str, options: Options | None = None, listen: Listener | None = None
 ) -> Progress:
     """Do all runs of a study that are not in the store yet, on a Dask cluster.
 
@@ -77,15 +73,11 @@ def _connect(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError:
-        raise MissingDependency(
-            "--dask needs Dask; install it: pip install 'gridsched[cluster]'."
-        ) from None
+        raise MissingDependency("--dask needs Dask; install it: pip install 'gridsched[cluster]'.") from None
     try:
         return Client(address, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
-        raise InputError(
-            f"--dask {address}: no Dask scheduler answers: {' '.join(str(error).split())}."
-        ) from None
+        raise InputError(f"--dask {address}: no Dask scheduler answers: {' '.join(str(error).split())}.") from None
 
 
 def _reconnected(address: str) -> Any:
@@ -109,9 +101,7 @@ def _check_versions(client: Any) -> None:
         theirs = {"a worker": error}
     for name, found in theirs.items():
         if isinstance(found, BaseException):
-            raise InputError(
-                f"Dask worker {name}: gridsched {__version__} cannot be used there: {found}."
-            )
+            raise InputError(f"Dask worker {name}: gridsched {__version__} cannot be used there: {found}.")
         if (found["gridsched"], found["results_version"]) != mine:
             raise InputError(
                 f"Dask worker {name}: has gridsched {found['gridsched']}, this is {__version__}; "
@@ -179,9 +169,7 @@ class DaskPool:
     def send(self, packet: Sequence[StudyRun]) -> None:
         """Have runs done by one worker."""
         jobs = [Job(run.run_id, run.scenario, run.policies) for run in packet]
-        future = self._client.submit(
-            do_runs, jobs, self._inputs, self._timeout_s, pure=False, retries=0
-        )
+        future = self._client.submit(do_runs, jobs, self._inputs, self._timeout_s, pure=False, retries=0)
         self._sent[future.key] = future, packet
         future.add_done_callback(self._futures.put)
 
@@ -233,9 +221,7 @@ def _unchanged(value: Any) -> Any:
 _of_thread = threading.local()
 
 
-def do_runs(
-    jobs: Sequence[Job], inputs: Mapping[str, tuple[str, bytes]], timeout_s: float | None
-) -> list[Answer]:
+def do_runs(jobs: Sequence[Job], inputs: Mapping[str, tuple[str, bytes]], timeout_s: float | None) -> list[Answer]:
     """Do runs on a worker of the cluster; return what is said of each.
 
     Each thread of the worker has a process of its own for them, which outlives the call.

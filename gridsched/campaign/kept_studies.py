@@ -182,17 +182,17 @@ class KeptStudies:
 
     def _kept(self, path: Path, content: _Content, copies: dict[str, Path]) -> KeptStudy:
         inputs = {
-            name: InputFile(
-                each.name,
-                copies.get(each.sha256, self._place(each.name, each.sha256)),
-                each.sha256,
-            )
+            name: InputFile(each.name, copies.get(each.sha256, self._place(each.name, each.sha256)), each.sha256)
             for name, each in content.inputs.items()
         }
         return KeptStudy(
-            path, parse_document(content.text, content.path), content.replicates, inputs,
-            content.own, content.started_at,
-        )  # fmt: skip
+            path,
+            parse_document(content.text, content.path),
+            content.replicates,
+            inputs,
+            content.own,
+            content.started_at,
+        )
 
 
 def damaged_inputs(study: Study) -> list[str]:

@@ -134,10 +134,7 @@ class LocalPool:
         self._ended: queue.SimpleQueue[tuple[StudyRun, Answer]] = queue.SimpleQueue()
         self._is_ending = False
         self._performers = [Performer(orders) for _ in range(number)]
-        self._threads = [
-            threading.Thread(target=self._lead, args=(each,), daemon=True)
-            for each in self._performers
-        ]
+        self._threads = [threading.Thread(target=self._lead, args=(each,), daemon=True) for each in self._performers]
 
     def __enter__(self) -> LocalPool:
         try:

@@ -133,9 +133,8 @@ def failed_row(job: Job, error: str, total_s: float = 0.0) -> dict[str, Any]:
 
 
 def finished_row(
-    job: Job, metrics: Mapping[str, Any], timing: Mapping[str, float],
-    said: Mapping[str, Any], total_s: float,
-) -> dict[str, Any]:  # fmt: skip
+    job: Job, metrics: Mapping[str, Any], timing: Mapping[str, float], said: Mapping[str, Any], total_s: float
+) -> dict[str, Any]:
     """Return the row of a run that came to its end.
 
     Parameters
@@ -156,9 +155,8 @@ def finished_row(
 
 
 def _row(
-    job: Job, error: str | None, metrics: Mapping[str, Any], timing: Mapping[str, Any],
-    total_s: float,
-) -> dict[str, Any]:  # fmt: skip
+    job: Job, error: str | None, metrics: Mapping[str, Any], timing: Mapping[str, Any], total_s: float
+) -> dict[str, Any]:
     ended = datetime.now(UTC).isoformat()
     return {
         "run_id": job.run_id,
@@ -167,10 +165,5 @@ def _row(
         "metrics": metrics,
         "scenario": job.scenario,
         "provenance": {**versions(), "warnings": []},
-        "timing": {
-            **timing,
-            "total_s": total_s,
-            "host": socket.gethostname(),
-            "ended_at": ended,
-        },
+        "timing": {**timing, "total_s": total_s, "host": socket.gethostname(), "ended_at": ended},
     }

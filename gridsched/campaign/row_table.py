@@ -46,9 +46,7 @@ def _arrow() -> Any:
         import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
-        raise MissingDependency(
-            "Stores need pyarrow; install it: pip install 'pyarrow>=18'."
-        ) from None
+        raise MissingDependency("Stores need pyarrow; install it: pip install 'pyarrow>=18'.") from None
     return pyarrow
 
 
@@ -85,9 +83,7 @@ def table_of(rows: Iterable[Mapping[str, Any]], damage: list[str]) -> pa.Table:
     tables = []
     while portion := [flat(row) for row in islice(rest, _CHUNK)]:
         names = dict.fromkeys(name for row in portion for name in row)
-        tables.append(arrow.table({
-            name: _column(name, [row.get(name) for row in portion], damage) for name in names
-        }))  # fmt: skip
+        tables.append(arrow.table({name: _column(name, [row.get(name) for row in portion], damage) for name in names}))
     empty = arrow.table({name: arrow.array([], type=arrow.string()) for name in _TEXTS})
     return joined([empty, *tables], damage)
 
@@ -115,9 +111,7 @@ def _of_one_kind(name: str, values: list[Any], damage: list[str]) -> pa.Array:
         kind = arrow.string()
     lost = sum(old is not None and new is None for old, new in zip(values, kept, strict=True))
     if lost:
-        damage.append(
-            f"{name}: {lost} of {len(values)} runs have there what is no {kind}; it is left out"
-        )
+        damage.append(f"{name}: {lost} of {len(values)} runs have there what is no {kind}; it is left out")
     return arrow.array(kept, type=kind)
 
 
@@ -266,10 +260,7 @@ def write_parquet(table: pa.Table, root: Path) -> list[Path]:
     number = -(-len(table) // FILE_ROWS)
     return [
         _write_part(
-            said.slice(k * FILE_ROWS, FILE_ROWS).replace_schema_metadata(
-                {_PART: f"{k + 1}/{number} {rows}"}
-            ),
-            root,
+            said.slice(k * FILE_ROWS, FILE_ROWS).replace_schema_metadata({_PART: f"{k + 1}/{number} {rows}"}), root
         )
         for k in range(number)
     ]
@@ -352,9 +343,9 @@ def read_parquet(path: Path) -> pa.Table:
         values = sum(each.column(k).num_values for each in groups for k in range(each.num_columns))
         _check_unpacked(path, sum(each.total_byte_size for each in groups) + 8 * values, most)
         # each text is unpacked once, until it is known how often it stands there
-        packed = parquet.ParquetFile(
-            stream, metadata=metadata, pre_buffer=False, read_dictionary=texts
-        ).read(use_threads=False)
+        packed = parquet.ParquetFile(stream, metadata=metadata, pre_buffer=False, read_dictionary=texts).read(
+            use_threads=False
+        )
         _check_unpacked(path, sum(map(_text_bytes, packed.columns)), most)
         return packed.cast(file.schema_arrow)
 
@@ -388,8 +379,10 @@ def read_rows(path: Path) -> pa.Table:
         table = read_parquet(path)
     for name in _TEXTS:
         legal = (_arrow().string(), *([_arrow().null()] if name == "error" else []))
-        if name not in table.column_names or table.schema.field(name).type not in legal or (
-            name != "error" and table.column(name).null_count
-        ):  # fmt: skip
+        if (
+            name not in table.column_names
+            or table.schema.field(name).type not in legal
+            or (name != "error" and table.column(name).null_count)
+        ):
             raise InputError(f"{path}: holds no rows of runs; it is not read.")
     return table

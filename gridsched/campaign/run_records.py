@@ -42,15 +42,17 @@ def records_of(result: RunResult) -> pd.DataFrame:
 def _executions(trace: Trace) -> pd.DataFrame:
     runs = trace.executions
     names = np.array([ExecutionEnd(k).name.lower() for k in range(len(ExecutionEnd))])
-    table = pd.DataFrame({
-        "record": "execution",
-        "task_id": np.asarray(trace.tasks.labels)[runs["task"]],
-        "host_id": runs["host"].astype(np.int64),
-        "pstate": runs["pstate"].astype(np.int64),
-        "start_s": runs["start"],
-        "end_s": runs["end"],
-        "outcome": names[runs["outcome"]],
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "record": "execution",
+            "task_id": np.asarray(trace.tasks.labels)[runs["task"]],
+            "host_id": runs["host"].astype(np.int64),
+            "pstate": runs["pstate"].astype(np.int64),
+            "start_s": runs["start"],
+            "end_s": runs["end"],
+            "outcome": names[runs["outcome"]],
+        }
+    )
     if trace.is_parallel:
         table["width"] = trace.width
     return table
@@ -59,16 +61,16 @@ def _executions(trace: Trace) -> pd.DataFrame:
 def _hosts(trace: Trace, plugin_j: Mapping[str, float] | None) -> pd.DataFrame:
     energy = trace_energy(trace)
     ids = {host.name: h for h, host in enumerate(trace.platform.hosts)}
-    return pd.DataFrame({
-        "record": "host",
-        "host": list(energy.names),
-        "host_id": pd.array([ids.get(name) for name in energy.names], dtype="Int64"),
-        "role": list(energy.roles),
-        "model_j": energy.total_j,
-        "plugin_j": [
-            np.nan if plugin_j is None else plugin_j.get(name, np.nan) for name in energy.names
-        ],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "record": "host",
+            "host": list(energy.names),
+            "host_id": pd.array([ids.get(name) for name in energy.names], dtype="Int64"),
+            "role": list(energy.roles),
+            "model_j": energy.total_j,
+            "plugin_j": [np.nan if plugin_j is None else plugin_j.get(name, np.nan) for name in energy.names],
+        }
+    )
 
 
 def write_records(result: RunResult, store: Path, run_id: str) -> None:
@@ -103,8 +105,6 @@ def read_records(store: Path, run_id: str) -> pd.DataFrame:
     try:
         return row_table.read_parquet(path).to_pandas(use_threads=False)
     except FileNotFoundError:
-        raise InputError(
-            f"{path}: no records of this run; 'gridsched study run --records' keeps them."
-        ) from None
+        raise InputError(f"{path}: no records of this run; 'gridsched study run --records' keeps them.") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: damaged: {error}.") from None

@@ -92,9 +92,7 @@ def estimate(study: Study, number: int, timeout_s: float | None = None) -> Estim
     with temporary_folder() as folder:
         performer = Performer(Orders(None, inputs, folder, timeout_s))
         runs = sample(study, number)
-        performer.row(
-            Job(runs[0].run_id, runs[0].scenario, study.policies)
-        )  # starts all that is needed once
+        performer.row(Job(runs[0].run_id, runs[0].scenario, study.policies))  # starts all that is needed once
         began = time.perf_counter()
         for run in runs:
             row = performer.row(Job(run.run_id, run.scenario, study.policies))
@@ -186,17 +184,11 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
 
 
 def _differences(stored: dict[str, Any], repeated: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    found = [
-        (name, stored[name], repeated[name])
-        for name in ("status", "error")
-        if stored[name] != repeated[name]
-    ]
+    found = [(name, stored[name], repeated[name]) for name in ("status", "error") if stored[name] != repeated[name]]
     then, now = stored["metrics"], repeated["metrics"]
     for name in dict.fromkeys((*then, *now)):
         is_word = name in METRICS and not METRICS[name].is_number
-        left, right = (
-            each.get(name) if is_word else _exact(each.get(name)) for each in (then, now)
-        )
+        left, right = (each.get(name) if is_word else _exact(each.get(name)) for each in (then, now))
         if left != right:
             found.append((name, then.get(name), now.get(name)))
     then, now = stored.get("series", {}), repeated.get("series", {})

@@ -40,9 +40,7 @@ FORMAT = "gridsched store"
 FORMAT_VERSION = 2
 #: (from, to) -> what turns the rows of the one format into those of the other; rows that are in
 #: the later format already stay as they are.
-MIGRATIONS: dict[tuple[int, int], Callable[[pa.Table], pa.Table]] = {
-    (1, 2): row_table.with_energy_source,
-}
+MIGRATIONS: dict[tuple[int, int], Callable[[pa.Table], pa.Table]] = {(1, 2): row_table.with_energy_source}
 
 
 class Store:
@@ -130,9 +128,7 @@ class Store:
                 if root.exists() and not root.is_dir():
                     raise InputError(f"{path}: is no folder.")
                 if root.is_dir() and any(not _is_ours(each.name) for each in root.iterdir()):
-                    raise InputError(
-                        f"{path}: is no store, and not empty. Give a new or an empty folder."
-                    )
+                    raise InputError(f"{path}: is no store, and not empty. Give a new or an empty folder.")
                 root.mkdir(parents=True, exist_ok=True)
                 temporary = _new_marker(root)
                 with contextlib.suppress(FileExistsError):  # of two processes at once, one wins

@@ -18,25 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gridsched.campaign.messages import (
-    ATTEMPTS,
-    Answer,
-    Job,
-    Orders,
-    Said,
-    failed_row,
-    finished_row,
-)
+from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, failed_row, finished_row
 from gridsched.campaign.row_table import FAILED
 from gridsched.campaign.segments import SegmentWriter
 from gridsched.compiled import told_of_compiling
-from gridsched.errors import (
-    EnvironmentFault,
-    InputError,
-    MissingDependency,
-    ProcessLost,
-    error_of_policy,
-)
+from gridsched.errors import EnvironmentFault, InputError, MissingDependency, ProcessLost, error_of_policy
 from gridsched.metrics import window_series
 from gridsched.metrics.run_metrics import series_of_notes
 from gridsched.policy.policy_files import comes_from_file
@@ -100,9 +86,8 @@ def perform(
 
 
 def _executed(
-    maker: ScenarioMaker, job: Job, timeout_s: float | None,
-    begin: Callable[[float | None], None], began: float,
-) -> tuple[dict[str, Any], RunResult]:  # fmt: skip
+    maker: ScenarioMaker, job: Job, timeout_s: float | None, begin: Callable[[float | None], None], began: float
+) -> tuple[dict[str, Any], RunResult]:
     """Return the row of a run of a driver that executes tasks, and what it gave."""
     settings = job.scenario["settings"]
     scenario = maker.make(job.scenario, timeout_s)

@@ -33,35 +33,22 @@ _COMMANDS = {
         "compare:compare",
         "Compare schedulers on one platform and workload by energy and makespan, or by utility.",
     ),
-    "validate": (
-        "compare:validate",
-        "Check the model's joules against SimGrid's energy plugin, host by host.",
-    ),
+    "validate": ("compare:validate", "Check the model's joules against SimGrid's energy plugin, host by host."),
     "reproduce": (
         "study_report:reproduce",
         "Run a study, write its report, and set its paper's claims beside our runs.",
     ),
-    "example": (
-        "shipped:example_app", "Platforms, workloads and studies that come with gridsched.",
-    ),
-    "platform": (
-        "platform:platform_app",
-        "Make SimGrid platforms from tables of machines, and check platform files.",
-    ),
+    "example": ("shipped:example_app", "Platforms, workloads and studies that come with gridsched."),
+    "platform": ("platform:platform_app", "Make SimGrid platforms from tables of machines, and check platform files."),
     "workload": ("workload:workload_app", "Make and describe workloads."),
-    "plot": (
-        "plot:plot_app", "Draw figures from an export (`gridsched run ... --export DIR`).",
-    ),
+    "plot": ("plot:plot_app", "Draw figures from an export (`gridsched run ... --export DIR`)."),
     "optimize": (
         "optimize:optimize_app",
         "What is possible at best: profit, energy and makespan by linear programming.",
     ),
-    "study": (
-        "study:study_app",
-        "Run campaigns of many runs from one study file; interrupted ones continue.",
-    ),
+    "study": ("study:study_app", "Run campaigns of many runs from one study file; interrupted ones continue."),
     "kernels": ("kernels:kernels_app", "Compile the loops of schedulers ahead of their first use."),
-}  # fmt: skip
+}
 
 
 class Commands(TyperGroup):
@@ -127,9 +114,7 @@ def _options(
     version: bool = typer.Option(
         False, "--version", "-v", callback=_show_version, is_eager=True, help="Show the version."
     ),
-    show_traceback: bool = typer.Option(
-        False, "--traceback", help="Show Python's traceback with an error."
-    ),
+    show_traceback: bool = typer.Option(False, "--traceback", help="Show Python's traceback with an error."),
 ) -> None:
     """Simulate grids on SimGrid and compare schedulers by energy and makespan."""
 

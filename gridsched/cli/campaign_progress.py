@@ -72,12 +72,15 @@ class JsonLines(Quiet):
 def _numbers(progress: CampaignProgress) -> dict[str, object]:
     left = progress.time_left_s
     return {
-        "total": progress.total, "found": progress.found, "done": progress.done,
-        "failed": progress.failed, "running": progress.running,
+        "total": progress.total,
+        "found": progress.found,
+        "done": progress.done,
+        "failed": progress.failed,
+        "running": progress.running,
         "runs_per_s": round(progress.rate, 3),
         "time_left_s": None if left is None else round(left, 1),
         "elapsed_s": round(progress.elapsed_s, 1),
-    }  # fmt: skip
+    }
 
 
 class Screen(Quiet):
@@ -86,10 +89,14 @@ class Screen(Quiet):
     def __init__(self, name: str) -> None:
         self._is_terminal = sys.stderr.isatty()
         self._bar = Progress(
-            TextColumn(name), BarColumn(), TextColumn("{task.description}"),
-            console=Console(stderr=True), disable=not self._is_terminal, auto_refresh=False,
+            TextColumn(name),
+            BarColumn(),
+            TextColumn("{task.description}"),
+            console=Console(stderr=True),
+            disable=not self._is_terminal,
+            auto_refresh=False,
             transient=True,
-        )  # fmt: skip
+        )
         self._task = self._bar.add_task("", total=None)
         self._told = time.monotonic()
 
@@ -104,9 +111,7 @@ class Screen(Quiet):
             return
         if self._is_terminal:
             done = progress.found + progress.done
-            self._bar.update(
-                self._task, total=progress.total, completed=done, description=_words(progress)
-            )
+            self._bar.update(self._task, total=progress.total, completed=done, description=_words(progress))
             self._bar.refresh()
         elif time.monotonic() - self._told >= _PLAIN_EVERY_S:
             self._told = time.monotonic()

@@ -15,12 +15,7 @@ import typer
 from gridsched.analysis.comparison import completed
 from gridsched.cli.compare_tables import mapping_event_s, print_comparison
 from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, one_line, say, warn
-from gridsched.cli.scenario_options import (
-    PAPER_004,
-    ScenarioOptions,
-    split_ids,
-    with_scenario_options,
-)
+from gridsched.cli.scenario_options import PAPER_004, ScenarioOptions, split_ids, with_scenario_options
 from gridsched.cli.tables import Column, console, print_table
 from gridsched.energy import compare_energy
 from gridsched.errors import InputError, did_you_mean
@@ -29,24 +24,20 @@ from gridsched.metrics import METRICS, Metric
 from gridsched.metrics.table import value_of_row
 from gridsched.policy.registry import entries
 from gridsched.runs.formulas import formula
-from gridsched.runs.run import (
-    ENERGY_TOLERANCE,
-    RunResult,
-    check,
-    check_energy_agreement,
-    energy_check,
-)
+from gridsched.runs.run import ENERGY_TOLERANCE, RunResult, check, check_energy_agreement, energy_check
 from gridsched.runs.run_many import run_many
 from gridsched.runs.scenario import workload_kinds
 
 SchedulersOption = Annotated[
     str,
     typer.Option(
-        "--schedulers", "--scheduler", metavar="A,B,...",
+        "--schedulers",
+        "--scheduler",
+        metavar="A,B,...",
         help="Ids, see 'gridsched schedulers', FILE.py[:CLASS], or all that take the workload.",
         show_default="the six of the LECSA paper",
     ),
-]  # fmt: skip
+]
 #: Stands for every scheduler that takes the workload.
 ALL = "all"
 COMPARE_EPILOG = """Examples:
@@ -91,9 +82,12 @@ Exit status: 0 all agree to 1e-9 relative, 1 some differ or a run failed, 2 bad 
 
 
 def run_each(
-    options: ScenarioOptions, ids: Sequence[str], *, quiet: bool,
+    options: ScenarioOptions,
+    ids: Sequence[str],
+    *,
+    quiet: bool,
     accept: Callable[[RunResult], None] = check_energy_agreement,
-) -> tuple[dict[str, RunResult], list[str]]:  # fmt: skip
+) -> tuple[dict[str, RunResult], list[str]]:
     """Run every scheduler on the same platform and workload, with a progress bar on a terminal.
 
     Returns the results by scheduler, and a line for each run that failed or that `accept` raised
@@ -159,9 +153,7 @@ def own_metrics(given: Sequence[str]) -> list[Metric]:
     for text in given:
         id, equals, expression = text.partition("=")
         if not equals:
-            raise InputError(
-                f"--metric {text!r}: write NAME=EXPRESSION, as edp=energy_j*makespan_s."
-            )
+            raise InputError(f"--metric {text!r}: write NAME=EXPRESSION, as edp=energy_j*makespan_s.")
         names = [*known, *(each.id for each in found)]
         called = f"--metric {id.strip()}"
         found.append(formula(id.strip(), expression, names, better="less", called=called).metric)
@@ -198,26 +190,25 @@ def compare(
     options: ScenarioOptions,
     schedulers: SchedulersOption = PAPER_004,
     sort: Annotated[
-        str | None,
-        typer.Option(metavar="METRIC", help="Best first by this metric, as energy_delay_js."),
+        str | None, typer.Option(metavar="METRIC", help="Best first by this metric, as energy_delay_js.")
     ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=EXPRESSION",
-            help="A metric of your own, as ed2p=energy_j*makespan_s**2; less is better; "
-            "repeatable.",
+            help="A metric of your own, as ed2p=energy_j*makespan_s**2; less is better; repeatable.",
         ),
     ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", rich_help_panel=OUTPUT_PANEL,
+            metavar="FILE",
+            rich_help_panel=OUTPUT_PANEL,
             help="Draw energy and makespan or utility (.png, .svg, .pdf; data beside it).",
         ),
     ] = None,
     outputs: Outputs = PRINTED,
-) -> None:  # fmt: skip
+) -> None:
     """Compare schedulers on one platform and workload by energy and makespan, or by utility.
 
     Energy is that of the computing hosts, by SimGrid's energy plugin and by gridsched's model.
@@ -246,9 +237,15 @@ def compare(
         scenario = results[0].scenario
         title = f"{options.workload} on {options.platform or scenario.platform.name}"
         print_comparison(
-            console(), rows, title, bounds=bounds, budget=scenario.budget,
-            window_s=scenario.window_s, plot=plot, also=[*own, *([key] if key else [])],
-        )  # fmt: skip
+            console(),
+            rows,
+            title,
+            bounds=bounds,
+            budget=scenario.budget,
+            window_s=scenario.window_s,
+            plot=plot,
+            also=[*own, *([key] if key else [])],
+        )
     report_failures(failures)
 
 
@@ -267,10 +264,7 @@ def _row(id: str, result: RunResult) -> dict[str, Any]:
 def validate(
     options: ScenarioOptions,
     export: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DIR", help="Folder of 'gridsched run --export'.", show_default=False
-        ),
+        Path | None, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.", show_default=False)
     ] = None,
     schedulers: SchedulersOption = PAPER_004,
     outputs: Outputs = PRINTED,
@@ -290,12 +284,7 @@ def validate(
         ids, quiet = split_ids(schedulers, options), outputs.quiet or outputs.json
         rows, failures = _rows_of_runs(options, ids, quiet=quiet)
     bad = [row for row in rows if not row["relative_difference"] <= ENERGY_TOLERANCE]
-    whole = {
-        "tolerance": ENERGY_TOLERANCE,
-        "differences": len(bad),
-        "hosts": rows,
-        "failures": failures,
-    }
+    whole = {"tolerance": ENERGY_TOLERANCE, "differences": len(bad), "hosts": rows, "failures": failures}
     if outputs.write(rows, whole) and rows:
         out = console()
         print_table(out, _HOST_COLUMNS, rows, "Energy by SimGrid's plugin and by the model")
@@ -323,13 +312,9 @@ def _accept_any(result: RunResult) -> None:
     """Let every run pass: a difference is a row of the table here."""
 
 
-def _rows_of_runs(
-    options: ScenarioOptions, ids: list[str], *, quiet: bool
-) -> tuple[list[dict[str, Any]], list[str]]:
+def _rows_of_runs(options: ScenarioOptions, ids: list[str], *, quiet: bool) -> tuple[list[dict[str, Any]], list[str]]:
     if options.settings.get("driver") == "reference":
         raise InputError("The reference driver has no energy plugin; use --driver simgrid.")
     results, failures = run_each(options, ids, quiet=quiet, accept=_accept_any)
-    rows = [
-        {"scheduler": id, **row} for id, result in results.items() for row in energy_check(result)
-    ]
+    rows = [{"scheduler": id, **row} for id, result in results.items() for row in energy_check(result)]
     return rows, failures

@@ -79,9 +79,7 @@ def print_comparison(
         out.print(f"Figure: {plot}")
 
 
-def _columns(
-    rows: Sequence[Mapping[str, Any]], also: Sequence[Metric], bounds: ScenarioBounds | None
-) -> list[Column]:
+def _columns(rows: Sequence[Mapping[str, Any]], also: Sequence[Metric], bounds: ScenarioBounds | None) -> list[Column]:
     """Return the columns of which the rows have values, and those of further metrics."""
     table, shown = compared_metrics(rows)
     hidden: set[str] = set() if is_metered(rows) else {"energy_j"}
@@ -106,9 +104,11 @@ def _has_energy(rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _notes(
-    rows: Sequence[Mapping[str, Any]], bounds: ScenarioBounds | None, budget: EnergyBudget | None,
+    rows: Sequence[Mapping[str, Any]],
+    bounds: ScenarioBounds | None,
+    budget: EnergyBudget | None,
     window_s: tuple[float, float] | None,
-) -> Iterator[str]:  # fmt: skip
+) -> Iterator[str]:
     """Yield what must be known to read the table, a sentence each."""
     if not _has_energy(rows):
         yield NO_ENERGY

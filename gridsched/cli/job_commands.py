@@ -12,13 +12,7 @@ from rich.console import Console
 
 from gridsched.analysis.workload_statistics import WorkloadStatistics, job_statistics
 from gridsched.cli.options import with_options
-from gridsched.cli.output import (
-    OUTPUT_PANEL,
-    ForceOption,
-    JsonOption,
-    QuietOption,
-    check_targets,
-)
+from gridsched.cli.output import OUTPUT_PANEL, ForceOption, JsonOption, QuietOption, check_targets
 from gridsched.cli.tables import console
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
@@ -54,16 +48,15 @@ gridsched workload convert examples/four_nodes.swf -o log.swf
 
 gridsched workload convert examples/four_nodes.swf --procs-per-node 2 -o workload.json
 """
-LogArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help=f"Log: {LEGAL}; also with .gz at the end.")
-]
+LogArgument = Annotated[Path, typer.Argument(metavar="FILE", help=f"Log: {LEGAL}; also with .gz at the end.")]
 ReportOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", rich_help_panel=OUTPUT_PANEL,
+        metavar="FILE",
+        rich_help_panel=OUTPUT_PANEL,
         help="Write what was left out, and all its lines, to this .json file.",
     ),
-]  # fmt: skip
+]
 
 
 @dataclass
@@ -115,17 +108,13 @@ def print_rest(out: Console, jobs: JobTable) -> None:
 def import_command(
     options: LogOptions,
     log: LogArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Tasks to write (.csv).")
-    ],
-    speed: Annotated[
-        float, typer.Option(metavar="F", help="Speed of the log's machine [flop/s].")
-    ] = NODE_SPEED,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Tasks to write (.csv).")],
+    speed: Annotated[float, typer.Option(metavar="F", help="Speed of the log's machine [flop/s].")] = NODE_SPEED,
     report: ReportOption = None,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Make a bag of tasks of the serial jobs of a log."""
     if output.suffix.lower() != ".csv":
         raise InputError(f"{output}: tasks are written as .csv.")
@@ -143,16 +132,13 @@ def convert(
     options: LogOptions,
     log: LogArgument,
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help=f"Jobs to write ({' or '.join(WRITTEN)}).",
-        ),
+        Path, typer.Option("--output", "-o", metavar="FILE", help=f"Jobs to write ({' or '.join(WRITTEN)}).")
     ],
     report: ReportOption = None,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Write the jobs of a log that can be run in another format: SWF, or Batsim's JSON."""
     check_written(output)
     jobs = _read(log, options, output, report, force=force)
@@ -162,9 +148,8 @@ def convert(
 
 
 def _read(
-    log: Path, options: LogOptions, output: Path, report: Path | None, *,
-    speed: float = NODE_SPEED, force: bool,
-) -> JobTable:  # fmt: skip
+    log: Path, options: LogOptions, output: Path, report: Path | None, *, speed: float = NODE_SPEED, force: bool
+) -> JobTable:
     """Return the jobs of a log; files that could not be written are refused before."""
     targets: dict[str, Sequence[Path]] = {"-o": [output], "--report": [report] if report else []}
     check_targets(targets, [log], force=force)
@@ -173,16 +158,9 @@ def _read(
     return read_jobs(log, how, speed=speed)
 
 
-def _tell(
-    told: str, what: str, jobs: JobTable, report: Path | None, *, force: bool, json: bool,
-    quiet: bool,
-) -> None:  # fmt: skip
+def _tell(told: str, what: str, jobs: JobTable, report: Path | None, *, force: bool, json: bool, quiet: bool) -> None:
     """Say what was written and what was left out."""
-    whole = {
-        what: len(jobs),
-        "left_out": [each.as_json() for each in jobs.dropped],
-        "notes": list(jobs.notes),
-    }
+    whole = {what: len(jobs), "left_out": [each.as_json() for each in jobs.dropped], "notes": list(jobs.notes)}
     if report is not None:
         write_whole(report, json_text(whole), force=force)
     if json:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # scipy's solver is slow to load
 
 optimize_app = command_group(
     "The programmes look at types of tasks and machines and at their numbers, not at single "
-    "tasks: 10^9 tasks take as long as 10^4 (docs/profit.md).",
+    "tasks: 10^9 tasks take as long as 10^4 (docs/profit.md)."
 )
 _SYSTEM = "Bag and machines (one of three ways)"
 _CSV = ("etc", "apc", "counts")
@@ -54,26 +54,24 @@ Exit status: 0 fine, 1 "do not run": every bag would lose more than standing sti
 PlotOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", rich_help_panel=OUTPUT_PANEL,
+        metavar="FILE",
+        rich_help_panel=OUTPUT_PANEL,
         help="Draw front, feasible region and profit (.png, .svg, .pdf; data beside it).",
     ),
-]  # fmt: skip
+]
 
 
 def _file(text: str, default: bool | str = True) -> Any:
-    return typer.Option(
-        metavar="FILE", rich_help_panel=_SYSTEM, help=text, show_default=default
-    )  # fmt: skip
+    return typer.Option(metavar="FILE", rich_help_panel=_SYSTEM, help=text, show_default=default)
 
 
 @dataclass(frozen=True)
 class _Money:
     """The keys of a tariff, as a record whose keys are options."""
 
-    tariff: Annotated[
-        Tariff | None,
-        Field(description="What the bag pays.", json_schema_extra={"group": "Money"}),
-    ] = None
+    tariff: Annotated[Tariff | None, Field(description="What the bag pays.", json_schema_extra={"group": "Money"})] = (
+        None
+    )
 
 
 @dataclass
@@ -87,16 +85,12 @@ class OptimizeOptions:
             "of tasks (.csv or .toml)."
         ),
     ] = None
-    platform: Annotated[
-        Path | None,
-        _file("SimGrid platform (.xml); its hosts go by type, the tasks by size."),
-    ] = None
+    platform: Annotated[Path | None, _file("SimGrid platform (.xml); its hosts go by type, the tasks by size.")] = None
     etc: Annotated[Path | None, _file("Times (.csv: task_type,machine_type,pstate,etc_s).")] = None
     apc: Annotated[Path | None, _file("Powers (.csv: task_type,machine_type,pstate,apc_w).")] = None
     counts: Annotated[Path | None, _file("Tasks (.csv: task_type,tasks).")] = None
     machines: Annotated[
-        Path | None,
-        _file("Machines (.csv: machine_type,count[,idle_w]).", default="one of each type"),
+        Path | None, _file("Machines (.csv: machine_type,count[,idle_w]).", default="one of each type")
     ] = None
     pstate: Annotated[
         list[str] | None,
@@ -110,9 +104,7 @@ class OptimizeOptions:
     gamma: Annotated[
         float | None,
         typer.Option(
-            metavar="G",
-            rich_help_panel="Money",
-            help="In place of --price: price over what the least energy costs.",
+            metavar="G", rich_help_panel="Money", help="In place of --price: price over what the least energy costs."
         ),
     ] = None
     money: dict[str, Any] = field(default_factory=dict)
@@ -141,14 +133,11 @@ class OptimizeOptions:
             return bag_of_csv(self.etc, self.apc, self.counts, self.machines, one_pstate(given))
         if self.workload is None:
             raise InputError(
-                "Missing the bag: give --workload G.toml, or --etc, --apc and --counts, or "
-                "--platform and --workload."
+                "Missing the bag: give --workload G.toml, or --etc, --apc and --counts, or --platform and --workload."
             )
         if self.platform is None:
             if self.workload.suffix.lower() != ".toml":
-                raise InputError(
-                    f"{self.workload}: a bag of tasks has no machines of its own; add --platform."
-                )
+                raise InputError(f"{self.workload}: a bag of tasks has no machines of its own; add --platform.")
             return bag_of_generator(self.workload, one_pstate(given))
         tasks = read_workload(self.workload)
         platform = read_platform(self.platform)
@@ -198,9 +187,7 @@ with_optimize_options = with_options(OptimizeOptions, before=99, records={"money
 @with_optimize_options
 def pareto(
     options: OptimizeOptions,
-    points: Annotated[
-        int, typer.Option(min=2, metavar="N", help="Corners of the front, at most.")
-    ] = 200,
+    points: Annotated[int, typer.Option(min=2, metavar="N", help="Corners of the front, at most.")] = 200,
     plot: PlotOption = None,
     outputs: Outputs = PRINTED,
 ) -> None:
@@ -228,20 +215,25 @@ def profit(
     power_cap_w: Annotated[
         float | None,
         typer.Option(
-            "--power-cap-w", metavar="W", rich_help_panel="Limits",
+            "--power-cap-w",
+            metavar="W",
+            rich_help_panel="Limits",
             help="Largest mean power drawn from the grid, PUE included.",
         ),
     ] = None,
     least_rate_per_s: Annotated[
         float,
         typer.Option(
-            "--least-rate-per-s", "--r-min", metavar="R", rich_help_panel="Limits",
+            "--least-rate-per-s",
+            "--r-min",
+            metavar="R",
+            rich_help_panel="Limits",
             help="Bags per second that have been promised.",
         ),
     ] = 0.0,
     plot: PlotOption = None,
     outputs: Outputs = PRINTED,
-) -> None:  # fmt: skip
+) -> None:
     """The largest profit per second if such bags follow each other, and a schedule that nears it.
 
     Says what a machine more, a watt more and a task less are worth. -o writes how many tasks of
@@ -256,9 +248,8 @@ def profit(
     if tariff is None:
         raise InputError("Missing option '--price' (what the bag pays) or '--gamma'.")
     answer = profit_answer(
-        named, tariff, power_cap_w=math.inf if power_cap_w is None else power_cap_w,
-        least_rate_per_s=least_rate_per_s,
-    )  # fmt: skip
+        named, tariff, power_cap_w=math.inf if power_cap_w is None else power_cap_w, least_rate_per_s=least_rate_per_s
+    )
     if plot is not None:
         _plot(plot, front_answer(named), answer, force=outputs.force)
     warn(answer.notes)
@@ -269,9 +260,7 @@ def profit(
         raise typer.Exit(1)
 
 
-def _plot(
-    plot: Path | None, answer: FrontAnswer, profit: ProfitAnswer | None, *, force: bool
-) -> None:
+def _plot(plot: Path | None, answer: FrontAnswer, profit: ProfitAnswer | None, *, force: bool) -> None:
     if plot is None:
         return
     from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load

@@ -80,9 +80,7 @@ def _whole_tasks(answer: ProfitAnswer) -> str:
     return f"Whole tasks earn {whole.profit_rate:,.6g} a second{share}.{told}"
 
 
-def _print_first(
-    out: Console, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], key: str
-) -> None:
+def _print_first(out: Console, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], key: str) -> None:
     """Print the rows, of many those with the largest values of `key`."""
     shown = list(rows)
     if len(rows) > MOST_ROWS:
@@ -109,9 +107,7 @@ def print_front(out: Console, answer: FrontAnswer) -> None:
     if not answer.front.complete:
         out.print("The front has more corners; --points asks for more.")
     if best is not None:
-        out.print(
-            f"Of these corner {best['corner']} earns most, {best['profit_rate']:,.6g} a second."
-        )
+        out.print(f"Of these corner {best['corner']} earns most, {best['profit_rate']:,.6g} a second.")
 
 
 def print_written(out: Console, output: Path | None, plot: Path | None) -> None:

@@ -43,10 +43,7 @@ def with_options(
     """
     records = records or {}
     shared = [each for each in _options_of(group) if each.name not in records]
-    of_records = {
-        name: [_key_option(key) for key in keys_of(record).values()]
-        for name, record in records.items()
-    }
+    of_records = {name: [_key_option(key) for key in keys_of(record).values()] for name, record in records.items()}
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
@@ -75,12 +72,7 @@ def with_options(
                 values[name], told = kind(**told), {}
             command(**values)
 
-        parameters = [
-            *shared[:before],
-            *own,
-            *shared[before:],
-            *itertools.chain(*of_records.values()),
-        ]
+        parameters = [*shared[:before], *own, *shared[before:], *itertools.chain(*of_records.values())]
         vars(wrapped).update(__signature__=signature.replace(parameters=parameters))
         wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
         return wrapped
@@ -92,12 +84,9 @@ def _options_of(group: type) -> list[inspect.Parameter]:
     """Return the fields of a dataclass as parameters of a command."""
     hints = get_type_hints(group, include_extras=True)
     return [
-        _parameter(
-            each.name, hints[each.name],
-            inspect.Parameter.empty if each.default is MISSING else each.default,
-        )
+        _parameter(each.name, hints[each.name], inspect.Parameter.empty if each.default is MISSING else each.default)
         for each in fields(group)
-    ]  # fmt: skip
+    ]
 
 
 def _collected(value: Any, key: Key) -> Any:
@@ -119,9 +108,7 @@ def option_name(key: str) -> str:
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-    )
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _key_option(key: Key) -> inspect.Parameter:

@@ -25,25 +25,21 @@ LONGEST_LINE = 1000
 OutputOption = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", rich_help_panel=OUTPUT_PANEL,
+        "--output",
+        "-o",
+        metavar="FILE",
+        rich_help_panel=OUTPUT_PANEL,
         help="Write all figures to this .json, .csv or .parquet file.",
     ),
-]  # fmt: skip
+]
 ForceOption = Annotated[
-    bool,
-    typer.Option("--force", metavar="", rich_help_panel=OUTPUT_PANEL, help="Replace what exists."),
+    bool, typer.Option("--force", metavar="", rich_help_panel=OUTPUT_PANEL, help="Replace what exists.")
 ]
 JsonOption = Annotated[
-    bool,
-    typer.Option(
-        "--json", metavar="", rich_help_panel=OUTPUT_PANEL, help="Print JSON, not a table."
-    ),
+    bool, typer.Option("--json", metavar="", rich_help_panel=OUTPUT_PANEL, help="Print JSON, not a table.")
 ]
 QuietOption = Annotated[
-    bool,
-    typer.Option(
-        "--quiet", metavar="", rich_help_panel=OUTPUT_PANEL, help="Print nothing but errors."
-    ),
+    bool, typer.Option("--quiet", metavar="", rich_help_panel=OUTPUT_PANEL, help="Print nothing but errors.")
 ]
 
 
@@ -125,9 +121,7 @@ def figure_files(path: Path | None) -> tuple[Path, ...]:
     return check_target(path, force=True)
 
 
-def check_targets(
-    targets: Mapping[str, Sequence[Path]], inputs: Sequence[Path | None] = (), *, force: bool
-) -> None:
+def check_targets(targets: Mapping[str, Sequence[Path]], inputs: Sequence[Path | None] = (), *, force: bool) -> None:
     """Raise `InputError` early, before a long run, where a file could not be written.
 
     Parameters

@@ -131,45 +131,33 @@ _OPTIONS = {
     "speed_levels": _Option(
         "Simulated speeds in flop/s, dealt to the rows in order.", read=partial(_list, kind="speed")
     ),
-    "speed_uniform": _Option(
-        "Simulated speeds drawn from LO:HI, in flop/s.", read=partial(_range, kind="speed")
-    ),
+    "speed_uniform": _Option("Simulated speeds drawn from LO:HI, in flop/s.", read=partial(_range, kind="speed")),
     "efficiency": _Option("scaled (s_sim*eps_real/s_real), real or nearest."),
     "idle_share": _Option("Idle power as a share of busy power, 0 to 1.", float),
-    "idle_power_w": _Option(
-        "Idle power in W, or drawn from LO:HI.", read=partial(_range, kind="watts")
-    ),
+    "idle_power_w": _Option("Idle power in W, or drawn from LO:HI.", read=partial(_range, kind="watts")),
     "off_power_w": _Option("Power while off, in W.", float),
     "pstates": _Option("Speed and power factors, as '1:1;0.8:0.6'.", read=_pstates),
     "cores": _Option("Cores of each host; default 1.", int),
     "clusters": _Option(
-        "A number, or what clusters share: host, speed, row, cluster, site, computer, year, name.",
-        read=_number_or_text,
+        "A number, or what clusters share: host, speed, row, cluster, site, computer, year, name.", read=_number_or_text
     ),
     "cluster_bandwidth": _Option(
-        "Of the uplinks, as 1GBps or one for each: 1GBps,10Gbps.",
-        read=partial(_list, kind="bandwidth"),
+        "Of the uplinks, as 1GBps or one for each: 1GBps,10Gbps.", read=partial(_list, kind="bandwidth")
     ),
     "cluster_latency": _Option(
-        "Of the uplinks, as 50us or one for each.", key="cluster_latency_s",
-        read=partial(_list, kind="time"),
+        "Of the uplinks, as 50us or one for each.", key="cluster_latency_s", read=partial(_list, kind="time")
     ),
     "host_bandwidth": _Option(
-        "Between host and cluster router; default unlimited.",
-        read=partial(_quantity, kind="bandwidth"),
+        "Between host and cluster router; default unlimited.", read=partial(_quantity, kind="bandwidth")
     ),
-    "host_latency": _Option(
-        "Likewise; default 0s.", key="host_latency_s", read=partial(_quantity, kind="time")
-    ),
+    "host_latency": _Option("Likewise; default 0s.", key="host_latency_s", read=partial(_quantity, kind="time")),
     "master": _Option("Add a host that computes nothing.", bool),
     "master_bandwidth": _Option(
         "Between master and uplinks; default unlimited.", read=partial(_quantity, kind="bandwidth")
     ),
-    "master_latency": _Option(
-        "Likewise; default 0s.", key="master_latency_s", read=partial(_quantity, kind="time")
-    ),
+    "master_latency": _Option("Likewise; default 0s.", key="master_latency_s", read=partial(_quantity, kind="time")),
     "seed": _Option("Seed of all that is drawn.", int),
-}  # fmt: skip
+}
 #: Values of options that are not given; of the others it is None.
 _DEFAULTS = {"master": False, "seed": 0}
 
@@ -243,11 +231,7 @@ def from_table(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
 ) -> None:
     """Write a SimGrid platform from a table of machines."""
-    check_targets(
-        {"-o": [Path(output)]},
-        [Path(table), Path(options.join) if options.join else None],
-        force=force,
-    )
+    check_targets({"-o": [Path(output)]}, [Path(table), Path(options.join) if options.join else None], force=force)
     recipe, network = options.recipe(), options.network()
     # pandas takes longer to load than all the rest
     from gridsched.platform_io.from_table import platform_from_table
@@ -289,8 +273,7 @@ def add_power(
 def check(
     platform: Annotated[str, typer.Argument(metavar="PLATFORM", help="SimGrid XML file.")],
     deployment: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="SimGrid deployment (.xml) to check beside it."),
+        str | None, typer.Option(metavar="FILE", help="SimGrid deployment (.xml) to check beside it.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Only the exit status.")] = False,
@@ -335,14 +318,9 @@ def _summary(platform: Platform, output: str, notes: tuple[str, ...]) -> dict[st
     return {
         "platform": output,
         "hosts": len(written.hosts),
-        "clusters": [
-            {"name": cluster.name, "hosts": len(cluster.hosts)} for cluster in written.clusters
-        ],
+        "clusters": [{"name": cluster.name, "hosts": len(cluster.hosts)} for cluster in written.clusters],
         "master": written.master.name if written.master else None,
         "speed_flops": [float(written.speed[:, 0].min()), float(written.speed[:, 0].max())],
-        "efficiency_flop_per_j": [
-            float(platform.efficiency().min()),
-            float(platform.efficiency().max()),
-        ],
+        "efficiency_flop_per_j": [float(platform.efficiency().min()), float(platform.efficiency().max())],
         "notes": list(notes),
     }

@@ -23,18 +23,24 @@ _ROUTES = (
 )
 _KEYS = ("hosts", "cluster", "n", "cores", "pstates", "speed", "idle", "epsilon", "busy", "off")
 _HEADERS = (
-    "hosts", "cluster", "n", "cores", "P-states", "speed\n[flop/s]", "idle\n[W]", "epsilon\n[W]",
-    "busy\n[W]", "off\n[W]",
-)  # fmt: skip
+    "hosts",
+    "cluster",
+    "n",
+    "cores",
+    "P-states",
+    "speed\n[flop/s]",
+    "idle\n[W]",
+    "epsilon\n[W]",
+    "busy\n[W]",
+    "off\n[W]",
+)
 _COLUMNS = tuple(
     Column(key, header, "text" if key in ("hosts", "cluster") else "figure")
     for key, header in zip(_KEYS, _HEADERS, strict=True)
 )
 
 
-def print_platform(
-    console: Console, platform: Platform, output: str, notes: tuple[str, ...]
-) -> None:
+def print_platform(console: Console, platform: Platform, output: str, notes: tuple[str, ...]) -> None:
     """Print what was written where, and the notes."""
     names = [cluster.name for cluster in platform.clusters for _ in cluster.hosts]
     order = [h for cluster in platform.clusters for h in cluster.hosts]
@@ -67,10 +73,7 @@ def report_as_dict(report: PlatformReport) -> dict[str, Any]:
         {"cluster": cluster, "role": None, **_host_as_dict(host)}
         for host, cluster in zip(report.hosts, report.clusters, strict=True)
     ]
-    hosts += [
-        {"cluster": None, "role": role, **_host_as_dict(host)}
-        for role, host in report.platform.idle_hosts_named
-    ]
+    hosts += [{"cluster": None, "role": role, **_host_as_dict(host)} for role, host in report.platform.idle_hosts_named]
     return {
         "platform": report.path,
         "fine": report.is_fine,

@@ -24,9 +24,7 @@ gridsched run {run} --export out
 gridsched plot {plot}
 """
 _BAG = "--platform platforms/ex_a.xml --workload examples/ex_a.csv"
-_PRICED = (
-    "--workload examples/bags.toml --scheduler lp_rolling --price 1 --prices examples/prices.csv"
-)
+_PRICED = "--workload examples/bags.toml --scheduler lp_rolling --price 1 --prices examples/prices.csv"
 _DAY = "--workload examples/utility_small.toml --scheduler max_max_upe"
 
 
@@ -34,13 +32,8 @@ _DAY = "--workload examples/utility_small.toml --scheduler max_max_upe"
 class FigureOptions:
     """What is drawn from, and where to."""
 
-    export: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.")
-    ]
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Figure to write: .png, .svg or .pdf."),
-    ]
+    export: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.")]
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Figure to write: .png, .svg or .pdf.")]
     force: ForceOption = False
     quiet: QuietOption = False
 
@@ -69,9 +62,7 @@ def trace(
     options: FigureOptions,
     step_s: Annotated[
         float | None,
-        typer.Option(
-            metavar="S", help="Length of a step; default 20 min, in runs of less than a day less.",
-        ),
+        typer.Option(metavar="S", help="Length of a step; default 20 min, in runs of less than a day less."),
     ] = None,
 ) -> None:
     """Draw energy and utility so far, mean power, and tasks over time, step by step.
@@ -101,9 +92,7 @@ def _draw(kind: str, options: FigureOptions, **others: Any) -> None:
     title = title_of(export)
     if kind == "prices":
         others["tariff"] = _tariff_of(export, folder)
-    draw_figure(
-        kind, "run", export.trace, options.output, title=title, force=options.force, **others
-    )
+    draw_figure(kind, "run", export.trace, options.output, title=title, force=options.force, **others)
     if not options.quiet:
         print(f"Figure: {files[0]}, its data: {files[1]}")
 

@@ -9,20 +9,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gridsched.cli.compare_tables import (
-    EXCESSES,
-    NO_ENERGY,
-    excess,
-    free_boots,
-    is_metered,
-    mapping_event_s,
-)
+from gridsched.cli.compare_tables import EXCESSES, NO_ENERGY, excess, free_boots, is_metered, mapping_event_s
 from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, warn
-from gridsched.cli.scenario_options import (
-    ScenarioOptions,
-    resolve_apart,
-    with_scenario_options,
-)
+from gridsched.cli.scenario_options import ScenarioOptions, resolve_apart, with_scenario_options
 from gridsched.cli.tables import console, print_values
 from gridsched.export.export import check_export_folder, write_export
 from gridsched.metrics.table import shown_metrics
@@ -53,12 +42,13 @@ def run_command(
     export: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", rich_help_panel=OUTPUT_PANEL,
+            metavar="DIR",
+            rich_help_panel=OUTPUT_PANEL,
             help="Write the run's records to this new folder (Batsim's files).",
         ),
     ] = None,
     outputs: Outputs = PRINTED,
-) -> None:  # fmt: skip
+) -> None:
     """Run one scheduler on a platform and a workload."""
     scheduler = resolve_apart(scheduler, options)
     parameters = options.parameters([scheduler])[scheduler]
@@ -78,9 +68,7 @@ def run_command(
         _show(result, summary, scheduler, export)
 
 
-def _show(
-    result: RunResult, summary: dict[str, Any], scheduler: str, export: Path | None
-) -> None:
+def _show(result: RunResult, summary: dict[str, Any], scheduler: str, export: Path | None) -> None:
     out = console()
     budget = result.scenario.budget
     is_over = budget is not None and excess(budget, summary) > 0

@@ -33,25 +33,15 @@ class ScenarioOptions:
     `TraceOptions`; they hold those that were given.
     """
 
-    platform: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="SimGrid platform (.xml)."),
-    ] = None
+    platform: Annotated[Path | None, typer.Option(metavar="FILE", help="SimGrid platform (.xml).")] = None
     workload: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Bag of tasks (.csv), generator (.toml) or trace (.swf).",
-        ),
-    ] = None  # fmt: skip
+        Path | None, typer.Option(metavar="FILE", help="Bag of tasks (.csv), generator (.toml) or trace (.swf).")
+    ] = None
     files: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Input files of tasks (.csv: file,size_bytes,location).",
-        ),
-    ] = None  # fmt: skip
+        Path | None, typer.Option(metavar="FILE", help="Input files of tasks (.csv: file,size_bytes,location).")
+    ] = None
     set: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="[ID.]KEY=VALUE", help="Scheduler parameter; repeatable."),
+        list[str] | None, typer.Option("--set", metavar="[ID.]KEY=VALUE", help="Scheduler parameter; repeatable.")
     ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of random schedulers.")] = 0
     settings: dict[str, Any] = field(default_factory=dict)
@@ -80,14 +70,17 @@ class ScenarioOptions:
             for key, each in self.settings.items()
             if key in Settings.model_fields
         }
-        spec = checked(RunSpec, {
-            "platform": _file_section(self.platform),
-            "workload": _file_section(self.workload, self.files) | self.trace,
-            "scheduler": {"id": "wq"},
-            "seed": self.seed,
-            # the scenario checks them, beside what a generator's file says
-            "settings": Settings.model_construct(**in_spec),
-        })  # fmt: skip
+        spec = checked(
+            RunSpec,
+            {
+                "platform": _file_section(self.platform),
+                "workload": _file_section(self.workload, self.files) | self.trace,
+                "scheduler": {"id": "wq"},
+                "seed": self.seed,
+                # the scenario checks them, beside what a generator's file says
+                "settings": Settings.model_construct(**in_spec),
+            },
+        )
         others = {key: each for key, each in self.settings.items() if key not in in_spec}
         return with_keys(ScenarioMaker({}, Path()).make(spec, spelled=option_name), others)
 
@@ -107,10 +100,7 @@ class ScenarioOptions:
                 raise InputError(f"--set {item!r}: it must read KEY=VALUE or ID.KEY=VALUE.")
             if dot and owner not in chosen:
                 hint = did_you_mean(owner, chosen)
-                raise InputError(
-                    f"--set {item!r}: {owner!r} is not among the schedulers {', '.join(chosen)}. "
-                    f"{hint}"
-                )
+                raise InputError(f"--set {item!r}: {owner!r} is not among the schedulers {', '.join(chosen)}. {hint}")
             for id in _takers(item, key, [owner] if dot else list(schedulers)):
                 default = scheduler_class(id).parameter_defaults()[key]
                 chosen[id][key] = _value(text.strip(), default)
@@ -129,9 +119,7 @@ def _takers(item: str, key: str, schedulers: Sequence[str]) -> list[str]:
     if not takers:
         hint = did_you_mean(key, {name for names in legal.values() for name in names})
         shown = "; ".join(f"{id}: {', '.join(names)}" for id, names in legal.items() if names)
-        raise InputError(
-            f"--set {item!r}: no parameter {key!r}. {hint}Parameters: {shown or 'none'}."
-        )
+        raise InputError(f"--set {item!r}: no parameter {key!r}. {hint}Parameters: {shown or 'none'}.")
     return takers
 
 

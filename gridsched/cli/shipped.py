@@ -46,20 +46,21 @@ def _rows(ids: Sequence[str]) -> list[dict[str, Any]]:
     rows = []
     for entry in map(find, ids):
         cls = scheduler_class(entry.id)
-        rows.append({
-            "id": entry.id,
-            "accepts": list(entry.accepts),
-            "parameters": cls.parameter_defaults(),
-            "summary": (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " "),
-            "source": entry.source,
-        })  # fmt: skip
+        rows.append(
+            {
+                "id": entry.id,
+                "accepts": list(entry.accepts),
+                "parameters": cls.parameter_defaults(),
+                "summary": (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " "),
+                "source": entry.source,
+            }
+        )
     return rows
 
 
 def schedulers(
     files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[FILE.py]...", help="Files with schedulers of your own."),
+        list[Path] | None, typer.Argument(metavar="[FILE.py]...", help="Files with schedulers of your own.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -99,12 +100,9 @@ def list_files(json: JsonOption = False) -> None:
 @example_app.command("copy", epilog=COPY_EPILOG)
 def copy(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Files of 'example list'. Default: all of them."),
+        list[str] | None, typer.Argument(metavar="[FILE]...", help="Files of 'example list'. Default: all of them.")
     ] = None,
-    to: Annotated[
-        Path, typer.Option("--to", metavar="FOLDER", help="Where their folders are made.")
-    ] = Path(),
+    to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Where their folders are made.")] = Path(),
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -116,10 +114,7 @@ def copy(
     chosen = list(dict.fromkeys(names or shipped))
     for name in chosen:
         if name not in shipped:
-            raise InputError(
-                f"No shipped file {name!r}. {did_you_mean(name, shipped)}"
-                "See 'gridsched example list'."
-            )
+            raise InputError(f"No shipped file {name!r}. {did_you_mean(name, shipped)}See 'gridsched example list'.")
     for folder in {to / Path(name).parent for name in chosen}:
         folder.mkdir(parents=True, exist_ok=True)
     for name in chosen:

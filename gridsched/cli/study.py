@@ -29,24 +29,17 @@ RunFilter = Callable[[Mapping[str, Any]], bool]
 _SHOWN_ERRORS = 5
 
 study_app = command_group()
-StudyArgument = Annotated[
-    str, typer.Argument(metavar="STUDY", help="Study file (.toml), or a shipped study's name.")
-]
+StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="Study file (.toml), or a shipped study's name.")]
 TimeoutOption = Annotated[
-    float | None,
-    typer.Option("--timeout-s", help="End a run after this wall time [s]; it counts as failed."),
+    float | None, typer.Option("--timeout-s", help="End a run after this wall time [s]; it counts as failed.")
 ]
 
 
 @study_app.command("check")
 def check(
     study: StudyArgument,
-    samples: Annotated[
-        int, typer.Option(help="Runs to time for the estimate; 0 times none.", min=0)
-    ] = 6,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes to estimate for; default: all CPUs.", min=1)
-    ] = None,
+    samples: Annotated[int, typer.Option(help="Runs to time for the estimate; 0 times none.", min=0)] = 6,
+    workers: Annotated[int | None, typer.Option(help="Processes to estimate for; default: all CPUs.", min=1)] = None,
     timeout_s: TimeoutOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -64,18 +57,24 @@ def check(
     warn(found.files.absent.values())
     axes = [{"axis": axis.name, "values": list(axis.values)} for axis in found.axes]
     whole: dict[str, Any] = {
-        "study": found.name, "title": found.title, "axes": axes, "replicates": found.replicates,
-        "runs": found.n_runs, "claims": len(found.claims),
-    }  # fmt: skip
+        "study": found.name,
+        "title": found.title,
+        "axes": axes,
+        "replicates": found.replicates,
+        "runs": found.n_runs,
+        "claims": len(found.claims),
+    }
     failures: list[str] = []
     if samples:
         timed = estimate(found, samples, found.timeout_s)
         number = workers or usable_cpus()
         whole["estimate"] = {
-            "timed_runs": len(timed.timed_s), "mean_run_s": timed.mean_s, "workers": number,
+            "timed_runs": len(timed.timed_s),
+            "mean_run_s": timed.mean_s,
+            "workers": number,
             "wall_s": found.n_runs * timed.mean_s / number,
             "uncertainty_s": found.n_runs * timed.uncertainty_s / number,
-        }  # fmt: skip
+        }
         failures = [f"{_axes_text(run.axes)}: {error}" for run, error in timed.failures]
         whole["failures"] = failures
     if json:
@@ -91,11 +90,15 @@ def check(
 def _print_check(study: Study, whole: dict[str, Any]) -> None:
     families = scheduler_texts(study.schedulers)
     rows = [
-        {"axis": each["axis"], "n": len(each["values"]),
-         "values": ", ".join(families if each["axis"] == "scheduler" else
-                             (_shown(value) for value in each["values"]))}
+        {
+            "axis": each["axis"],
+            "n": len(each["values"]),
+            "values": ", ".join(
+                families if each["axis"] == "scheduler" else (_shown(value) for value in each["values"])
+            ),
+        }
         for each in whole["axes"]
-    ]  # fmt: skip
+    ]
     rows.append({"axis": "replicate", "n": study.replicates, "values": f"seed {study.seed}"})
     title = f"{study.name}: {study.title}" if study.title else study.name
     columns = (Column("axis", "axis"), Column("n", "values", "number"), Column("values", ""))
@@ -130,27 +133,14 @@ def _shown(value: Any) -> str:
 def run(
     study: StudyArgument,
     store: Annotated[Path, typer.Option(help="Folder that keeps the results.")],
-    workers: Annotated[
-        int | None, typer.Option(help="Processes; default: one for each CPU.", min=1)
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(metavar="EXPR", help="Runs to do, as \"scheduler == 'lecsa'\"."),
-    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; default: one for each CPU.", min=1)] = None,
+    only: Annotated[str | None, typer.Option(metavar="EXPR", help="Runs to do, as \"scheduler == 'lecsa'\".")] = None,
     timeout_s: TimeoutOption = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Do failed runs again.")
-    ] = False,
-    records: Annotated[
-        bool, typer.Option("--records", help="Keep task and host records of every run.")
-    ] = False,
-    dask: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler: tcp://host:8786.")
-    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do failed runs again.")] = False,
+    records: Annotated[bool, typer.Option("--records", help="Keep task and host records of every run.")] = False,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler: tcp://host:8786.")] = None,
     quiet: QuietOption = False,
-    json_lines: Annotated[
-        bool, typer.Option("--json-lines", help="Tell the progress as JSON lines.")
-    ] = False,
+    json_lines: Annotated[bool, typer.Option("--json-lines", help="Tell the progress as JSON lines.")] = False,
 ) -> None:
     """Do the runs of a study that the store does not hold yet.
 
@@ -187,9 +177,7 @@ def _filter(study: Study, only: str | None) -> RunFilter | None:
     return is_meant
 
 
-def _do_runs(
-    study: Study, store: Store, options: Options, dask: str | None, display: Quiet
-) -> None:
+def _do_runs(study: Study, store: Store, options: Options, dask: str | None, display: Quiet) -> None:
     with terminable(), display:
         if dask is None:
             from gridsched.campaign.campaign import run_campaign
@@ -268,9 +256,7 @@ def rerun(
 
 @study_app.command("schema")
 def schema(
-    table: Annotated[
-        bool, typer.Option("--table", help="Print the keys as Markdown tables instead.")
-    ] = False,
+    table: Annotated[bool, typer.Option("--table", help="Print the keys as Markdown tables instead.")] = False,
 ) -> None:
     """Print the JSON Schema of study files, for editors that check TOML as you write.
 

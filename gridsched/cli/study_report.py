@@ -19,7 +19,6 @@ from gridsched.errors import NotTrusted
 from gridsched.files.json_files import json_text
 
 if TYPE_CHECKING:
-
     from gridsched.analysis.study_results import StudyResults
     from gridsched.analysis.texts import TextTable
     from gridsched.campaign.store import Store
@@ -30,27 +29,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TrustOption = Annotated[
-    bool,
-    typer.Option(
-        "--trust", metavar="", help="Run the Python files that the store holds, without asking."
-    ),
+    bool, typer.Option("--trust", metavar="", help="Run the Python files that the store holds, without asking.")
 ]
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the results.")]
 StudyOption = Annotated[
     str | None,
     typer.Option(
-        "--study", metavar="STUDY",
-        help="Study file, or a shipped study's name. Default: the study as it was run last.",
+        "--study", metavar="STUDY", help="Study file, or a shipped study's name. Default: the study as it was run last."
     ),
-]  # fmt: skip
+]
 REPRODUCE_EPILOG = "Example: gridsched reproduce lecsa --replicates 5"
 
 
 def report(
     store: StoreArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page (.html).")
-    ] = Path("report.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page (.html).")] = Path(
+        "report.html"
+    ),
     study: StudyOption = None,
     trust: TrustOption = False,
     force: ForceOption = False,
@@ -80,10 +75,7 @@ def claims(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Also write them, with all run ids, to this .md, .csv or .json file.",
+            "--output", "-o", metavar="FILE", help="Also write them, with all run ids, to this .md, .csv or .json file."
         ),
     ] = None,
     force: ForceOption = False,
@@ -112,22 +104,14 @@ def claims(
 
 
 def reproduce(
-    study: Annotated[
-        str, typer.Argument(metavar="STUDY", help="A shipped study's name, or a study file.")
-    ],
-    replicates: Annotated[
-        int | None, typer.Option(help="Instead of the study's own number.", min=1)
-    ] = None,
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study's name, or a study file.")],
+    replicates: Annotated[int | None, typer.Option(help="Instead of the study's own number.", min=1)] = None,
     store: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of the results; default: NAME-results."),
+        Path | None, typer.Option(metavar="DIR", help="Folder of the results; default: NAME-results.")
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes; default: one for each CPU.", min=1)
-    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; default: one for each CPU.", min=1)] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Page; default: NAME-report.html."),
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Page; default: NAME-report.html.")
     ] = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -256,9 +240,7 @@ def is_settled(results: StudyResults, findings: Sequence[Finding]) -> bool:
     return not open_ones
 
 
-def show_claims(
-    results: StudyResults, findings: Sequence[Finding], readings: Sequence[Reading]
-) -> None:
+def show_claims(results: StudyResults, findings: Sequence[Finding], readings: Sequence[Reading]) -> None:
     """Print findings with their explanations, or the fits of readings."""
     from gridsched.reproduction.claims_tables import claims_table, explained, run_ids_of
     from gridsched.reproduction.readings import readings_table
@@ -290,9 +272,7 @@ def _print(table: TextTable) -> None:
         console().print(Text(table.note), soft_wrap=False)
 
 
-def _records(
-    findings: Sequence[Finding], readings: Sequence[Reading]
-) -> dict[str, list[dict[str, Any]]]:  # fmt: skip
+def _records(findings: Sequence[Finding], readings: Sequence[Reading]) -> dict[str, list[dict[str, Any]]]:
     from gridsched.reproduction.claims_tables import findings_frame
     from gridsched.reproduction.readings import readings_frame
 
@@ -301,12 +281,7 @@ def _records(
 
 
 def _write(
-    results: StudyResults,
-    findings: Sequence[Finding],
-    readings: Sequence[Reading],
-    path: Path,
-    *,
-    force: bool,
+    results: StudyResults, findings: Sequence[Finding], readings: Sequence[Reading], path: Path, *, force: bool
 ) -> None:
     from gridsched.cli.output import table_file, write_rows
     from gridsched.files.output_files import write_whole

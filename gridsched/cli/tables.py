@@ -144,9 +144,7 @@ def prefix(largest: float) -> tuple[float, str]:
     return 1000.0**level, " kMGTPE"[level]
 
 
-def _written(
-    columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]
-) -> list[tuple[Column, str, list[str]]]:
+def _written(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[tuple[Column, str, list[str]]]:
     """Return (column, header, cells) of each column."""
     largest: dict[str, float] = {}
     for column in columns:
@@ -186,9 +184,7 @@ def _blocks(widths: Sequence[int], available: int) -> list[list[int]]:
     return blocks
 
 
-def print_table(
-    out: Console, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], title: str = ""
-) -> None:
+def print_table(out: Console, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], title: str = "") -> None:
     """Print a table; what is wider than the terminal follows in a further block below.
 
     Parameters
@@ -202,8 +198,7 @@ def print_table(
     """
     written = _written(columns, rows)
     widths = [
-        max(cell_len(line) for cell in (header, *cells) for line in cell.split("\n"))
-        for _, header, cells in written
+        max(cell_len(line) for cell in (header, *cells) for line in cell.split("\n")) for _, header, cells in written
     ]
     if title:
         out.print(Text(title, style="bold"), soft_wrap=False)
@@ -232,9 +227,7 @@ def _alone(value: float | None) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
-def print_values(
-    out: Console, rows: Sequence[tuple[str, float | str | None, str]], title: str = ""
-) -> None:
+def print_values(out: Console, rows: Sequence[tuple[str, float | str | None, str]], title: str = "") -> None:
     """Print named values with their units; numbers stand with their decimal points in line.
 
     Parameters
@@ -250,8 +243,7 @@ def print_values(
     names = max((cell_len(name) for name, _, _ in rows), default=0)
     written = [None if isinstance(v, str) else _alone(v).partition(".") for _, v, _ in rows]
     whole, part = (
-        max((len(cell[0 if k == 0 else 1] + cell[2] * k) for cell in written if cell), default=0)
-        for k in (0, 1)
+        max((len(cell[0 if k == 0 else 1] + cell[2] * k) for cell in written if cell), default=0) for k in (0, 1)
     )
     for (name, value, unit), cell in zip(rows, written, strict=True):
         text = value if cell is None else f"{cell[0]:>{whole}}{cell[1] + cell[2]:<{part}} {unit}"

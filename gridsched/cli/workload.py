@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from gridsched.analysis.workload_statistics import (
-    WorkloadStatistics,
-    system_statistics,
-    task_statistics,
-)
+from gridsched.analysis.workload_statistics import WorkloadStatistics, system_statistics, task_statistics
 from gridsched.cli.job_commands import (
     CONVERT_EPILOG,
     IMPORT_EPILOG,
@@ -25,14 +21,7 @@ from gridsched.cli.job_commands import (
     with_log_options,
 )
 from gridsched.cli.options import command_group, option_name
-from gridsched.cli.output import (
-    OUTPUT_PANEL,
-    ForceOption,
-    JsonOption,
-    QuietOption,
-    check_targets,
-    figure_files,
-)
+from gridsched.cli.output import OUTPUT_PANEL, ForceOption, JsonOption, QuietOption, check_targets, figure_files
 from gridsched.cli.tables import Column, console, print_table, print_values
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
@@ -41,18 +30,8 @@ from gridsched.model.tasks import Tasks
 from gridsched.workloads.bag import write_bag
 from gridsched.workloads.day_keys import DayKeys
 from gridsched.workloads.generator_keys import GeneratorKeys
-from gridsched.workloads.generators import (
-    GENERATORS,
-    SystemGenerator,
-    checked_parameters,
-    generator_of,
-)
-from gridsched.workloads.load import (
-    input_files,
-    read_generator,
-    read_system_workload,
-    read_workload,
-)
+from gridsched.workloads.generators import GENERATORS, SystemGenerator, checked_parameters, generator_of
+from gridsched.workloads.load import input_files, read_generator, read_system_workload, read_workload
 from gridsched.workloads.parallel_csv import PARALLEL_PARTS, write_parallel_files
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_tasks import draw_or_read_system
@@ -123,23 +102,15 @@ _MATRICES = (
 
 @workload_app.command(epilog=_GENERATE_EPILOG)
 def generate(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Tasks (.csv) or jobs (.swf).")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Tasks (.csv) or jobs (.swf).")],
     generator: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="G.toml", help="Parameters; instead of options.", show_default=False
-        ),
+        Path | None, typer.Argument(metavar="G.toml", help="Parameters; instead of options.", show_default=False)
     ] = None,
-    kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help=f"{' or '.join(GENERATORS)}; default bag.")
-    ] = None,
+    kind: Annotated[str | None, typer.Option(metavar="KIND", help=f"{' or '.join(GENERATORS)}; default bag.")] = None,
     tasks: Annotated[int | None, typer.Option(metavar="N", help="Number of tasks.")] = None,
     mean_flops: Annotated[float | None, typer.Option(metavar="F", help="Mean size [flop].")] = None,
     heterogeneity: Annotated[
-        float | None,
-        typer.Option(metavar="H", help="Sizes are uniform in F * (1 -+ H/2); 0 (default) to 1."),
+        float | None, typer.Option(metavar="H", help="Sizes are uniform in F * (1 -+ H/2); 0 (default) to 1.")
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Seed; default 0.")] = None,
     input_bytes: Annotated[
@@ -153,14 +124,17 @@ def generate(
 ) -> None:
     """Generate a bag of tasks, machines or clusters and tasks with utility, or parallel jobs."""
     given: dict[str, Any] = {
-        "kind": kind, "tasks": tasks, "mean_flops": mean_flops, "heterogeneity": heterogeneity,
-        "seed": seed, "input_bytes": input_bytes, "output_bytes": output_bytes,
-    }  # fmt: skip
+        "kind": kind,
+        "tasks": tasks,
+        "mean_flops": mean_flops,
+        "heterogeneity": heterogeneity,
+        "seed": seed,
+        "input_bytes": input_bytes,
+        "output_bytes": output_bytes,
+    }
     given = {name: value for name, value in given.items() if value is not None}
     if output.suffix.lower() not in (".csv", *WRITTEN):
-        raise InputError(
-            f"{output}: tasks are written as .csv, parallel jobs as {' or '.join(WRITTEN)}."
-        )
+        raise InputError(f"{output}: tasks are written as .csv, parallel jobs as {' or '.join(WRITTEN)}.")
     if generator is not None and given:
         option = option_name(next(iter(given)))
         raise InputError(f"{option} has no effect beside {generator}; set it in the file.")
@@ -174,9 +148,7 @@ def generate(
         console().print("\n".join(told))
 
 
-def _write_generated(
-    parameters: GeneratorKeys, output: Path, generator: Path | None, *, force: bool
-) -> list[str]:
+def _write_generated(parameters: GeneratorKeys, output: Path, generator: Path | None, *, force: bool) -> list[str]:
     """Generate from checked keys, write it, and return what was written, in words."""
     kind_of = generator_of(parameters)
     is_jobs = isinstance(parameters, RigidJobs)
@@ -226,26 +198,23 @@ def _check_has_utility(system: SystemWorkload) -> None:
 def describe(
     options: LogOptions,
     workload: Annotated[
-        Path,
-        typer.Argument(
-            metavar="WORKLOAD", help="Bag of tasks (.csv), generator (.toml) or trace (.swf, ...).",
-        ),
+        Path, typer.Argument(metavar="WORKLOAD", help="Bag of tasks (.csv), generator (.toml) or trace (.swf, ...).")
     ],
     files: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Input files of tasks (file,size_bytes,location)."),
+        Path | None, typer.Option(metavar="FILE", help="Input files of tasks (file,size_bytes,location).")
     ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", rich_help_panel=OUTPUT_PANEL,
+            metavar="FILE",
+            rich_help_panel=OUTPUT_PANEL,
             help="Draw sizes and arrivals (.png, .svg, .pdf; data beside it).",
         ),
     ] = None,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Print statistics of a workload, and draw its sizes and submissions or its arrivals."""
     if files is not None and workload.suffix.lower() == ".toml":
         raise InputError(f"{workload}: --files goes with a CSV workload, not with a generator.")

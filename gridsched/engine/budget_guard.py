@@ -38,9 +38,8 @@ class BudgetGuard:
     """
 
     def __init__(
-        self, system: System, budget: EnergyBudget, run: RunState, account: EnergyAccount,
-        ready_times: ReadyTimes,
-    ) -> None:  # fmt: skip
+        self, system: System, budget: EnergyBudget, run: RunState, account: EnergyAccount, ready_times: ReadyTimes
+    ) -> None:
         self._run = run
         self._account = account
         self._ready_times = ready_times
@@ -62,9 +61,8 @@ class BudgetGuard:
         self._once = traits.asked == "start"
 
     def admit(
-        self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, what: str,
-        starts: NDArray[np.float64] | None = None,
-    ) -> tuple[Refusal | None, NDArray[np.bool_]]:  # fmt: skip
+        self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, what: str, starts: NDArray[np.float64] | None = None
+    ) -> tuple[Refusal | None, NDArray[np.bool_]]:
         """Put off what exceeds the period's budget, or say why it is refused; return what fits.
 
         What a plan lets begin later goes on waiting, unless the policy is asked at the start
@@ -96,9 +94,8 @@ class BudgetGuard:
         return None, verdicts == FITS
 
     def _refusal(
-        self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, what: str,
-        starts: NDArray[np.float64] | None,
-    ) -> Refusal | None:  # fmt: skip
+        self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, what: str, starts: NDArray[np.float64] | None
+    ) -> Refusal | None:
         """Say why placements exceed what remains in the period."""
         account = self._account
         if what == "Allocate" and starts is not None and self._limits:
@@ -130,9 +127,7 @@ class BudgetGuard:
         )
         return why, int(tasks[0]), int(hosts[0])
 
-    def inside_j(
-        self, tasks: Ids, hosts: Ids, pstates: Ids, starts: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def inside_j(self, tasks: Ids, hosts: Ids, pstates: Ids, starts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what tasks that start at some times [s] count inside the period [J]."""
         left = self._account.period_end - starts
         run_time = self._estimates.run_times(tasks, hosts, pstates)
@@ -167,10 +162,7 @@ class BudgetGuard:
             ready[host, core] += time
         return start
 
-    def _judged(
-        self, tasks: Ids, hosts: Ids, pstates: Ids, now: float,
-        starts: NDArray[np.float64] | None,
-    ) -> Ids:  # fmt: skip
+    def _judged(self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, starts: NDArray[np.float64] | None) -> Ids:
         """Return `FITS`, `BEGINS_LATER` or `EXCEEDS` of each entry of a plan, in its order.
 
         What does not fit takes neither energy nor time from what comes after it. Parallel tasks
@@ -199,9 +191,7 @@ class BudgetGuard:
                 verdicts.append(EXCEEDS)
         return np.array(verdicts, dtype=np.int64)
 
-    def _judged_sets(
-        self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, starts: NDArray[np.float64]
-    ) -> Ids:
+    def _judged_sets(self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, starts: NDArray[np.float64]) -> Ids:
         """Judge parallel tasks, which take whole nodes from their starts on [s]."""
         account, energy = self._account, self._account.state(now)
         remaining = energy.remaining_j - self._planned_j()

@@ -20,14 +20,7 @@ from gridsched.engine.budget_guard import energy_parts
 from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.events import MOST_BARREN, MappingEvents, Submissions, Timers, unfinished
-from gridsched.engine.execution import (
-    UNENDED,
-    Command,
-    Execution,
-    Timer,
-    execution_records,
-    node_records,
-)
+from gridsched.engine.execution import UNENDED, Command, Execution, Timer, execution_records, node_records
 from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.invariants import check_invariants
 from gridsched.engine.live_state import LiveState, renewed
@@ -96,9 +89,12 @@ class Controller:
         self._calls.prepare()
 
     def _make_parts(
-        self, scheduler: Scheduler, rng: np.random.Generator, hosts_off: frozenset[int],
+        self,
+        scheduler: Scheduler,
+        rng: np.random.Generator,
+        hosts_off: frozenset[int],
         stopwatch: Callable[[], float] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Make the parts of the engine; none of them knows the controller."""
         system, tasks = self.system, self.tasks
         self._timers = Timers()
@@ -113,7 +109,7 @@ class Controller:
         self._switches = HostSwitches(system.platform, run, self._dispatch, self._timers)
         self._handlers = DecisionHandlers(
             system, run, self._dispatch, self._switches, self._timers, staging, account, guard
-        )  # fmt: skip
+        )
         self._outages: Outages | None = None
         if system.platform.profiles.states:
             self._outages = Outages(system, tasks, run, self._dispatch, self._switches)
@@ -123,9 +119,8 @@ class Controller:
         shown_powers = None if account and system.platform.profiles.speeds else powers
         state = LiveState(shown, tasks, run, ready_times, staging, account, shown_powers)
         self._calls = PolicyCalls(
-            scheduler, shown, tasks, rng, run, self._handlers,
-            partial(renewed, state, reveal), stopwatch,
-        )  # fmt: skip
+            scheduler, shown, tasks, rng, run, self._handlers, partial(renewed, state, reveal), stopwatch
+        )
         self._submissions = Submissions(system, tasks, run)
         self._passes_on = self._dispatch.can_pass_on and not self._events.exist
 
@@ -164,9 +159,13 @@ class Controller:
     def what_is_left(self) -> str:
         """Return a sentence that names the tasks without a final state."""
         return unfinished(
-            self._run, self.tasks, repr(self.scheduler), self.now,
-            postponed=len(self._run.postponed), rules=self.system.rules,
-        )  # fmt: skip
+            self._run,
+            self.tasks,
+            repr(self.scheduler),
+            self.now,
+            postponed=len(self._run.postponed),
+            rules=self.system.rules,
+        )
 
     # ------------------------------------------------------------------ one instant
 
@@ -194,9 +193,12 @@ class Controller:
         """
         self.now = now
         if (
-            self._passes_on and len(finished) == 1 and now < self.next_timer
-            and self._run.common and self._run.n_virtual > 1
-        ):  # fmt: skip
+            self._passes_on
+            and len(finished) == 1
+            and now < self.next_timer
+            and self._run.common
+            and self._run.n_virtual > 1
+        ):
             command = self._dispatch.pass_on(finished[0], now)
             if command is not None:
                 return [command]
@@ -247,9 +249,7 @@ class Controller:
         # while a common queue lasts, cores that are free have taken from it: nothing to decide
         news = news or (finished and not (run.common and run.n_virtual))
         event_due = self._events.is_due(now) if self._events.exist else news
-        if calls.attends and (
-            event_due or run.submitted > first_new or self._submissions.returned
-        ):  # fmt: skip
+        if calls.attends and (event_due or run.submitted > first_new or self._submissions.returned):
             calls.attend(now)
         asked, before = calls.scheduler, calls.mapping_events
         self._ask_if_due(event_due, first_new)

@@ -18,11 +18,7 @@ from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
 from gridsched.engine.execution import Timer
 from gridsched.engine.host_switches import HostSwitches
-from gridsched.engine.node_decision_handlers import (
-    NodeDecisionHandlers,
-    no_whole_numbers,
-    plan_arrays,
-)
+from gridsched.engine.node_decision_handlers import NodeDecisionHandlers, no_whole_numbers, plan_arrays
 from gridsched.engine.ready_times import Staging
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import POSTPONED, QUEUED, RUNNING
@@ -67,10 +63,16 @@ class DecisionHandlers:
     """
 
     def __init__(
-        self, system: System, run: RunState, dispatch: Dispatch, switches: HostSwitches,
-        timers: Timers, staging: Staging | None, account: EnergyAccount | None,
+        self,
+        system: System,
+        run: RunState,
+        dispatch: Dispatch,
+        switches: HostSwitches,
+        timers: Timers,
+        staging: Staging | None,
+        account: EnergyAccount | None,
         guard: BudgetGuard | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._run = run
         self._validator = validator = DecisionValidator(system, run)
         self._dispatch = dispatch
@@ -170,9 +172,11 @@ class DecisionHandlers:
             self._account.forget_state()
         hosts = sorted(run.running) if host is None else [index(host)]
         copies = [
-            copy for h in hosts for copy in run.running.get(h, ())
+            copy
+            for h in hosts
+            for copy in run.running.get(h, ())
             if copy.task == task and run.state_of[task] == RUNNING
-        ]  # fmt: skip
+        ]
         places = run.places.get(task, ())
         queued = sorted(places) if host is None else [h for h in hosts if h in places]
         if copies:
@@ -331,9 +335,12 @@ class DecisionHandlers:
 _OF_ONE = frozenset((Cancel, Drop, Postpone, PowerOff, PowerOn, Note))
 #: What a policy must declare to decide so.
 _NEEDED_TRAITS = {
-    Allocate: "parallel", Drop: "may_drop", Postpone: "may_drop", PowerOff: "powers_hosts",
+    Allocate: "parallel",
+    Drop: "may_drop",
+    Postpone: "may_drop",
+    PowerOff: "powers_hosts",
     PowerOn: "powers_hosts",
-}  # fmt: skip
+}
 
 
 def _needs(trait: str, decision: str, *_: object) -> Refusal:

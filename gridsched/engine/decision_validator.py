@@ -126,9 +126,7 @@ class DecisionValidator:
             return None
         return int(hosts[np.argmin(nodes.free[hosts])])
 
-    def node_plan(
-        self, tasks: Ids, hosts: Ids, first: Ids, widths: Ids, pstates: Ids
-    ) -> Refusal | None:
+    def node_plan(self, tasks: Ids, hosts: Ids, first: Ids, widths: Ids, pstates: Ids) -> Refusal | None:
         """Find a place-holder that is illegal, but for its nodes other than the first.
 
         Parameters
@@ -197,9 +195,7 @@ class DecisionValidator:
         run = self._run
         if not len(tasks):
             return None
-        exist = (
-            (tasks >= 0) & (tasks < len(run.states)) & (hosts >= 0) & (hosts < self._n_hosts)
-        )  # fmt: skip
+        exist = (tasks >= 0) & (tasks < len(run.states)) & (hosts >= 0) & (hosts < self._n_hosts)
         legal = exist
         if exist.all():
             legal = (pstates >= 0) & (pstates < self._n_pstates_of[hosts])
@@ -244,9 +240,7 @@ class DecisionValidator:
     def _planned_pstates(self, tasks: Ids, hosts: Ids, pstates: Ids) -> Refusal | None:
         """Find an entry of a plan that gives the cores of one host different P-states."""
         planned: dict[int, int] = {}
-        for task, host, pstate in zip(
-            tasks.tolist(), hosts.tolist(), pstates.tolist(), strict=True
-        ):
+        for task, host, pstate in zip(tasks.tolist(), hosts.tolist(), pstates.tolist(), strict=True):
             if self._run.cores[host] == 1:
                 continue
             why = self.shared_pstate(task, host, pstate)
@@ -262,7 +256,4 @@ def _word(state: int) -> str:
 
 
 def _shared(pstate: int, other: int) -> str:
-    return (
-        f"P-state {pstate} on a host whose other work uses P-state {other}; all cores of a host "
-        "share one"
-    )
+    return f"P-state {pstate} on a host whose other work uses P-state {other}; all cores of a host share one"

@@ -48,9 +48,14 @@ class Dispatch:
     """
 
     def __init__(
-        self, system: System, run: RunState, timers: Timers, staging: Staging | None,
-        account: EnergyAccount | None, powers: HostPowers | None,
-    ) -> None:  # fmt: skip
+        self,
+        system: System,
+        run: RunState,
+        timers: Timers,
+        staging: Staging | None,
+        account: EnergyAccount | None,
+        powers: HostPowers | None,
+    ) -> None:
         self._run = run
         self._timers = timers
         self._staging = staging
@@ -76,10 +81,7 @@ class Dispatch:
     @property
     def can_pass_on(self) -> bool:
         """Whether hosts have one core each, and nothing but run times matters for a start."""
-        return (
-            self._run.one_core and self._powers is None and self._staging is None
-            and self.host_pstate is None
-        )  # fmt: skip
+        return self._run.one_core and self._powers is None and self._staging is None and self.host_pstate is None
 
     def pass_on(self, execution: Execution, now: float) -> Execution | None:
         """Give the core of an execution that ended to the next task of the common queue.
@@ -135,10 +137,7 @@ class Dispatch:
         else:
             self.begin(execution)
 
-    def allocate(
-        self, task: int, hosts: NDArray[np.int64], pstate: int, start: float, end: float,
-        now: float,
-    ) -> None:  # fmt: skip
+    def allocate(self, task: int, hosts: NDArray[np.int64], pstate: int, start: float, end: float, now: float) -> None:
         """Give the task a set of nodes, which are equal, from `start` on, or reserve it [s].
 
         `end` is when it ends, as estimated.
@@ -185,9 +184,7 @@ class Dispatch:
     def can_start(self, host: int, now: float) -> bool:
         """Whether a core of the host is free for a task that comes now."""
         run = self._run
-        return bool(
-            run.free[host] and not run.fixed[host] and run.boot_end[host] <= now
-        )  # fmt: skip
+        return bool(run.free[host] and not run.fixed[host] and run.boot_end[host] <= now)
 
     def count_assigned(self, task: int, host: int, pstate: int) -> None:
         """Add a task that is started or fixed to what was ever assigned."""
@@ -233,9 +230,7 @@ class Dispatch:
             self.commands.append(Stop(copy))
         self._free_core(copy)
 
-    def withdraw(
-        self, copy: Execution, now: float, outcome: ExecutionEnd = ExecutionEnd.CANCELLED
-    ) -> None:
+    def withdraw(self, copy: Execution, now: float, outcome: ExecutionEnd = ExecutionEnd.CANCELLED) -> None:
         """End a running copy before its time; its task depends on the copies that are left."""
         self.uncount_execution(copy, now)
         self._stop(copy, now, outcome)

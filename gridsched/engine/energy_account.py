@@ -48,9 +48,8 @@ class EnergyAccount:
     """
 
     def __init__(
-        self, system: System, budget: EnergyBudget, run: RunState, ready_times: ReadyTimes,
-        powers: HostPowers,
-    ) -> None:  # fmt: skip
+        self, system: System, budget: EnergyBudget, run: RunState, ready_times: ReadyTimes, powers: HostPowers
+    ) -> None:
         self._run = run
         self._budget = budget
         self._ready_times = ready_times
@@ -81,9 +80,7 @@ class EnergyAccount:
     def advance(self, now: float) -> bool:
         """Count what was drawn until `now` [s]; return whether a new period has begun."""
         new_period = False
-        while self.period_end < math.inf and now >= (
-            self.period_end - time_tolerance(self.period_end)
-        ):
+        while self.period_end < math.inf and now >= (self.period_end - time_tolerance(self.period_end)):
             self._follow_until(self.period_end)
             self._close()
             self._open_next()
@@ -134,9 +131,7 @@ class EnergyAccount:
 
     def mean_w(self, task: int, host: int, pstate: int) -> float:
         """Average power of a task above idle [W]: its estimated energy over its estimated time."""
-        return self._counted.energy(task, host, pstate) / self._estimates.run_time(
-            task, host, pstate
-        )
+        return self._counted.energy(task, host, pstate) / self._estimates.run_time(task, host, pstate)
 
     def commit(self, execution: Execution) -> None:
         """Note the average power of an execution that computes from now on, or from later on."""
@@ -203,9 +198,16 @@ class EnergyAccount:
         if self._period >= 0:  # before the first period nothing is counted
             consumed, committed, idle = self._drawn_j, self.committed_j(now), self.idle_j(now)
         return EnergyState(
-            self._budget_j, consumed, committed, self._budget_j - consumed - committed - idle,
-            self.assigned_j, self.period_start, self.period_end, self._weights, idle,
-        )  # fmt: skip
+            self._budget_j,
+            consumed,
+            committed,
+            self._budget_j - consumed - committed - idle,
+            self.assigned_j,
+            self.period_start,
+            self.period_end,
+            self._weights,
+            idle,
+        )
 
     # ------------------------------------------------------------------ limits
 

@@ -39,9 +39,7 @@ class Submissions:
     def __init__(self, system: System, tasks: Tasks, run: RunState) -> None:
         self.returned: Sequence[int] = ()
         self._times: list[float] = tasks.submit_time_s.tolist()
-        self._runnable = system.estimates.runnable(
-            np.arange(len(tasks)), np.arange(system.n_hosts)
-        )  # fmt: skip
+        self._runnable = system.estimates.runnable(np.arange(len(tasks)), np.arange(system.n_hosts))
         self._run = run
 
     @property
@@ -83,9 +81,7 @@ class Timers:
         """When the next one is due [s]; infinite where none is set."""
         return self._heap[0][0] if self._heap else math.inf
 
-    def set(
-        self, time: float, kind: Timer, host: int = 0, execution: Execution | None = None
-    ) -> None:  # fmt: skip
+    def set(self, time: float, kind: Timer, host: int = 0, execution: Execution | None = None) -> None:
         """Set a timer for `time` [s]."""
         heapq.heappush(self._heap, (time, kind, self._count, host, execution))
         self._count += 1
@@ -162,13 +158,9 @@ class ProfileEvents:
         When it happens next [s]; infinite where it never does.
     """
 
-    def __init__(
-        self, platform: Platform, profiles: Mapping[str, Profile | DrawnFailures]
-    ) -> None:  # fmt: skip
+    def __init__(self, platform: Platform, profiles: Mapping[str, Profile | DrawnFailures]) -> None:
         hosts = enumerate(platform.hosts)
-        self._events = merge(
-            *(_events_of(h, profiles[host.name]) for h, host in hosts if host.name in profiles)
-        )
+        self._events = merge(*(_events_of(h, profiles[host.name]) for h, host in hosts if host.name in profiles))
         self._look_ahead()
 
     def _look_ahead(self) -> None:
@@ -186,10 +178,7 @@ def _events_of(host: int, profile: Profile | DrawnFailures) -> Iterator[tuple[fl
     return ((date, host, value) for date, value in profile.events())
 
 
-def unfinished(
-    run: RunState, tasks: Tasks, policy: str, now: float, *, postponed: int,
-    rules: Rules,
-) -> str:  # fmt: skip
+def unfinished(run: RunState, tasks: Tasks, policy: str, now: float, *, postponed: int, rules: Rules) -> str:
     """Return a sentence that names tasks without a final state, ten at most."""
     left = np.flatnonzero(run.states < FINISHED)
     names = ", ".join(str(label) for label in tasks.labels[left[:_MOST_NAMED]])
@@ -197,10 +186,7 @@ def unfinished(
         names += f" and {len(left) - _MOST_NAMED} more"
     why = ""
     if rules.budget is not None and postponed:
-        why = (
-            f" Postponed among them: {postponed}; no period's budget of {rules.budget.words} "
-            "admits these."
-        )
+        why = f" Postponed among them: {postponed}; no period's budget of {rules.budget.words} admits these."
     if rules.power_cap_w is not None:
         why += f" The hosts may draw at most {rules.power_cap_w:g} W (power_cap_w)."
     return (

@@ -56,9 +56,7 @@ class Execution:
     is_reported = False
     watts = 0.0
 
-    def __init__(
-        self, task: int, host: int, pstate: int, start: float, estimated_end: float
-    ) -> None:
+    def __init__(self, task: int, host: int, pstate: int, start: float, estimated_end: float) -> None:
         self.task = task
         self.host = host
         self.pstate = pstate

@@ -92,10 +92,7 @@ class PowersOfHosts(HostPowers):
         self._power: dict[tuple[int, int, float], float] = {}
         #: share of its P-state's speed that a host has, where it is another than the whole
         self._speed: dict[int, float] = {}
-        self._computing = [
-            sum(each.has_begun for each in run.running.get(host, ()))
-            for host in range(len(platform))
-        ]
+        self._computing = [sum(each.has_begun for each in run.running.get(host, ())) for host in range(len(platform))]
         super().__init__(platform, run)
 
     def _power_on(self, host: int) -> float:
@@ -103,10 +100,15 @@ class PowersOfHosts(HostPowers):
         place = (host, pstate, self._computing[host] * self._speed.get(host, 1.0))
         watts = self._power.get(place)
         if watts is None:
-            watts = self._power[place] = float(host_power(
-                place[2], platform.cores[host], platform.idle_w[host, pstate],
-                platform.epsilon_w[host, pstate], platform.busy_w[host, pstate],
-            ))  # fmt: skip
+            watts = self._power[place] = float(
+                host_power(
+                    place[2],
+                    platform.cores[host],
+                    platform.idle_w[host, pstate],
+                    platform.epsilon_w[host, pstate],
+                    platform.busy_w[host, pstate],
+                )
+            )
         return watts
 
     def set_speed(self, host: int, share: float) -> None:
@@ -132,9 +134,7 @@ class PowersOfNodes(HostPowers):
         #: share of its P-state's speed that each node has
         self._share = np.ones(len(platform))
         self._idle_w = platform.idle_w
-        self._busy_w = host_power(
-            1, 1, platform.idle_w, platform.epsilon_w, platform.busy_w
-        )  # fmt: skip
+        self._busy_w = host_power(1, 1, platform.idle_w, platform.epsilon_w, platform.busy_w)
         super().__init__(platform, run)
         self._watts = np.array(self._watts)
 
@@ -163,9 +163,8 @@ class PowersOfNodes(HostPowers):
         if share == 1.0:
             return self._busy_w[hosts, pstate]
         return host_power(
-            share, 1, platform.idle_w[hosts, pstate], platform.epsilon_w[hosts, pstate],
-            platform.busy_w[hosts, pstate],
-        )  # fmt: skip
+            share, 1, platform.idle_w[hosts, pstate], platform.epsilon_w[hosts, pstate], platform.busy_w[hosts, pstate]
+        )
 
     def _draw(self, hosts: NDArray[np.int64], watts: Floats) -> None:
         self.total_w += float(watts.sum() - self._watts[hosts].sum())
@@ -213,10 +212,7 @@ class PowerCap:
         self._powers.sum_anew()
         if not self._is_exceeded():
             return None
-        why = (
-            f"the hosts would draw {self._powers.total_w:.6g} W, and the cap (power_cap_w) is "
-            f"{self._cap_w:.6g} W"
-        )
+        why = f"the hosts would draw {self._powers.total_w:.6g} W, and the cap (power_cap_w) is {self._cap_w:.6g} W"
         if not scheduler.traits.heeds_power_cap:
             why += "; this scheduler heeds no cap, power_capped_mct does"
         begun = [each for each in commands if isinstance(each, Execution)]

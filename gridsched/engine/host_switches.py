@@ -31,9 +31,7 @@ class HostSwitches:
     timers : Timers
     """
 
-    def __init__(
-        self, platform: Platform, run: RunState, dispatch: Dispatch, timers: Timers
-    ) -> None:
+    def __init__(self, platform: Platform, run: RunState, dispatch: Dispatch, timers: Timers) -> None:
         self._hosts = platform.hosts
         self._run = run
         self._dispatch = dispatch
@@ -158,10 +156,7 @@ class Outages:
     switches : HostSwitches
     """
 
-    def __init__(
-        self, system: System, tasks: Tasks, run: RunState, dispatch: Dispatch,
-        switches: HostSwitches,
-    ) -> None:  # fmt: skip
+    def __init__(self, system: System, tasks: Tasks, run: RunState, dispatch: Dispatch, switches: HostSwitches) -> None:
         self._tasks = tasks
         self._run = run
         self._dispatch = dispatch

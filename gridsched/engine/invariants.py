@@ -115,9 +115,7 @@ def _of_queues(run: RunState) -> Iterator[Comparison]:
         yield "places", {task: sorted(hosts) for task, hosts in run.places.items()}, places
 
 
-def _of_hosts(
-    run: RunState, executions: list[Execution], up: list[bool]
-) -> Iterator[Comparison]:  # fmt: skip
+def _of_hosts(run: RunState, executions: list[Execution], up: list[bool]) -> Iterator[Comparison]:
     running, free = run.running, run.free
     cores = [n - len(running.get(host, ())) for host, n in enumerate(run.cores)]
     yield "free cores", free, cores
@@ -129,9 +127,7 @@ def _of_hosts(
         yield "copies", {task: set(each) for task, each in run.copies.items()}, copies
 
 
-def _of_nodes(
-    run: RunState, nodes: NodeSets, executions: list[Execution], up: list[bool]
-) -> Iterator[Comparison]:
+def _of_nodes(run: RunState, nodes: NodeSets, executions: list[Execution], up: list[bool]) -> Iterator[Comparison]:
     taken = [host for each in executions for host in each.all_hosts]
     free = [is_up and host not in taken for host, is_up in enumerate(up)]
     yield "nodes of two executions", len(taken), len(set(taken))

@@ -84,9 +84,7 @@ class LiveState(State):
         self._cap_w = math.inf if cap_w is None else cap_w
         self._ready_times = ready_times
         estimates = system.estimates
-        self._ready_pmfs = (
-            ReadyPmfs(run, estimates) if isinstance(estimates, StochasticEstimates) else None
-        )
+        self._ready_pmfs = ReadyPmfs(run, estimates) if isinstance(estimates, StochasticEstimates) else None
         self._probabilities: ReadyPmfs | GridMissProbabilities | None = None
         self._only: int | None = None
         self._views: dict[str, NDArray[Any]] = {}
@@ -130,10 +128,7 @@ class LiveState(State):
         copies = self._run.executing()
         copies.sort(key=lambda e: (e.start, e.task, e.host))
         pstate = self.estimates.scheduler_pstate
-        rows = [
-            (e.task, e.host, pstate(e.task, e.pstate), e.start, e.estimated_end, e.width)
-            for e in copies
-        ]  # fmt: skip
+        rows = [(e.task, e.host, pstate(e.task, e.pstate), e.start, e.estimated_end, e.width) for e in copies]
         return np.array(rows, dtype=RUNNING_COPY)
 
     @property
@@ -146,8 +141,7 @@ class LiveState(State):
     def copies_of(self, task: int) -> list[tuple[int, float]]:
         """Return host and start [s] of each running copy of a task, the earliest first."""
         return sorted(
-            ((e.host, e.start) for e in self._run.copies.get(task, ())),
-            key=lambda place: (place[1], place[0]),
+            ((e.host, e.start) for e in self._run.copies.get(task, ())), key=lambda place: (place[1], place[0])
         )
 
     @_view
@@ -322,9 +316,7 @@ class LiveState(State):
         return self._staging.begun(self.now)
 
 
-def renewed(
-    state: LiveState, reveal: Reveal, now: float, submitted: int, only: int | None = None
-) -> LiveState:  # fmt: skip
+def renewed(state: LiveState, reveal: Reveal, now: float, submitted: int, only: int | None = None) -> LiveState:
     """Make the one `LiveState` of a run valid for an instant; no policy gets this.
 
     Parameters

@@ -91,10 +91,12 @@ class ReadyPmfs(QueueFollower):
 
     def late_masses(self, task: int, deadline_s: float, now: float) -> Floats:
         """Return the probability to end after the deadline, shape (hosts, P-states)."""
-        return np.array([
-            self._estimates.late_masses(task, host, self.of(host, now), deadline_s)
-            for host in range(len(self._run.cores))
-        ])  # fmt: skip
+        return np.array(
+            [
+                self._estimates.late_masses(task, host, self.of(host, now), deadline_s)
+                for host in range(len(self._run.cores))
+            ]
+        )
 
     def queued_late_masses(self, deadline_s: Floats, now: float) -> Floats:
         """Return the probability of each queued task to end late, host after host, (queued,).
@@ -156,9 +158,7 @@ class GridMissProbabilities(QueueFollower):
         table = self._grid.table(task_type)
         for host in pmf_kernels.let_pass(self._hosts, table, now).tolist():
             self._add_up(host)
-        return np.asarray(pmf_kernels.late_masses(
-            self._hosts, table, self._host_type, task_type, now, deadline_s
-        ))  # fmt: skip
+        return np.asarray(pmf_kernels.late_masses(self._hosts, table, self._host_type, task_type, now, deadline_s))
 
     def queued_late_masses(self, deadline_s: Floats, now: float) -> Floats:
         """Return the probability of each queued task to end late, host after host, (queued,)."""
@@ -175,9 +175,7 @@ class GridMissProbabilities(QueueFollower):
             runs = table.mass[begin:end], table.after[begin : end + 1]
             late += [
                 late_mass(*runs, after, ready + first * table.step, table.step, deadline_s[task])
-                for (task, _), (first, after) in zip(
-                    run.fixed[host], self._until[host], strict=True
-                )
+                for (task, _), (first, after) in zip(run.fixed[host], self._until[host], strict=True)
             ]
         return np.array(late, dtype=np.float64)
 
@@ -250,9 +248,7 @@ class GridMissProbabilities(QueueFollower):
         """Convolve what is left of what runs with the queue."""
         hosts, queue = self._hosts, self._queue[host]
         assert queue is not None  # else there is no sum
-        passed, length, offset = (
-            int(column[host]) for column in (hosts.passed, hosts.length, hosts.offset)
-        )
+        passed, length, offset = (int(column[host]) for column in (hosts.passed, hosts.length, hosts.offset))
         table = self._grid.any_table
         masses = self._convolved(table.mass[offset + passed : offset + length], queue)
         n = length + len(queue) - 1

@@ -35,9 +35,8 @@ class NodeDecisionHandlers:
     """
 
     def __init__(
-        self, system: System, run: RunState, validator: DecisionValidator, dispatch: Dispatch,
-        guard: BudgetGuard | None,
-    ) -> None:  # fmt: skip
+        self, system: System, run: RunState, validator: DecisionValidator, dispatch: Dispatch, guard: BudgetGuard | None
+    ) -> None:
         self._run = run
         self._validator = validator
         self._dispatch = dispatch
@@ -113,9 +112,7 @@ class NodeDecisionHandlers:
         why, arrays = plan_arrays(decision, parallel=True)
         if why is not None:
             return why, None, None
-        tasks, hosts, offsets, starts = (
-            arrays[name] for name in ("tasks", "hosts", "offsets", "starts")
-        )
+        tasks, hosts, offsets, starts = (arrays[name] for name in ("tasks", "hosts", "offsets", "starts"))
         pstates = arrays.get("pstates", np.full(len(tasks), self._pstate))
         if len(pstates) != len(tasks):
             return f"Plan has {len(tasks)} tasks and {len(pstates)} pstates", None, None
@@ -136,9 +133,7 @@ class NodeDecisionHandlers:
                 return refusal
             if not fits.all():
                 widths = np.diff(offsets)
-                tasks, pstates, first, starts = (
-                    array[fits] for array in (tasks, pstates, first, starts)
-                )
+                tasks, pstates, first, starts = (array[fits] for array in (tasks, pstates, first, starts))
                 hosts = hosts[np.repeat(fits, widths)]
                 offsets = np.concatenate([[0], np.cumsum(widths[fits])])
             inside_j = self._guard.inside_j(tasks, first, pstates, starts)
@@ -164,9 +159,7 @@ class NodeDecisionHandlers:
         return None
 
 
-def plan_arrays(
-    decision: Plan, *, parallel: bool = False
-) -> tuple[str | None, dict[str, NDArray[Any]]]:
+def plan_arrays(decision: Plan, *, parallel: bool = False) -> tuple[str | None, dict[str, NDArray[Any]]]:
     """Return copies of the arrays that a plan has by name, or say what is wrong with one."""
     arrays: dict[str, NDArray[Any]] = {}
     for name in ("tasks", "hosts", "pstates", "offsets", "starts"):

@@ -55,9 +55,7 @@ class NodeSets:
         """Keep estimated ends and widths in these arrays; policies look at them, and only look."""
         self._end, self._width = end, width
         #: average power of each execution, where a budget is kept [W]
-        self._watts = np.array(
-            [each.watts for each in self._at] + [0.0] * (len(end) - len(self._at))
-        )
+        self._watts = np.array([each.watts for each in self._at] + [0.0] * (len(end) - len(self._at)))
         self._shown = end.view(), width.view()
         for array in self._shown:
             array.setflags(write=False)
@@ -138,12 +136,6 @@ class NodeSets:
             n = len(self._at)
             end, width = self._shown
             state = self._state = NodesState(
-                self._shown_free,
-                self.n_free,
-                end[:n],
-                width[:n],
-                now,
-                self.free_at,
-                reservations.view,
+                self._shown_free, self.n_free, end[:n], width[:n], now, self.free_at, reservations.view
             )
         return state

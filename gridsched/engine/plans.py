@@ -136,9 +136,12 @@ class Reservations:
             start, end, _, task, width = columns[:, order]
             hosts = [np.empty(0, dtype=np.int64), *[self._at[k].nodes for k in order.tolist()]]
             self._view = ReservedNodes(
-                task.astype(np.int64), start, end,
-                np.cumsum(np.append(0.0, width)).astype(np.int64), np.concatenate(hosts),
-            )  # fmt: skip
+                task.astype(np.int64),
+                start,
+                end,
+                np.cumsum(np.append(0.0, width)).astype(np.int64),
+                np.concatenate(hosts),
+            )
         return self._view
 
 
@@ -167,9 +170,14 @@ class PlaceHolders:
         self._at = 0
 
     def replace(
-        self, tasks: Ids, hosts: Ids, pstates: Ids, offsets: Ids, starts: NDArray[np.float64],
+        self,
+        tasks: Ids,
+        hosts: Ids,
+        pstates: Ids,
+        offsets: Ids,
+        starts: NDArray[np.float64],
         inside_j: NDArray[np.float64] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Make a new plan.
 
         Parameters
@@ -236,9 +244,7 @@ class VirtualQueues:
         self._pstates = self.tasks
         self._next = self._end = [0] * self._n_hosts
 
-    def replace(
-        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
-    ) -> None:
+    def replace(self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]) -> None:
         """Make a new plan: task k goes to the end of the queue of ``hosts[k]``; hosts ascend."""
         starts = np.searchsorted(hosts, np.arange(self._n_hosts + 1)).tolist()
         self.tasks = tasks

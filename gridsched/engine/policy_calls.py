@@ -56,10 +56,16 @@ class PolicyCalls:
     """
 
     def __init__(
-        self, scheduler: Scheduler, shown: System, tasks: Tasks, rng: np.random.Generator,
-        run: RunState, handlers: DecisionHandlers, state_at: Callable[..., State],
+        self,
+        scheduler: Scheduler,
+        shown: System,
+        tasks: Tasks,
+        rng: np.random.Generator,
+        run: RunState,
+        handlers: DecisionHandlers,
+        state_at: Callable[..., State],
         stopwatch: Callable[[], float] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.mapping_events = 0
         self.policy_time_s = 0.0
         self.delegated_to = ""
@@ -92,10 +98,7 @@ class PolicyCalls:
         self.mapping_events += 1
         self._decide(self.scheduler.schedule, now, only)
 
-    def _decide(
-        self, ask: Callable[[State], Iterable[Decision] | None], now: float,
-        only: int | None = None,
-    ) -> None:  # fmt: skip
+    def _decide(self, ask: Callable[[State], Iterable[Decision] | None], now: float, only: int | None = None) -> None:
         """Show the policy the state and apply what it answers."""
         state = self._state_at(now, self._run.submitted, only)
         stopwatch = self._stopwatch
@@ -103,9 +106,7 @@ class PolicyCalls:
         answer = ask(state)
         if answer is None:
             name = "attend" if ask == self.scheduler.attend else "schedule"
-            self._refuse(
-                now, f"{name}() returned None; return a list of decisions, or an empty one"
-            )
+            self._refuse(now, f"{name}() returned None; return a list of decisions, or an empty one")
         decisions = list(answer)  # all of them, before any is applied
         if stopwatch:
             self.policy_time_s += stopwatch() - began
@@ -122,9 +123,7 @@ class PolicyCalls:
         if refusal is not None:
             self._refuse(now, *refusal)
 
-    def _refuse(
-        self, now: float, why: str, task: object = None, host: object = None
-    ) -> NoReturn:  # fmt: skip
+    def _refuse(self, now: float, why: str, task: object = None, host: object = None) -> NoReturn:
         where = ""
         for what, number, names in (
             ("task", task, self._tasks.labels.tolist()),
@@ -234,10 +233,7 @@ def check_nodes(system: System, tasks: Tasks) -> None:
         )
     if isinstance(estimates, ParallelEstimates) and len(estimates.task_type) != len(tasks):
         raise InputError(
-            f"{tasks.name}: {len(tasks)} tasks, and estimates of {len(estimates.task_type)}; each "
-            "task needs its own."
+            f"{tasks.name}: {len(tasks)} tasks, and estimates of {len(estimates.task_type)}; each task needs its own."
         )
     if tasks.files is not None:
-        raise InputError(
-            f"{tasks.name}: parallel jobs have no input files; leave them out (--files)."
-        )
+        raise InputError(f"{tasks.name}: parallel jobs have no input files; leave them out (--files).")

@@ -182,9 +182,7 @@ class ReadyTimes(QueueFollower):
             run_time = self._run_time(task, host, pstate)
             if energy_of is not None:
                 whole_j = energy_of(task, host, pstate)
-                self._inside_j[host] += counted_inside(
-                    ends[0], run_time, whole_j, self._period_end, self._weights
-                )
+                self._inside_j[host] += counted_inside(ends[0], run_time, whole_j, self._period_end, self._weights)
             ends[0] += run_time
             if len(ends) > 1:
                 ends.sort()

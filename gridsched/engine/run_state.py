@@ -73,9 +73,7 @@ class RunState(TaskStates):
         Cores that execute, or wait for the input files of what they will execute.
     """
 
-    def __init__(
-        self, system: System, tasks: Tasks, hosts_off: frozenset[int], traits: Traits
-    ) -> None:
+    def __init__(self, system: System, tasks: Tasks, hosts_off: frozenset[int], traits: Traits) -> None:
         n = system.n_hosts
         self.cores: list[int] = system.platform.cores.tolist()
         self.one_core = max(self.cores, default=1) == 1
@@ -243,9 +241,7 @@ class RunState(TaskStates):
 
     def is_spoken_for(self, host: int) -> bool:
         """Whether anything runs on the host, or is fixed or reserved there."""
-        return (
-            self.is_busy(host) or bool(self.fixed[host]) or self.reservations.is_reserved(host)
-        )  # fmt: skip
+        return self.is_busy(host) or bool(self.fixed[host]) or self.reservations.is_reserved(host)
 
     def set_idle(self, host: int, *, idle: bool) -> None:
         """Add the host to, or take it out of, the hosts that can take a task."""
@@ -292,19 +288,21 @@ class RunState(TaskStates):
         else:
             self.waiting_again(task)
 
-    def plan(
-        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
-    ) -> None:
+    def plan(self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]) -> None:
         """Put waiting tasks into the virtual queues, which are empty."""
         self.virtual.replace(tasks, hosts, pstates)
         self.states[tasks] = VIRTUAL
         self.n_virtual = len(tasks)
 
     def plan_nodes(
-        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64],
-        offsets: NDArray[np.int64], starts: NDArray[np.float64],
+        self,
+        tasks: NDArray[np.int64],
+        hosts: NDArray[np.int64],
+        pstates: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        starts: NDArray[np.float64],
         inside_j: NDArray[np.float64] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Make place-holders of waiting tasks (`PlaceHolders.replace`); there are none."""
         self.place_holders.replace(tasks, hosts, pstates, offsets, starts, inside_j)
         self.states[tasks] = VIRTUAL

@@ -32,13 +32,7 @@ from gridsched.model.records import complaint, gravest, key_name
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
-from gridsched.model.trace import (
-    EXECUTION,
-    HOST_CHANGE,
-    PERIOD,
-    Trace,
-    check_trace,
-)
+from gridsched.model.trace import EXECUTION, HOST_CHANGE, PERIOD, Trace, check_trace
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
 
@@ -56,14 +50,15 @@ _TASKS = ("flops", "submit_time_s", "input_bytes", "output_bytes", "labels")
 #: Columns that not all tasks have.
 _SOME_TASKS = ("task_type", "deadline_s", "width", "requested_time_s")
 _FUNCTIONS = ("priority", "urgency", "utility_class")
-_CLASSES = (
-    "first", "start_time", "start_fraction", "end_fraction", "urgency_modifier", "kind",
-)  # fmt: skip
+_CLASSES = ("first", "start_time", "start_fraction", "end_fraction", "urgency_modifier", "kind")
 #: Records of the trace and their types.
 _RECORDS = {
-    "executions": EXECUTION, "host_changes": HOST_CHANGE, "periods": PERIOD,
-    "final_state": np.dtype(np.int64), "times_postponed": np.dtype(np.int64),
-}  # fmt: skip
+    "executions": EXECUTION,
+    "host_changes": HOST_CHANGE,
+    "periods": PERIOD,
+    "final_state": np.dtype(np.int64),
+    "times_postponed": np.dtype(np.int64),
+}
 #: What an archive counts at most.
 _MOST = 2**53
 #: Types of numbers and texts. What NumPy makes of other words can end the process.
@@ -106,10 +101,13 @@ _NODE_SETS = ("host_offsets", "host_ids")
 _NOTES = "notes."
 #: All arrays that a run may have, but for noted columns.
 _NAMES = {
-    "description", *_RECORDS, *_NODE_SETS,
+    "description",
+    *_RECORDS,
+    *_NODE_SETS,
     *(f"tasks.{name}" for name in (*_TASKS, *_SOME_TASKS)),
-    *(f"utility.{name}" for name in _FUNCTIONS), *(f"classes.{name}" for name in _CLASSES),
-}  # fmt: skip
+    *(f"utility.{name}" for name in _FUNCTIONS),
+    *(f"classes.{name}" for name in _CLASSES),
+}
 
 
 @dataclass(frozen=True)
@@ -217,20 +215,25 @@ def read_archive(path: Path) -> Export:
         description = json.loads(text)
         if description["format_version"] != FORMAT_VERSION:
             raise InputError(
-                f"is of version {description['format_version']!r}; this gridsched reads version "
-                f"{FORMAT_VERSION}."
+                f"is of version {description['format_version']!r}; this gridsched reads version {FORMAT_VERSION}."
             )
         return _export(_validated(_Description, description), arrays)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (
-        EOFError, IndexError, KeyError, OverflowError, RuntimeError, TypeError, ValueError,
-        zipfile.BadZipFile, zlib.error,
-    ) as error:  # fmt: skip
+        EOFError,
+        IndexError,
+        KeyError,
+        OverflowError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(
-            f"{path}: is no whole archive of a run ({reason}); make it anew with "
-            "'gridsched run ... --export DIR'."
+            f"{path}: is no whole archive of a run ({reason}); make it anew with 'gridsched run ... --export DIR'."
         ) from None
 
 
@@ -238,10 +241,7 @@ def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
     """Return the arrays of an archive that a run has, by name; nothing else is unpacked."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {each.filename.removesuffix(".npy"): each for each in archive.infolist()}
-        wanted = {
-            name: each for name, each in members.items()
-            if name in _NAMES or name.startswith(_NOTES)
-        }  # fmt: skip
+        wanted = {name: each for name, each in members.items() if name in _NAMES or name.startswith(_NOTES)}
         unpacked = sum(each.file_size for each in wanted.values())
         if unpacked > max(_MOST_UNPACKED, _MOST_TIMES * len(content)):
             raise InputError(
@@ -289,11 +289,20 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
     records = {name: arrays[name].astype(dtype) for name, dtype in _RECORDS.items()}
     records |= {name: arrays[name].astype(np.int64) for name in _NODE_SETS if name in arrays}
     trace = Trace(
-        platform, tasks, records.pop("executions"), records.pop("host_changes"),
-        records.pop("final_state"), description.horizon_s, description.mapping_events,
-        description.timing, description.delegated_to, as_estimated=description.as_estimated,
-        **records, notes=_notes(arrays), energy_weights=description.energy_weights or EVEN,
-    )  # fmt: skip
+        platform,
+        tasks,
+        records.pop("executions"),
+        records.pop("host_changes"),
+        records.pop("final_state"),
+        description.horizon_s,
+        description.mapping_events,
+        description.timing,
+        description.delegated_to,
+        as_estimated=description.as_estimated,
+        **records,
+        notes=_notes(arrays),
+        energy_weights=description.energy_weights or EVEN,
+    )
     check_trace(trace)
     plugin_j = description.plugin_j
     known = {host.name for host in platform.hosts}
@@ -306,8 +315,9 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
 def _notes(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {
         name.removeprefix(_NOTES): values.astype(np.float64)
-        for name, values in arrays.items() if name.startswith(_NOTES)
-    }  # fmt: skip
+        for name, values in arrays.items()
+        if name.startswith(_NOTES)
+    }
 
 
 def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:
@@ -315,8 +325,11 @@ def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:
     if "utility.priority" in arrays:
         priority, urgency, number = (arrays[f"utility.{name}"] for name in _FUNCTIONS)
         utility = UtilityFunctions(
-            priority.astype(np.float64), urgency.astype(np.float64), number.astype(np.int64),
-            _classes(arrays), description.urgency_unit_s or 1.0,
+            priority.astype(np.float64),
+            urgency.astype(np.float64),
+            number.astype(np.int64),
+            _classes(arrays),
+            description.urgency_unit_s or 1.0,
         )
     if description.files is not None:
         told = description.files
@@ -326,9 +339,13 @@ def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:
         raise InputError("tasks.submit_time_s must never decrease.")
     columns |= {name: arrays.get(f"tasks.{name}") for name in _SOME_TASKS}
     return make_tasks(
-        **columns, utility=utility, files=files, input_files=description.input_files,
-        name=description.tasks_name, nominal_heterogeneity=description.nominal_heterogeneity,
-    )  # fmt: skip
+        **columns,
+        utility=utility,
+        files=files,
+        input_files=description.input_files,
+        name=description.tasks_name,
+        nominal_heterogeneity=description.nominal_heterogeneity,
+    )
 
 
 def _check_platform(platform: Platform) -> None:
@@ -351,13 +368,15 @@ def _classes(arrays: dict[str, NDArray[Any]]) -> UtilityClasses:
     whole = first.astype(np.int64), kind.astype(np.int64)
     classes = UtilityClasses(whole[0], time, start, end, modifier, whole[1])
     rows, first, n = [len(column) for column in columns], classes.first, len(classes)
-    if set(rows) != {rows[0]} or len(first) != n + 1 or first[0] != 0 or first[-1] != rows[0] or (
-        np.diff(first) < 1
-    ).any():  # fmt: skip
+    if (
+        set(rows) != {rows[0]}
+        or len(first) != n + 1
+        or first[0] != 0
+        or first[-1] != rows[0]
+        or (np.diff(first) < 1).any()
+    ):
         raise InputError(f"classes.first must ascend from 0 to {rows[0]}, the rows of all columns.")
     fractions = classes.start_fraction
     if not ((fractions >= 0) & (fractions <= 1)).all():
         raise InputError("classes.start_fraction must be from 0 to 1.")
     return classes
-
-

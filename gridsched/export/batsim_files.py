@@ -77,9 +77,7 @@ def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None =
     pstates = [None if k != k else int(k) for k in of_copy("pstate").tolist()]
     hosts: list[int | str | None] = [
         None if not ran else interval_set(trace.hosts_of(run)) if trace.is_parallel else int(first)
-        for run, ran, first in zip(
-            chosen.tolist(), known.tolist(), of_copy("host").tolist(), strict=True
-        )
+        for run, ran, first in zip(chosen.tolist(), known.tolist(), of_copy("host").tolist(), strict=True)
     ]
     requested = tasks.requested_time_s
     types = ["task"] * n if tasks.task_type is None else [f"type{t}" for t in tasks.task_type]
@@ -112,17 +110,13 @@ def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None =
     }
 
 
-def _typed_columns(
-    trace: Trace, pstates: list[int | None], scheduler_pstates: int | None
-) -> Columns:
+def _typed_columns(trace: Trace, pstates: list[int | None], scheduler_pstates: int | None) -> Columns:
     """The task types, and the P-states as the scheduler counts them."""
     columns: Columns = {}
     if trace.tasks.task_type is not None:
         columns["task_type"] = trace.tasks.task_type
     if scheduler_pstates is not None:
-        columns["scheduler_pstate"] = [
-            None if pstate is None else pstate % scheduler_pstates for pstate in pstates
-        ]
+        columns["scheduler_pstate"] = [None if pstate is None else pstate % scheduler_pstates for pstate in pstates]
     return columns
 
 
@@ -170,10 +164,7 @@ def hosts_table(trace: Trace) -> Columns:
 
 def machine_states_table(timeline: HostTimeline) -> Columns:
     """Rows of ``machine_states.csv``: hosts in each state, from each time of change on."""
-    states = (
-        timeline.is_off, timeline.is_booting, timeline.is_shutting_down, timeline.is_idle,
-        timeline.is_busy,
-    )  # fmt: skip
+    states = (timeline.is_off, timeline.is_booting, timeline.is_shutting_down, timeline.is_idle, timeline.is_busy)
     flags = [each.astype(np.float64) for each in states]
     time, totals = running_total(timeline, flags, rows=timeline.settled)
     counts = np.stack(totals, axis=1).astype(np.int64)
@@ -201,11 +192,7 @@ def pstate_changes_table(trace: Trace, timeline: HostTimeline) -> Columns:
     shown[timeline.is_shutting_down] = SWITCHING_OFF
     rows = np.flatnonzero(timeline.changes_of(shown))
     rows = rows[np.lexsort((timeline.host[rows], timeline.time[rows]))]
-    return {
-        "time": timeline.time[rows],
-        "machine_id": timeline.host[rows],
-        "new_pstate": shown[rows],
-    }
+    return {"time": timeline.time[rows], "machine_id": timeline.host[rows], "new_pstate": shown[rows]}
 
 
 def consumed_energy_table(trace: Trace, power: TracePower) -> Columns:
@@ -250,10 +237,12 @@ def periods_table(trace: Trace) -> Columns:
     factor, unit = (1.0, "j") if money_per_j is None else (money_per_j, "money")
     budget = np.where(np.isfinite(periods["budget_j"]), periods["budget_j"], np.nan)
     return {
-        "start_s": periods["start"], "end_s": periods["end"], f"budget_{unit}": budget * factor,
+        "start_s": periods["start"],
+        "end_s": periods["end"],
+        f"budget_{unit}": budget * factor,
         f"consumed_{unit}": periods["consumed_j"] * factor,
         f"carried_over_{unit}": periods["carried_over_j"] * factor,
-    }  # fmt: skip
+    }
 
 
 def schedule_values(trace: Trace, energy: HostEnergy) -> dict[str, float | int | str | None]:

@@ -8,13 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.energy import (
-    HostEnergy,
-    busy_energy_j,
-    relative_difference,
-    task_energy_j,
-    trace_energy,
-)
+from gridsched.energy import HostEnergy, busy_energy_j, relative_difference, task_energy_j, trace_energy
 from gridsched.errors import InputError
 from gridsched.export import batsim_files
 from gridsched.export.archive import Export, archive_bytes, as_json, read_archive
@@ -28,11 +22,24 @@ from gridsched.power import trace_power
 
 #: The archive; the file that makes a folder an export.
 MARKER = "trace.npz"
-FILES = frozenset({
-    "jobs.csv", "hosts.csv", "machine_states.csv", "pstate_changes.csv", "consumed_energy.csv",
-    "schedule.json", "executions.csv", "host_energy.csv", "provenance.json", "platform.json",
-    "tasks.csv", "host_changes.csv", "timing.json", MARKER,
-})  # fmt: skip
+FILES = frozenset(
+    {
+        "jobs.csv",
+        "hosts.csv",
+        "machine_states.csv",
+        "pstate_changes.csv",
+        "consumed_energy.csv",
+        "schedule.json",
+        "executions.csv",
+        "host_energy.csv",
+        "provenance.json",
+        "platform.json",
+        "tasks.csv",
+        "host_changes.csv",
+        "timing.json",
+        MARKER,
+    }
+)
 #: Written where there was an energy budget.
 PERIODS_FILE = "periods.csv"
 EXPORT = FolderKind("an export", MARKER, FILES | {PERIODS_FILE})
@@ -93,9 +100,7 @@ def write_export(
     }
     if len(trace.periods):
         tables[PERIODS_FILE] = batsim_files.periods_table(trace)
-    contents: dict[str, str | bytes] = {
-        name: csv_text(table, for_people=True) for name, table in tables.items()
-    }
+    contents: dict[str, str | bytes] = {name: csv_text(table, for_people=True) for name, table in tables.items()}
     contents |= {
         "schedule.json": json_text(batsim_files.schedule_values(trace, energy), exact=True),
         "platform.json": json_text(as_json(trace.platform), exact=True),
@@ -122,9 +127,7 @@ def read_export(directory: Path) -> Export:
         why = "and so is no export; make one"
         if (directory / "trace.json").exists():
             why = "as it is an export of an older gridsched; make it anew"
-        raise InputError(
-            f"{directory}: has no {MARKER!r}, {why} with 'gridsched run ... --export DIR'."
-        )
+        raise InputError(f"{directory}: has no {MARKER!r}, {why} with 'gridsched run ... --export DIR'.")
     return read_archive(directory / MARKER)
 
 
@@ -204,7 +207,4 @@ def executions_table(trace: Trace) -> Columns:
 def host_changes_table(trace: Trace) -> Columns:
     """Rows of ``host_changes.csv``: P-state and switch of every host, and their changes."""
     changes = trace.host_changes
-    return {
-        "time": changes["time"], "host_id": changes["host"], "pstate": changes["pstate"],
-        "is_on": changes["is_on"],
-    }  # fmt: skip
+    return {"time": changes["time"], "host_id": changes["host"], "pstate": changes["pstate"], "is_on": changes["is_on"]}

@@ -159,9 +159,7 @@ def untangle(figure: Figure) -> bool:
     figure : Figure
         Laid out already.
     """
-    changed = [
-        _untangled(axis) for axes in figure.axes if axes.axison for axis in (axes.xaxis, axes.yaxis)
-    ]
+    changed = [_untangled(axis) for axes in figure.axes if axes.axison for axis in (axes.xaxis, axes.yaxis)]
     return any(changed)
 
 
@@ -203,14 +201,12 @@ def _set_aslant(axis: Axis) -> bool:
     texts = _labels(axis)
     if any(text.get_rotation() for text in texts):
         return False
-    height = max(text.get_window_extent().height / len(text.get_text().split("\n"))
-                 for text in texts)  # fmt: skip
+    height = max(text.get_window_extent().height / len(text.get_text().split("\n")) for text in texts)
     places = sorted(text.get_window_extent().x0 + text.get_window_extent().x1 for text in texts)
     distance = min(np.diff(places)) / 2
     angle = 30 if distance * math.sin(math.radians(30)) >= 1.1 * height else 90
     for text in axis.get_ticklabels():
-        text.set(rotation=angle, rotation_mode="anchor",
-                 ha="right", va="center" if angle == 90 else "top")  # fmt: skip
+        text.set(rotation=angle, rotation_mode="anchor", ha="right", va="center" if angle == 90 else "top")
     return True
 
 

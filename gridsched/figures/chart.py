@@ -126,13 +126,16 @@ class Series:
 
 
 def _draw_bars(axes: Axes, series: Series) -> None:
-    axes.bar(
-        series.at, np.nan_to_num(series.value), series.width, linewidth=0.6, **series.look.patch()
-    )
+    axes.bar(series.at, np.nan_to_num(series.value), series.width, linewidth=0.6, **series.look.patch())
     axes.errorbar(
-        series.at, series.value, series.ends, fmt="none", ecolor="#000000", elinewidth=0.8,
+        series.at,
+        series.value,
+        series.ends,
+        fmt="none",
+        ecolor="#000000",
+        elinewidth=0.8,
         capsize=1.0 if series.width < 0.3 else 2.5,
-    )  # fmt: skip
+    )
 
 
 def _draw_lines(axes: Axes, series: Series) -> None:
@@ -141,9 +144,13 @@ def _draw_lines(axes: Axes, series: Series) -> None:
     if series.ends is not None:
         below, above = series.ends[:, order]
         axes.fill_between(
-            at, value - below, value + above, color=series.look.dark, linewidth=0,
+            at,
+            value - below,
+            value + above,
+            color=series.look.dark,
+            linewidth=0,
             alpha=0.22 if series.count <= _MANY else 0.08,
-        )  # fmt: skip
+        )
     axes.plot(at, value, markevery=max(1, len(at) // 8), **series.stroke)
 
 
@@ -156,21 +163,31 @@ def _draw_points(axes: Axes, series: Series) -> None:
             x, y = y, x
         look = series.stroke | {"markerfacecolor": series.look.dark if is_filled else "none"}
         axes.errorbar(
-            x, y, None if series.is_flat else ends, ends if series.is_flat else None,
-            elinewidth=1.0, capsize=2.5, **look,
-        )  # fmt: skip
+            x,
+            y,
+            None if series.is_flat else ends,
+            ends if series.is_flat else None,
+            elinewidth=1.0,
+            capsize=2.5,
+            **look,
+        )
 
 
 def _draw_boxes(axes: Axes, series: Series) -> None:
     """Draw median, quartiles, whiskers to 1.5 interquartile ranges, and what lies outside."""
     places, samples = series.samples()
     axes.boxplot(
-        samples, positions=places, widths=0.86 * series.width, patch_artist=True,
-        manage_ticks=False, boxprops={"linewidth": 0.6, **series.look.patch()},
-        medianprops={"color": "#000000"}, whiskerprops={"linewidth": 0.7},
+        samples,
+        positions=places,
+        widths=0.86 * series.width,
+        patch_artist=True,
+        manage_ticks=False,
+        boxprops={"linewidth": 0.6, **series.look.patch()},
+        medianprops={"color": "#000000"},
+        whiskerprops={"linewidth": 0.7},
         capprops={"linewidth": 0.7},
         flierprops={"marker": ".", "markersize": 2, "markeredgecolor": "#303030"},
-    )  # fmt: skip
+    )
 
 
 def _draw_violins(axes: Axes, series: Series) -> None:
@@ -179,14 +196,20 @@ def _draw_violins(axes: Axes, series: Series) -> None:
     for place, sample in zip(places, samples, strict=True):
         if np.ptp(sample) > 0:
             # a list, where matplotlib's own types have one collection
-            bodies: Any = axes.violinplot(
-                [sample], [place], widths=0.9 * series.width, showextrema=False, points=200
-            )["bodies"]
+            bodies: Any = axes.violinplot([sample], [place], widths=0.9 * series.width, showextrema=False, points=200)[
+                "bodies"
+            ]
             bodies[0].set(alpha=1.0, linewidth=0.6, **series.look.patch())
     axes.plot(
-        places, [float(np.median(sample)) for sample in samples], linestyle="", marker="o",
-        markersize=4.5, markerfacecolor="#ffffff", markeredgecolor="#000000", zorder=4,
-    )  # fmt: skip
+        places,
+        [float(np.median(sample)) for sample in samples],
+        linestyle="",
+        marker="o",
+        markersize=4.5,
+        markerfacecolor="#ffffff",
+        markeredgecolor="#000000",
+        zorder=4,
+    )
 
 
 def _draw_steps(axes: Axes, series: Series) -> None:
@@ -276,9 +299,7 @@ def chart(
     """
     way = KINDS[kind]
     figure = new_figure(*size)
-    grid = figure.add_gridspec(
-        max(panel.row for panel in panels) + 1, max(panel.column for panel in panels) + 1
-    )
+    grid = figure.add_gridspec(max(panel.row for panel in panels) + 1, max(panel.column for panel in panels) + 1)
     all_axes = [figure.add_subplot(grid[panel.row, panel.column]) for panel in panels]
     slots = slots or {value: k - (len(looks) - 1) / 2 for k, value in enumerate(looks)}
     width = 0.84 / (max(slots.values()) - min(slots.values()) + 1)
@@ -290,12 +311,18 @@ def chart(
             part = rows[rows[hue] == value] if hue else rows
             if len(part):
                 shift = slots[value] * width if is_apart else 0.0
-                way.draw(axes, Series(
-                    *_numbers(part, x, y, shift),
-                    part[filled].to_numpy(dtype=bool) if filled else np.ones(len(part), bool),
-                    look, look.stroke() | (way.stroke or {}), width, len(looks),
-                    is_flat=y.levels is not None,
-                ))  # fmt: skip
+                way.draw(
+                    axes,
+                    Series(
+                        *_numbers(part, x, y, shift),
+                        part[filled].to_numpy(dtype=bool) if filled else np.ones(len(part), bool),
+                        look,
+                        look.stroke() | (way.stroke or {}),
+                        width,
+                        len(looks),
+                        is_flat=y.levels is not None,
+                    ),
+                )
     if kind == "bars":
         finish_bars_axis(all_axes, y.places(table))
     _finish(all_axes, panels, "x", x)
@@ -307,9 +334,7 @@ def chart(
     return figure
 
 
-def _numbers(
-    rows: pd.DataFrame, x: Scale, y: Scale, shift: float
-) -> tuple[Floats, Floats, Floats | None]:
+def _numbers(rows: pd.DataFrame, x: Scale, y: Scale, shift: float) -> tuple[Floats, Floats, Floats | None]:
     """Return where rows stand, their numbers, and how far intervals reach below and above."""
     along, numbers = (x, y) if y.levels is None else (y, x)
     value = numbers.places(rows)
@@ -320,9 +345,7 @@ def _numbers(
     return along.places(rows) + shift, value, ends
 
 
-def _finish(
-    all_axes: Sequence[Axes], panels: Sequence[Panel], direction: Direction, scale: Scale
-) -> None:
+def _finish(all_axes: Sequence[Axes], panels: Sequence[Panel], direction: Direction, scale: Scale) -> None:
     """Set limits, ticks and label of the panels' x or y axes, which are alike where they can be."""
     if scale.levels is not None:
         _set_levels(all_axes, direction, scale.levels)
@@ -371,9 +394,15 @@ def _draw_limit(axes: Axes, limit: float, name: str) -> None:
     """Draw a limit of the numbers along y with its name above it, for which there is room."""
     axes.axhline(limit, color=_LIMIT, linestyle="--", linewidth=1.4)
     axes.annotate(
-        name, (1.0, limit), (-2, 3), ha="right", xycoords=("axes fraction", "data"),
-        textcoords="offset points", fontsize=8, color=_LIMIT,
-    )  # fmt: skip
+        name,
+        (1.0, limit),
+        (-2, 3),
+        ha="right",
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        fontsize=8,
+        color=_LIMIT,
+    )
     axes.set_ylim(None, max(axes.get_ylim()[1], 1.08 * limit))
 
 
@@ -382,6 +411,4 @@ def _draw_legend(figure: Figure | SubFigure, handles: Sequence[Artist], **option
     widths = [0.75 + 0.075 * len(str(handle.get_label())) for handle in handles]
     room = figure.bbox.width / figure.dpi
     columns = len(widths) if sum(widths) <= room else max(1, int(room / max(widths)))
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=columns, title_fontsize=9, **options
-    )
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, title_fontsize=9, **options)

@@ -51,9 +51,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return table
 
 
-@register_figure(
-    "bars", "comparison", "Energy and makespan, utility, or waiting of several schedulers."
-)
+@register_figure("bars", "comparison", "Energy and makespan, utility, or waiting of several schedulers.")
 def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> Drawn:
     """Draw energy [J], divided into its parts, and makespan [s] or utility of each scheduler.
 
@@ -125,17 +123,21 @@ def _draw_energy(axes: Axes, table: pd.DataFrame, idled: Sequence[bool]) -> None
         if widths.any() or name == "energy_useful_j":
             is_seen = widths.max() >= LEAST_SEEN * np.nanmax(totals, initial=0.0) / factor
             axes.barh(
-                range(len(totals)), widths, left=left, height=0.68, linewidth=0.6,
-                label=look.label if is_seen else "_unseen", **look.patch(),
-            )  # fmt: skip
+                range(len(totals)),
+                widths,
+                left=left,
+                height=0.68,
+                linewidth=0.6,
+                label=look.label if is_seen else "_unseen",
+                **look.patch(),
+            )
         left += widths
     _finish(axes, totals / factor, idled, f"Energy [{unit}]")
 
 
 def _draw_bars(
-    axes: Axes, values: pd.Series, idled: Sequence[bool], label: str, unit: str = "",
-    best: Best = min,
-) -> None:  # fmt: skip
+    axes: Axes, values: pd.Series, idled: Sequence[bool], label: str, unit: str = "", best: Best = min
+) -> None:
     """Draw one bar for each scheduler; `unit` gets a prefix, and `best` tells the best value."""
     drawn = values.to_numpy()
     if unit:
@@ -169,9 +171,7 @@ def _written(values: Sequence[float]) -> list[str]:
     return [text(each) for each in values]
 
 
-def _finish(
-    axes: Axes, values: np.ndarray, idled: Sequence[bool], label: str, best: Best = min
-) -> None:  # fmt: skip
+def _finish(axes: Axes, values: np.ndarray, idled: Sequence[bool], label: str, best: Best = min) -> None:
     """Write each value beside its bar, the best one in bold; name failed runs.
 
     Of runs that `idled`, which finished no task, none is the best.
@@ -186,12 +186,16 @@ def _finish(
         end = left if failed else max(value, left)
         is_best = value == best_value and len(values) > 1 and not idled[place]
         axes.text(
-            end * 1.06 if is_log else end + 0.012 * largest, place,
-            "failed" if failed else written[place] + (" (best)" if is_best else "")
-            + (" (nothing finished)" if idled[place] else ""),
-            va="center", fontsize=8, fontstyle="italic" if failed else "normal",
+            end * 1.06 if is_log else end + 0.012 * largest,
+            place,
+            "failed"
+            if failed
+            else written[place] + (" (best)" if is_best else "") + (" (nothing finished)" if idled[place] else ""),
+            va="center",
+            fontsize=8,
+            fontstyle="italic" if failed else "normal",
             fontweight="bold" if is_best else "normal",
-        )  # fmt: skip
+        )
     axes.set_xlim(left, largest * (largest / left) ** 0.3 if is_log else 1.24 * largest)
     axes.set_xlabel(label)
     axes.grid(axis="x")

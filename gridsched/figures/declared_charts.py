@@ -44,9 +44,7 @@ _SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 def best(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw two bars for each family that varies, one for each other."""
     families = families_of(results, declared, single=True)
-    data = pd.concat(
-        [_best_and_last(results, declared, family) for family in families], ignore_index=True
-    )
+    data = pd.concat([_best_and_last(results, declared, family) for family in families], ignore_index=True)
     bests = data[data["bar"] == "best"]
     texts = level_scale(declared, [*bests[declared.along], math.inf]).levels or {}
     looks = {
@@ -56,15 +54,27 @@ def best(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     }
     x = Scale("scheduler", "", levels=_folded({each: each for each in families}))
     figure = chart(
-        data, "bars", x, metric_scale(declared, float(data["mean"].max())), looks, hue="bar",
-        slots={"last": -0.5, "only": 0.0, "best": 0.5}, size=(1.6 + 1.25 * len(families), 4.0),
-    )  # fmt: skip
+        data,
+        "bars",
+        x,
+        metric_scale(declared, float(data["mean"].max())),
+        looks,
+        hue="bar",
+        slots={"last": -0.5, "only": 0.0, "best": 0.5},
+        size=(1.6 + 1.25 * len(families), 4.0),
+    )
     for row in bests.to_dict("records"):
         figure.axes[0].annotate(
-            texts[row[declared.along]], (families.index(row["scheduler"]) + 0.21, 0), (0, 4),
-            textcoords="offset points", xycoords=("data", "axes fraction"), ha="center",
-            fontsize=8, color="#ffffff", fontweight="bold",
-        )  # fmt: skip
+            texts[row[declared.along]],
+            (families.index(row["scheduler"]) + 0.21, 0),
+            (0, 4),
+            textcoords="offset points",
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            fontsize=8,
+            color="#ffffff",
+            fontweight="bold",
+        )
     return declared_drawn(declared, figure, data)
 
 
@@ -83,10 +93,7 @@ def _best_and_last(results: StudyResults, declared: DeclaredFigure, family: str)
 def _folded(names: dict[str, str]) -> dict[str, str]:
     """Return names in lines that are short enough for all to stand side by side."""
     room = max(8, int(min(15, 110 / len(names))))
-    return {
-        label: fill(name.replace("_", " "), room, break_long_words=False)
-        for label, name in names.items()
-    }
+    return {label: fill(name.replace("_", " "), room, break_long_words=False) for label, name in names.items()}
 
 
 def levels(results: StudyResults, declared: DeclaredFigure) -> Drawn:
@@ -96,11 +103,15 @@ def levels(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     limit = limit_of(results, declared, families[0])
     panels = family_panels({each: each for each in families})
     figure = chart(
-        data, "bars", level_scale(declared, data[declared.along]),
+        data,
+        "bars",
+        level_scale(declared, data[declared.along]),
         metric_scale(declared, float(data["mean"].max()), limit=limit, is_shared=True),
-        {"": BAR}, hue="", panels=panels,
+        {"": BAR},
+        hue="",
+        panels=panels,
         size=(5.2 * min(2, len(panels)), 0.6 + 3.0 * (panels[-1].row + 1)),
-    )  # fmt: skip
+    )
     if declared.limit:
         data[declared.limit] = limit
     return declared_drawn(declared, figure, data)
@@ -153,10 +164,15 @@ def boxes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     has_paper = bool(data["paper"].notna().any())
     of_paper = Line2D([], [], label="median in the paper, where it is printed", **_PAPER)
     figure = chart(
-        _long(samples, "scheduler"), "boxes", Scale("scheduler", "", levels=_folded(names)), y,
-        {"": BOX}, hue="", size=(1.6 + 1.15 * len(names), 3.6),
+        _long(samples, "scheduler"),
+        "boxes",
+        Scale("scheduler", "", levels=_folded(names)),
+        y,
+        {"": BOX},
+        hue="",
+        size=(1.6 + 1.15 * len(names), 3.6),
         handles=[of_paper] if has_paper else [],
-    )  # fmt: skip
+    )
     (axes,) = figure.axes
     if len(declared.schedulers) == 1:
         axes.set_title(declared.schedulers[0], loc="left")
@@ -177,10 +193,16 @@ def _numbers(label: str, sample: pd.Series) -> dict[str, Any]:
     least, one, three, most = np.quantile(sample, shares) if len(sample) else [np.nan] * 4
     median = median_interval(sample.to_numpy())
     return {
-        "scheduler": label, "count": median.count, "minimum": least, "quartile_1": one,
-        "median": median.mean, "quartile_3": three, "maximum": most,
-        "median_low": median.low, "median_high": median.high,
-    }  # fmt: skip
+        "scheduler": label,
+        "count": median.count,
+        "minimum": least,
+        "quartile_1": one,
+        "median": median.mean,
+        "quartile_3": three,
+        "maximum": most,
+        "median_low": median.low,
+        "median_high": median.high,
+    }
 
 
 def _paper_medians(results: StudyResults, metric: str, labels: list[str]) -> list[float]:
@@ -198,31 +220,33 @@ def violins(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     labels = families_of(results, declared, single=True)
     samples = {label: _samples(results, declared, label) for label in labels}
     data = pd.DataFrame(
-        {"scheduler": label, declared.along: level, "count": len(sample), "mean": sample.mean(),
-         **{f"quantile_{q:g}": np.quantile(sample, q) for q in _SHARES}}
-        for label, by_level in samples.items() for level, sample in by_level.items() if len(sample)
-    )  # fmt: skip
-    numbers = [
-        _long(by_level, declared.along).assign(scheduler=label)
+        {
+            "scheduler": label,
+            declared.along: level,
+            "count": len(sample),
+            "mean": sample.mean(),
+            **{f"quantile_{q:g}": np.quantile(sample, q) for q in _SHARES},
+        }
         for label, by_level in samples.items()
-    ]
+        for level, sample in by_level.items()
+        if len(sample)
+    )
+    numbers = [_long(by_level, declared.along).assign(scheduler=label) for label, by_level in samples.items()]
     figure = chart(
-        pd.concat(numbers), "violins", level_scale(declared, samples[labels[0]]),
+        pd.concat(numbers),
+        "violins",
+        level_scale(declared, samples[labels[0]]),
         metric_scale(declared, float(data["mean"].abs().max()), "value", least=0.0),
         series_looks(names_of(declared, labels)),
-    )  # fmt: skip
+    )
     return declared_drawn(declared, figure, data)
 
 
-def _samples(
-    results: StudyResults, declared: DeclaredFigure, label: str
-) -> dict[object, pd.Series]:
+def _samples(results: StudyResults, declared: DeclaredFigure, label: str) -> dict[object, pd.Series]:
     """Return the metric of each replicate by level of an axis."""
     where = drawn_where(results, declared)
     by_level = {
-        level.value: replicate_values(
-            results, level.label, {**where, **level.where}, declared.metric
-        )
+        level.value: replicate_values(results, level.label, {**where, **level.where}, declared.metric)
         for level in levels_of(results, label, declared.along, where)
     }
     return {level: by_level[level] for level in declared.levels or by_level}

@@ -22,9 +22,7 @@ from gridsched.metrics import METRICS
 from gridsched.runs.claims_schema import DeclaredFigure
 
 
-def declared_drawn(
-    declared: DeclaredFigure, figure: Figure | SubFigure, data: pd.DataFrame
-) -> Drawn:
+def declared_drawn(declared: DeclaredFigure, figure: Figure | SubFigure, data: pd.DataFrame) -> Drawn:
     """Return a declared figure with its caption as a sentence."""
     shown = METRICS[declared.metric].name if declared.metric else declared.name
     caption = " ".join((declared.caption or shown).split())
@@ -57,8 +55,9 @@ def drawn_labels(results: StudyResults, declared: DeclaredFigure) -> dict[str, s
     labels = [
         each.label
         for name in families_of(results, declared, single=True)
-        for each in variants if name in (each.label, each.family)
-    ]  # fmt: skip
+        for each in variants
+        if name in (each.label, each.family)
+    ]
     return names_of(declared, list(dict.fromkeys(labels)))
 
 
@@ -94,9 +93,7 @@ def drawn_levels(results: StudyResults, declared: DeclaredFigure, family: str) -
     return [known[value] for value in declared.levels]
 
 
-def level_means(
-    results: StudyResults, declared: DeclaredFigure, families: Iterable[str]
-) -> pd.DataFrame:
+def level_means(results: StudyResults, declared: DeclaredFigure, families: Iterable[str]) -> pd.DataFrame:
     """Return mean and interval of the metric at each level of each family."""
     where = drawn_where(results, declared)
     rows = []
@@ -121,10 +118,11 @@ def level_scale(declared: DeclaredFigure, values: Iterable[Any]) -> Scale:
     levels = list(dict.fromkeys(values))
     numbers = along_scale(declared, levels)
     texts = {
-        level: declared.infinite if is_infinite(level)
+        level: declared.infinite
+        if is_infinite(level)
         else level_text(level if numbers.factor == 1.0 else level / numbers.factor)
         for level in levels
-    }  # fmt: skip
+    }
     return Scale(declared.along, numbers.label, levels=texts)
 
 
@@ -134,9 +132,8 @@ def is_infinite(level: Any) -> bool:
 
 
 def metric_scale(
-    declared: DeclaredFigure, largest: float, column: str = "mean", *, limit: float = math.nan,
-    **keys: Any,
-) -> Scale:  # fmt: skip
+    declared: DeclaredFigure, largest: float, column: str = "mean", *, limit: float = math.nan, **keys: Any
+) -> Scale:
     """Return the axis of the metric.
 
     Parameters
@@ -169,9 +166,6 @@ def limit_of(results: StudyResults, declared: DeclaredFigure, family: str) -> fl
 def family_panels(names: dict[str, str]) -> list[Panel]:
     """Return a panel for each scheduler or family, two in a row."""
     return [
-        Panel(
-            k // 2, k % 2, f"({chr(ord('a') + k)}) {name}" if len(names) > 1 else name,
-            {"scheduler": label},
-        )
+        Panel(k // 2, k % 2, f"({chr(ord('a') + k)}) {name}" if len(names) > 1 else name, {"scheduler": label})
         for k, (label, name) in enumerate(names.items())
-    ]  # fmt: skip
+    ]

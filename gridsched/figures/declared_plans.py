@@ -11,13 +11,7 @@ from matplotlib.axes import Axes
 from gridsched.analysis.claim_values import replicate_values
 from gridsched.analysis.study_results import StudyResults
 from gridsched.figures.axes import level_text, plain_numbers, prefixed
-from gridsched.figures.declared_levels import (
-    declared_drawn,
-    drawn_levels,
-    drawn_where,
-    families_of,
-    names_of,
-)
+from gridsched.figures.declared_levels import declared_drawn, drawn_levels, drawn_where, families_of, names_of
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.front_figure import draw_cap
 from gridsched.figures.table import Drawn
@@ -58,9 +52,13 @@ def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     for name in (each for each in families if each not in swept):
         front = tables[name].sort_values("divided_makespan_s")
         axes.plot(
-            front["divided_energy_j"] / factor, front["divided_makespan_s"], color=_FRONT,
-            linewidth=1.6, zorder=2, label="front of divided tasks",
-        )  # fmt: skip
+            front["divided_energy_j"] / factor,
+            front["divided_makespan_s"],
+            color=_FRONT,
+            linewidth=1.6,
+            zorder=2,
+            label="front of divided tasks",
+        )
     largest = float(shown[declared.metric].abs().max())
     for k, name in enumerate(swept):
         points = tables[name].dropna(subset=["divided_makespan_s"])
@@ -86,9 +84,7 @@ def _varies(results: StudyResults, family: str, along: str) -> bool:
     return any(along in each.varied for each in results.study.schedulers if each.family == family)
 
 
-def _points(
-    results: StudyResults, declared: DeclaredFigure, family: str, is_swept: bool
-) -> pd.DataFrame:
+def _points(results: StudyResults, declared: DeclaredFigure, family: str, is_swept: bool) -> pd.DataFrame:
     """Return the means over replicates of each variant of a family."""
     where = drawn_where(results, declared)
     if is_swept:
@@ -100,53 +96,79 @@ def _points(
     for label, value in chosen:
         values = {name: replicate_values(results, label, where, name) for name in names}
         rows.append(
-            {"scheduler": label, declared.along: value, "count": len(values["energy_j"]),
-             **{name: float(each.mean()) for name, each in values.items()}}
-        )  # fmt: skip
+            {
+                "scheduler": label,
+                declared.along: value,
+                "count": len(values["energy_j"]),
+                **{name: float(each.mean()) for name, each in values.items()},
+            }
+        )
     return pd.DataFrame(rows)
 
 
 def _draw_points(axes: Axes, points: pd.DataFrame, factor: float, k: int, label: str) -> None:
     """Draw the points of the k-th swept family."""
     axes.plot(
-        points["divided_energy_j"] / factor, points["divided_makespan_s"], linestyle="", marker="s",
-        markersize=8, markerfacecolor=_FILLS[k % len(_FILLS)], markeredgecolor="#303030",
-        markeredgewidth=1.2, zorder=3, label=label,
-    )  # fmt: skip
+        points["divided_energy_j"] / factor,
+        points["divided_makespan_s"],
+        linestyle="",
+        marker="s",
+        markersize=8,
+        markerfacecolor=_FILLS[k % len(_FILLS)],
+        markeredgecolor="#303030",
+        markeredgewidth=1.2,
+        zorder=3,
+        label=label,
+    )
     axes.plot(
-        points["energy_j"] / factor, points["makespan_s"], linestyle="", marker="D",
-        markersize=4.5, markerfacecolor="none", markeredgecolor="#a5371b", zorder=4,
+        points["energy_j"] / factor,
+        points["makespan_s"],
+        linestyle="",
+        marker="D",
+        markersize=4.5,
+        markerfacecolor="none",
+        markeredgecolor="#a5371b",
+        zorder=4,
         label="_again" if k else "whole tasks",
-    )  # fmt: skip
+    )
 
 
 def _draw_bars(
-    axes: Axes, points: pd.DataFrame, declared: DeclaredFigure, factor: float, per_unit: float,
-    k: int,
-) -> None:  # fmt: skip
+    axes: Axes, points: pd.DataFrame, declared: DeclaredFigure, factor: float, per_unit: float, k: int
+) -> None:
     """Draw a bar on each point; its level stands at the end."""
     side = 1 if k % 2 else -1
     for row in points.to_dict("records"):
         at = row["divided_energy_j"] / factor, row["divided_makespan_s"]
         height = row[declared.metric] * per_unit
         axes.annotate(
-            "", at, (0, height), textcoords="offset points", zorder=1, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": _GAIN if height >= 0 else _LOSS, **_BAR,
-                        "shrinkA": 0, "shrinkB": 0},
-        )  # fmt: skip
+            "",
+            at,
+            (0, height),
+            textcoords="offset points",
+            zorder=1,
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": _GAIN if height >= 0 else _LOSS,
+                **_BAR,
+                "shrinkA": 0,
+                "shrinkB": 0,
+            },
+        )
         beyond = height + 2 if height > _NEAR else height - 9 if height < -_NEAR else -3
         axes.annotate(
-            level_text(row[declared.along]), at, (3.5 * side if abs(height) > _NEAR else 7 * side,
-            beyond), textcoords="offset points", ha="left" if k % 2 else "right", fontsize=7.5,
+            level_text(row[declared.along]),
+            at,
+            (3.5 * side if abs(height) > _NEAR else 7 * side, beyond),
+            textcoords="offset points",
+            ha="left" if k % 2 else "right",
+            fontsize=7.5,
             color="#8c5a1a" if k % 2 else "#000000",
-        )  # fmt: skip
+        )
 
 
 def _caps(results: StudyResults, families: list[str]) -> list[float]:
     """Return the power caps of the families [W]."""
-    found = (
-        each.parameters.get("power_cap_w")
-        for each in results.study.schedulers
-        if each.family in families
-    )
+    found = (each.parameters.get("power_cap_w") for each in results.study.schedulers if each.family in families)
     return list(dict.fromkeys(cap for cap in found if cap is not None))

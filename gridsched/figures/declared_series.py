@@ -37,17 +37,14 @@ def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw lines with bands, and the limit as a line; `InputError` where there is no series."""
     if declared.metric not in SERIES_OF:
         raise InputError(
-            f"Figure {declared.name!r}: metric is {declared.metric!r}; series lead to "
-            f"{', '.join(SERIES_OF)}."
+            f"Figure {declared.name!r}: metric is {declared.metric!r}; series lead to {', '.join(SERIES_OF)}."
         )
     families = families_of(results, declared, single=False)
     limit = limit_of(results, declared, families[0])
     where, name = drawn_where(results, declared), SERIES_OF[declared.metric]
     data = pd.concat(
         [
-            mean_series(results, level, name, where).assign(
-                **{"scheduler": family, declared.along: level.value}
-            )
+            mean_series(results, level, name, where).assign(**{"scheduler": family, declared.along: level.value})
             for family in families
             for level in drawn_levels(results, declared, family)
         ],
@@ -57,14 +54,16 @@ def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     panels = family_panels({each: each for each in families})
     end_h = float(data["time_h"].max())
     figure = chart(
-        data, "lines", Scale("time_h", "Time since the window's begin [h]", least=0.0, most=end_h),
-        metric_scale(
-            declared, float(data["mean"].max()), limit=limit, least=0.0, is_shared=True
-        ),
-        level_looks(list(levels), levels.values()), hue=declared.along, panels=panels,
+        data,
+        "lines",
+        Scale("time_h", "Time since the window's begin [h]", least=0.0, most=end_h),
+        metric_scale(declared, float(data["mean"].max()), limit=limit, least=0.0, is_shared=True),
+        level_looks(list(levels), levels.values()),
+        hue=declared.along,
+        panels=panels,
         size=(5.2 * min(2, len(panels)), 0.6 + 3.6 * (panels[-1].row + 1)),
         legend=axis_name(declared.along).capitalize(),
-    )  # fmt: skip
+    )
     for axes in figure.axes:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 3, 6, 10]))
     return declared_drawn(declared, figure, data)
@@ -110,10 +109,9 @@ def mean_series(results: StudyResults, level: Level, series: str, where: Where) 
     n = len(by_replicate)
     mean = by_replicate.mean().to_numpy()
     half = half_widths(by_replicate.std(ddof=1).to_numpy(), np.full(len(mean), n))
-    return pd.DataFrame({
-        "time_h": (time - time[0]) / 3600.0, "mean": mean, "low": mean - half, "high": mean + half,
-        "count": n,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {"time_h": (time - time[0]) / 3600.0, "mean": mean, "low": mean - half, "high": mean + half, "count": n}
+    )
 
 
 def calibration(results: StudyResults, declared: DeclaredFigure) -> Drawn:
@@ -131,16 +129,26 @@ def calibration(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     x = Scale("predicted", "Predicted chance to be in time", least=-0.02, most=1.02)
     y = replace(x, column="observed", label="Observed share in time")
     figure = chart(
-        data, "points", x, y, {"": BAR}, hue="", panels=panels,
+        data,
+        "points",
+        x,
+        y,
+        {"": BAR},
+        hue="",
+        panels=panels,
         size=(3.6 * min(2, len(panels)), 0.6 + 3.3 * (panels[-1].row + 1)),
-    )  # fmt: skip
+    )
     for axes, table in zip(figure.axes, tables.values(), strict=True):
         axes.plot([0, 1], [0, 1], color="#8a8a8a", linewidth=1.0, zorder=1)
         expected, found = (table[name] @ table["tasks"] for name in ("predicted", "observed"))
         axes.text(
-            0.04, 0.96, f"{table['tasks'].sum():,.0f} tasks\n{expected:,.0f} expected in time\n"
-            f"{found:,.0f} were", transform=axes.transAxes, va="top", fontsize=8,
-        )  # fmt: skip
+            0.04,
+            0.96,
+            f"{table['tasks'].sum():,.0f} tasks\n{expected:,.0f} expected in time\n{found:,.0f} were",
+            transform=axes.transAxes,
+            va="top",
+            fontsize=8,
+        )
     return declared_drawn(declared, figure, data)
 
 
@@ -159,9 +167,6 @@ def _chances(results: StudyResults, declared: DeclaredFigure, label: str) -> pd.
     some = n > 0
     n, expected, in_time = n[some], expected[some], in_time[some]
     low, high = proportion_intervals(in_time, n)
-    return pd.DataFrame({
-        "predicted": expected / n, "observed": in_time / n, "low": low, "high": high, "tasks": n,
-        "runs": len(runs),
-    })  # fmt: skip
-
-
+    return pd.DataFrame(
+        {"predicted": expected / n, "observed": in_time / n, "low": low, "high": high, "tasks": n, "runs": len(runs)}
+    )

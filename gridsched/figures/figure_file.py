@@ -113,9 +113,7 @@ def check_figure_path(path: str | Path) -> None:
     if suffix not in FORMATS:
         hint = did_you_mean(suffix, FORMATS) if suffix else ""
         found = f"not as {suffix}" if suffix else "by the ending of the file's name"
-        raise InputError(
-            f"{path}: figures are saved as {', '.join(FORMATS)}, {found}. {hint}".rstrip()
-        )
+        raise InputError(f"{path}: figures are saved as {', '.join(FORMATS)}, {found}. {hint}".rstrip())
 
 
 def check_target(path: str | Path, *, force: bool = False) -> tuple[Path, Path]:
@@ -168,9 +166,8 @@ def set_title(figure: Figure | SubFigure, title: str) -> None:
 
 
 def draw_figure(
-    kind: str, of: Subject, subject: Any, path: str | Path, *, title: str = "",
-    force: bool = False, **options: Any,
-) -> None:  # fmt: skip
+    kind: str, of: Subject, subject: Any, path: str | Path, *, title: str = "", force: bool = False, **options: Any
+) -> None:
     """Draw a figure of the table and save it with its data beside it; both or neither.
 
     Parameters
@@ -200,8 +197,7 @@ def draw_figure(
     known = figures(of)
     if kind not in known:
         raise InputError(
-            f"There is no figure {kind!r} of a {of}. {did_you_mean(kind, known)}Legal: "
-            f"{', '.join(known)}."
+            f"There is no figure {kind!r} of a {of}. {did_you_mean(kind, known)}Legal: {', '.join(known)}."
         )
     suffix = image.suffix.lower()
     with style():

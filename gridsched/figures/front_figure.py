@@ -17,13 +17,7 @@ from gridsched.analysis.texts import axis_name
 from gridsched.campaign.segments import with_infinities
 from gridsched.errors import InputError
 from gridsched.figures.axes import plain_numbers, prefixed
-from gridsched.figures.declared_levels import (
-    declared_drawn,
-    drawn_levels,
-    drawn_where,
-    families_of,
-    level_scale,
-)
+from gridsched.figures.declared_levels import declared_drawn, drawn_levels, drawn_where, families_of, level_scale
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import LineLook
 from gridsched.figures.table import Drawn, register_figure
@@ -41,26 +35,28 @@ CONTOURS = 9
 GRID = 200
 #: Energies above the largest drawn one that are shown, as a share of the range of the drawn ones.
 FURTHER = 0.6
-_PLAN: LineLook = {
-    "linestyle": "", "markerfacecolor": "none", "markeredgewidth": 2, "markeredgecolor": "#c0392b",
-}  # fmt: skip
+_PLAN: LineLook = {"linestyle": "", "markerfacecolor": "none", "markeredgewidth": 2, "markeredgecolor": "#c0392b"}
 #: How the series of the data are drawn, but for the edges of what is possible.
 _LOOKS: dict[str, LineLook] = {
     "front": {
-        "marker": "o", "markersize": 3.5, "linewidth": 1.8, "color": "#2f6396",
+        "marker": "o",
+        "markersize": 3.5,
+        "linewidth": 1.8,
+        "color": "#2f6396",
         "label": "front of divided tasks",
     },
     "schedules": {
-        "marker": "D", "markersize": 3.5, "linestyle": "", "color": "#606060",
-        "markerfacecolor": "none", "markeredgewidth": 0.7, "label": "schedules of whole tasks",
+        "marker": "D",
+        "markersize": 3.5,
+        "linestyle": "",
+        "color": "#606060",
+        "markerfacecolor": "none",
+        "markeredgewidth": 0.7,
+        "label": "schedules of whole tasks",
     },
-    "largest profit, divided": {
-        **_PLAN, "marker": "s", "markersize": 11, "label": "largest profit, divided tasks",
-    },
-    "largest profit, whole": {
-        **_PLAN, "marker": "D", "markersize": 7, "label": "its schedule of whole tasks",
-    },
-}  # fmt: skip
+    "largest profit, divided": {**_PLAN, "marker": "s", "markersize": 11, "label": "largest profit, divided tasks"},
+    "largest profit, whole": {**_PLAN, "marker": "D", "markersize": 7, "label": "its schedule of whole tasks"},
+}
 
 
 @register_figure("front", "landscape", "The front, the feasible region and profit contours.")
@@ -99,10 +95,14 @@ def draw_landscape(axes: Axes, subject: Landscape) -> pd.DataFrame:
     table = landscape_table(subject)
     factor, unit = prefixed("J", float(subject.answer.front.energies_j.max(initial=0.0)))
     axes.fill_betweenx(
-        subject.makespans_s, subject.least_j / factor, subject.most_j / factor,
-        facecolor="#e9eef4", edgecolor="#9aa7b5", linewidth=0.8,
+        subject.makespans_s,
+        subject.least_j / factor,
+        subject.most_j / factor,
+        facecolor="#e9eef4",
+        edgecolor="#9aa7b5",
+        linewidth=0.8,
         label="possible with divided tasks",
-    )  # fmt: skip
+    )
     points = {name: table[table["series"] == name] for name in _LOOKS}
     for (name, part), order in zip(points.items(), (3, 3, 4, 4), strict=True):
         if len(part):
@@ -138,9 +138,16 @@ def draw_cap(axes: Axes, factor: float, cap_w: float, pue: float = 1.0) -> None:
     below = limits[1][0]
     axes.plot(energies, times, color="#505050", linestyle="--", linewidth=1.2)
     axes.fill_between(
-        energies, below, np.maximum(times, below), facecolor="none", hatch="...",
-        edgecolor="#b8b8b8", linewidth=0, zorder=0, label=f"more than {cap_w / 1e3:,g} kW",
-    )  # fmt: skip
+        energies,
+        below,
+        np.maximum(times, below),
+        facecolor="none",
+        hatch="...",
+        edgecolor="#b8b8b8",
+        linewidth=0,
+        zorder=0,
+        label=f"more than {cap_w / 1e3:,g} kW",
+    )
     axes.set(xlim=limits[0], ylim=limits[1])
 
 
@@ -155,24 +162,18 @@ def _draw_contours(axes: Axes, subject: Landscape, tariff: Tariff, factor: float
         return (tariff.price - costs) / makespan_s - standing
 
     rates = rate(energy, np.maximum(makespan, 1e-3 * y[-1]))
-    least, most = (
-        np.interp(makespan, subject.makespans_s, edge) for edge in (subject.least_j, subject.most_j)
-    )
+    least, most = (np.interp(makespan, subject.makespans_s, edge) for edge in (subject.least_j, subject.most_j))
     possible = rates[(energy >= least) & (energy <= most)]
     shown = possible if possible.size else rates  # one type of machines leaves no room
     levels = MaxNLocator(CONTOURS).tick_values(shown.min(), shown.max())
-    lines = axes.contour(
-        x, y, rates, levels=levels, colors="#8c5a1a", linewidths=0.8, linestyles="dashed",
-    )  # fmt: skip
+    lines = axes.contour(x, y, rates, levels=levels, colors="#8c5a1a", linewidths=0.8, linestyles="dashed")
     divisor, letter = prefixed("", float(np.abs(levels).max()))
-    axes.clabel(lines, fmt=lambda level: f"{level / divisor:,.4g}{letter if level else ''}",
-                fontsize=7)  # fmt: skip
+    axes.clabel(lines, fmt=lambda level: f"{level / divisor:,.4g}{letter if level else ''}", fontsize=7)
     if subject.profit is not None and subject.profit.plan.runs:  # what equals the largest profit
         best = rate(subject.profit.plan.energy_j, subject.profit.plan.makespan_s)
         axes.contour(x, y, rates, levels=[best], colors="#c0392b", linewidths=1.0)
     wear = ", before wear" if np.any(tariff.wear(len(subject.answer.named.machine_types))) else ""
-    axes.plot([], [], color="#8c5a1a", linewidth=0.8, linestyle="--",
-              label=f"equal profit per second{wear}")  # fmt: skip
+    axes.plot([], [], color="#8c5a1a", linewidth=0.8, linestyle="--", label=f"equal profit per second{wear}")
 
 
 def landscapes(results: StudyResults, declared: DeclaredFigure) -> Drawn:

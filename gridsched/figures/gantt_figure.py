@@ -90,8 +90,9 @@ def _areas(axes: Axes, corners: Floats, *, linewidth: float, rasterized: bool) -
     """Put areas into axes, given by their corners, shape (areas, corners, 2)."""
     areas = PolyCollection(
         corners,  # type: ignore[arg-type]  # its stubs do not know that it takes arrays (faster)
-        linewidth=linewidth, rasterized=rasterized,
-    )  # fmt: skip
+        linewidth=linewidth,
+        rasterized=rasterized,
+    )
     areas.set_in_layout(False)  # they lie inside the axes; measuring them takes time
     axes.add_collection(areas, autolim=False)
     return areas
@@ -137,9 +138,7 @@ def gantt(trace: Trace) -> Drawn:
 def _draw_switching(axes: Axes, trace: Trace) -> list[Patch]:
     """Draw when hosts are off, boot or shut down; return what to say in the legend."""
     timeline, legend = host_timeline(trace), []
-    for look, rows in (
-        (OFF, timeline.is_off), (BOOT, timeline.is_booting), (SHUTDOWN, timeline.is_shutting_down)
-    ):  # fmt: skip
+    for look, rows in ((OFF, timeline.is_off), (BOOT, timeline.is_booting), (SHUTDOWN, timeline.is_shutting_down)):
         rows = rows & (timeline.duration_s > 0)
         if rows.any():
             host = timeline.host[rows].astype(np.float64)
@@ -176,9 +175,7 @@ def _draw_executions(axes: Axes, trace: Trace, lanes: NDArray[np.int64]) -> list
     return legend
 
 
-def _label_tasks(
-    axes: Axes, trace: Trace, runs: NDArray[np.void], middle: Floats, height: Floats
-) -> None:
+def _label_tasks(axes: Axes, trace: Trace, runs: NDArray[np.void], middle: Floats, height: Floats) -> None:
     """Write job ids into the bars of executions `runs` that have room for them."""
     row_inch = (axes.figure.bbox.height / axes.figure.dpi - 1.2) / max(len(trace.platform), 1)
     width_inch = 8.5 * (runs["end"] - runs["start"]) / (trace.horizon_s or 1.0)
@@ -186,11 +183,17 @@ def _label_tasks(
         label = str(trace.tasks.labels[run["task"]])
         if height[k] * row_inch > 0.1 and width_inch[k] > 0.085 * len(label) + 0.04:
             axes.text(
-                (run["start"] + run["end"]) / 2, place, label, ha="center", va="center",
-                fontsize=7, clip_on=True,
-                bbox=None if run["outcome"] == ExecutionEnd.FINISHED
+                (run["start"] + run["end"]) / 2,
+                place,
+                label,
+                ha="center",
+                va="center",
+                fontsize=7,
+                clip_on=True,
+                bbox=None
+                if run["outcome"] == ExecutionEnd.FINISHED
                 else {"facecolor": "white", "edgecolor": "none", "pad": 0.6},
-            )  # fmt: skip
+            )
 
 
 def _label_hosts(axes: Axes, trace: Trace) -> None:

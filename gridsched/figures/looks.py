@@ -80,9 +80,12 @@ class Look:
     def stroke(self) -> LineLook:
         """Return keyword arguments for a line with markers."""
         return {
-            "color": self.dark, "linestyle": self.line, "marker": self.marker,
-            "linewidth": self.width, "markersize": 8 if self.is_baseline else 5,
-        }  # fmt: skip
+            "color": self.dark,
+            "linestyle": self.line,
+            "marker": self.marker,
+            "linewidth": self.width,
+            "markersize": 8 if self.is_baseline else 5,
+        }
 
 
 BUSY = Look("#2f6396", None, "busy")
@@ -114,9 +117,7 @@ _LINES: tuple[LineStyleType, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1
 _MARKERS = "osv^DXP<>*"
 
 
-def series_looks(
-    names: Mapping[Any, str] | Iterable[str], *, baseline: Any = None
-) -> dict[Any, Look]:
+def series_looks(names: Mapping[Any, str] | Iterable[str], *, baseline: Any = None) -> dict[Any, Look]:
     """Return how each series of a chart looks.
 
     Parameters
@@ -133,8 +134,7 @@ def series_looks(
     ]
     looks = itertools.cycle(ours if baseline in named else [*ours, _BASELINE])
     return {
-        value: replace(_BASELINE if value == baseline else next(looks), label=name)
-        for value, name in named.items()
+        value: replace(_BASELINE if value == baseline else next(looks), label=name) for value, name in named.items()
     }
 
 
@@ -142,9 +142,6 @@ def level_looks(levels: Sequence[Any], names: Iterable[str]) -> dict[Any, Look]:
     """Return how each level of something that varies looks: the later, the darker."""
     colours = matplotlib.colormaps["cividis"](np.linspace(0.78, 0.0, max(len(levels), 2)))
     return {
-        level: Look(
-            to_hex(colour), None, name, to_hex(colour), _MARKERS[k % len(_MARKERS)],
-            _LINES[k % len(_LINES)],
-        )
+        level: Look(to_hex(colour), None, name, to_hex(colour), _MARKERS[k % len(_MARKERS)], _LINES[k % len(_LINES)])
         for k, (level, name, colour) in enumerate(zip(levels, names, colours, strict=False))
-    }  # fmt: skip
+    }

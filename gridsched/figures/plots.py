@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from gridsched.runs.run import RunResult
 
 
-def plot_gantt(
-    result: RunResult | Trace, ax: Place | None = None, *, title: str = ""
-) -> Figure | SubFigure:
+def plot_gantt(result: RunResult | Trace, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
     """Draw who executed what when.
 
     Parameters
@@ -44,9 +42,7 @@ def plot_gantt(
     return _drawn("gantt", "run", _trace(result), ax, title)
 
 
-def plot_power(
-    result: RunResult | Trace, ax: Place | None = None, *, title: str = ""
-) -> Figure | SubFigure:
+def plot_power(result: RunResult | Trace, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
     """Draw the power of all computing hosts [W] and their energy so far [J].
 
     Parameters
@@ -61,11 +57,7 @@ def plot_power(
 
 
 def plot_trace(
-    result: RunResult | Trace,
-    ax: Place | None = None,
-    *,
-    step_s: float | None = None,
-    title: str = "",
+    result: RunResult | Trace, ax: Place | None = None, *, step_s: float | None = None, title: str = ""
 ) -> Figure | SubFigure:
     """Draw energy and utility so far, mean power, and tasks over time, step by step.
 
@@ -83,11 +75,7 @@ def plot_trace(
 
 
 def plot_prices(
-    result: RunResult | Trace,
-    ax: Place | None = None,
-    *,
-    tariff: Tariff | None = None,
-    title: str = "",
+    result: RunResult | Trace, ax: Place | None = None, *, tariff: Tariff | None = None, title: str = ""
 ) -> Figure | SubFigure:
     """Draw prices that vary, the power meanwhile [W], and what was paid so far [money].
 
@@ -112,9 +100,7 @@ def plot_prices(
     return _drawn("prices", "run", _trace(result), ax, tariff=tariff, title=title)
 
 
-def plot_comparison(
-    comparison: Comparison, ax: Place | None = None, *, title: str = ""
-) -> Figure | SubFigure:
+def plot_comparison(comparison: Comparison, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
     """Draw energy [J] and makespan [s], or utility, of several schedulers.
 
     Parameters
@@ -156,9 +142,7 @@ def plot_workload(
     return _drawn("sizes", "tasks", workload, ax, title)
 
 
-def plot_front(
-    landscape: Landscape, ax: Place | None = None, *, title: str = ""
-) -> Figure | SubFigure:
+def plot_front(landscape: Landscape, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
     """Draw makespan over energy: what is possible, the front, and what its places earn.
 
     Parameters
@@ -224,9 +208,7 @@ def _trace(result: RunResult | Trace) -> Trace:
     return result if isinstance(result, Trace) else result.trace
 
 
-def _drawn(
-    kind: str, of: Subject, subject: Any, ax: Place | None, title: str, **options: Any
-) -> Figure | SubFigure:
+def _drawn(kind: str, of: Subject, subject: Any, ax: Place | None, title: str, **options: Any) -> Figure | SubFigure:
     with style(), drawn_in(ax):
         figure: Figure | SubFigure = figures(of)[kind].draw(subject, **options).figure
         set_title(figure, title)

@@ -21,9 +21,7 @@ from gridsched.workloads.price_csv import J_PER_KWH
 #: More changes of a price than this are not marked in the other panels.
 MOST_MARKS = 60
 _PAID = "#a5371b"
-PARTS = (
-    ("busy_w", BUSY), ("idle_w", IDLE), ("boot_w", BOOT), ("shutdown_w", SHUTDOWN), ("off_w", OFF)
-)  # fmt: skip
+PARTS = (("busy_w", BUSY), ("idle_w", IDLE), ("boot_w", BOOT), ("shutdown_w", SHUTDOWN), ("off_w", OFF))
 
 
 @register_figure("power", "run", "Power of all computing hosts over time, and its energy.")
@@ -45,10 +43,15 @@ def power(trace: Trace) -> Drawn:
     if legend:
         figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
     data = {
-        "time_s": series.time, "busy_w": series.busy_w, "idle_w": series.idle_w,
-        "boot_w": series.boot_w, "shutdown_w": series.shutdown_w, "off_w": series.off_w,
-        "total_w": series.total_w, "energy_j": series.energy_j,
-    }  # fmt: skip
+        "time_s": series.time,
+        "busy_w": series.busy_w,
+        "idle_w": series.idle_w,
+        "boot_w": series.boot_w,
+        "shutdown_w": series.shutdown_w,
+        "off_w": series.off_w,
+        "total_w": series.total_w,
+        "energy_j": series.energy_j,
+    }
     return Drawn(figure, data)
 
 
@@ -72,9 +75,16 @@ def draw_power(axes: Axes, series: GridPower) -> list[Patch]:
         if values.any():
             values = np.append(values, values[-1:]) / factor
             area = axes.fill_between(
-                time, below, below + values, step="post", facecolor=look.face, linewidth=0,
-                edgecolor="#6a6a6a", hatch=look.hatch, rasterized=many,
-            )  # fmt: skip
+                time,
+                below,
+                below + values,
+                step="post",
+                facecolor=look.face,
+                linewidth=0,
+                edgecolor="#6a6a6a",
+                hatch=look.hatch,
+                rasterized=many,
+            )
             area.set_hatch_linewidth(0.5)
             below = below + values
             legend.append(Patch(label=look.label, **look.patch()))
@@ -95,9 +105,15 @@ def _draw_energy(axes: Axes, series: GridPower) -> None:
     quantity_axis(axes, f"Energy so far [{unit}]", 1.12 * float(total[-1]) / factor)
     if series.horizon_s > 0:
         axes.annotate(
-            f"{total[-1] / factor:,.4g} {unit}", (time[-1], total[-1] / factor), xytext=(-4, 4),
-        textcoords="offset points", ha="right", va="bottom", fontsize=8, fontweight="bold",
-    )  # fmt: skip
+            f"{total[-1] / factor:,.4g} {unit}",
+            (time[-1], total[-1] / factor),
+            xytext=(-4, 4),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            fontsize=8,
+            fontweight="bold",
+        )
     axes.legend(loc="upper left")
     axes.grid(axis="x")
 
@@ -122,9 +138,7 @@ def prices(trace: Trace, *, tariff: Tariff | None) -> Drawn:
         If there is no such tariff.
     """
     if tariff is None or tariff.prices is None:
-        raise InputError(
-            "This run has no prices that vary; run it with --prices FILE, or --money-budget."
-        )
+        raise InputError("This run has no prices that vary; run it with --prices FILE, or --money-budget.")
     steps = money_steps(trace, tariff)
     pays = [name for name in ("bag_price",) if steps[name].nunique() > 1]
     figure = new_figure(9.0, 5.2 + 1.2 * len(pays))
@@ -174,12 +188,17 @@ def money_steps(trace: Trace, tariff: Tariff) -> pd.DataFrame:
     spent = tariff.pue * (watts * cost)[:-1] * np.diff(time)
     order = np.argsort(paid_s, kind="stable")
     so_far = np.append(0.0, np.cumsum(paid[order]))
-    return pd.DataFrame({
-        "time_s": time, "price_line": line, "energy_price_per_kwh": np.round(cost * J_PER_KWH, 12),
-        "bag_price": np.array(series.price)[line], "total_w": watts,
-        "energy_cost": np.append(0.0, np.cumsum(spent)),
-        "income": so_far[np.searchsorted(paid_s[order], time, side="right")],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "time_s": time,
+            "price_line": line,
+            "energy_price_per_kwh": np.round(cost * J_PER_KWH, 12),
+            "bag_price": np.array(series.price)[line],
+            "total_w": watts,
+            "energy_cost": np.append(0.0, np.cumsum(spent)),
+            "income": so_far[np.searchsorted(paid_s[order], time, side="right")],
+        }
+    )
 
 
 def _draw_price(axes: Axes, steps: pd.DataFrame, name: str, label: str) -> None:
@@ -190,14 +209,12 @@ def _draw_price(axes: Axes, steps: pd.DataFrame, name: str, label: str) -> None:
 def _draw_money(axes: Axes, steps: pd.DataFrame) -> None:
     """Draw what the energy has cost, and what finished bags have paid."""
     axes.plot(
-        steps["time_s"], steps["energy_cost"], color=_PAID, linewidth=1.4, linestyle="--",
-        label="cost of the energy",
-    )  # fmt: skip
+        steps["time_s"], steps["energy_cost"], color=_PAID, linewidth=1.4, linestyle="--", label="cost of the energy"
+    )
     if steps["income"].any() or steps["bag_price"].any():
         axes.step(
-            steps["time_s"], steps["income"], where="post", color=BUSY.face, linewidth=1.4,
-            label="income of bags",
-        )  # fmt: skip
+            steps["time_s"], steps["income"], where="post", color=BUSY.face, linewidth=1.4, label="income of bags"
+        )
     most = float(steps[["energy_cost", "income"]].to_numpy().max(initial=0.0))
     quantity_axis(axes, "So far\n[money]", 1.12 * most)
     axes.legend(loc="upper left")

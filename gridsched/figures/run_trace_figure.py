@@ -22,10 +22,7 @@ Floats = NDArray[np.float64]
 STEP_S, FEWEST_STEPS = 1200.0, 72
 #: More boundaries than this would hide what lies between them.
 MOST_BOUNDARIES = 60
-TASK_CURVES = (
-    ("tasks_submitted", "submitted", "#000000", (0, (1, 1))),
-    ("tasks_finished", "finished", BUSY.face, "-"),
-)
+TASK_CURVES = (("tasks_submitted", "submitted", "#000000", (0, (1, 1))), ("tasks_finished", "finished", BUSY.face, "-"))
 
 
 @register_figure("trace", "run", "Energy, utility, power and tasks of a run, step by step.")
@@ -82,10 +79,7 @@ def trace_steps(trace: Trace, step_s: float | None = None) -> pd.DataFrame:
     edges, segment = _edges(bounds, _step(trace, step_s))
     begin, end = edges[:-1], edges[1:]
     joules = grid_energy_between(trace, edges)
-    steps = {
-        "from_s": begin, "until_s": end, "period": period[segment],
-        "energy_j": _so_far(joules, segment),
-    }  # fmt: skip
+    steps = {"from_s": begin, "until_s": end, "period": period[segment], "energy_j": _so_far(joules, segment)}
     if trace.tasks.utility is not None:
         steps["utility"] = _so_far(utility_between(trace, edges), segment)
     budget = np.append(trace.periods["budget_j"], np.nan)[period[segment]]
@@ -114,8 +108,7 @@ def _step(trace: Trace, step_s: float | None) -> float:
         return min(STEP_S, end / FEWEST_STEPS)
     if not 0 < step_s < np.inf or end / step_s > MOST_STEPS:
         raise InputError(
-            f"Steps of {step_s:g} s: they must be longer than 0 s, and at most {MOST_STEPS:,} in "
-            f"the run's {end:g} s."
+            f"Steps of {step_s:g} s: they must be longer than 0 s, and at most {MOST_STEPS:,} in the run's {end:g} s."
         )
     return step_s
 
@@ -160,9 +153,14 @@ def _draw_energy(axes: Axes, steps: pd.DataFrame) -> None:
     known = ~np.isnan(budget)
     if known.any():
         axes.hlines(
-            budget[known] / factor, steps["from_s"][known], steps["until_s"][known],
-            color="black", linestyle="-", linewidth=1.0, label="budget of the period",
-        )  # fmt: skip
+            budget[known] / factor,
+            steps["from_s"][known],
+            steps["until_s"][known],
+            color="black",
+            linestyle="-",
+            linewidth=1.0,
+            label="budget of the period",
+        )
         axes.legend(loc="lower right")
     quantity_axis(axes, f"Energy so far\n[{unit}]", 1.1 * largest / factor)
 
@@ -176,19 +174,15 @@ def _draw_power(axes: Axes, steps: pd.DataFrame) -> None:
     factor, unit = prefixed("W", float(steps["mean_power_w"].max()))
     edges = np.append(steps["from_s"], steps["until_s"].iloc[-1])
     axes.stairs(
-        steps["mean_power_w"] / factor, edges, fill=True, facecolor="#d6e2ee",
-        edgecolor=BUSY.face, linewidth=0.8,
-    )  # fmt: skip
+        steps["mean_power_w"] / factor, edges, fill=True, facecolor="#d6e2ee", edgecolor=BUSY.face, linewidth=0.8
+    )
     quantity_axis(axes, f"Mean power\n[{unit}]")
 
 
 def _draw_tasks(axes: Axes, steps: pd.DataFrame) -> None:
     edges = np.append(steps["from_s"], steps["until_s"].iloc[-1])
     for name, label, color, line in TASK_CURVES:
-        axes.stairs(
-            steps[name], edges, color=color, linestyle=line, linewidth=1.2, label=label,
-            baseline=None,
-        )  # fmt: skip
+        axes.stairs(steps[name], edges, color=color, linestyle=line, linewidth=1.2, label=label, baseline=None)
     axes.legend(loc="upper right", ncols=2)
     most = float(steps[[name for name, *_ in TASK_CURVES]].to_numpy().max())
     quantity_axis(axes, "Tasks\nin the step", 1.25 * max(most, 1.0))

@@ -28,9 +28,16 @@ MAX_FIGURES = 4
 
 
 def _drawn(
-    layout: Layout, page: dict[str, Any], table: pd.DataFrame, kind: str, x: Scale, y: Scale,
-    name: str, caption: str, **options: Any,
-) -> Drawn:  # fmt: skip
+    layout: Layout,
+    page: dict[str, Any],
+    table: pd.DataFrame,
+    kind: str,
+    x: Scale,
+    y: Scale,
+    name: str,
+    caption: str,
+    **options: Any,
+) -> Drawn:
     """Draw a panel for each combination of two axes; the caption says so, and of their axes."""
     panels = layout.panels(page)
     columns = max(panel.column for panel in panels) + 1
@@ -69,29 +76,30 @@ def _of_means(layout: Layout, name: str, kind: str, x: Scale, words: str) -> Ite
             means = layout.means(metric)
             factor, label = scale_of(metric, float(means["mean"].max()))
             yield _drawn(
-                layout, page, means, kind, x, Scale("mean", label, factor),
-                f"{name}-{metric}{suffix}", f"{label} {words}",
-            )  # fmt: skip
+                layout,
+                page,
+                means,
+                kind,
+                x,
+                Scale("mean", label, factor),
+                f"{name}-{metric}{suffix}",
+                f"{label} {words}",
+            )
 
 
-@register_figure(
-    "sweep", "study", "Means along an axis of numbers.", heading="Sweeps", place=20, is_usual=True
-)
+@register_figure("sweep", "study", "Means along an axis of numbers.", heading="Sweeps", place=20, is_usual=True)
 def sweep(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     """Yield a figure for each page and metric: a line with a band for each scheduler."""
     if not layout.is_sweep or layout.x is None:
         return
     name = axis_name(layout.x)
-    words = (
-        f"along {name}: mean, and 95 % confidence interval as a band. The y axes do not begin at 0."
-    )
+    words = f"along {name}: mean, and 95 % confidence interval as a band. The y axes do not begin at 0."
     yield from _of_means(layout, "sweep", "lines", Scale(layout.x, name.capitalize()), words)
 
 
 @register_figure(
-    "boxes", "study", "Paired differences from the baseline.", heading="Paired differences",
-    place=30, is_usual=True,
-)  # fmt: skip
+    "boxes", "study", "Paired differences from the baseline.", heading="Paired differences", place=30, is_usual=True
+)
 def boxes(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     """Yield a figure for each page and metric: a box for each scheduler but the baseline."""
     if len(results.labels) < 2:
@@ -99,9 +107,7 @@ def boxes(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     looks = {name: look for name, look in layout.looks.items() if not look.is_baseline}
     for page, suffix in layout.numbered_pages():
         for metric in (name for name in layout.metrics if not METRICS[name].is_share):
-            pairs = statistics.paired_differences(
-                results.shown, results.cell_axes, metric, results.baseline
-            )
+            pairs = statistics.paired_differences(results.shown, results.cell_axes, metric, results.baseline)
             if not pairs["difference_percent"].notna().any():
                 continue  # nothing is above a baseline of 0 by a share
             label = f"{METRICS[metric].name}:\nmore than {results.baseline} [%]"
@@ -111,10 +117,16 @@ def boxes(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
                 "outside."
             )
             drawn = _drawn(
-                layout, page, pairs, "boxes", _levels(layout, looks),
-                Scale("difference_percent", label, origin=0.0), f"boxes-{metric}{suffix}",
-                caption, looks=looks,
-            )  # fmt: skip
+                layout,
+                page,
+                pairs,
+                "boxes",
+                _levels(layout, looks),
+                Scale("difference_percent", label, origin=0.0),
+                f"boxes-{metric}{suffix}",
+                caption,
+                looks=looks,
+            )
             yield replace(drawn, data=_quantiles(results, drawn.data))
 
 
@@ -145,9 +157,16 @@ def pareto(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     )
     for page, suffix in layout.numbered_pages():
         yield _drawn(
-            layout, page, both, "points", Scale("makespan_s", "Makespan [s]"),
-            Scale(metric, label, factor), f"pareto-{metric}{suffix}", caption, filled="efficient",
-        )  # fmt: skip
+            layout,
+            page,
+            both,
+            "points",
+            Scale("makespan_s", "Makespan [s]"),
+            Scale(metric, label, factor),
+            f"pareto-{metric}{suffix}",
+            caption,
+            filled="efficient",
+        )
 
 
 def efficient(table: pd.DataFrame, cell: list[str], metric: str) -> list[bool]:
@@ -173,9 +192,12 @@ def efficient(table: pd.DataFrame, cell: list[str], metric: str) -> list[bool]:
 
 
 @register_figure(
-    "trace", "study", "Finished tasks over time, of the runs whose records are kept.",
-    heading="Finished tasks over time", place=50,
-)  # fmt: skip
+    "trace",
+    "study",
+    "Finished tasks over time, of the runs whose records are kept.",
+    heading="Finished tasks over time",
+    place=50,
+)
 def finished_tasks(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     """Yield a figure for each of the first combinations of which records are stored."""
     store = Path(results.place)
@@ -189,16 +211,18 @@ def finished_tasks(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
         ids = dict(zip(group["scheduler"], group["run_id"], strict=True))
         looks = {label: look for label, look in layout.looks.items() if label in ids}
         curves = [
-            finished_over_time(read_records(store, ids[label])).assign(
-                scheduler=label, run_id=ids[label]
-            )
+            finished_over_time(read_records(store, ids[label])).assign(scheduler=label, run_id=ids[label])
             for label in looks
         ]
         data = pd.concat(curves, ignore_index=True)
         figure = chart(
-            data, "steps", Scale("time_s", "Time [s]"), Scale("tasks_finished", "Finished tasks"),
-            looks, size=(7.0, 4.0),
-        )  # fmt: skip
+            data,
+            "steps",
+            Scale("time_s", "Time [s]"),
+            Scale("tasks_finished", "Finished tasks"),
+            looks,
+            size=(7.0, 4.0),
+        )
         of = axis_text(dict(zip(keys, key, strict=True)), level_text)
         yield Drawn(figure, data, f"trace-{number}", f"Finished tasks over time: {of}.")
 
@@ -207,7 +231,6 @@ def finished_over_time(records: pd.DataFrame) -> pd.DataFrame:
     """Return ``time_s`` and ``tasks_finished`` at each instant at which tasks finish, from 0 s."""
     is_end = (records["record"] == "execution") & (records["outcome"] == "finished")
     times, counts = np.unique(records.loc[is_end, "end_s"].to_numpy(), return_counts=True)
-    return pd.DataFrame({
-        "time_s": np.concatenate([[0.0], times]),
-        "tasks_finished": np.concatenate([[0], np.cumsum(counts)]),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {"time_s": np.concatenate([[0.0], times]), "tasks_finished": np.concatenate([[0], np.cumsum(counts)])}
+    )

@@ -103,10 +103,7 @@ class Layout:
 
 
 def layout_of(
-    results: StudyResults,
-    *,
-    metrics: Sequence[str] | None = None,
-    where: Mapping[str, Sequence[Any]] | None = None,
+    results: StudyResults, *, metrics: Sequence[str] | None = None, where: Mapping[str, Sequence[Any]] | None = None
 ) -> Layout:
     """Choose x (the longest axis of numbers, else the longest), columns, rows, pages by length.
 

@@ -119,9 +119,7 @@ def register_figure(
                 f"Figure {name!r} of a {of} is drawn by {_where(known.draw)} already; give that of "
                 f"{_where(draw)} another name."
             )
-        _TABLE[of, name] = FigureKind(
-            name, of, sentence, draw, heading or sentence.rstrip("."), place, is_usual
-        )
+        _TABLE[of, name] = FigureKind(name, of, sentence, draw, heading or sentence.rstrip("."), place, is_usual)
         return draw
 
     return register

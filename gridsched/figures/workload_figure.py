@@ -7,22 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from gridsched.analysis.workload_statistics import (
-    GENERAL,
-    SPECIAL,
-    is_special_machine_type,
-    is_special_task_type,
-)
+from gridsched.analysis.workload_statistics import GENERAL, SPECIAL, is_special_machine_type, is_special_task_type
 from gridsched.errors import InputError
-from gridsched.figures.axes import (
-    bin_edges,
-    counts_axis,
-    counts_in,
-    plain_numbers,
-    prefixed,
-    quantity_axis,
-    time_axis,
-)
+from gridsched.figures.axes import bin_edges, counts_axis, counts_in, plain_numbers, prefixed, quantity_axis, time_axis
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import MANY_STEPS, PLAIN
 from gridsched.figures.table import Drawn, register_figure
@@ -74,9 +61,7 @@ def _draw_sizes(axes: Axes, flops: NDArray[np.float64]) -> None:
     axes.stairs(counts, edges, fill=True, **PLAIN)
     if len(flops):
         mean = float(flops.mean()) / factor
-        axes.axvline(
-            mean, color="black", linestyle="--", linewidth=1.0, label=f"mean {mean:,.4g} {unit}"
-        )
+        axes.axvline(mean, color="black", linestyle="--", linewidth=1.0, label=f"mean {mean:,.4g} {unit}")
         axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))
     if is_log:
         axes.set_xscale("log")
@@ -89,9 +74,13 @@ def _draw_submissions(axes: Axes, times: NDArray[np.float64]) -> None:
     """Draw how many tasks have been submitted so far."""
     so_far = np.arange(1, len(times) + 1)
     axes.step(
-        np.append(0.0, times), np.append(0, so_far), where="post", color="black", linewidth=1.2,
+        np.append(0.0, times),
+        np.append(0, so_far),
+        where="post",
+        color="black",
+        linewidth=1.2,
         rasterized=len(times) > MANY_STEPS,
-    )  # fmt: skip
+    )
     time_axis(axes, float(times[-1]))
     counts_axis(axes, "Tasks submitted so far", 1.08 * len(times))
     axes.grid(axis="x")
@@ -111,9 +100,12 @@ def jobs_overview(jobs: JobTable) -> Drawn:
     _draw_run_times(axes[1], jobs)
     _draw_work(axes[2], jobs)
     data = {
-        "job_id": jobs.job, "submit_time_s": jobs.submit_time_s, "run_time_s": jobs.run_time_s,
-        "width": jobs.width, "requested_time_s": jobs.requested_time_s,
-    }  # fmt: skip
+        "job_id": jobs.job,
+        "submit_time_s": jobs.submit_time_s,
+        "run_time_s": jobs.run_time_s,
+        "width": jobs.width,
+        "requested_time_s": jobs.requested_time_s,
+    }
     return Drawn(figure, data)
 
 
@@ -152,9 +144,13 @@ def _draw_work(axes: Axes, jobs: JobTable) -> None:
     end_s = float(times[-1]) if len(jobs) else 0.0
     second, unit_of_time = next((each for each in TIME_UNITS if end_s >= 3 * each[0]), (1, "s"))
     axes.step(
-        np.append(0.0, times / second), np.append(0.0, hours), where="post",
-        color="black", linewidth=1.2, rasterized=len(times) > MANY_STEPS,
-    )  # fmt: skip
+        np.append(0.0, times / second),
+        np.append(0.0, hours),
+        where="post",
+        color="black",
+        linewidth=1.2,
+        rasterized=len(times) > MANY_STEPS,
+    )
     axes.set_xlim(0.0, end_s / second or 1.0)
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.set_xlabel(f"Since the first submission [{unit_of_time}]")
@@ -163,11 +159,7 @@ def _draw_work(axes: Axes, jobs: JobTable) -> None:
     plain_numbers(axes.xaxis)
 
 
-@register_figure(
-    "overview",
-    "system",
-    "Arrivals, times, energies and utility classes.",
-)
+@register_figure("overview", "system", "Arrivals, times, energies and utility classes.")
 def utility_workload(whole: SystemWorkload) -> Drawn:
     """Draw arrivals over time, distributions of ETC and EEC, and the utility classes.
 
@@ -184,8 +176,7 @@ def utility_workload(whole: SystemWorkload) -> Drawn:
     types, utility = whole.types, whole.tasks.utility
     if types is None or utility is None:
         raise InputError(
-            f"{whole.tasks.name}: the tasks have no utility functions, which this figure shows. "
-            "Draw the tasks alone."
+            f"{whole.tasks.name}: the tasks have no utility functions, which this figure shows. Draw the tasks alone."
         )
     points: Points = []
     figure = new_figure(9.6, 6.4)
@@ -223,13 +214,18 @@ def _draw_arrivals(axes: Axes, tasks: Tasks, types: TaskTypes, horizon_s: float 
         rate = counts * 3600.0 / np.diff(edges)
         face, _, hatch = LOOKS[kind]
         axes.stairs(
-            below + rate, edges / 3600, baseline=below, fill=True, facecolor=face, hatch=hatch,
-            edgecolor="#303030", linewidth=0.4, label=f"{kind} task types",
-        )  # fmt: skip
+            below + rate,
+            edges / 3600,
+            baseline=below,
+            fill=True,
+            facecolor=face,
+            hatch=hatch,
+            edgecolor="#303030",
+            linewidth=0.4,
+            label=f"{kind} task types",
+        )
         middle = 0.5 * (edges[1:] + edges[:-1]) / 3600
-        points += [
-            ("arrivals_per_h_over_h", kind, *pair) for pair in zip(middle, rate, strict=True)
-        ]
+        points += [("arrivals_per_h_over_h", kind, *pair) for pair in zip(middle, rate, strict=True)]
         below = below + rate
     axes.set_title(f"Arrivals, per {_interval_name(step)}")
     axes.set_xlabel("Time [h]")
@@ -249,9 +245,7 @@ def _interval_name(step: float) -> str:
     return f"{step:g} s"
 
 
-def _draw_entries(
-    axes: Axes, types: TaskTypes, matrix: NDArray[np.float64], name: str, unit: str
-) -> Points:
+def _draw_entries(axes: Axes, types: TaskTypes, matrix: NDArray[np.float64], name: str, unit: str) -> Points:
     """Draw how often each size is among the matrix entries of P-state 0."""
     special = is_special_machine_type(types)
     groups = [
@@ -268,9 +262,16 @@ def _draw_entries(
         share = 100 * counts_in(values / factor, edges) / len(values)
         face, line, hatch = LOOKS[kind]
         axes.stairs(
-            share, edges, fill=True, facecolor=face, hatch=hatch, edgecolor="#303030",
-            linestyle=line, alpha=0.75, label=f"{kind} machine types ({len(values):,} entries)",
-        )  # fmt: skip
+            share,
+            edges,
+            fill=True,
+            facecolor=face,
+            hatch=hatch,
+            edgecolor="#303030",
+            linestyle=line,
+            alpha=0.75,
+            label=f"{kind} machine types ({len(values):,} entries)",
+        )
         middle = 0.5 * (edges[1:] + edges[:-1]) * factor
         panel = f"share_percent_over_{name.lower()}_{unit.lower()}"
         points += [(panel, kind, *pair) for pair in zip(middle, share, strict=True)]
@@ -297,21 +298,22 @@ def _draw_classes(axes: Axes, utility: UtilityFunctions) -> Points:
     series = {f"class {c}": curve for c, curve in enumerate(curves)}
     if len(series) > MAX_CURVES:
         axes.fill_between(
-            tau, curves.min(axis=0), curves.max(axis=0), color="#d6e2ee",
-            label=f"range of {len(series)} classes",
-        )  # fmt: skip
+            tau, curves.min(axis=0), curves.max(axis=0), color="#d6e2ee", label=f"range of {len(series)} classes"
+        )
         series = {"lowest": curves.min(axis=0), "highest": curves.max(axis=0)}
     else:
         for c, curve in enumerate(curves):
             axes.plot(
-                tau, curve, color="#2f6396", linewidth=0.7, alpha=0.7,
+                tau,
+                curve,
+                color="#2f6396",
+                linewidth=0.7,
+                alpha=0.7,
                 label=f"each of {len(curves)} classes" if c == 0 else None,
-            )  # fmt: skip
+            )
     series["mean"] = curves.mean(axis=0)
     axes.plot(tau, series["mean"], color="black", linewidth=1.8, label="their mean")
-    unit = {1.0: "s", 60.0: "min", 3600.0: "h"}.get(
-        utility.urgency_unit_s, f"{utility.urgency_unit_s:g} s"
-    )
+    unit = {1.0: "s", 60.0: "min", 3600.0: "h"}.get(utility.urgency_unit_s, f"{utility.urgency_unit_s:g} s")
     axes.set_title(f"Utility classes, urgency {urgency:g} per {unit}")
     axes.set_xlabel(f"Finish minus arrival [{unit}]")
     axes.set_xlim(0, end)
@@ -319,6 +321,4 @@ def _draw_classes(axes: Axes, utility: UtilityFunctions) -> Points:
     axes.grid(axis="x")
     axes.legend(loc="upper right")
     panel = "fraction_over_urgency_units"
-    return [
-        (panel, name, *pair) for name, ys in series.items() for pair in zip(tau, ys, strict=True)
-    ]
+    return [(panel, name, *pair) for name, ys in series.items() for pair in zip(tau, ys, strict=True)]

@@ -106,13 +106,9 @@ class Number(Column):
         if not text and self.default is not None:
             return self.default
         value = _parsed(float, text)
-        if value is None or not self.least <= value <= self.most or (
-            self.above and value < self.least + SMALLEST
-        ):  # fmt: skip
+        if value is None or not self.least <= value <= self.most or (self.above and value < self.least + SMALLEST):
             sign = ">" if self.above else ">="
-            raise ValueError(
-                f"it must be a finite number {sign} {self.least:g}, at most {self.most:g}"
-            )
+            raise ValueError(f"it must be a finite number {sign} {self.least:g}, at most {self.most:g}")
         return value
 
 
@@ -131,9 +127,10 @@ class Whole(Column):
             raise ValueError("it must be a whole number")
         if not self.least <= value <= self.most:
             raise ValueError(
-                f"it must lie from {self.least} to {self.most}" if self.most < _INT64
+                f"it must lie from {self.least} to {self.most}"
+                if self.most < _INT64
                 else f"it must be at least {self.least} and fit 64 bits"
-            )  # fmt: skip
+            )
         return value
 
 
@@ -289,9 +286,7 @@ def _read(path: Path, columns: Mapping[str, Column], text: str | None) -> Table:
     plan = [(name, columns[name].read, table[name].append) for name in header]
     for line, cells in rows:
         if len(cells) != len(header):
-            raise InputError(
-                f"{path}, line {line}: {len(cells)} cells where the header has {len(header)}."
-            )
+            raise InputError(f"{path}, line {line}: {len(cells)} cells where the header has {len(header)}.")
         for (name, read, append), cell in zip(plan, cells, strict=True):
             try:
                 append(read(cell.strip()))
@@ -345,6 +340,4 @@ def interval_set(numbers: NDArray[np.int64]) -> str:
     gaps = np.flatnonzero(np.diff(numbers) != 1)
     first = numbers[np.concatenate([[0], gaps + 1])].tolist()
     last = numbers[np.concatenate([gaps, [len(numbers) - 1]])].tolist()
-    return " ".join(
-        str(low) if low == high else f"{low}-{high}" for low, high in zip(first, last, strict=True)
-    )
+    return " ".join(str(low) if low == high else f"{low}-{high}" for low, high in zip(first, last, strict=True))

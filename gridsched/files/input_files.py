@@ -54,9 +54,7 @@ def check_size(path: str | Path, most: int) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise InputError(f"{path}: cannot be read: it is a device or pipe.")
     if found.st_size > most:
-        raise InputError(
-            f"{path}: has {found.st_size / 2**20:,.0f} MB; at most {most // 2**20:,} MB are read."
-        )
+        raise InputError(f"{path}: has {found.st_size / 2**20:,.0f} MB; at most {most // 2**20:,} MB are read.")
 
 
 def read_bytes(path: str | Path, most: int, expected: str | None = None) -> bytes:
@@ -87,9 +85,7 @@ def read_bytes(path: str | Path, most: int, expected: str | None = None) -> byte
 
 #: A key of more parts is refused before it is parsed, which would take the square of their number.
 MAX_PARTS = 100
-_LONG_KEY = re.compile(
-    rf"^[ \t]*\[{{0,2}}(?:[^\s.,\[\]=#]+[ \t]*\.[ \t]*){{{MAX_PARTS}}}", re.MULTILINE
-)
+_LONG_KEY = re.compile(rf"^[ \t]*\[{{0,2}}(?:[^\s.,\[\]=#]+[ \t]*\.[ \t]*){{{MAX_PARTS}}}", re.MULTILINE)
 
 
 def parse_toml(text: str, path: str) -> dict[str, Any]:

@@ -40,19 +40,14 @@ def check_writable(path: str | Path, *, force: bool = False) -> None:
         mode = _mode(target)
         if mode is not None and not stat.S_ISREG(mode):
             raise InputError(
-                f"{path}: is no regular file but {_kind(mode)}, which is never replaced; give "
-                "another name."
+                f"{path}: is no regular file but {_kind(mode)}, which is never replaced; give another name."
             )
         if mode is not None and not force:
             raise InputError(f"{path}: exists already; give another name or --force to replace it.")
         if not target.parent.is_dir():
-            raise InputError(
-                f"{path}: cannot be written: the folder {str(target.parent)!r} is missing."
-            )
+            raise InputError(f"{path}: cannot be written: the folder {str(target.parent)!r} is missing.")
         if not os.access(target.parent, os.W_OK | os.X_OK, effective_ids=_HAS_EFFECTIVE_IDS):
-            raise InputError(
-                f"{path}: cannot be written: the folder {str(target.parent)!r} is not writable."
-            )
+            raise InputError(f"{path}: cannot be written: the folder {str(target.parent)!r} is not writable.")
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
 
@@ -170,18 +165,14 @@ class FolderKind:
                     "another name, or move it away."
                 )
             ours = listed
-        foreign = sorted(
-            name for name, is_file in regular.items() if not is_file or name not in ours
-        )
+        foreign = sorted(name for name, is_file in regular.items() if not is_file or name not in ours)
         if foreign:
             raise InputError(
-                f"{refused} holds {foreign[0]!r}, which is no file of {self.what}; give another "
-                "name, or move it away."
+                f"{refused} holds {foreign[0]!r}, which is no file of {self.what}; give another name, or move it away."
             )
         if self.marker not in regular:
             raise InputError(
-                f"{refused} has no {self.marker!r} and so is no {self.what.split()[-1]}; give "
-                "another name."
+                f"{refused} has no {self.marker!r} and so is no {self.what.split()[-1]}; give another name."
             )
 
     def _listed(self, folder: Path) -> frozenset[str] | None:
@@ -189,9 +180,7 @@ class FolderKind:
         first, *names = read_text(folder / self.marker).splitlines() or [""]
         return frozenset({self.marker, *names}) if first == LISTED else None
 
-    def write(
-        self, folder: Path, contents: Mapping[str, str | bytes], *, force: bool = False
-    ) -> None:
+    def write(self, folder: Path, contents: Mapping[str, str | bytes], *, force: bool = False) -> None:
         """Write files into a new folder beside `folder` and rename it; an old one goes last.
 
         Parameters
@@ -220,9 +209,7 @@ class FolderKind:
         made = None
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            made = Path(
-                tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-            )
+            made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
             for name, content in contents.items():
                 (made / name).write_bytes(as_bytes(content))
             made.chmod(0o777 & ~_umask())

@@ -50,11 +50,9 @@ def _above_best(metric: str) -> Callable[[Sequence[Row]], list[float | None]]:
         did = [row["tasks_finished"] > 0 or not row["tasks"] for row in rows]
         best = min((row[metric] for row, any_ in zip(rows, did, strict=True) if any_), default=0.0)
         return [
-            None if not any_
-            else 0.0 if row[metric] == best
-            else share_above(row[metric], best) if best > 0 else None
+            None if not any_ else 0.0 if row[metric] == best else share_above(row[metric], best) if best > 0 else None
             for row, any_ in zip(rows, did, strict=True)
-        ]  # fmt: skip
+        ]
 
     return above
 
@@ -83,29 +81,75 @@ def _share_of_best(rows: Sequence[Row]) -> list[float | None] | None:
 
 
 _PLANS = (
-    Metric("plan_runs", "", "1 where the programme has the bag run, 0 where standing still costs "
-           "less", lambda plan: int(plan.runs), "plan", PLANNED),
-    Metric("divided_makespan_s", "s", "makespan of the programme's own solution, in which tasks "
-           "are divided", lambda plan: plan.divided_makespan_s, "plan", PLANNED, "less"),
-    Metric("divided_energy_j", "J", "energy of that solution until its makespan",
-           lambda plan: plan.divided_energy_j, "plan", PLANNED, "less"),
-    Metric("divided_profit_rate", "", "money per second that it earns if such bags follow each "
-           "other", lambda plan: plan.divided_profit_rate, "plan", PLANNED, "more"),
-    Metric("profit_rate_bound", "", "money per second that no schedule earns more than; of "
-           "`lp_max_profit`", lambda plan: plan.profit_rate_bound, "plan", PLANNED),
-    Metric("relative_decrease", "", "share by which `profit_rate` is below `profit_rate_bound`; "
-           "none where that is not positive", lambda plan: plan.relative_decrease, "plan", PLANNED,
-           "less", form="share"),
-)  # fmt: skip
+    Metric(
+        "plan_runs",
+        "",
+        "1 where the programme has the bag run, 0 where standing still costs less",
+        lambda plan: int(plan.runs),
+        "plan",
+        PLANNED,
+    ),
+    Metric(
+        "divided_makespan_s",
+        "s",
+        "makespan of the programme's own solution, in which tasks are divided",
+        lambda plan: plan.divided_makespan_s,
+        "plan",
+        PLANNED,
+        "less",
+    ),
+    Metric(
+        "divided_energy_j",
+        "J",
+        "energy of that solution until its makespan",
+        lambda plan: plan.divided_energy_j,
+        "plan",
+        PLANNED,
+        "less",
+    ),
+    Metric(
+        "divided_profit_rate",
+        "",
+        "money per second that it earns if such bags follow each other",
+        lambda plan: plan.divided_profit_rate,
+        "plan",
+        PLANNED,
+        "more",
+    ),
+    Metric(
+        "profit_rate_bound",
+        "",
+        "money per second that no schedule earns more than; of `lp_max_profit`",
+        lambda plan: plan.profit_rate_bound,
+        "plan",
+        PLANNED,
+    ),
+    Metric(
+        "relative_decrease",
+        "",
+        "share by which `profit_rate` is below `profit_rate_bound`; none where that is not positive",
+        lambda plan: plan.relative_decrease,
+        "plan",
+        PLANNED,
+        "less",
+        form="share",
+    ),
+)
 _ROWS = (
-    Metric("energy_delay_js", "J s", "`energy_j` times makespan",
-           lambda row: row["energy_j"] * row["makespan_s"], "row", better="less"),
-)  # fmt: skip
+    Metric(
+        "energy_delay_js",
+        "J s",
+        "`energy_j` times makespan",
+        lambda row: row["energy_j"] * row["makespan_s"],
+        "row",
+        better="less",
+    ),
+)
 
 
 def _of_bounds(
     kind: str, infix: str, words: str, header: str, makespan: dict[str, int], energy: dict[str, int]
-) -> tuple[Metric, ...]:  # fmt: skip
+) -> tuple[Metric, ...]:
     """Return the metrics of one of the two bounds.
 
     `infix` is part of their names; `makespan` and `energy` are the places of what lies above them.
@@ -114,45 +158,116 @@ def _of_bounds(
     if kind == "fixed":
         unfinished += ", or the scheduler changes power states"
     return (
-        Metric(f"{infix}makespan_bound_s", "s", f"least makespan that is possible{words}",
-               _bound(kind, "makespan_s"), "row", BOUNDED),
-        Metric(f"{infix}energy_bound_j", "J", f"least energy that is possible{words}",
-               _bound(kind, "energy_j"), "row", BOUNDED),
-        Metric(f"makespan_above_{infix}bound", "", "share by which the makespan lies above "
-               f"`{infix}makespan_bound_s`; {unfinished}",
-               _above_bound(kind, "makespan_s", "makespan_s"), "row", BOUNDED, "less",
-               header=header, form="percent", places=makespan),
-        Metric(f"energy_above_{infix}bound", "", "share by which `energy_j` lies above "
-               f"`{infix}energy_bound_j`; {unfinished}",
-               _above_bound(kind, "energy_j", "energy_j"), "row", BOUNDED, "less", header=header,
-               form="percent", places=energy),
-        Metric(f"above_{infix}front", "", "share by which `energy_j` lies above the least that any "
-               f"schedule of at most the run's makespan needs{words}; {unfinished}",
-               _above_bound(kind, "energy_j", "front"), "row", BOUNDED, "less",
-               words=f"energy above the {infix.replace('_', ' ')}front",
-               header=header.replace("bound", "front"), form="percent", is_detail=True),
-    )  # fmt: skip
+        Metric(
+            f"{infix}makespan_bound_s",
+            "s",
+            f"least makespan that is possible{words}",
+            _bound(kind, "makespan_s"),
+            "row",
+            BOUNDED,
+        ),
+        Metric(
+            f"{infix}energy_bound_j",
+            "J",
+            f"least energy that is possible{words}",
+            _bound(kind, "energy_j"),
+            "row",
+            BOUNDED,
+        ),
+        Metric(
+            f"makespan_above_{infix}bound",
+            "",
+            f"share by which the makespan lies above `{infix}makespan_bound_s`; {unfinished}",
+            _above_bound(kind, "makespan_s", "makespan_s"),
+            "row",
+            BOUNDED,
+            "less",
+            header=header,
+            form="percent",
+            places=makespan,
+        ),
+        Metric(
+            f"energy_above_{infix}bound",
+            "",
+            f"share by which `energy_j` lies above `{infix}energy_bound_j`; {unfinished}",
+            _above_bound(kind, "energy_j", "energy_j"),
+            "row",
+            BOUNDED,
+            "less",
+            header=header,
+            form="percent",
+            places=energy,
+        ),
+        Metric(
+            f"above_{infix}front",
+            "",
+            "share by which `energy_j` lies above the least that any "
+            f"schedule of at most the run's makespan needs{words}; {unfinished}",
+            _above_bound(kind, "energy_j", "front"),
+            "row",
+            BOUNDED,
+            "less",
+            words=f"energy above the {infix.replace('_', ' ')}front",
+            header=header.replace("bound", "front"),
+            form="percent",
+            is_detail=True,
+        ),
+    )
 
 
 _BOUNDS = (
-    *_of_bounds("any", "", ", where hosts may be off and in any P-state at any time",
-                "above\nbound", {"bag": 30, "notebook": 50}, {"bag": 90, "notebook": 80}),
-    *_of_bounds("fixed", "fixed_", ", where every host is on (or off) to the end and in its "
-                "P-state, as the scenario sets them", "above\nfixed\nbound", {"bag": 40},
-                {"bag": 100}),
-)  # fmt: skip
+    *_of_bounds(
+        "any",
+        "",
+        ", where hosts may be off and in any P-state at any time",
+        "above\nbound",
+        {"bag": 30, "notebook": 50},
+        {"bag": 90, "notebook": 80},
+    ),
+    *_of_bounds(
+        "fixed",
+        "fixed_",
+        ", where every host is on (or off) to the end and in its P-state, as the scenario sets them",
+        "above\nfixed\nbound",
+        {"bag": 40},
+        {"bag": 100},
+    ),
+)
 _COMPARISONS = (
-    Metric("makespan_above_best", "", "share by which the makespan lies above the least of all; "
-           "none where no task finished",
-           _above_best("makespan_s"), "comparison", better="less", header="above\nbest",
-           form="percent", places={"bag": 20, "notebook": 40}),
-    Metric("energy_above_best", "", "share by which `energy_j` lies above the least of all; none "
-           "where no task finished",
-           _above_best("energy_j"), "comparison", better="less", header="above\nbest",
-           form="percent", places={"bag": 80, "parallel": 70, "notebook": 70}),
-    Metric("utility_share_of_best", "", "utility (in the window, if there is one) over that of the "
-           "best", _share_of_best, "comparison", Condition("utility functions"), "more",
-           header="share\nof best", form="share", places={"system": 30}),
-)  # fmt: skip
+    Metric(
+        "makespan_above_best",
+        "",
+        "share by which the makespan lies above the least of all; none where no task finished",
+        _above_best("makespan_s"),
+        "comparison",
+        better="less",
+        header="above\nbest",
+        form="percent",
+        places={"bag": 20, "notebook": 40},
+    ),
+    Metric(
+        "energy_above_best",
+        "",
+        "share by which `energy_j` lies above the least of all; none where no task finished",
+        _above_best("energy_j"),
+        "comparison",
+        better="less",
+        header="above\nbest",
+        form="percent",
+        places={"bag": 80, "parallel": 70, "notebook": 70},
+    ),
+    Metric(
+        "utility_share_of_best",
+        "",
+        "utility (in the window, if there is one) over that of the best",
+        _share_of_best,
+        "comparison",
+        Condition("utility functions"),
+        "more",
+        header="share\nof best",
+        form="share",
+        places={"system": 30},
+    ),
+)
 for _metric in (*_PLANS, *_ROWS, *_BOUNDS, *_COMPARISONS):
     register_metric(_metric)

@@ -174,9 +174,7 @@ class RunFacts:
         busy_s = np.bincount(placed, core_s, minlength=len(cores)) / cores
         machines = np.ones(len(cores), dtype=np.int64)
         if tariff.prices is not None:
-            bags = replace(
-                tariff, prices=None, price=self.income, overhead=tariff.overhead * len(self.bags)
-            )
+            bags = replace(tariff, prices=None, price=self.income, overhead=tariff.overhead * len(self.bags))
             return bags.profit(0.0, busy_s, trace.horizon_s, machines) - self.energy_cost
         if not finished:
             tariff = replace(tariff, price=0.0)

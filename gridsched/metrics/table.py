@@ -196,9 +196,7 @@ def register_metric(metric: Metric) -> None:
     _check_id(metric)
     known = METRICS.get(metric.id)
     if known is not None and metric.id not in _DECLARED and _origin(known) != _origin(metric):
-        raise InputError(
-            f"Metric {metric.id!r} exists already ({known.sentence}). Choose another id."
-        )
+        raise InputError(f"Metric {metric.id!r} exists already ({known.sentence}). Choose another id.")
     METRICS[metric.id] = metric
     _DECLARED.discard(metric.id)
 
@@ -293,9 +291,7 @@ def metrics_of_plan(facts: PlanFacts) -> dict[str, Any]:
     return {id: value for id, value in values.items() if value is not None}
 
 
-def _value(
-    metric: Metric, function: Callable[[Any], Any], facts: Any, *, is_checked: bool = True
-) -> Any:
+def _value(metric: Metric, function: Callable[[Any], Any], facts: Any, *, is_checked: bool = True) -> Any:
     """Return what a function of a metric gives; a number or word of Python's own, or None."""
     try:
         value = function(facts)
@@ -342,9 +338,7 @@ def known_metrics(workload: Collection[str]) -> list[Metric]:
 
 
 def summary(
-    trace: Trace,
-    energy: HostEnergy | None = None,
-    window_s: tuple[float, float] | None = None,
+    trace: Trace, energy: HostEnergy | None = None, window_s: tuple[float, float] | None = None
 ) -> dict[str, float | int]:
     """Return every metric that follows from the records of a run alone.
 

@@ -51,9 +51,7 @@ def utility_possible(trace: Trace) -> float:
     return float(_functions(trace).priority.sum())
 
 
-def utility_possible_between(
-    trace: Trace, window_s: tuple[float, float], shortest_s: Floats
-) -> float:
+def utility_possible_between(trace: Trace, window_s: tuple[float, float], shortest_s: Floats) -> float:
     """Utility if each task that arrives in an interval ran at once where it is fastest.
 
     The maximum system utility of paper 001, section 4.4.2.
@@ -107,9 +105,11 @@ def energy_between(trace: Trace, begin_s: float, end_s: float) -> float:
 
 
 def energy_in(
-    trace: Trace, intervals: Sequence[tuple[float, float]], weights: EnergyWeights = EVEN,
+    trace: Trace,
+    intervals: Sequence[tuple[float, float]],
+    weights: EnergyWeights = EVEN,
     power: TracePower | None = None,
-) -> Floats:  # fmt: skip
+) -> Floats:
     """Energy of all computing hosts in each of the intervals [J], which may overlap.
 
     A joule counts what `weights` say; `power` is `trace_power` of the trace, where it is known.
@@ -122,9 +122,8 @@ def energy_in(
 
 
 def window_series(
-    trace: Trace, window_s: tuple[float, float], step_s: float = 1200.0,
-    power: TracePower | None = None,
-) -> dict[str, Floats]:  # fmt: skip
+    trace: Trace, window_s: tuple[float, float], step_s: float = 1200.0, power: TracePower | None = None
+) -> dict[str, Floats]:
     """Energy and prorated utility from the begin of a window on, step by step.
 
     Parameters
@@ -157,11 +156,7 @@ def window_series(
     steps = max(1, int(np.ceil((end - begin) / step_s * (1 - 1e-12))))
     time = np.append(begin + step_s * np.arange(steps), end)
     earned = np.zeros(steps) if trace.tasks.utility is None else utility_between(trace, time)
-    return {
-        "time_s": time,
-        "energy_j": _so_far(grid_energy_between(trace, time, power)),
-        "utility": _so_far(earned),
-    }
+    return {"time_s": time, "energy_j": _so_far(grid_energy_between(trace, time, power)), "utility": _so_far(earned)}
 
 
 def _so_far(parts: Floats) -> Floats:

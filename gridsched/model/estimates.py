@@ -253,9 +253,13 @@ class TypedEstimates(Estimates):
     """
 
     def __init__(
-        self, etc_matrix: ArrayLike, apc_matrix: ArrayLike, task_type: ArrayLike,
-        host_type: ArrayLike, idle_w: ArrayLike = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        etc_matrix: ArrayLike,
+        apc_matrix: ArrayLike,
+        task_type: ArrayLike,
+        host_type: ArrayLike,
+        idle_w: ArrayLike = 0.0,
+    ) -> None:
         self.etc_matrix = np.asarray(etc_matrix, dtype=np.float64)
         self.apc_matrix = np.asarray(apc_matrix, dtype=np.float64)
         if self.etc_matrix.ndim != 3 or self.etc_matrix.shape != self.apc_matrix.shape:
@@ -270,9 +274,7 @@ class TypedEstimates(Estimates):
             raise InputError("APC entries must be at least 0 W wherever ETC is finite.")
         self.task_type = np.asarray(task_type, dtype=np.int64)
         self.host_type = np.asarray(host_type, dtype=np.int64)
-        self.idle_w = np.broadcast_to(
-            np.asarray(idle_w, dtype=np.float64), self.etc_matrix.shape[1]
-        )
+        self.idle_w = np.broadcast_to(np.asarray(idle_w, dtype=np.float64), self.etc_matrix.shape[1])
         self.eec_matrix = np.full(self.etc_matrix.shape, np.inf)
         self.eec_matrix[feasible] = self.etc_matrix[feasible] * self.apc_matrix[feasible]
         self._etc_list = self.etc_matrix.tolist()
@@ -295,9 +297,7 @@ class TypedEstimates(Estimates):
         others._task_type_list = others.task_type.tolist()
         return others
 
-    def _block(
-        self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, pstate: PStates
-    ) -> NDArray[Any]:
+    def _block(self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, pstate: PStates) -> NDArray[Any]:
         rows, columns = self.task_type[np.asarray(tasks)], self.host_type[np.asarray(hosts)]
         return matrix[rows[:, None], columns[None, :], pstate]
 
@@ -379,9 +379,13 @@ class TypedPowerEstimates(TypedEstimates):
     """
 
     def __init__(
-        self, etc_matrix: ArrayLike, apc_matrix: ArrayLike, task_type: ArrayLike,
-        host_type: ArrayLike, idle_w: ArrayLike = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        etc_matrix: ArrayLike,
+        apc_matrix: ArrayLike,
+        task_type: ArrayLike,
+        host_type: ArrayLike,
+        idle_w: ArrayLike = 0.0,
+    ) -> None:
         super().__init__(etc_matrix, apc_matrix, task_type, host_type, idle_w)
         self._levels = self.etc_matrix.shape[2]
 

@@ -55,9 +55,8 @@ class Failures:
                 hint = did_you_mean(key, _KEYS)
                 raise InputError(
                     f"--failures {text!r}: {item.strip()!r} is not one of mtbf=SECONDS, "
-                    f"mttr=SECONDS, distribution=exponential|weibull, shape=X, each once. {hint}"
-                    .rstrip()
-                )  # fmt: skip
+                    f"mttr=SECONDS, distribution=exponential|weibull, shape=X, each once. {hint}".rstrip()
+                )
             given[key] = value
         missing = [key for key in ("mtbf", "mttr") if key not in given]
         if missing:
@@ -65,16 +64,16 @@ class Failures:
         distribution = given.get("distribution", "exponential")
         if distribution not in _DISTRIBUTIONS:
             raise InputError(
-                f"--failures {text!r}: distribution is {distribution!r}; legal: "
-                f"{', '.join(_DISTRIBUTIONS)}."
+                f"--failures {text!r}: distribution is {distribution!r}; legal: {', '.join(_DISTRIBUTIONS)}."
             )
         if "shape" in given and distribution != "weibull":
             raise InputError(f"--failures {text!r}: a shape is of distribution=weibull.")
         return cls(
-            _number(text, given, "mtbf", SHORTEST_S), _number(text, given, "mttr", SHORTEST_S),
+            _number(text, given, "mtbf", SHORTEST_S),
+            _number(text, given, "mttr", SHORTEST_S),
             typing.cast(Distribution, distribution),
             _number(text, given, "shape", 0.1, 100.0) if "shape" in given else USUAL_SHAPE,
-        )  # fmt: skip
+        )
 
     def on(self, platform: Platform, seed: int, replicate: int) -> Platform:
         """Return the platform whose computing hosts fail; each host has a stream of its own.
@@ -91,24 +90,17 @@ class Failures:
                     "one; take one of them out."
                 )
         drawn = tuple(
-            (host.name, DrawnFailures(
-                self.mtbf_s, self.mttr_s, self.distribution, self.shape, seed, replicate, h
-            ))
+            (host.name, DrawnFailures(self.mtbf_s, self.mttr_s, self.distribution, self.shape, seed, replicate, h))
             for h, host in enumerate(platform.hosts)
-        )  # fmt: skip
+        )
         return replace(platform, profiles=replace(platform.profiles, states=drawn))
 
 
-def _number(
-    text: str, given: dict[str, str], key: str, least: float, most: float = LARGEST
-) -> float:
+def _number(text: str, given: dict[str, str], key: str, least: float, most: float = LARGEST) -> float:
     try:
         value = float(given[key])
     except ValueError:
         value = float("nan")
     if not least <= value <= most:
-        raise InputError(
-            f"--failures {text!r}: {key} is {given[key]!r}; a number from {least:g} to {most:g} is "
-            "legal."
-        )
+        raise InputError(f"--failures {text!r}: {key} is {given[key]!r}; a number from {least:g} to {most:g} is legal.")
     return value

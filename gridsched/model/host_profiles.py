@@ -211,13 +211,9 @@ class SpeedOverTime:
         first, last = bisect_right(self._dates, start) - 1, bisect_right(self._dates, end) - 1
         edges = [start, *self._dates[first + 1 : last + 1], end]
         shares = self._shares[first : last + 1]
-        return math.fsum(
-            (b - a) * share for a, b, share in zip(edges[:-1], edges[1:], shares, strict=True)
-        )
+        return math.fsum((b - a) * share for a, b, share in zip(edges[:-1], edges[1:], shares, strict=True))
 
-    def changes(
-        self, end: float, start: float = 0.0
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def changes(self, end: float, start: float = 0.0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return dates [s] and shares of all changes up to a time, the first at `start`."""
         self._known_until(end)
         first, last = bisect_right(self._dates, start) - 1, bisect_right(self._dates, end)

@@ -11,9 +11,7 @@ from pydantic import AfterValidator, Field
 LARGEST = 1e30
 SMALLEST = 1e-30
 #: What the prefixes of units multiply by.
-SI_PREFIXES = {
-    "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "Z": 1e21, "Y": 1e24,
-}  # fmt: skip
+SI_PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "Z": 1e21, "Y": 1e24}
 #: Longer names are refused.
 MAX_NAME = 1_000
 #: Results beyond this are refused where they are read back; no run within the limits gives them.

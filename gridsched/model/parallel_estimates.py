@@ -66,10 +66,17 @@ class ParallelEstimates(Estimates):
     """
 
     def __init__(
-        self, platform: Platform, time_s: ArrayLike, nodes: ArrayLike, node_power_w: ArrayLike,
-        task_type: ArrayLike, *, typical_time_s: ArrayLike | None = None,
-        typical_nodes: ArrayLike | None = None, cores_per_node: ArrayLike = 1,
-    ) -> None:  # fmt: skip
+        self,
+        platform: Platform,
+        time_s: ArrayLike,
+        nodes: ArrayLike,
+        node_power_w: ArrayLike,
+        task_type: ArrayLike,
+        *,
+        typical_time_s: ArrayLike | None = None,
+        typical_nodes: ArrayLike | None = None,
+        cores_per_node: ArrayLike = 1,
+    ) -> None:
         self.time_s = np.asarray(time_s, dtype=np.float64)
         self.nodes = np.asarray(nodes, dtype=np.int64)
         self.node_power_w = np.asarray(node_power_w, dtype=np.float64)
@@ -77,9 +84,7 @@ class ParallelEstimates(Estimates):
         self.typical_time_s = _optional(typical_time_s, np.float64)
         self.typical_nodes = _optional(typical_nodes, np.int64)
         n_clusters = len(platform.clusters)
-        self.cores_per_node = np.broadcast_to(
-            np.asarray(cores_per_node, dtype=np.int64), n_clusters
-        )
+        self.cores_per_node = np.broadcast_to(np.asarray(cores_per_node, dtype=np.int64), n_clusters)
         self._check_shapes(n_clusters)
         runs = types_that_run(self.node_power_w)
         self._check_values(platform, runs)
@@ -169,9 +174,10 @@ class ParallelEstimates(Estimates):
 
     def concealed(self) -> tuple[Self, Reveal]:
         """Return a copy that knows no task yet, and what makes it know more."""
-        seen, arrived = copy(self), ArrivedColumns(
-            time_s=self.time_s, nodes=self.nodes, task_type=self.task_type, energy_j=self.energy_j
-        )  # fmt: skip
+        seen, arrived = (
+            copy(self),
+            ArrivedColumns(time_s=self.time_s, nodes=self.nodes, task_type=self.task_type, energy_j=self.energy_j),
+        )
 
         def reveal(n_tasks: int) -> None:
             vars(seen).update(arrived.first(n_tasks))
@@ -179,9 +185,7 @@ class ParallelEstimates(Estimates):
         reveal(0)
         return seen, reveal
 
-    def _block(
-        self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, *pstate: PStates
-    ) -> NDArray[Any]:
+    def _block(self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, *pstate: PStates) -> NDArray[Any]:
         clusters = self._cluster_ids[np.asarray(hosts)]
         return matrix[(np.asarray(tasks)[:, None], clusters[None, :], *pstate)]
 
@@ -272,10 +276,14 @@ def types_that_run(node_power_w: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def node_platform(
-    typical_time_s: NDArray[np.float64], node_power_w: NDArray[np.float64], sizes: Sequence[int],
-    *, idle_w: ArrayLike = 0.0, cluster_names: Sequence[str] | None = None,
+    typical_time_s: NDArray[np.float64],
+    node_power_w: NDArray[np.float64],
+    sizes: Sequence[int],
+    *,
+    idle_w: ArrayLike = 0.0,
+    cluster_names: Sequence[str] | None = None,
     name: str = "parallel platform",
-) -> Platform:  # fmt: skip
+) -> Platform:
     """Return clusters of one-core nodes that SimGrid can meter for `ParallelEstimates`.
 
     A node has one SimGrid P-state for each P-state of each task type that its cluster runs, and
@@ -316,9 +324,7 @@ def node_platform(
                 "types; it needs at least one of each. Leave it out."
             )
         time = typical_time_s[runs[:, c], c]
-        pstates = typed_pstates(
-            np.where(np.isfinite(time), time, 1.0), node_power_w[runs[:, c], c], idle[c]
-        )
+        pstates = typed_pstates(np.where(np.isfinite(time), time, 1.0), node_power_w[runs[:, c], c], idle[c])
         clusters.append(Cluster(cluster, tuple(range(len(hosts), len(hosts) + size))))
         hosts += [Host(f"{cluster}-{k + 1}", pstates) for k in range(size)]
     return Platform(tuple(hosts), tuple(clusters), name=name)

@@ -302,9 +302,7 @@ class Platform:
             hint = did_you_mean(name, names)
             raise InputError(f"{self.name}: no host is called {name!r} (--master). {hint}".rstrip())
         if not computing:
-            raise InputError(
-                f"{self.name}: no host but {name!r} computes, and a master computes nothing."
-            )
+            raise InputError(f"{self.name}: no host but {name!r} computes, and a master computes nothing.")
         master = next(host for host in idle if host.name == name)
         bystanders = tuple(host for host in idle if host is not master)
         return replace(others, master=master, bystanders=bystanders)

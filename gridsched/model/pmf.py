@@ -85,9 +85,7 @@ class Pmf:
 
         One sum over the other's impulses: nothing is convolved.
         """
-        late = float(other.masses @ self.mass_after[
-            np.searchsorted(self.times, time - other.times, side="right")
-        ])  # fmt: skip
+        late = float(other.masses @ self.mass_after[np.searchsorted(self.times, time - other.times, side="right")])
         if late < LEAST_MASS:
             return 0.0
         return late if late <= 1.0 - LEAST_MASS else 1.0
@@ -192,8 +190,7 @@ def from_impulses(times: ArrayLike, masses: ArrayLike) -> Pmf:
         raise InputError("A pmf has a time that is not finite.")
     if not (mass >= 0).all() or abs(mass.sum() - 1.0) > SUM_TOLERANCE:
         raise InputError(
-            f"The masses of a pmf must be at least 0 with sum 1; the least is {mass.min():g}, the "
-            f"sum {mass.sum():g}."
+            f"The masses of a pmf must be at least 0 with sum 1; the least is {mass.min():g}, the sum {mass.sum():g}."
         )
     return _merged(at, mass)
 

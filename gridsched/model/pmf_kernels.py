@@ -112,17 +112,16 @@ def empty_host_table(n_hosts: int) -> HostTable:
     """Return a table of hosts that are off."""
     columns: dict[str, Any] = {
         name: np.zeros(n_hosts, dtype=np.float64 if name in _TIMES else np.int64)
-        for name in HostTable._fields if name not in _ROWS
-    }  # fmt: skip
+        for name in HostTable._fields
+        if name not in _ROWS
+    }
     columns |= {name: np.zeros((n_hosts, 2)) for name in _ROWS}
     return HostTable(**columns)
 
 
 def with_room(hosts: HostTable, *, queue: int = 0, sums: int = 0) -> HostTable:
     """Return the table with rows that are at least so long."""
-    return hosts._replace(
-        queue_after=_widened(hosts.queue_after, queue), sum_after=_widened(hosts.sum_after, sums)
-    )
+    return hosts._replace(queue_after=_widened(hosts.queue_after, queue), sum_after=_widened(hosts.sum_after, sums))
 
 
 def _widened(rows: Floats, width: int) -> Floats:
@@ -165,9 +164,13 @@ def let_pass(hosts, grid, now):
             n_stale += 1
         elif passed > hosts.sum_passed[h]:
             _take_out(
-                hosts.sum_after[h], grid.mass[offset : offset + length],
-                hosts.queue_after[h, :n_queued], hosts.sum_passed[h], passed, n_sum,
-            )  # fmt: skip
+                hosts.sum_after[h],
+                grid.mass[offset : offset + length],
+                hosts.queue_after[h, :n_queued],
+                hosts.sum_passed[h],
+                passed,
+                n_sum,
+            )
             hosts.sum_passed[h] = passed
     return stale[:n_stale]
 
@@ -224,10 +227,15 @@ def _late_masses(grid, task_type, host_type, begins, after, left, deadline, late
             continue
         offset = grid.offset[task_type, host_type, k]
         earliest = begins + grid.first[task_type, host_type, k] * grid.step
-        late[k] = _rounded(_late_mass(
-            grid.mass[offset : offset + length], grid.after[offset : offset + length + 1], after,
-            left, _steps_until(deadline, earliest, grid.step),
-        ))  # fmt: skip
+        late[k] = _rounded(
+            _late_mass(
+                grid.mass[offset : offset + length],
+                grid.after[offset : offset + length + 1],
+                after,
+                left,
+                _steps_until(deadline, earliest, grid.step),
+            )
+        )
 
 
 @kernel
@@ -270,22 +278,38 @@ def late_masses(hosts, grid, host_type, task_type, now, deadline):
             _late_masses(grid, task_type, j, now, point, 1.0, deadline, late[h])
         elif left <= 0.0:
             _late_masses(
-                grid, task_type, j, now + hosts.queue_first[h] * grid.step,
-                hosts.queue_after[h, : n_queued + 1], 1.0, deadline, late[h],
-            )  # fmt: skip
+                grid,
+                task_type,
+                j,
+                now + hosts.queue_first[h] * grid.step,
+                hosts.queue_after[h, : n_queued + 1],
+                1.0,
+                deadline,
+                late[h],
+            )
         elif n_queued == 0:
             _late_masses(
-                grid, task_type, j, hosts.begin[h] + grid.step * (hosts.first[h] + passed),
-                grid.after[offset + passed : offset + hosts.length[h] + 1], left, deadline,
+                grid,
+                task_type,
+                j,
+                hosts.begin[h] + grid.step * (hosts.first[h] + passed),
+                grid.after[offset + passed : offset + hosts.length[h] + 1],
+                left,
+                deadline,
                 late[h],
-            )  # fmt: skip
+            )
         else:
             first = hosts.first[h] + passed + hosts.queue_first[h]
             _late_masses(
-                grid, task_type, j, hosts.begin[h] + grid.step * first,
+                grid,
+                task_type,
+                j,
+                hosts.begin[h] + grid.step * first,
                 hosts.sum_after[h, passed : hosts.sum_length[h] + 1],
-                hosts.sum_after[h, passed], deadline, late[h],
-            )  # fmt: skip
+                hosts.sum_after[h, passed],
+                deadline,
+                late[h],
+            )
     return late
 
 

@@ -63,9 +63,7 @@ class PriceSeries:
             )
         times = np.array(self.time_s)
         if not len(times) or times[0] != 0 or not np.all(np.diff(times) > 0):
-            raise InputError(
-                f"Prices: the times are {list(self.time_s)[:8]}; they must ascend from 0 s."
-            )
+            raise InputError(f"Prices: the times are {list(self.time_s)[:8]}; they must ascend from 0 s.")
 
     @classmethod
     def of_energy(cls, time_s: Sequence[float], energy_cost_per_j: Sequence[float]) -> PriceSeries:
@@ -211,9 +209,10 @@ class EnergyWeights:
         ends = (*self.begin_s[1:], self.cycle_s)
         ascend = all(begin < end for begin, end in zip(self.begin_s, ends, strict=False))
         if not (
-            len(self.weight) == len(self.begin_s) > 0 == self.begin_s[0] and ascend
+            len(self.weight) == len(self.begin_s) > 0 == self.begin_s[0]
+            and ascend
             and all(0.0 < weight < math.inf for weight in self.weight)
-        ):  # fmt: skip
+        ):
             raise InputError(
                 f"Energy weights {self.weight[:8]} from {self.begin_s[:8]} s on: they must be "
                 f"positive, one for each time, and the times ascend from 0 to {self.cycle_s:g} s."
@@ -233,10 +232,7 @@ class EnergyWeights:
         if len(kept) == 1:  # no rounding: it is as if joules were counted
             return cls(money_per_j=costs[0])
         mean = prices.mean(cycle_s)[1]
-        return cls(
-            tuple(prices.time_s[k] for k in kept), tuple(costs[k] / mean for k in kept), cycle_s,
-            mean,
-        )  # fmt: skip
+        return cls(tuple(prices.time_s[k] for k in kept), tuple(costs[k] / mean for k in kept), cycle_s, mean)
 
     @property
     def is_even(self) -> bool:

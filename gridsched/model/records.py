@@ -90,9 +90,7 @@ def _group(info: FieldInfo) -> str | None:
     return str(extra["group"]) if isinstance(extra, dict) and "group" in extra else None
 
 
-def with_keys(
-    record: Record, values: Mapping[str, Any], spelled: Callable[[str], str] = str
-) -> Record:
+def with_keys(record: Record, values: Mapping[str, Any], spelled: Callable[[str], str] = str) -> Record:
     """Return a record with other values of some keys.
 
     Parameters
@@ -236,9 +234,7 @@ def _described(record: type) -> list[tuple[Field[Any], FieldInfo]]:
     hints = typing.get_type_hints(record, include_extras=True)
     found = []
     for field in fields(record):
-        if any(
-            isinstance(each, FieldInfo) for each in getattr(hints[field.name], "__metadata__", ())
-        ):
+        if any(isinstance(each, FieldInfo) for each in getattr(hints[field.name], "__metadata__", ())):
             default = ... if field.default is MISSING else field.default
             info = FieldInfo.from_annotated_attribute(hints[field.name], default)
             found.append((field, info))
@@ -255,24 +251,17 @@ def _hint(record: type, name: str) -> Any:
     return next(info.annotation for field, info in _described(record) if field.name == name)
 
 
-def _check_needed(
-    record: type, outer: str, parts: Mapping[str, Any], spelled: Callable[[str], str]
-) -> None:
+def _check_needed(record: type, outer: str, parts: Mapping[str, Any], spelled: Callable[[str], str]) -> None:
     """Refuse keys of an inner record that cannot be made of them."""
     keys = {key.path[1]: key.name for key in keys_of(record).values() if key.path[0] == outer}
     inner = typing.cast(type, _inner_record(_hint(record, outer)))
     one_of, first = _one_of(inner), next(iter(parts))
     if one_of and not any(name in parts for name in one_of):
         needed = " or ".join(spelled(keys[name]) for name in one_of)
-        raise InputError(
-            f"{spelled(keys[first])} has no effect without {needed}; give one of them, too."
-        )
+        raise InputError(f"{spelled(keys[first])} has no effect without {needed}; give one of them, too.")
     for field in fields(inner):
         if field.default is MISSING and field.name not in parts:
-            raise InputError(
-                f"{spelled(keys[first])} has no effect without {spelled(keys[field.name])}; "
-                "give it, too."
-            )
+            raise InputError(f"{spelled(keys[first])} has no effect without {spelled(keys[field.name])}; give it, too.")
 
 
 def with_fields(fields: Mapping[str, Any]) -> Callable[[type[Model]], type[Model]]:
@@ -287,9 +276,8 @@ def with_fields(fields: Mapping[str, Any]) -> Callable[[type[Model]], type[Model
     def made(model: type[Model]) -> type[Model]:
         added = {name: each for name, each in fields.items() if name not in model.model_fields}
         whole: type[Model] = create_model(
-            model.__name__, __base__=model, __module__=model.__module__, __doc__=model.__doc__,
-            **added,
-        )  # fmt: skip
+            model.__name__, __base__=model, __module__=model.__module__, __doc__=model.__doc__, **added
+        )
         return whole
 
     return made
@@ -303,9 +291,7 @@ def _one_of(record: type) -> tuple[str, ...]:
 @cache
 def _model(record: type) -> type[BaseModel]:
     """Return the pydantic model of a record's own fields."""
-    fields: dict[str, Any] = {
-        field.name: (info.annotation, info) for field, info in _described(record)
-    }
+    fields: dict[str, Any] = {field.name: (info.annotation, info) for field, info in _described(record)}
     config = ConfigDict(arbitrary_types_allowed=True)
     model: type[BaseModel] = create_model(record.__name__, __config__=config, **fields)
     return model

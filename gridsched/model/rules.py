@@ -68,82 +68,56 @@ class EnergyBudget:
     energy_j: Annotated[
         float | None,
         KeyName("energy_budget_j"),
-        Field(
-            ge=SMALLEST, allow_inf_nan=True, description="Joules each period may draw; inf: any."
-        ),
+        Field(ge=SMALLEST, allow_inf_nan=True, description="Joules each period may draw; inf: any."),
     ] = None
     period_s: Annotated[
         float,
         KeyName("budget_period_s"),
-        Field(
-            ge=SMALLEST,
-            allow_inf_nan=True,
-            description="Length of a period; inf: the whole run; default a day.",
-        ),
+        Field(ge=SMALLEST, allow_inf_nan=True, description="Length of a period; inf: the whole run; default a day."),
     ] = DAY_S
     first_period_start_s: Annotated[
         float,
         KeyName("first_period_start_s"),
-        Field(
-            ge=0,
-            allow_inf_nan=False,
-            description="Before it nothing is limited or counted; default 0.",
-        ),
+        Field(ge=0, allow_inf_nan=False, description="Before it nothing is limited or counted; default 0."),
     ] = 0.0
     on_exhaustion: Annotated[
         Literal["refuse", "stop"],
         KeyName("on_exhaustion"),
-        Field(
-            description="refuse: nothing may exceed the budget (default); stop: the run ends "
-            "with it."
-        ),
+        Field(description="refuse: nothing may exceed the budget (default); stop: the run ends with it."),
     ] = "refuse"
     carry_over: Annotated[
-        bool,
-        KeyName("budget_carry_over"),
-        Field(description="What a period leaves is shared by the later ones."),
+        bool, KeyName("budget_carry_over"), Field(description="What a period leaves is shared by the later ones.")
     ] = False
     periods: Annotated[
         int | None,
         KeyName("budget_periods"),
-        Field(
-            ge=1, description="Number of periods that share the whole budget, for the carry-over."
-        ),
+        Field(ge=1, description="Number of periods that share the whole budget, for the carry-over."),
     ] = None
     money: Annotated[
         float | None,
         KeyName("money_budget"),
         Field(
-            ge=SMALLEST,
-            le=LARGEST,
-            description="Money each period may spend on energy, instead of energy_budget_j.",
+            ge=SMALLEST, le=LARGEST, description="Money each period may spend on energy, instead of energy_budget_j."
         ),
     ] = None
     prices: Annotated[
         PriceSeries | str | Path | None,
         KeyName("budget_prices"),
         Field(
-            description="What energy costs by time, for money_budget (.csv: "
-            "time_s,energy_cost_per_kwh).",
+            description="What energy costs by time, for money_budget (.csv: time_s,energy_cost_per_kwh).",
             examples=["FILE"],
         ),
     ] = None
     prices_period_s: Annotated[
         float,
         KeyName("budget_prices_period_s"),
-        Field(
-            gt=0,
-            allow_inf_nan=True,
-            description="When these prices begin again; inf: never; default a day.",
-        ),
+        Field(gt=0, allow_inf_nan=True, description="When these prices begin again; inf: never; default a day."),
     ] = DAY_S
 
     def __post_init__(self) -> None:
         check_record(self, EnergyBudget, "Energy budget: ")
         if self.carry_over and self.periods is None:
-            raise InputError(
-                "Energy budget: budget_periods is missing; budget_carry_over needs it."
-            )
+            raise InputError("Energy budget: budget_periods is missing; budget_carry_over needs it.")
         if (self.energy_j is None) == (self.money is None):
             found = "neither" if self.money is None else "both"
             raise InputError(
@@ -234,49 +208,29 @@ class Rules:
 
     mapping_interval_s: Annotated[
         float | None,
-        Field(
-            ge=SMALLEST,
-            le=LARGEST,
-            description="Ask schedulers every S seconds only, not at each event.",
-        ),
+        Field(ge=SMALLEST, le=LARGEST, description="Ask schedulers every S seconds only, not at each event."),
     ] = None
-    pending_slots: Annotated[
-        int, Field(ge=0, description="Tasks that a host fixes behind the executing one.")
-    ] = 0
+    pending_slots: Annotated[int, Field(ge=0, description="Tasks that a host fixes behind the executing one.")] = 0
     budget: Annotated[
         EnergyBudget | None,
         Field(
             description="Joules that each period may draw.",
-            json_schema_extra={
-                "group": "Energy budget (each option goes before what a generator's file says)"
-            },
+            json_schema_extra={"group": "Energy budget (each option goes before what a generator's file says)"},
         ),
     ] = None
-    horizon_s: Annotated[
-        float | None,
-        Field(gt=0, le=LARGEST, description="No task starts at or after this time."),
-    ] = None
+    horizon_s: Annotated[float | None, Field(gt=0, le=LARGEST, description="No task starts at or after this time.")] = (
+        None
+    )
     charge_mapping_time: Annotated[
-        bool,
-        Field(
-            description="Mapping events wait for the computation of the last one, by the wall "
-            "clock."
-        ),
+        bool, Field(description="Mapping events wait for the computation of the last one, by the wall clock.")
     ] = False
-    parked_pstate: Annotated[
-        int | None,
-        Field(ge=0, description="P-state of hosts while nothing runs on them."),
-    ] = None
+    parked_pstate: Annotated[int | None, Field(ge=0, description="P-state of hosts while nothing runs on them.")] = None
     power_cap_w: Annotated[
-        float | None,
-        Field(gt=0, le=LARGEST, description="The most that all hosts together may draw."),
+        float | None, Field(gt=0, le=LARGEST, description="The most that all hosts together may draw.")
     ] = None
     on_failure: Annotated[
         Literal["restart", "failed"],
-        Field(
-            description="What becomes of a task whose host goes down: it starts again (restart), "
-            "or has failed."
-        ),
+        Field(description="What becomes of a task whose host goes down: it starts again (restart), or has failed."),
     ] = "restart"
 
     def __post_init__(self) -> None:

@@ -53,17 +53,13 @@ class DrawnRunTimes(RunTimes):
         DrawnRunTimes(estimates, shares, lambda share, estimate_s: (0.5 + share) * estimate_s)
     """
 
-    def __init__(
-        self, estimates: Estimates, shares: ArrayLike, quantile: Callable[[float, float], float]
-    ) -> None:
+    def __init__(self, estimates: Estimates, shares: ArrayLike, quantile: Callable[[float, float], float]) -> None:
         self._estimates = estimates
         self._quantile = quantile
         self._shares: list[float] = np.asarray(shares, dtype=np.float64).tolist()
         for task, share in enumerate(self._shares):
             if not 0.0 < share < 1.0:
-                raise InputError(
-                    f"Run times: the share of task {task} is {share!r}; draw it from (0, 1)."
-                )
+                raise InputError(f"Run times: the share of task {task} is {share!r}; draw it from (0, 1).")
 
     def run_time(self, task: int, host: int, pstate: int) -> float:
         """Return the task's quantile on this host [s]."""
@@ -93,8 +89,7 @@ class LoggedRunTimes(RunTimes):
         if not legal.all():
             task = int(np.argmin(legal))
             raise InputError(
-                f"Run times: that of task {task} is {times[task]:g} s; it must be finite and "
-                "greater than 0."
+                f"Run times: that of task {task} is {times[task]:g} s; it must be finite and greater than 0."
             )
         self._times: list[float] = times.tolist()
         self._speed: list[list[float]] = relative_speed(platform).tolist()

@@ -6,14 +6,19 @@ import numpy as np
 
 #: Purposes in the order of their spawn keys; new ones are appended.
 STREAMS = (
-    "platform", "tasks", "arrivals", "utility", "runtime", "scheduler", "utility_classes",
-    "task_types", "failures",
-)  # fmt: skip
+    "platform",
+    "tasks",
+    "arrivals",
+    "utility",
+    "runtime",
+    "scheduler",
+    "utility_classes",
+    "task_types",
+    "failures",
+)
 
 
-def random_stream(
-    seed: int, purpose: str, replicate: int = 0, *members: int
-) -> np.random.Generator:
+def random_stream(seed: int, purpose: str, replicate: int = 0, *members: int) -> np.random.Generator:
     """Return the generator of one purpose.
 
     Parameters

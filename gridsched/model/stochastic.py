@@ -162,9 +162,7 @@ class ListedTimes(Distributions):
         """Distance of the grid that all of them stand on [s]; None if there is none."""
         steps = {pmf.step for pmf in self._pmfs.values()}
         step = steps.pop() if len(steps) == 1 else None
-        if step is None or any(
-            pmf.times[0] != step * round(pmf.times[0] / step) for pmf in self._pmfs.values()
-        ):
+        if step is None or any(pmf.times[0] != step * round(pmf.times[0] / step) for pmf in self._pmfs.values()):
             return None
         return step
 
@@ -203,17 +201,19 @@ class StochasticEstimates(TypedEstimates):
     """
 
     def __init__(
-        self, etc_matrix: ArrayLike, apc_matrix: ArrayLike, task_type: ArrayLike,
-        host_type: ArrayLike, distributions: Distributions,
-    ) -> None:  # fmt: skip
+        self,
+        etc_matrix: ArrayLike,
+        apc_matrix: ArrayLike,
+        task_type: ArrayLike,
+        host_type: ArrayLike,
+        distributions: Distributions,
+    ) -> None:
         super().__init__(etc_matrix, apc_matrix, task_type, host_type)
         self._distributions = distributions
 
     def pmf(self, task: int, host: int, pstate: int) -> Pmf:
         """Return the distribution of a run time [s] that is feasible."""
-        return self._distributions.pmf(
-            self._task_type_list[task], self._host_type_list[host], pstate
-        )
+        return self._distributions.pmf(self._task_type_list[task], self._host_type_list[host], pstate)
 
     def grid(self) -> PmfGrid | None:
         """Return all distributions for compiled loops; None where they stand on no common grid."""
@@ -255,9 +255,8 @@ class QuantileRunTimes(RunTimes):
     """
 
     def __init__(
-        self, distributions: Distributions, task_type: ArrayLike, host_type: ArrayLike,
-        shares: ArrayLike,
-    ) -> None:  # fmt: skip
+        self, distributions: Distributions, task_type: ArrayLike, host_type: ArrayLike, shares: ArrayLike
+    ) -> None:
         self._distributions = distributions
         self._task_type: list[int] = np.asarray(task_type).tolist()
         self._host_type: list[int] = np.asarray(host_type).tolist()
@@ -281,6 +280,4 @@ class StochasticTypes(TaskTypes):
     distributions: Distributions = field(kw_only=True)
 
     def _estimates(self, task_type: NDArray[np.int64]) -> StochasticEstimates:
-        return StochasticEstimates(
-            self.etc, self.apc, task_type, self.host_type, self.distributions
-        )
+        return StochasticEstimates(self.etc, self.apc, task_type, self.host_type, self.distributions)

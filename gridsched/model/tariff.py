@@ -60,29 +60,19 @@ class Tariff:
     ``price - overhead - c pue E - sum_j F_j M_j wear_j - MS sum_j M_j depreciation_j``.
     """
 
-    price: Annotated[
-        float, KeyName("price"), Field(ge=0, le=LARGEST, description="What the bag pays [money].")
-    ]
+    price: Annotated[float, KeyName("price"), Field(ge=0, le=LARGEST, description="What the bag pays [money].")]
     energy_cost_per_j: Annotated[
-        float,
-        KeyName("energy_cost"),
-        Field(ge=0, le=LARGEST, description="What a joule costs [money/J]; default 1."),
+        float, KeyName("energy_cost"), Field(ge=0, le=LARGEST, description="What a joule costs [money/J]; default 1.")
     ] = 1.0
     pue: Annotated[
         float,
         KeyName("pue"),
-        Field(
-            ge=1,
-            le=LARGEST,
-            description="Power from the grid over power of the machines; default 1.",
-        ),
+        Field(ge=1, le=LARGEST, description="Power from the grid over power of the machines; default 1."),
     ] = 1.0
     overhead: Annotated[
         float,
         KeyName("overhead"),
-        Field(
-            ge=0, le=LARGEST, description="Cost of a bag apart from its energy [money]; default 0."
-        ),
+        Field(ge=0, le=LARGEST, description="Cost of a bag apart from its energy [money]; default 0."),
     ] = 0.0
     wear_per_s: Annotated[
         float | tuple[float, ...],
@@ -98,8 +88,7 @@ class Tariff:
         PriceSeries | str | Path | None,
         KeyName("prices"),
         Field(
-            description="Prices by time of day (.csv: time_s,price,energy_cost_per_kwh,"
-            "price_per_waiting_bag).",
+            description="Prices by time of day (.csv: time_s,price,energy_cost_per_kwh,price_per_waiting_bag).",
             examples=["FILE"],
         ),
     ] = None
@@ -117,8 +106,7 @@ class Tariff:
             values = np.asarray(getattr(self, name), dtype=np.float64)
             if not np.all((values >= 0) & (values <= LARGEST)):
                 raise InputError(
-                    f"Tariff: {name} is {getattr(self, name)!r}; it must be at least 0 and at most "
-                    f"{LARGEST:g}."
+                    f"Tariff: {name} is {getattr(self, name)!r}; it must be at least 0 and at most {LARGEST:g}."
                 )
 
     @classmethod
@@ -216,9 +204,7 @@ class Tariff:
         """Return what one machine of each type loses in value [money/s]."""
         return _by_type("depreciation_per_s", self.depreciation_per_s, machine_types)
 
-    def profit(
-        self, energy_j: float, busy_s: ArrayLike, length_s: float, machines: ArrayLike
-    ) -> float:
+    def profit(self, energy_j: float, busy_s: ArrayLike, length_s: float, machines: ArrayLike) -> float:
         """Return what one bag earns [money].
 
         Parameters
@@ -254,15 +240,12 @@ def depreciation_per_s(cost: ArrayLike, lifetime_s: ArrayLike) -> tuple[float, .
     price, life = np.asarray(cost, dtype=np.float64), np.asarray(lifetime_s, dtype=np.float64)
     if not (np.all(price >= 0) and np.all(life > 0)):
         raise InputError(
-            f"Depreciation needs prices of at least 0 and positive lifetimes; found {cost!r} and "
-            f"{lifetime_s!r}."
+            f"Depreciation needs prices of at least 0 and positive lifetimes; found {cost!r} and {lifetime_s!r}."
         )
     return tuple(float(rate) for rate in np.atleast_1d(price / life))
 
 
-def _for_each(
-    value: float | tuple[float, ...], machine_type: ArrayLike
-) -> float | tuple[float, ...]:
+def _for_each(value: float | tuple[float, ...], machine_type: ArrayLike) -> float | tuple[float, ...]:
     if not isinstance(value, tuple):
         return value
     return tuple(value[j] for j in np.asarray(machine_type).tolist())

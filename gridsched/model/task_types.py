@@ -139,18 +139,13 @@ def typed_platform(
     """
     names = host_names or [f"m{k + 1}" for k in range(len(types.host_type))]
     by_type = [
-        typed_pstates(types.etc[:, j], types.apc[:, j], float(types.idle_w[j]))
-        for j in range(types.etc.shape[1])
+        typed_pstates(types.etc[:, j], types.apc[:, j], float(types.idle_w[j])) for j in range(types.etc.shape[1])
     ]
-    hosts = (
-        Host(host, by_type[j]) for host, j in zip(names, types.host_type.tolist(), strict=True)
-    )
+    hosts = (Host(host, by_type[j]) for host, j in zip(names, types.host_type.tolist(), strict=True))
     return Platform(tuple(hosts), name=name)
 
 
-def typed_pstates(
-    time_s: NDArray[np.float64], power_w: NDArray[np.float64], idle_w: float
-) -> tuple[PState, ...]:
+def typed_pstates(time_s: NDArray[np.float64], power_w: NDArray[np.float64], idle_w: float) -> tuple[PState, ...]:
     """Return SimGrid's P-states of a one-core host whose power depends on the task type.
 
     Parameters
@@ -172,6 +167,4 @@ def typed_pstates(
     # SimGrid needs some speed where a type cannot run; nothing ever uses it
     speed = TYPED_TASK_FLOPS / np.where(feasible, time, 1.0)
     watts = np.where(feasible, power, 0.0)
-    return tuple(
-        PState(s, idle_w, w, w) for s, w in zip(speed.tolist(), watts.tolist(), strict=True)
-    )
+    return tuple(PState(s, idle_w, w, w) for s, w in zip(speed.tolist(), watts.tolist(), strict=True))

@@ -41,9 +41,16 @@ MOST_NODES = 10**9
 
 #: Arrays of `Tasks` with an entry for each task.
 _COLUMNS = (
-    "flops", "submit_time_s", "input_bytes", "output_bytes", "labels", "task_type", "deadline_s",
-    "width", "requested_time_s",
-)  # fmt: skip
+    "flops",
+    "submit_time_s",
+    "input_bytes",
+    "output_bytes",
+    "labels",
+    "task_type",
+    "deadline_s",
+    "width",
+    "requested_time_s",
+)
 
 
 @dataclass(frozen=True)
@@ -269,8 +276,7 @@ def make_tasks(
     for each in (types, utility):
         if each is not None and len(each) != n:
             raise InputError(
-                f"{name}: {n} tasks, but {len(each)} task types or utility functions; each task "
-                "needs one."
+                f"{name}: {n} tasks, but {len(each)} task types or utility functions; each task needs one."
             )
     order = np.argsort(submit, kind="stable")
     return Tasks(
@@ -278,14 +284,15 @@ def make_tasks(
         task_type=None if types is None else types[order],
         utility=None if utility is None else utility.taken(order),
         input_files=None if input_files is None else tuple(tuple(input_files[k]) for k in order),
-        files=files, nominal_heterogeneity=nominal_heterogeneity, name=name,
-    )  # fmt: skip
+        files=files,
+        nominal_heterogeneity=nominal_heterogeneity,
+        name=name,
+    )
 
 
 def _checked(
-    ids: NDArray[np.int64], name: str, what: str, values: ArrayLike, *, positive: bool = False,
-    or_inf: bool = False,
-) -> NDArray[np.float64]:  # fmt: skip
+    ids: NDArray[np.int64], name: str, what: str, values: ArrayLike, *, positive: bool = False, or_inf: bool = False
+) -> NDArray[np.float64]:
     """Return a column with a number for each task; `InputError` where one is out of range."""
     array = np.broadcast_to(np.asarray(values, dtype=np.float64), (len(ids),)).copy()
     bad = ~(array >= (SMALLEST if positive else 0)) | (array > LARGEST)

@@ -81,9 +81,7 @@ class HostTimeline:
         """Settled rows whose value differs from the host's settled row before, or is its first."""
         rows = np.flatnonzero(self.settled)
         differs = np.ones(len(rows), dtype=bool)
-        differs[1:] = (values[rows[1:]] != values[rows[:-1]]) | (
-            self.host[rows[1:]] != self.host[rows[:-1]]
-        )
+        differs[1:] = (values[rows[1:]] != values[rows[:-1]]) | (self.host[rows[1:]] != self.host[rows[:-1]])
         chosen = np.zeros(len(self.host), dtype=bool)
         chosen[rows[differs]] = True
         return chosen
@@ -130,9 +128,7 @@ def host_timeline(trace: Trace) -> HostTimeline:
     changed, dates, shares = _speed_changes(trace)
     execution, placed = trace.placed()  # the one place where sets of nodes are expanded
     hosts = (changes["host"], changes["host"][lasts], changed, placed, placed)
-    times = (
-        changes["time"], switch_end[lasts], dates, runs["start"][execution], runs["end"][execution]
-    )  # fmt: skip
+    times = (changes["time"], switch_end[lasts], dates, runs["start"][execution], runs["end"][execution])
     sizes = [len(part) for part in hosts]
     host = np.concatenate(hosts)
     time = np.minimum(np.concatenate(times), horizon)
@@ -159,11 +155,18 @@ def host_timeline(trace: Trace) -> HostTimeline:
         tells[is_change] = time[is_change] == 0.0
         speed_share = known[order[np.maximum.accumulate(np.where(tells, np.arange(len(order)), 0))]]
     return HostTimeline(
-        host=host, time=time, end=_ends(host, time, horizon), busy_cores=busy,
-        pstate=changes["pstate"][state], is_on=is_on,
-        is_booting=is_on & is_switching, is_shutting_down=~is_on & is_switching, first=first,
-        last=last, speed_share=speed_share,
-    )  # fmt: skip
+        host=host,
+        time=time,
+        end=_ends(host, time, horizon),
+        busy_cores=busy,
+        pstate=changes["pstate"][state],
+        is_on=is_on,
+        is_booting=is_on & is_switching,
+        is_shutting_down=~is_on & is_switching,
+        first=first,
+        last=last,
+        speed_share=speed_share,
+    )
 
 
 def _speed_changes(trace: Trace) -> tuple[Ids, Floats, Floats]:
@@ -201,8 +204,7 @@ def _check_first_rows(trace: Trace, changes: NDArray[np.void]) -> None:
     hosts, first = np.unique(changes["host"], return_index=True)
     if len(hosts) != len(trace.platform) or (changes["time"][first] != 0).any():
         raise InputError(
-            "The trace's host changes need a row at time 0 for each of the platform's "
-            f"{len(trace.platform)} hosts."
+            f"The trace's host changes need a row at time 0 for each of the platform's {len(trace.platform)} hosts."
         )
 
 
@@ -242,9 +244,7 @@ def spread_evenly(start: Floats, end: Floats, amount: Floats, edges: Floats) -> 
     head = np.where(one, stop, edges[first + 1]) - begin
     sums += np.bincount(first, amount * (head / length), minlength=n)
     # only stretches longer than an interval cover it whole: their rates are small and sum well
-    begin, stop, length, amount, first, last = (
-        each[~one] for each in (begin, stop, length, amount, first, last)
-    )
+    begin, stop, length, amount, first, last = (each[~one] for each in (begin, stop, length, amount, first, last))
     sums += np.bincount(last, amount * ((stop - edges[last]) / length), minlength=n)
     rate = amount / length
     steps = np.bincount(first + 1, rate, minlength=n + 1) - np.bincount(last, rate, minlength=n + 1)

@@ -44,23 +44,32 @@ class ExecutionEnd(IntEnum):
 
 
 #: One execution of a task (replicas are executions of their own).
-EXECUTION = np.dtype([
-    ("task", np.int64), ("host", np.int64), ("pstate", np.int64),
-    ("start", np.float64), ("end", np.float64), ("outcome", np.int64),
-])  # fmt: skip
+EXECUTION = np.dtype(
+    [
+        ("task", np.int64),
+        ("host", np.int64),
+        ("pstate", np.int64),
+        ("start", np.float64),
+        ("end", np.float64),
+        ("outcome", np.int64),
+    ]
+)
 
 #: A change of a host's P-state or of its power switch; every host has a row at time 0.
-HOST_CHANGE = np.dtype([
-    ("time", np.float64), ("host", np.int64), ("pstate", np.int64), ("is_on", np.bool_),
-])  # fmt: skip
+HOST_CHANGE = np.dtype([("time", np.float64), ("host", np.int64), ("pstate", np.int64), ("is_on", np.bool_)])
 
 #: A period of the energy budget within the run: its bounds [s], its budget, what was drawn in it,
 #: and the part of that which went to executions started before the period (algorithms B7) [J],
 #: counted as the trace's `energy_weights` say.
-PERIOD = np.dtype([
-    ("start", np.float64), ("end", np.float64), ("budget_j", np.float64),
-    ("consumed_j", np.float64), ("carried_over_j", np.float64),
-])  # fmt: skip
+PERIOD = np.dtype(
+    [
+        ("start", np.float64),
+        ("end", np.float64),
+        ("budget_j", np.float64),
+        ("consumed_j", np.float64),
+        ("carried_over_j", np.float64),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -206,10 +215,7 @@ class Trace:
 def check_trace(trace: Trace) -> None:
     """Raise `InputError` where the records cannot be those of a run."""
     runs, changes, n = trace.executions, trace.host_changes, len(trace.tasks)
-    columns: dict[str, NDArray[Any]] = {
-        "final_state": trace.final_state,
-        "times_postponed": trace.times_postponed,
-    }
+    columns: dict[str, NDArray[Any]] = {"final_state": trace.final_state, "times_postponed": trace.times_postponed}
     columns |= {f"notes.{name}": values for name, values in trace.notes.items()}
     for name, values in columns.items():
         found = len(values)
@@ -256,9 +262,7 @@ def _check_node_sets(trace: Trace) -> None:
     if not len(offsets) and not len(ids):
         return
     if len(offsets) != len(runs) + 1 or offsets[0] != 0 or (np.diff(offsets) < 1).any():
-        raise InputError(
-            f"host_offsets: {len(runs)} executions need as many ascending offsets + 1."
-        )
+        raise InputError(f"host_offsets: {len(runs)} executions need as many ascending offsets + 1.")
     last = len(trace.platform) - 1
     if offsets[-1] != len(ids) or (ids < 0).any() or (ids > last).any():
         raise InputError(f"host_ids: {offsets[-1]} hosts from 0 to {last} are needed.")

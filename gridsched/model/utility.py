@@ -48,14 +48,11 @@ class UtilityFunctions:
             raise InputError(_refused("utility_class", self.utility_class, bad, legal))
         if not 0 < self.urgency_unit_s < np.inf:
             raise InputError(
-                f"Utility functions: urgency_unit_s is {self.urgency_unit_s:g}; it must be greater "
-                "than 0 s and finite."
+                f"Utility functions: urgency_unit_s is {self.urgency_unit_s:g}; it must be greater than 0 s and finite."
             )
 
     @classmethod
-    def exponential(
-        cls, priority: ArrayLike, urgency: ArrayLike, *, urgency_unit_s: float = 60.0
-    ) -> UtilityFunctions:
+    def exponential(cls, priority: ArrayLike, urgency: ArrayLike, *, urgency_unit_s: float = 60.0) -> UtilityFunctions:
         """Return purely exponential functions, class ``"exp"``, one for each task.
 
         Parameters
@@ -97,15 +94,17 @@ class UtilityFunctions:
         pairs, index = np.unique(ends, axis=0, return_inverse=True)
         parts = [UtilityClasses.plateau_linear(*pair) for pair in pairs.tolist()]
         return cls(
-            priority, np.zeros(len(priority)), index.reshape(-1).astype(np.int64),
-            UtilityClasses.joined(parts), urgency_unit_s,
-        )  # fmt: skip
+            priority,
+            np.zeros(len(priority)),
+            index.reshape(-1).astype(np.int64),
+            UtilityClasses.joined(parts),
+            urgency_unit_s,
+        )
 
     @classmethod
     def sampled(
-        cls, utilities: Sequence[Callable[[float], float]], times: ArrayLike, *,
-        urgency_unit_s: float = 60.0,
-    ) -> UtilityFunctions:  # fmt: skip
+        cls, utilities: Sequence[Callable[[float], float]], times: ArrayLike, *, urgency_unit_s: float = 60.0
+    ) -> UtilityFunctions:
         """Return the utility functions that are given as Python functions U(tau).
 
         They are evaluated once, at `times`; between these the values are linear, after the last
@@ -139,10 +138,7 @@ class UtilityFunctions:
         number_of = {utility: number for number, utility in enumerate(distinct)}
         classes = np.array([number_of[utility] for utility in utilities], dtype=np.int64)
         priority = np.array([values[c][0] for c in classes.tolist()], dtype=np.float64)
-        return cls(
-            priority, np.zeros(len(priority)), classes, UtilityClasses.joined(parts),
-            urgency_unit_s,
-        )  # fmt: skip
+        return cls(priority, np.zeros(len(priority)), classes, UtilityClasses.joined(parts), urgency_unit_s)
 
     def __len__(self) -> int:
         return len(self.priority)
@@ -150,10 +146,7 @@ class UtilityFunctions:
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
         """The arrays with an entry for each task, by name."""
-        return {
-            "priority": self.priority, "urgency": self.urgency,
-            "utility_class": self.utility_class,
-        }  # fmt: skip
+        return {"priority": self.priority, "urgency": self.urgency, "utility_class": self.utility_class}
 
     def taken(self, order: NDArray[np.int64] | slice) -> UtilityFunctions:
         """Return the functions of some tasks, in another order."""
@@ -193,12 +186,9 @@ class UtilityFunctions:
             task = np.broadcast_to(tasks, np.broadcast_shapes(tasks.shape, elapsed.shape))
             task = task[np.broadcast_to(bad, task.shape)][0]
             raise InputError(
-                f"Utility of task {task}: the time since its arrival is {elapsed[bad][0]:g} s; it "
-                "must be at least 0 s."
+                f"Utility of task {task}: the time since its arrival is {elapsed[bad][0]:g} s; it must be at least 0 s."
             )
-        left = self.classes.fraction(
-            self.utility_class[tasks], elapsed / self.urgency_unit_s, self.urgency[tasks]
-        )
+        left = self.classes.fraction(self.utility_class[tasks], elapsed / self.urgency_unit_s, self.urgency[tasks])
         return self.priority[tasks] * left
 
 

@@ -73,9 +73,13 @@ class UtilityClasses:
         start_time, start_fraction, modifiers = columns
         following = 0.0 if kind == DECAYING else start_fraction[-1]
         return cls(
-            np.array([0, len(start_time)]), start_time, start_fraction,
-            np.append(start_fraction[1:], following), modifiers, np.array([kind]),
-        )  # fmt: skip
+            np.array([0, len(start_time)]),
+            start_time,
+            start_fraction,
+            np.append(start_fraction[1:], following),
+            modifiers,
+            np.array([kind]),
+        )
 
     @classmethod
     def exponential(cls) -> UtilityClasses:
@@ -92,9 +96,7 @@ class UtilityClasses:
             Unless ``0 <= t1 <= t2`` and both are finite.
         """
         if not 0 <= t1 <= t2 < np.inf:
-            raise InputError(
-                f"Utility class: t1 is {t1:g} and t2 is {t2:g}; 0 <= t1 <= t2 must hold."
-            )
+            raise InputError(f"Utility class: t1 is {t1:g} and t2 is {t2:g}; 0 <= t1 <= t2 must hold.")
         return cls.from_points([0.0, t1, t2], [1.0, 1.0, 0.0])
 
     @classmethod
@@ -120,9 +122,7 @@ class UtilityClasses:
         """Return the classes of all `parts`, in their order."""
         sizes = [len(part.start_time[a:b]) for part in parts for a, b in pairwise(part.first)]
         names = ("start_time", "start_fraction", "end_fraction", "urgency_modifier")
-        columns = {
-            name: np.concatenate([[], *(getattr(part, name) for part in parts)]) for name in names
-        }
+        columns = {name: np.concatenate([[], *(getattr(part, name) for part in parts)]) for name in names}
         kind = np.array([each for part in parts for each in part.kind], dtype=np.int64)
         return cls(first=np.cumsum([0, *sizes], dtype=np.int64), kind=kind, **columns)
 
@@ -138,15 +138,10 @@ class UtilityClasses:
             middle = (low + high) // 2
             started = (middle > low) & (self.start_time[middle] <= tau)
             # where one row is left, middle == low and both bounds stay
-            low, high = (
-                np.where(started, middle, low),
-                np.where(started | (middle == low), high, middle),
-            )
+            low, high = (np.where(started, middle, low), np.where(started | (middle == low), high, middle))
         return low
 
-    def fraction(
-        self, utility_class: ArrayLike, tau: ArrayLike, urgency: ArrayLike
-    ) -> NDArray[np.float64]:
+    def fraction(self, utility_class: ArrayLike, tau: ArrayLike, urgency: ArrayLike) -> NDArray[np.float64]:
         """Return the fraction of the priority that is left (algorithms B1).
 
         Parameters
@@ -163,15 +158,14 @@ class UtilityClasses:
             Of the shape that the three arguments broadcast to.
         """
         c, tau, rho = np.broadcast_arrays(
-            np.asarray(utility_class, dtype=np.int64), np.asarray(tau, dtype=np.float64),
+            np.asarray(utility_class, dtype=np.int64),
+            np.asarray(tau, dtype=np.float64),
             np.asarray(urgency, dtype=np.float64),
-        )  # fmt: skip
+        )
         finite = np.isfinite(tau)
         tau = np.where(finite, tau, 0.0)
         row = self.row_at(c, tau)
-        since, start, end = (
-            tau - self.start_time[row], self.start_fraction[row], self.end_fraction[row],
-        )  # fmt: skip
+        since, start, end = (tau - self.start_time[row], self.start_fraction[row], self.end_fraction[row])
         with np.errstate(over="ignore"):  # exp(-inf) is the right 0
             left = start * np.exp(-rho * self.urgency_modifier[row] * since)
         linear = self.kind[c] == LINEAR
@@ -184,11 +178,7 @@ class UtilityClasses:
 
 
 def _check_intervals(
-    owner: str,
-    kind: int,
-    times: NDArray[Any],
-    fractions: NDArray[Any],
-    modifiers: NDArray[Any],
+    owner: str, kind: int, times: NDArray[Any], fractions: NDArray[Any], modifiers: NDArray[Any]
 ) -> None:
     """Refuse a class whose start times, start fractions or modifiers are out of range."""
     if not 0 < len(times) == len(fractions) == len(modifiers):
@@ -202,8 +192,7 @@ def _check_intervals(
         raise InputError(f"{owner}: start times {times.tolist()}; they must rise from 0.")
     if fractions[0] != 1 or not (np.diff(fractions) <= 0).all() or not fractions[-1] >= 0:
         raise InputError(
-            f"{owner}: start fractions {fractions.tolist()}; they must fall or stay, from 1 to at "
-            "least 0."
+            f"{owner}: start fractions {fractions.tolist()}; they must fall or stay, from 1 to at least 0."
         )
     if not ((modifiers > 0) & (modifiers < np.inf)).all():
         raise InputError(f"{owner}: urgency modifiers {modifiers.tolist()}; each must be > 0.")

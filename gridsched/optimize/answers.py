@@ -10,11 +10,7 @@ import numpy as np
 
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.named_bag import NamedBag
-from gridsched.optimize.pareto_front import (
-    ParetoFront,
-    exact_front,
-    feasible_energies,
-)
+from gridsched.optimize.pareto_front import ParetoFront, exact_front, feasible_energies
 from gridsched.optimize.profit_lp import ProfitPlan, most_profit, relative_decrease
 from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import BagPlan, Floats
@@ -56,14 +52,17 @@ class ProfitAnswer:
         """Return a row for the divided tasks and, where anything runs, one for the whole ones."""
         return [
             {
-                "tasks": tasks, "profit_rate": plan.profit_rate,
-                "rate_per_s": plan.rate_per_s, "time_s": plan.makespan_s,
-                "energy_j": plan.energy_j, "mean_power_w": plan.mean_power_w,
+                "tasks": tasks,
+                "profit_rate": plan.profit_rate,
+                "rate_per_s": plan.rate_per_s,
+                "time_s": plan.makespan_s,
+                "energy_j": plan.energy_j,
+                "mean_power_w": plan.mean_power_w,
                 "keeps_rate": tasks == "divided" or plan.keeps_rate,
             }
             for tasks, plan in (("divided", self.plan), ("whole", self.whole))
             if plan is not None
-        ]  # fmt: skip
+        ]
 
     def machines(self) -> list[dict[str, Any]]:
         """Return a row for each machine type: its work, and what one machine more is worth."""
@@ -72,23 +71,22 @@ class ProfitAnswer:
         busy = bag.busy_s(plan.x) / np.maximum(capacity, np.finfo(np.float64).tiny)
         return [
             {
-                "machine_type": name, "machines": int(bag.machines[j]),
-                "divided_tasks": float(plan.x[:, j].sum()), "busy_share": float(busy[j]),
+                "machine_type": name,
+                "machines": int(bag.machines[j]),
+                "divided_tasks": float(plan.x[:, j].sum()),
+                "busy_share": float(busy[j]),
                 "machine_worth": float(plan.machine_worth[j]),
             }
             for j, name in enumerate(self.named.machine_types)
-        ]  # fmt: skip
+        ]
 
     def tasks(self) -> list[dict[str, Any]]:
         """Return a row for each task type that has tasks: what one task less is worth."""
         return [
-            {
-                "task_type": name, "tasks": int(self.named.bag.tasks[i]),
-                "task_worth": float(self.plan.task_worth[i]),
-            }
+            {"task_type": name, "tasks": int(self.named.bag.tasks[i]), "task_worth": float(self.plan.task_worth[i])}
             for i, name in enumerate(self.named.task_types)
             if self.named.bag.tasks[i]
-        ]  # fmt: skip
+        ]
 
     def places(self) -> list[dict[str, Any]]:
         """Return a row for each pair of types that has work: its divided and whole tasks."""
@@ -96,22 +94,31 @@ class ProfitAnswer:
         bag = self.named.bag
         return [
             {
-                "task_type": self.named.task_types[i], "machine_type": self.named.machine_types[j],
-                "etc_s": float(bag.etc[i, j]), "apc_w": float(bag.apc[i, j]),
-                "divided_tasks": float(self.plan.x[i, j]), "tasks": int(whole[i, j]),
+                "task_type": self.named.task_types[i],
+                "machine_type": self.named.machine_types[j],
+                "etc_s": float(bag.etc[i, j]),
+                "apc_w": float(bag.apc[i, j]),
+                "divided_tasks": float(self.plan.x[i, j]),
+                "tasks": int(whole[i, j]),
             }
             for i, j in np.argwhere((self.plan.x > 0) | (whole > 0)).tolist()
-        ]  # fmt: skip
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it, for JSON."""
         return {
-            "bag": self.named.describe(), "tariff": asdict(self.plan.tariff),
-            "runs": self.plan.runs, "profit_rate_bound": self.plan.bound,
-            "relative_decrease": self.relative_decrease, "rates": self.rates(),
-            "watt_worth": self.plan.watt_worth, "machines": self.machines(),
-            "task_types": self.tasks(), "places": self.places(), "notes": list(self.notes),
-        }  # fmt: skip
+            "bag": self.named.describe(),
+            "tariff": asdict(self.plan.tariff),
+            "runs": self.plan.runs,
+            "profit_rate_bound": self.plan.bound,
+            "relative_decrease": self.relative_decrease,
+            "rates": self.rates(),
+            "watt_worth": self.plan.watt_worth,
+            "machines": self.machines(),
+            "task_types": self.tasks(),
+            "places": self.places(),
+            "notes": list(self.notes),
+        }
 
     @property
     def relative_decrease(self) -> float:
@@ -168,21 +175,20 @@ class FrontAnswer:
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each corner, by rising makespan."""
         slopes = [*self.front.joules_per_second.tolist(), None]
-        return [
-            self._row(*each)
-            for each in zip(self.front.points, self.schedules, slopes, strict=True)
-        ]
+        return [self._row(*each) for each in zip(self.front.points, self.schedules, slopes, strict=True)]
 
     def _row(self, point: BagPlan, whole: BagPlan, slope: float | None) -> dict[str, Any]:
         first, last = self.front.points[0], self.front.points[-1]
         row = {
-            "makespan_s": point.makespan_s, "energy_j": point.energy_j,
+            "makespan_s": point.makespan_s,
+            "energy_j": point.energy_j,
             "makespan_above_least": point.makespan_s / first.makespan_s - 1,
             "energy_above_least": point.energy_j / last.energy_j - 1 if last.energy_j else None,
             "mean_power_w": point.energy_j / point.makespan_s,
             "joules_per_second": slope,
-            "schedule_makespan_s": whole.makespan_s, "schedule_energy_j": whole.energy_j,
-        }  # fmt: skip
+            "schedule_makespan_s": whole.makespan_s,
+            "schedule_energy_j": whole.energy_j,
+        }
         if self.tariff is not None:
             row["profit_rate"] = point.profit_rate_under(self.tariff)
         return row
@@ -190,15 +196,15 @@ class FrontAnswer:
     def as_dict(self) -> dict[str, Any]:
         """Return all of it, for JSON."""
         return {
-            "bag": self.named.describe(), "complete": self.front.complete,
-            "tariff": None if self.tariff is None else asdict(self.tariff), "front": self.rows(),
+            "bag": self.named.describe(),
+            "complete": self.front.complete,
+            "tariff": None if self.tariff is None else asdict(self.tariff),
+            "front": self.rows(),
             "notes": list(self.named.notes),
-        }  # fmt: skip
+        }
 
 
-def front_answer(
-    named: NamedBag, tariff: Tariff | None = None, *, most_points: int = 200
-) -> FrontAnswer:
+def front_answer(named: NamedBag, tariff: Tariff | None = None, *, most_points: int = 200) -> FrontAnswer:
     """Walk the front of a bag, and place whole tasks as each of its corners says.
 
     Parameters

@@ -97,19 +97,15 @@ class BagBounds:
     def describe(self) -> str:
         """Return in words what the bounds are and what they count."""
         idle = (
-            "idle power of every host to the end counted" if self.counts_idle
+            "idle power of every host to the end counted"
+            if self.counts_idle
             else "idle power not counted: hosts may be off at any time"
-        )  # fmt: skip
+        )
         pstates = ", any P-state" if self.free_pstates else ""
-        factor, prefix = next(
-            (each for each in _PREFIXES if self.energy_j >= each[0]), (1.0, "")
-        )  # fmt: skip
+        factor, prefix = next((each for each in _PREFIXES if self.energy_j >= each[0]), (1.0, ""))
         if math.isnan(self.energy_j):
             return f"at least {self.makespan_s:,.6g} s"
-        return (
-            f"at least {self.makespan_s:,.6g} s and {self.energy_j / factor:,.6g} {prefix}J "
-            f"({idle}{pstates})"
-        )
+        return f"at least {self.makespan_s:,.6g} s and {self.energy_j / factor:,.6g} {prefix}J ({idle}{pstates})"
 
 
 def bag_bounds(
@@ -173,16 +169,12 @@ def bag_bounds(
         return BagBounds(0.0, 0.0, not may_switch_off, free_pstates)
     if not usable:
         raise InputError(f"{platform.name}: no host is on, so the tasks have no bounds.")
-    states = [
-        host.pstates if free_pstates else (state,)
-        for host, state in zip(usable, first, strict=True)
-    ]
+    states = [host.pstates if free_pstates else (state,) for host, state in zip(usable, first, strict=True)]
     speeds = np.array([max(state.speed for state in group) for group in states])
     cores = np.array([host.cores for host in usable])
     makespan = least_makespan_s(tasks, speeds, cores)
     counts = Counter(
-        (host.cores, host.off_w if may_switch_off else None, group)
-        for host, group in zip(usable, states, strict=True)
+        (host.cores, host.off_w if may_switch_off else None, group) for host, group in zip(usable, states, strict=True)
     )
     work = float(tasks.flops.sum())
     stay_w = sum(platform.hosts[h].off_w for h in stays_off)
@@ -250,17 +242,15 @@ def _lower_hull(points: Iterable[tuple[float, float]]) -> list[tuple[float, floa
     for rate, watts in sorted(points):
         if hull and hull[-1][0] == rate:
             continue
-        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (rate - hull[-2][0]) >= (
-            watts - hull[-2][1]
-        ) * (hull[-1][0] - hull[-2][0]):
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (rate - hull[-2][0]) >= (watts - hull[-2][1]) * (
+            hull[-1][0] - hull[-2][0]
+        ):
             hull.pop()
         hull.append((rate, watts))
     return hull
 
 
-def host_power_curve(
-    cores: int, states: Sequence[PState], off_w: float | None
-) -> list[tuple[float, float]]:
+def host_power_curve(cores: int, states: Sequence[PState], off_w: float | None) -> list[tuple[float, float]]:
     """Corners (useful rate [flop/s], power [W]) of a host's least power curve g_j.
 
     Parameters
@@ -283,9 +273,7 @@ def host_power_curve(
     return [(0.0, least), *hull[max(lowest, 1) :]]
 
 
-def _grid_power_curve(
-    counts: Counter[tuple[int, float | None, tuple[PState, ...]]],
-) -> tuple[float, Floats, Floats]:
+def _grid_power_curve(counts: Counter[tuple[int, float | None, tuple[PState, ...]]]) -> tuple[float, Floats, Floats]:
     """Power at rate 0 [W], and corners (rates [flop/s], powers above that [W]) of the grid's G."""
     base_w, widths, heights = 0.0, [], []
     for (cores, off_w, states), count in counts.items():
@@ -299,9 +287,7 @@ def _grid_power_curve(
     return base_w, np.cumsum(width[order]), np.cumsum(height[order])
 
 
-def _least_energy_per_flop(
-    base_w: float, rates: Floats, watts: Floats, least: float, most: float
-) -> float:
+def _least_energy_per_flop(base_w: float, rates: Floats, watts: Floats, least: float, most: float) -> float:
     """Least G(r) / r [J/flop] over rates r of `least` to `most` [flop/s]."""
     corners = np.append(rates[(rates > least) & (rates < most)], [least, most])
     corners = corners[corners > 0]

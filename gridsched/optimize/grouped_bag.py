@@ -64,10 +64,7 @@ class GroupedBag:
         core_ready_s : ndarray of float64, shape (hosts, most cores)
             When each core of each host is ready [s]; rows ascend.
         """
-        return tuple(
-            core_ready_s[hosts, cores]
-            for hosts, cores in zip(self.machines, self.cores, strict=True)
-        )
+        return tuple(core_ready_s[hosts, cores] for hosts, cores in zip(self.machines, self.cores, strict=True))
 
     def placed(self, plan: BagPlan) -> tuple[Integers, Integers]:
         """Return tasks and their hosts, each host's tasks in the order of execution.
@@ -109,9 +106,8 @@ def _rows(
 
 
 def grouped_bag(
-    platform: Platform, estimates: Estimates, tasks: Tasks, ids: Integers, hosts: Integers,
-    pstates: Integers | int = 0,
-) -> GroupedBag:  # fmt: skip
+    platform: Platform, estimates: Estimates, tasks: Tasks, ids: Integers, hosts: Integers, pstates: Integers | int = 0
+) -> GroupedBag:
     """Gather some tasks on some hosts into types.
 
     Parameters
@@ -135,9 +131,13 @@ def grouped_bag(
     sizes, of_task = np.unique(tasks.flops[ids], return_inverse=True)
     (speed, apc_w, idle_w, share), machines = _machines(platform, hosts, pstates)
     bag = typed_bag(
-        sizes[:, None] / speed, np.broadcast_to(apc_w, (len(sizes), len(speed))),
-        np.bincount(of_task), [len(each) for each in machines], idle_w, share,
-    )  # fmt: skip
+        sizes[:, None] / speed,
+        np.broadcast_to(apc_w, (len(sizes), len(speed))),
+        np.bincount(of_task),
+        [len(each) for each in machines],
+        idle_w,
+        share,
+    )
     every, cores = zip(*(each.T for each in machines), strict=True)
     return GroupedBag(bag, ids[np.argsort(of_task, kind="stable")], every, cores)
 
@@ -155,11 +155,9 @@ def _machines(
         For each type the host and the core of each machine, ascending.
     """
     columns = (
-        *(each[hosts, pstates] for each in (
-            platform.speed, platform.idle_w, platform.epsilon_w, platform.busy_w,
-        )),
+        *(each[hosts, pstates] for each in (platform.speed, platform.idle_w, platform.epsilon_w, platform.busy_w)),
         platform.cores[hosts],
-    )  # fmt: skip
+    )
     kinds, of_host = _distinct_rows(np.stack(columns, axis=1))
     rows, where = [], []
     for kind, figures in enumerate(kinds.T.tolist()):
@@ -172,15 +170,12 @@ def _machines(
             first += number
     types, of_row = _distinct_rows(np.array(rows))
     gathered = (
-        np.concatenate([each for each, k in zip(where, of_row, strict=True) if k == j])
-        for j in range(types.shape[1])
+        np.concatenate([each for each, k in zip(where, of_row, strict=True) if k == j]) for j in range(types.shape[1])
     )
     return types, tuple(each[np.lexsort(each.T[::-1])] for each in gathered)
 
 
-def _segments(
-    state: PState, cores: int
-) -> Iterator[tuple[tuple[float, float, float, float], int]]:
+def _segments(state: PState, cores: int) -> Iterator[tuple[tuple[float, float, float, float], int]]:
     """Yield the straight parts of a host's least power curve as machines, and how many cores."""
     corners = host_power_curve(cores, (state,), None)
     idle_w, others_w = corners[0][1], 0.0
@@ -192,9 +187,8 @@ def _segments(
 
 
 def _of_types(
-    platform: Platform, estimates: TypedEstimates, ids: Integers, hosts: Integers,
-    pstates: Integers | int,
-) -> GroupedBag:  # fmt: skip
+    platform: Platform, estimates: TypedEstimates, ids: Integers, hosts: Integers, pstates: Integers | int
+) -> GroupedBag:
     several = hosts[platform.cores[hosts] > 1]
     if len(several):
         raise InputError(
@@ -207,13 +201,14 @@ def _of_types(
     chosen = task_types[:, None], host_types[None, :], levels[None, :]
     machines = tuple(hosts[of_host == j] for j in range(len(host_types)))
     bag = typed_bag(
-        estimates.etc_matrix[chosen], estimates.apc_matrix[chosen], np.bincount(of_task),
-        [len(each) for each in machines], estimates.idle_w[host_types],
-    )  # fmt: skip
-    first = tuple(np.zeros_like(each) for each in machines)
-    return GroupedBag(
-        bag, ids[np.argsort(of_task, kind="stable")], machines, first, host_types
+        estimates.etc_matrix[chosen],
+        estimates.apc_matrix[chosen],
+        np.bincount(of_task),
+        [len(each) for each in machines],
+        estimates.idle_w[host_types],
     )
+    first = tuple(np.zeros_like(each) for each in machines)
+    return GroupedBag(bag, ids[np.argsort(of_task, kind="stable")], machines, first, host_types)
 
 
 def _distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], Integers]:

@@ -19,11 +19,7 @@ from gridsched.optimize.typed_bag import Integers, TypedBag, typed_bag
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import generator_of
 from gridsched.workloads.load import read_generator
-from gridsched.workloads.profit_system import (
-    ProfitBag,
-    draw_or_read_profit_system,
-    draw_task_counts,
-)
+from gridsched.workloads.profit_system import ProfitBag, draw_or_read_profit_system, draw_task_counts
 from gridsched.workloads.typed_csv import (
     read_machine_type_names,
     read_machines_and_idle_power,
@@ -123,24 +119,19 @@ def bag_of_parameters(parameters: GeneratorKeys, name: str, pstate: int = 0) -> 
 def bag_of_types(name: str, tasks: Tasks, types: TaskTypes, pstate: int = 0) -> NamedBag:
     """Return tasks that have types as a bag; see `bag_of_parameters`. Parallel ones are refused."""
     if tasks.width is not None:
-        raise InputError(
-            f"{name}: the tasks are parallel; the programmes divide bags of serial tasks only."
-        )
+        raise InputError(f"{name}: the tasks are parallel; the programmes divide bags of serial tasks only.")
     _check_pstate(name, pstate, types.etc.shape[2])
     assert tasks.task_type is not None  # as `types` tells
     counts = np.bincount(tasks.task_type, minlength=len(types.etc))
     machines = np.bincount(types.host_type, minlength=types.etc.shape[1])
-    bag = typed_bag(
-        types.etc[:, :, pstate], types.apc[:, :, pstate], counts, machines, types.idle_w
-    )
+    bag = typed_bag(types.etc[:, :, pstate], types.apc[:, :, pstate], counts, machines, types.idle_w)
     notes = _arrival_note(tasks)
     return NamedBag(name, bag, types.task_type_names, types.host_type_names, notes)
 
 
 def bag_of_csv(
-    etc: str | Path, apc: str | Path, counts: str | Path, machines: str | Path | None = None,
-    pstate: int = 0,
-) -> NamedBag:  # fmt: skip
+    etc: str | Path, apc: str | Path, counts: str | Path, machines: str | Path | None = None, pstate: int = 0
+) -> NamedBag:
     """Return a bag from measured matrices.
 
     Parameters
@@ -169,15 +160,16 @@ def bag_of_csv(
     types = read_task_types(etc, apc, numbers, machines or etc)
     _check_pstate(str(etc), pstate, types.etc.shape[2])
     bag = typed_bag(
-        types.etc[:, :, pstate], types.apc[:, :, pstate],
-        read_task_counts(counts, types.task_type_names), list(numbers.values()), idle_w,
-    )  # fmt: skip
+        types.etc[:, :, pstate],
+        types.apc[:, :, pstate],
+        read_task_counts(counts, types.task_type_names),
+        list(numbers.values()),
+        idle_w,
+    )
     return NamedBag(str(counts), bag, types.task_type_names, types.host_type_names)
 
 
-def bag_of_platform(
-    platform: Platform, tasks: Tasks, pstates: NDArray[np.int64] | int = 0
-) -> NamedBag:
+def bag_of_platform(platform: Platform, tasks: Tasks, pstates: NDArray[np.int64] | int = 0) -> NamedBag:
     """Return a bag without types on the hosts of a platform, gathered into types.
 
     Parameters
@@ -202,9 +194,7 @@ def bag_of_platform(
         raise InputError(f"{tasks.name}: there are no tasks to divide among machines.")
     sizes = np.unique(tasks.flops)
     every_pstate = np.broadcast_to(pstates, len(platform)).tolist()
-    kinds = {
-        (host.pstates[k], host.cores) for host, k in zip(platform.hosts, every_pstate, strict=True)
-    }
+    kinds = {(host.pstates[k], host.cores) for host, k in zip(platform.hosts, every_pstate, strict=True)}
     if len(sizes) * len(kinds) > MOST_PAIRS:
         raise InputError(
             f"{name}: {len(sizes):,} sizes of tasks and {len(kinds):,} kinds of machines make "
@@ -215,10 +205,12 @@ def bag_of_platform(
     every = np.arange(len(tasks)), np.arange(len(platform.hosts))
     grouped = grouped_bag(platform, estimates, tasks, *every, pstates=pstates)
     return NamedBag(
-        name, grouped.bag, tuple(f"{size:,.10g} flop" for size in sizes.tolist()),
+        name,
+        grouped.bag,
+        tuple(f"{size:,.10g} flop" for size in sizes.tolist()),
         tuple(map(partial(_machine_name, platform), grouped.machines, grouped.cores)),
         (*_arrival_note(tasks), *_partial_load_note(platform, every_pstate)),
-    )  # fmt: skip
+    )
 
 
 def _partial_load_note(platform: Platform, pstates: list[int]) -> tuple[str, ...]:

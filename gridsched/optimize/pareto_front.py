@@ -10,14 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import InputError
-from gridsched.optimize.relaxation import (
-    Infeasible,
-    Relaxation,
-    Solution,
-    least_costs,
-    relaxation,
-    sum_below,
-)
+from gridsched.optimize.relaxation import Infeasible, Relaxation, Solution, least_costs, relaxation, sum_below
 from gridsched.optimize.typed_bag import BagPlan, Floats, TypedBag
 
 #: The second of two objectives may worsen the first by so much (algorithms, E1).
@@ -121,10 +114,7 @@ class ParetoFront:
             0.05 says: a schedule both 1.05 times shorter and 1.05 times cheaper is not excluded,
             one better than that in both is.
         """
-        shrunk = max(
-            line.least / (line.per_joule * energy_j + line.per_second * makespan_s)
-            for line in self.lines
-        )
+        shrunk = max(line.least / (line.per_joule * energy_j + line.per_second * makespan_s) for line in self.lines)
         return 1.0 / shrunk - 1.0
 
 
@@ -152,9 +142,7 @@ class FrontSolver:
 
     def weighted(self, per_joule: float, per_second: float) -> BagPlan:
         """Minimise ``per_joule E + per_second MS``."""
-        solution = self.base.solve_lengths(
-            per_joule * self._energy, self._cost_of_m(per_joule, per_second)
-        )
+        solution = self.base.solve_lengths(per_joule * self._energy, self._cost_of_m(per_joule, per_second))
         self.lines.append(self._line(solution, per_joule, per_second))
         return self._point(solution)
 
@@ -172,11 +160,7 @@ class FrontSolver:
         """Least energy, and of those the least makespan."""
         least = self.weighted(1.0, 0.0)
         size = abs(least.energy_j) or 1.0
-        row = (
-            self._energy / size,
-            self._cost_of_m(1.0, 0.0) / size,
-            least.energy_j / size + LEXICOGRAPHIC_SLACK,
-        )
+        row = (self._energy / size, self._cost_of_m(1.0, 0.0) / size, least.energy_j / size + LEXICOGRAPHIC_SLACK)
         solution = self.base.solve_lengths(0.0 * self._energy, 1.0, row=row)
         gentle = solution.row_price * self.base.scale_s / size
         corner = self._point(solution) if gentle == 0 else self.weighted(1.0, 0.5 / gentle)
@@ -356,9 +340,7 @@ def exact_front(bag: TypedBag, most_points: int = 1000) -> ParetoFront:
     return ParetoFront(_corners(non_dominated(points)), tuple(solver.lines), not chords)
 
 
-def _add_chord(
-    chords: list[tuple[float, int, int]], points: list[BagPlan], left: int, right: int
-) -> None:
+def _add_chord(chords: list[tuple[float, int, int]], points: list[BagPlan], left: int, right: int) -> None:
     """Put the chord between two points in the heap, unless they are one point."""
     before, after = points[left], points[right]
     seconds = after.makespan_s - before.makespan_s

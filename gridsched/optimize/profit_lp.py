@@ -8,15 +8,7 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.relaxation import (
-    ROUNDOFF,
-    Infeasible,
-    Relaxation,
-    Solution,
-    least_costs,
-    relaxation,
-    sum_below,
-)
+from gridsched.optimize.relaxation import ROUNDOFF, Infeasible, Relaxation, Solution, least_costs, relaxation, sum_below
 from gridsched.optimize.typed_bag import BagPlan, Floats, TypedBag
 
 #: A rate so far below the scale of its programme is found again on its own scale.
@@ -68,11 +60,7 @@ class ProfitPlan(BagPlan):
 
 
 def most_profit(
-    bag: TypedBag,
-    tariff: Tariff,
-    *,
-    power_cap_w: float = np.inf,
-    least_rate_per_s: float = 0.0,
+    bag: TypedBag, tariff: Tariff, *, power_cap_w: float = np.inf, least_rate_per_s: float = 0.0
 ) -> ProfitPlan:
     """Solve programme (10): the largest profit per second of processing such bags.
 
@@ -195,9 +183,7 @@ class _Programme:
             size = max(abs(self.room_w), float(np.abs(watts).max())) or 1.0
             row = (watts / size, 0.0, self.room_w / size)
         solution = base.solve_rates(cost, cost_of_rho, self.least_rate * base.scale_s, row)
-        return Solution(
-            solution.shares, solution.last, solution.machine_prices, solution.row_price / size
-        )
+        return Solution(solution.shares, solution.last, solution.machine_prices, solution.row_price / size)
 
     def why_infeasible(self) -> str:
         """Return the reason why the constraints exclude each other."""
@@ -230,13 +216,19 @@ class _Programme:
             x, rate, profit_rate = 0.0 * x, 0.0, self.standing_still
         length = 1.0 / rate if rate > 0 else np.inf
         return ProfitPlan(
-            bag, x, length, bag.energy_j(x, length) if rate > 0 else np.inf,
-            power_cap_w=self.power_cap_w, least_rate_per_s=self.least_rate,
-            tariff=tariff, profit_rate=profit_rate,
+            bag,
+            x,
+            length,
+            bag.energy_j(x, length) if rate > 0 else np.inf,
+            power_cap_w=self.power_cap_w,
+            least_rate_per_s=self.least_rate,
+            tariff=tariff,
+            profit_rate=profit_rate,
             bound=self._bound(prices, solution.row_price, costs),
             machine_worth=self._machine_worth(costs, per_joule),
-            watt_worth=solution.row_price, task_worth=rate * costs,
-        )  # fmt: skip
+            watt_worth=solution.row_price,
+            task_worth=rate * costs,
+        )
 
     def _schedule(self, solution: Solution, base: Relaxation) -> tuple[Floats, float]:
         """Return x and r of a solution, r lowered until machines and cap bear it."""
@@ -267,12 +259,13 @@ class _Programme:
         watts = watt_price * self.room_w if watt_price > 0 else 0.0
         loses = sum_below(
             min(self.least_rate * bag_loses, most_rate * bag_loses),
-            -machine_prices, -watts,
+            -machine_prices,
+            -watts,
             tariff.energy_cost_per_j * tariff.pue * bag.machines * bag.idle_w,
             bag.hosts * tariff.depreciation_by_type(len(bag.machines)),
             # the cap's room is itself a difference of rounded numbers
             -4 * ROUNDOFF * watt_price * self._cap_terms_w(),
-        )  # fmt: skip
+        )
         return 0.0 - loses
 
     def _cap_terms_w(self) -> float:

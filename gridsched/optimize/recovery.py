@@ -20,14 +20,7 @@ from numpy.typing import ArrayLike
 
 from gridsched.errors import InputError
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.typed_bag import (
-    NEARLY_WHOLE,
-    BagPlan,
-    Floats,
-    Integers,
-    MachineCounts,
-    TypedBag,
-)
+from gridsched.optimize.typed_bag import NEARLY_WHOLE, BagPlan, Floats, Integers, MachineCounts, TypedBag
 
 
 def whole_tasks(bag: TypedBag, x: Floats | Integers) -> Integers:
@@ -68,9 +61,7 @@ def whole_tasks(bag: TypedBag, x: Floats | Integers) -> Integers:
     return whole
 
 
-def recover(
-    bag: TypedBag, x: Floats | Integers, ready_s: Sequence[Floats] | None = None
-) -> BagPlan:
+def recover(bag: TypedBag, x: Floats | Integers, ready_s: Sequence[Floats] | None = None) -> BagPlan:
     """Round divided tasks and place them on machines, longest first (algorithms 1 and 2).
 
     Parameters
@@ -90,9 +81,7 @@ def recover(
     """
     tasks = whole_tasks(bag, x)
     machines = tuple(
-        longest_first(
-            bag.etc[:, j], tasks[:, j], int(count), 0.0 if ready_s is None else ready_s[j]
-        )
+        longest_first(bag.etc[:, j], tasks[:, j], int(count), 0.0 if ready_s is None else ready_s[j])
         for j, count in enumerate(bag.machines)
     )
     plan = BagPlan(bag, tasks, np.inf, np.inf, machines=machines)
@@ -100,13 +89,7 @@ def recover(
     return replace(plan, makespan_s=finish_s, energy_j=bag.energy_j(tasks, finish_s))
 
 
-def earnings(
-    plan: BagPlan,
-    tariff: Tariff,
-    *,
-    power_cap_w: float = np.inf,
-    least_rate_per_s: float = 0.0,
-) -> BagPlan:
+def earnings(plan: BagPlan, tariff: Tariff, *, power_cap_w: float = np.inf, least_rate_per_s: float = 0.0) -> BagPlan:
     """Return a plan of whole tasks with what it earns under the constraints of programme (10).
 
     Parameters
@@ -145,15 +128,16 @@ def earnings(
     if least_rate_per_s > 0 and tariff.profit(above_idle_j, busy_s, 0.0, bag.hosts) < 0:
         length = max(length, 1.0 / least_rate_per_s)
     repeated = replace(
-        plan, makespan_s=length, energy_j=bag.energy_j(plan.x, length), power_cap_w=power_cap_w,
+        plan,
+        makespan_s=length,
+        energy_j=bag.energy_j(plan.x, length),
+        power_cap_w=power_cap_w,
         least_rate_per_s=least_rate_per_s,
-    )  # fmt: skip
+    )
     return repeated.under(tariff)
 
 
-def longest_first(
-    durations_s: ArrayLike, counts: ArrayLike, machines: int, ready_s: ArrayLike = 0.0
-) -> MachineCounts:
+def longest_first(durations_s: ArrayLike, counts: ArrayLike, machines: int, ready_s: ArrayLike = 0.0) -> MachineCounts:
     """Place tasks of some types on equal machines, longest first.
 
     Parameters

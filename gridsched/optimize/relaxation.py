@@ -110,9 +110,8 @@ class Relaxation:
         return i, j, self._b[i, j]
 
     def prices_of_all(
-        self, machine_prices: Floats, per_joule: float, wear: Floats | float = 0.0,
-        total: float | None = None,
-    ) -> Floats:  # fmt: skip
+        self, machine_prices: Floats, per_joule: float, wear: Floats | float = 0.0, total: float | None = None
+    ) -> Floats:
         """Raise the solver's prices until no pair that was left out is cheaper than the others.
 
         Parameters
@@ -137,9 +136,7 @@ class Relaxation:
         prices: Floats = needed + shares * left * (1 - (len(needed) + 4) * ROUNDOFF)
         return prices
 
-    def _least_prices(
-        self, machine_prices: Floats, per_joule: float, wear: Floats | float
-    ) -> Floats:
+    def _least_prices(self, machine_prices: Floats, per_joule: float, wear: Floats | float) -> Floats:
         """Return prices at which what was left out stays dear, whatever rounding takes off."""
         bag = self.bag
         if not self._left_out.any():
@@ -154,8 +151,9 @@ class Relaxation:
         prices: Floats = np.where(self._left_out, needed * machines, 0.0).max(axis=0)
         return np.maximum(prices, 0.0)
 
-    def solve_lengths(self, cost: Floats, cost_of_m: float, most_m: float = np.inf,
-                      row: tuple[Floats, float, float] | None = None) -> Solution:  # fmt: skip
+    def solve_lengths(
+        self, cost: Floats, cost_of_m: float, most_m: float = np.inf, row: tuple[Floats, float, float] | None = None
+    ) -> Solution:
         """Minimise over programme (5): rho is 1, m is free.
 
         Parameters
@@ -174,8 +172,9 @@ class Relaxation:
         """
         return self._solve(cost, cost_of_m, (0.0, most_m), 1.0, 0.0, row)
 
-    def solve_rates(self, cost: Floats, cost_of_rho: float, least_rho: float,
-                    row: tuple[Floats, float, float] | None = None) -> Solution:  # fmt: skip
+    def solve_rates(
+        self, cost: Floats, cost_of_rho: float, least_rho: float, row: tuple[Floats, float, float] | None = None
+    ) -> Solution:
         """Minimise over programme (10): m is 1, rho is at least `least_rho`.
 
         Parameters
@@ -193,9 +192,14 @@ class Relaxation:
         return self._solve(cost, cost_of_rho, (least_rho, np.inf), 0.0, 1.0, row)
 
     def _solve(
-        self, cost: Floats, cost_of_last: float, bounds_of_last: tuple[float, float],
-        row_sum: float, capacity: float, row: tuple[Floats, float, float] | None,
-    ) -> Solution:  # fmt: skip
+        self,
+        cost: Floats,
+        cost_of_last: float,
+        bounds_of_last: tuple[float, float],
+        row_sum: float,
+        capacity: float,
+        row: tuple[Floats, float, float] | None,
+    ) -> Solution:
         """Minimise with either rho (then `row_sum` is 0) or m (then `capacity` is 0) as last."""
         i, j, b = self._pairs
         n, (n_tasks, n_machines) = len(i), self.bag.etc.shape
@@ -217,17 +221,18 @@ class Relaxation:
         bounds = np.tile((0.0, np.inf), (n + 1, 1))
         bounds[n] = bounds_of_last
         answer = _highs(
-            c=coefficients / size, A_ub=limits, b_ub=right, A_eq=sums,
-            b_eq=np.full(len(types), row_sum), bounds=bounds,
-        )  # fmt: skip
+            c=coefficients / size, A_ub=limits, b_ub=right, A_eq=sums, b_eq=np.full(len(types), row_sum), bounds=bounds
+        )
         shares = np.zeros((n_tasks, n_machines))
         shares[i, j] = np.maximum(answer.x[:n], 0.0) / unit
         prices = np.maximum(-answer.ineqlin.marginals, 0.0) * size
         return Solution(
-            shares, float(answer.x[n]), prices[:n_machines],
+            shares,
+            float(answer.x[n]),
+            prices[:n_machines],
             float(prices[n_machines]) if row is not None else 0.0,
             max(-float(answer.upper.marginals[n]), 0.0) * size,
-        )  # fmt: skip
+        )
 
     def divided_tasks(self, shares: Floats) -> Floats:
         """Return x of shares: each row scaled so that it holds all tasks of its type."""
@@ -241,10 +246,7 @@ def _highs(**programme: Any) -> Any:
     from scipy.optimize import linprog  # slow to load
 
     for method, tolerance in (("highs-ds", TOLERANCE), ("highs-ipm", USUAL_TOLERANCE)):
-        options = {
-            "primal_feasibility_tolerance": tolerance,
-            "dual_feasibility_tolerance": tolerance,
-        }
+        options = {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
         answer = linprog(**programme, method=method, options=options)
         if answer.status == 0:
             return answer
@@ -253,9 +255,7 @@ def _highs(**programme: Any) -> Any:
     raise GridschedError(f"HiGHS solved no linear programme: {answer.message}")
 
 
-def _with_last(
-    values: Floats, rows: NDArray[np.intp], n_rows: int, last: float
-) -> sparse.csr_array:
+def _with_last(values: Floats, rows: NDArray[np.intp], n_rows: int, last: float) -> sparse.csr_array:
     """Return a matrix with one entry in each column, and a last column of one number."""
     from scipy import sparse  # slow to load
 
@@ -263,10 +263,7 @@ def _with_last(
     if last == 0.0:
         return sparse.csr_array((values, (rows, np.arange(n))), shape=(n_rows, n + 1))
     entries = np.concatenate([values, np.full(n_rows, last)])
-    where = (
-        np.concatenate([rows, np.arange(n_rows)]),
-        np.concatenate([np.arange(n), np.full(n_rows, n)]),
-    )
+    where = (np.concatenate([rows, np.arange(n_rows)]), np.concatenate([np.arange(n), np.full(n_rows, n)]))
     return sparse.csr_array((entries, where), shape=(n_rows, n + 1))
 
 

@@ -109,9 +109,13 @@ class TypedBag:
 
 
 def typed_bag(
-    etc: ArrayLike, apc: ArrayLike, tasks: ArrayLike, machines: ArrayLike,
-    idle_w: ArrayLike = 0.0, host_share: ArrayLike = 1.0,
-) -> TypedBag:  # fmt: skip
+    etc: ArrayLike,
+    apc: ArrayLike,
+    tasks: ArrayLike,
+    machines: ArrayLike,
+    idle_w: ArrayLike = 0.0,
+    host_share: ArrayLike = 1.0,
+) -> TypedBag:
     """Return a checked bag of tasks by type.
 
     Parameters
@@ -170,9 +174,7 @@ def typed_bag(
     return bag
 
 
-def _check_matrix(
-    name: str, unit: str, values: Floats, looked_at: NDArray[np.bool_], least: float
-) -> None:
+def _check_matrix(name: str, unit: str, values: Floats, looked_at: NDArray[np.bool_], least: float) -> None:
     """Refuse the first entry that is out of range."""
     fine = (values >= least) & (values <= LARGEST)
     wrong = np.argwhere(looked_at & ~fine)
@@ -191,8 +193,7 @@ def _floats(name: str, values: ArrayLike) -> Floats:
     if array.ndim > 1 or wrong.size:
         found = f"{wrong.flat[0]:g}" if wrong.size else f"shape {array.shape}"
         raise InputError(
-            f"The {name} must be one number, or one for each machine type, from 0 to {LARGEST:g}; "
-            f"found {found}."
+            f"The {name} must be one number, or one for each machine type, from 0 to {LARGEST:g}; found {found}."
         )
     return array
 
@@ -205,9 +206,7 @@ def _counts(name: str, values: ArrayLike, length: int, most: int) -> Integers:
     wrong = np.flatnonzero(~((whole >= 0) & (whole <= most) & (whole == np.floor(whole))))
     if len(wrong):
         k = int(wrong[0])
-        raise InputError(
-            f"Type {k} has {whole[k]:g} {name}; the number must be whole, from 0 to {most:,}."
-        )
+        raise InputError(f"Type {k} has {whole[k]:g} {name}; the number must be whole, from 0 to {most:,}.")
     return array.astype(np.int64)
 
 

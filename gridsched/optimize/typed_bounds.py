@@ -85,15 +85,17 @@ def typed_bounds(
     energy = max(energy, above_idle + bag.all_idle_w * makespan)
     before_j = bag.all_idle_w * float(tasks.submit_time_s[0])
     return BagBounds(
-        makespan, energy + before_j, not may_switch_off, free_pstates,
+        makespan,
+        energy + before_j,
+        not may_switch_off,
+        free_pstates,
         lambda makespan_s: front.least_energy_j(makespan_s) + before_j,
-    )  # fmt: skip
+    )
 
 
 def _relaxed_bag(
-    types: TaskTypes, tasks: Tasks, is_on: NDArray[np.bool_], pstate: int, may_switch_off: bool,
-    free_pstates: bool,
-) -> TypedBag:  # fmt: skip
+    types: TaskTypes, tasks: Tasks, is_on: NDArray[np.bool_], pstate: int, may_switch_off: bool, free_pstates: bool
+) -> TypedBag:
     """Return a bag in which every pair has its least time and least energy above idle power."""
     levels = slice(None) if free_pstates else slice(pstate, pstate + 1)
     etc, apc = types.etc[:, :, levels], types.apc[:, :, levels]

@@ -28,10 +28,7 @@ _MINUS = re.compile(r"(?<=[\s{(])-(?=\d)")
 def number_columns(table: TextTable) -> list[bool]:
     """Return for each column of a table whether it holds numbers alone."""
     shown = table.rows[:MAX_ROWS]
-    columns = [
-        [row[k] for row in shown if k < len(row) and row[k] not in ("", "-")]
-        for k in range(len(table.header))
-    ]
+    columns = [[row[k] for row in shown if k < len(row) and row[k] not in ("", "-")] for k in range(len(table.header))]
     return [bool(texts) and all(map(_NUMBER.match, texts)) for texts in columns]
 
 
@@ -49,12 +46,14 @@ def marked_columns(table: TextTable, row: int) -> list[int]:
 
 
 TEMPLATES = Environment(
-    loader=PackageLoader("gridsched.page"), autoescape=True, undefined=StrictUndefined,
-    trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-)  # fmt: skip
-TEMPLATES.filters |= {
-    "number_columns": number_columns, "notes": notes, "marked_columns": marked_columns,
-}  # fmt: skip
+    loader=PackageLoader("gridsched.page"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+TEMPLATES.filters |= {"number_columns": number_columns, "notes": notes, "marked_columns": marked_columns}
 TEMPLATES.globals["most_rows"] = MAX_ROWS
 
 
@@ -88,9 +87,8 @@ def latex_text(table: TextTable) -> str:
     header = [_escaped(text) for text in table.header]
     styler.format_index(lambda k: header[k], axis="columns")
     text = styler.apply(lambda _: marks, axis=None).to_latex(
-        hrules=True, column_format=align, position="tbp",
-        caption=_escaped(f"{table.title}. {table.note}".strip()),
-    )  # fmt: skip
+        hrules=True, column_format=align, position="tbp", caption=_escaped(f"{table.title}. {table.note}".strip())
+    )
     return _MINUS.sub("$-$", text.replace("±", r"$\pm$"))
 
 

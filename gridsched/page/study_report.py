@@ -44,10 +44,16 @@ ReadingsSection = Callable[[ReportFiles], list[ShownTable]]
 _PAGE_PIXELS, _PAGE_COLOURS = 1400, 64
 #: The page's sections: anchor -> heading.
 HEADINGS = {
-    "answers": "Answers", "run": "What was run", "readings": "Readings", "figures": "Figures",
-    "claims": "Claims", "tables": "Tables", "agreement": "Both drivers", "failed": "Failed runs",
+    "answers": "Answers",
+    "run": "What was run",
+    "readings": "Readings",
+    "figures": "Figures",
+    "claims": "Claims",
+    "tables": "Tables",
+    "agreement": "Both drivers",
+    "failed": "Failed runs",
     "provenance": "Provenance",
-}  # fmt: skip
+}
 #: Endings of a figure's files, in the order in which the page names them.
 _ENDINGS = (*FORMATS, ".csv")
 #: The folder beside the page; it lists its files, so that nothing else is ever removed.
@@ -111,10 +117,7 @@ def check_report_target(page: Path, *, force: bool = False) -> None:
 
 
 def _page(
-    results: StudyResults,
-    files: ReportFiles,
-    claims: ClaimsSection | None,
-    readings: ReadingsSection | None,
+    results: StudyResults, files: ReportFiles, claims: ClaimsSection | None, readings: ReadingsSection | None
 ) -> str:
     """Return the page; put what stands beside it into `files`."""
     study, has_runs = results.study, len(results.shown) > 0
@@ -127,10 +130,16 @@ def _page(
     constants = constants_text(results) if has_runs else []
     tables = list(_tables(results, files)) if has_runs else []
     is_shown = {
-        "answers": bool(found or constants or claims), "run": True, "readings": bool(readings),
-        "figures": has_runs, "claims": bool(claims), "tables": bool(tables),
-        "agreement": len(agreement) > 0, "failed": len(results.failed) > 0, "provenance": True,
-    }  # fmt: skip
+        "answers": bool(found or constants or claims),
+        "run": True,
+        "readings": bool(readings),
+        "figures": has_runs,
+        "claims": bool(claims),
+        "tables": bool(tables),
+        "agreement": len(agreement) > 0,
+        "failed": len(results.failed) > 0,
+        "provenance": True,
+    }
     return page_html(
         "report.html",
         title=study.title or study.name,
@@ -139,8 +148,7 @@ def _page(
         answers=[ranking_words(each) for each in found],
         answers_note=rankings_note(results) if found else "",
         answer_tables=[
-            files.table(f"answer-{each.metric}", ranking_table(each), ranking_frame(each))
-            for each in found
+            files.table(f"answer-{each.metric}", ranking_table(each), ranking_frame(each)) for each in found
         ],
         constants=constants,
         facts=_facts(results),
@@ -153,12 +161,11 @@ def _page(
         figures=_figures(results, layout, files) if has_runs else {},
         claims=claims(files) if claims else None,
         tables=tables,
-        agreement=files.table("agreement", agreement_table(agreement), agreement)
-        if len(agreement) else None,
+        agreement=files.table("agreement", agreement_table(agreement), agreement) if len(agreement) else None,
         failures=files.table("failures", failure_table(results)) if len(results.failed) else None,
         provenance=files.table("provenance", provenance_table(results)),
         study_text=study.document.text,
-    )  # fmt: skip
+    )
 
 
 def _facts(results: StudyResults) -> list[tuple[str, str, bool]]:

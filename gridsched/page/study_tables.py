@@ -11,12 +11,7 @@ from gridsched.analysis import statistics
 from gridsched.analysis.rankings import RankedScheduler, Ranking
 from gridsched.analysis.statistics import Interval
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import (
-    TextTable,
-    axis_name,
-    number_text,
-    value_text,
-)
+from gridsched.analysis.texts import TextTable, axis_name, number_text, value_text
 from gridsched.figures.axes import scale_of
 from gridsched.metrics import BOUNDED, METRICS
 from gridsched.runs.study_schedulers import scheduler_texts
@@ -91,16 +86,17 @@ def ranking_table(ranking: Ranking) -> TextTable:
         rows.append([each.label, f"{each.mean_rank:.3g}", best_in, mean, above])
     unit_of_mean = title.removeprefix(entry.name).strip()
     header = [
-        "scheduler", "mean rank", "best in", f"mean {unit_of_mean}".strip(),
+        "scheduler",
+        "mean rank",
+        "best in",
+        f"mean {unit_of_mean}".strip(),
         "above best" + (f" [{unit}]" if unit else ""),
-    ]  # fmt: skip
+    ]
     note = ""
     if len(ranking.schedulers) > MOST_SHOWN:
         note = f"The best {MOST_SHOWN} of {len(ranking.schedulers)} schedulers."
     best = min(each.mean_rank for each in ranking.schedulers)
-    marked = {
-        (k, 0) for k, each in enumerate(ranking.schedulers[:MOST_SHOWN]) if each.mean_rank == best
-    }
+    marked = {(k, 0) for k, each in enumerate(ranking.schedulers[:MOST_SHOWN]) if each.mean_rank == best}
     return TextTable(entry.name, header, rows, 1, note, frozenset(marked))
 
 
@@ -111,10 +107,7 @@ def rankings_note(results: StudyResults) -> str:
         text = f"Ranks by the means of {n} replicates."
     else:
         axes = "the combinations of the axes below, replicates and schedulers apart"
-        text = (
-            f"Settings are {axes}. Ranks are by the means of {n} replicates in each setting, 1 "
-            "being the best."
-        )
+        text = f"Settings are {axes}. Ranks are by the means of {n} replicates in each setting, 1 being the best."
     return (
         f"{text} Means and paired differences are taken over settings within each replicate, then "
         "over replicates, with 95 % intervals; these hold for one comparison each, and the winner "
@@ -125,17 +118,26 @@ def rankings_note(results: StudyResults) -> str:
 def ranking_frame(ranking: Ranking) -> pd.DataFrame:
     """Return all numbers of an ranking; differences are in [%] where ``unit`` says so."""
     entry = METRICS[ranking.metric]
-    return pd.DataFrame([
-        {
-            "metric": ranking.metric, "scheduler": each.label, "mean_rank": each.mean_rank,
-            "best_in": each.best_in, "settings": each.settings, "mean": each.mean.mean,
-            "mean_low": each.mean.low, "mean_high": each.mean.high,
-            "above_winner": each.above.mean, "above_low": each.above.low,
-            "above_high": each.above.high, "replicates": each.above.count,
-            "unit_of_difference": "%" if ranking.is_relative else entry.unit,
-        }
-        for each in ranking.schedulers
-    ])  # fmt: skip
+    return pd.DataFrame(
+        [
+            {
+                "metric": ranking.metric,
+                "scheduler": each.label,
+                "mean_rank": each.mean_rank,
+                "best_in": each.best_in,
+                "settings": each.settings,
+                "mean": each.mean.mean,
+                "mean_low": each.mean.low,
+                "mean_high": each.mean.high,
+                "above_winner": each.above.mean,
+                "above_low": each.above.low,
+                "above_high": each.above.high,
+                "replicates": each.above.count,
+                "unit_of_difference": "%" if ranking.is_relative else entry.unit,
+            }
+            for each in ranking.schedulers
+        ]
+    )
 
 
 # ---------------------------------------------------------------------- what was run
@@ -147,9 +149,7 @@ def axes_table(results: StudyResults) -> TextTable:
     for axis in results.study.axes:
         is_scheduler = axis.name == "scheduler"
         shown = scheduler_texts(results.study.schedulers) if is_scheduler else axis.values
-        rows.append(
-            [axis_name(axis.name), str(len(axis.values)), ", ".join(map(value_text, shown))]
-        )
+        rows.append([axis_name(axis.name), str(len(axis.values)), ", ".join(map(value_text, shown))])
     rows.append(["replicate", str(results.study.replicates), f"seed {results.study.seed}"])
     return TextTable("Axes", ["axis", "values", ""], rows)
 
@@ -173,9 +173,7 @@ def _sources(values: pd.Series) -> str:
 
 def difference_frame(results: StudyResults, metric: str) -> pd.DataFrame:
     """Return mean and interval of the paired differences from the baseline [%]."""
-    pairs = statistics.paired_differences(
-        results.shown, results.cell_axes, metric, results.baseline
-    )
+    pairs = statistics.paired_differences(results.shown, results.cell_axes, metric, results.baseline)
     group = [*results.cell_axes, "scheduler"]
     return statistics.group_intervals(pairs, group, "difference_percent")
 
@@ -197,9 +195,7 @@ def mean_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextT
     return _pivoted(results, frame.assign(is_best=best), results.labels, title, note, signed=False)
 
 
-def _best_of_settings(
-    results: StudyResults, frame: pd.DataFrame, metric: str, least: float = math.nan
-) -> pd.Series:
+def _best_of_settings(results: StudyResults, frame: pd.DataFrame, metric: str, least: float = math.nan) -> pd.Series:
     """Return which means are the best of their setting; none where all are, or none is better.
 
     `least`, if given, is what they have to beat.
@@ -210,10 +206,7 @@ def _best_of_settings(
     means = frame["mean"] if better == "less" else -frame["mean"]
     limit = least if better == "less" else -least
     groups = means.groupby([frame[axis] for axis in axes], dropna=False) if axes else None
-    low, high = (
-        (groups.transform("min"), groups.transform("max")) if groups is not None
-        else (means.min(), means.max())
-    )  # fmt: skip
+    low, high = (groups.transform("min"), groups.transform("max")) if groups is not None else (means.min(), means.max())
     close = 1e-9 * abs(low)
     is_best = means <= low + close
     return is_best & (high > low + close) if math.isnan(limit) else is_best & (means < limit)
@@ -226,10 +219,7 @@ def _bound_note(metric: str) -> str:
         if "fixed" in metric
         else "whether or not hosts are off, and in any P-state"
     )
-    return (
-        f"The bound is the least possible for this bag on this platform, with divisible tasks, "
-        f"{states}."
-    )
+    return f"The bound is the least possible for this bag on this platform, with divisible tasks, {states}."
 
 
 def difference_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextTable:
@@ -245,13 +235,7 @@ def difference_table(results: StudyResults, metric: str, frame: pd.DataFrame) ->
 
 
 def _pivoted(
-    results: StudyResults,
-    frame: pd.DataFrame,
-    labels: list[str],
-    title: str,
-    note: str,
-    *,
-    signed: bool,
+    results: StudyResults, frame: pd.DataFrame, labels: list[str], title: str, note: str, *, signed: bool
 ) -> TextTable:
     axes, parameters = results.varying_axes, results.varied_parameters
     variants = {each.label: each for each in results.study.schedulers}
@@ -270,10 +254,7 @@ def _pivoted(
         texts.setdefault(place, {})[variants[label].family] = text
         if is_best:
             best.add((place, variants[label].family))
-    rows = [
-        [*map(value_text, key), *(cells.get(family, "-") for family in families)]
-        for key, cells in texts.items()
-    ]
+    rows = [[*map(value_text, key), *(cells.get(family, "-") for family in families)] for key, cells in texts.items()]
     if (frame["count"] < results.study.replicates).any():
         note += " In brackets: the number of replicates, where some are missing."
     header = [*map(axis_name, (*axes, *parameters)), *families]
@@ -306,13 +287,10 @@ def failure_table(results: StudyResults) -> TextTable:
     """Return the failed runs by error text, the commonest first, with an example of each."""
     rows = []
     several = [name for name in results.cell_axes if len(results.values_of(name)) > 1]
-    for error, group in sorted(
-        results.failed.groupby("error", dropna=False), key=lambda each: -len(each[1])
-    ):
+    for error, group in sorted(results.failed.groupby("error", dropna=False), key=lambda each: -len(each[1])):
         first = group.iloc[0]
         place = ", ".join(
-            f"{axis_name(name)} {value_text(first[name])}"
-            for name in (*several, "scheduler", "replicate")
+            f"{axis_name(name)} {value_text(first[name])}" for name in (*several, "scheduler", "replicate")
         )
         rows.append([str(len(group)), str(error), str(first["run_id"]), place])
     return TextTable("Failed runs", ["runs", "error", "first run", "of"], rows)

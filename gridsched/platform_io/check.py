@@ -59,9 +59,7 @@ class PlatformReport:
     @property
     def platform(self) -> Platform:
         """The hosts by what they do, without their clusters."""
-        return Platform(
-            self.hosts, master=self.master, bystanders=self.bystanders, name=self.path
-        )  # fmt: skip
+        return Platform(self.hosts, master=self.master, bystanders=self.bystanders, name=self.path)
 
     @property
     def is_fine(self) -> bool:
@@ -128,10 +126,7 @@ def _switches(platform: Platform) -> list[str]:
         ]
         if said:
             names.setdefault(" and ".join(said), []).append(host.name)
-    return [
-        f"{len(hosts)} host(s) ({hosts[0]!r}{', ...' * (len(hosts) > 1)}) {said}"
-        for said, hosts in names.items()
-    ]
+    return [f"{len(hosts)} host(s) ({hosts[0]!r}{', ...' * (len(hosts) > 1)}) {said}" for said, hosts in names.items()]
 
 
 def _watts(host: Host, watts: float | None, pstate: int | None) -> str:
@@ -158,11 +153,14 @@ def with_deployment(report: PlatformReport, path: str | Path) -> PlatformReport:
         deployment = read_deployment(path, report.platform)
     except InputError as error:
         return replace(report, problems=(*report.problems, str(error)))
-    return replace(report, notes=(
-        *report.notes,
-        f"{path}: master on {deployment.master!r}, {len(deployment.workers)} worker(s) on "
-        f"{len(report.hosts)} computing hosts",
-    ))  # fmt: skip
+    return replace(
+        report,
+        notes=(
+            *report.notes,
+            f"{path}: master on {deployment.master!r}, {len(deployment.workers)} worker(s) on "
+            f"{len(report.hosts)} computing hosts",
+        ),
+    )
 
 
 def with_inspection(report: PlatformReport, inspection: Inspection) -> PlatformReport:

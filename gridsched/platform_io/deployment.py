@@ -14,9 +14,7 @@ from gridsched.platform_io.xml_writer import XML_HEAD
 
 FUNCTIONS = ("master", "worker")
 #: Attributes of SimGrid's actors that gridsched does not follow, and the values without effect.
-_WITHOUT_EFFECT = {
-    "start_time": (0.0, -1.0), "kill_time": (-1.0,), "on_failure": ("DIE",),
-}  # fmt: skip
+_WITHOUT_EFFECT = {"start_time": (0.0, -1.0), "kill_time": (-1.0,), "on_failure": ("DIE",)}
 
 
 @dataclass(frozen=True)
@@ -60,13 +58,9 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
         host = element.attributes.get("host", "")
         function = element.attributes.get("function", "")
         if host not in names:
-            raise InputError(
-                f"{where}: no host {host!r} in {platform.name}. {did_you_mean(host, known)}".strip()
-            )
+            raise InputError(f"{where}: no host {host!r} in {platform.name}. {did_you_mean(host, known)}".strip())
         if function not in FUNCTIONS:
-            raise InputError(
-                f"{where}: no actor function {function!r}; gridsched has 'master' and 'worker'."
-            )
+            raise InputError(f"{where}: no actor function {function!r}; gridsched has 'master' and 'worker'.")
         _refuse_attributes(element, where)
         if function == "master":
             masters.append(host)
@@ -77,15 +71,13 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
             )
         elif host in still:
             raise InputError(
-                f"{where}: host {host!r} has speed 0 and computes nothing; a worker needs a host "
-                "that does."
+                f"{where}: host {host!r} has speed 0 and computes nothing; a worker needs a host that does."
             )
         else:
             workers[host] = element
     if not masters and not workers and any(e.tag in ("zone", "AS", "host") for e in root.children):
         raise InputError(
-            f"{path}: is a platform file (it holds hosts and no actors); a deployment file is "
-            "wanted here."
+            f"{path}: is a platform file (it holds hosts and no actors); a deployment file is wanted here."
         )
     if len(masters) != 1 or not workers:
         raise InputError(
@@ -136,10 +128,7 @@ def write_deployment(deployment: Deployment, path: str | Path, *, force: bool = 
         If the file exists and `force` is not set, or cannot be written.
     """
     master = quote_value(deployment.master)
-    lines = [
-        '<platform version="4.1">',
-        f'  <actor host={master} function="master"/>',
-    ]
+    lines = ['<platform version="4.1">', f'  <actor host={master} function="master"/>']
     for worker in deployment.workers:
         argument = f"<argument value={master}/>"
         lines.append(f'  <actor host={quote_value(worker)} function="worker">{argument}</actor>')

@@ -15,13 +15,7 @@ from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.seeds import random_stream
 from gridsched.platform_io.overrides import contain_match
-from gridsched.platform_io.recipe import (
-    DEFAULT_IDLE_SHARE,
-    PlatformRecipe,
-    PStates,
-    parse_pstates,
-    parse_ranks,
-)
+from gridsched.platform_io.recipe import DEFAULT_IDLE_SHARE, PlatformRecipe, PStates, parse_pstates, parse_ranks
 from gridsched.platform_io.tables import MachineTable
 from gridsched.platform_io.xml_entries import MAX_HOSTS
 
@@ -144,8 +138,7 @@ def _draft(
     elif recipe.speed_levels:
         if len(recipe.speed_levels) > len(chosen):
             raise InputError(
-                f"{table.path}: {len(recipe.speed_levels)} speed levels need as many rows; "
-                f"{len(chosen)} are chosen."
+                f"{table.path}: {len(recipe.speed_levels)} speed levels need as many rows; {len(chosen)} are chosen."
             )
         row = shuffle.permutation(row)
         level = np.arange(len(chosen)) * len(recipe.speed_levels) // len(chosen)
@@ -198,9 +191,7 @@ def _pstates(chosen: pd.DataFrame, recipe: PlatformRecipe) -> list[PStates]:
     return [parse_pstates(text or "1:1") for text in texts]
 
 
-def _per_row(
-    chosen: pd.DataFrame, column: str, given: float | None, default: float, *, own: bool
-) -> Floats:
+def _per_row(chosen: pd.DataFrame, column: str, given: float | None, default: float, *, own: bool) -> Floats:
     """Return an option, else our own format's column, else the default, for each row."""
     if given is not None:
         return np.full(len(chosen), float(given))
@@ -221,11 +212,7 @@ class _Idle:
 
 
 def _idle_power(
-    chosen: pd.DataFrame,
-    draft: _Draft,
-    recipe: PlatformRecipe,
-    stream: np.random.Generator,
-    warnings: list[str],
+    chosen: pd.DataFrame, draft: _Draft, recipe: PlatformRecipe, stream: np.random.Generator, warnings: list[str]
 ) -> list[_Idle]:
     n = len(draft.row)
     if recipe.idle_power_w is not None:
@@ -242,15 +229,7 @@ def _idle_power(
     return [_Idle(None, DEFAULT_IDLE_SHARE) if np.isnan(w) else _Idle(float(w)) for w in watts]
 
 
-def _host(
-    name: str,
-    draft: _Draft,
-    h: int,
-    pstates: PStates,
-    cores: int,
-    idle: _Idle,
-    off_w: float,
-) -> Host:
+def _host(name: str, draft: _Draft, h: int, pstates: PStates, cores: int, idle: _Idle, off_w: float) -> Host:
     speed = float(draft.speed[h])
     busy = speed / float(draft.efficiency[h])
     states = []
@@ -317,9 +296,7 @@ def _named_machines(names: list[str], rows: list[str]) -> list[str]:
     ]
 
 
-def _clusters(
-    table: MachineTable, chosen: pd.DataFrame, draft: _Draft, recipe: PlatformRecipe
-) -> tuple[Cluster, ...]:
+def _clusters(table: MachineTable, chosen: pd.DataFrame, draft: _Draft, recipe: PlatformRecipe) -> tuple[Cluster, ...]:
     groups = _groups(table, chosen, draft, recipe)
     links = []
     for what, values, ideal in (
@@ -328,8 +305,7 @@ def _clusters(
     ):
         if len(values) not in (0, 1, len(groups)):
             raise InputError(
-                f"{len(values)} cluster {what} for {len(groups)} clusters; give one for all or one "
-                "for each."
+                f"{len(values)} cluster {what} for {len(groups)} clusters; give one for all or one for each."
             )
         links.append(values * len(groups) if len(values) == 1 else values or (ideal,) * len(groups))
     return tuple(
@@ -338,9 +314,7 @@ def _clusters(
     )
 
 
-def _groups(
-    table: MachineTable, chosen: pd.DataFrame, draft: _Draft, recipe: PlatformRecipe
-) -> dict[str, list[int]]:
+def _groups(table: MachineTable, chosen: pd.DataFrame, draft: _Draft, recipe: PlatformRecipe) -> dict[str, list[int]]:
     """Return the hosts of each cluster by its name, in the clusters' order."""
     n = len(draft.row)
     by = recipe.clusters
@@ -369,8 +343,7 @@ def _row_keys(table: MachineTable, chosen: pd.DataFrame, by: str) -> list[str]:
     if by not in legal:
         words = ["host", "speed", "row", *legal]
         raise InputError(
-            f"Clusters by {by!r}: a number or one of {', '.join(words)} is legal. "
-            f"{did_you_mean(by, words)}".rstrip()
+            f"Clusters by {by!r}: a number or one of {', '.join(words)} is legal. {did_you_mean(by, words)}".rstrip()
         )
     if by == "year":
         return ["unknown" if np.isnan(year) else str(int(year)) for year in chosen["year"]]

@@ -62,9 +62,7 @@ def contain_match(texts: Iterable[str], pattern: str) -> NDArray[np.bool_]:
     return np.asarray(matches.to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def check_patterns(
-    option: str, items: Iterable[tuple[str, object]], names: Iterable[str], where: str
-) -> None:
+def check_patterns(option: str, items: Iterable[tuple[str, object]], names: Iterable[str], where: str) -> None:
     """Raise `InputError` for a pattern that no host has.
 
     Parameters
@@ -82,9 +80,7 @@ def check_patterns(
     for pattern, _ in items:
         if not any(fnmatchcase(name, pattern) for name in known):
             hint = did_you_mean(pattern, known)
-            raise InputError(
-                f"{where}: {option} {pattern!r}: no host has such a name. {hint}".rstrip()
-            )
+            raise InputError(f"{where}: {option} {pattern!r}: no host has such a name. {hint}".rstrip())
 
 
 #: What stands for a run in which no energy is told.
@@ -184,9 +180,7 @@ def with_power(platform: Platform, given: GivenPower) -> Platform:
         if given.is_none:
             states = tuple(PState(state.speed) for state in host.pstates)
             still = tuple(PState(state.speed) for state in host.switch_pstates)
-            return replace(
-                host, pstates=states, switch_pstates=still, off_w=0.0, has_energy=False
-            )  # fmt: skip
+            return replace(host, pstates=states, switch_pstates=still, off_w=0.0, has_energy=False)
         watts = given.of(host.name, len(host.pstates), platform.name)
         if watts is None:
             return host
@@ -211,9 +205,7 @@ def without_work(watts: Sequence[Wattage]) -> Wattage:
 
 def wattage_text(host: Host) -> str:
     """Return the power of a host as SimGrid's property ``wattage_per_state`` has it."""
-    return ", ".join(
-        f"{float(s.idle_w)!r}:{float(s.epsilon_w)!r}:{float(s.busy_w)!r}" for s in host.all_pstates
-    )
+    return ", ".join(f"{float(s.idle_w)!r}:{float(s.epsilon_w)!r}:{float(s.busy_w)!r}" for s in host.all_pstates)
 
 
 def read_pstates(given: int | str | None) -> tuple[tuple[str, int], ...]:
@@ -238,9 +230,7 @@ def _pstate_item(text: str) -> tuple[str, int]:
         if not re.fullmatch(r"\d{1,9}", value.strip()):
             raise ValueError(f"{value!r} is no whole number of at least 0")
     except ValueError as error:
-        raise InputError(
-            f"--pstate {text!r}: {error}; K for all hosts or NAME_PATTERN=K is legal."
-        ) from None
+        raise InputError(f"--pstate {text!r}: {error}; K for all hosts or NAME_PATTERN=K is legal.") from None
     return pattern, int(value)
 
 
@@ -277,8 +267,5 @@ def one_pstate(given: int | str | None) -> int:
     items = read_pstates(given)
     named = [pattern for pattern, _ in items if pattern != EVERYONE]
     if named:
-        raise InputError(
-            f"--pstate {given!r}: no machine has a name that {named[0]!r} could fit; K alone is "
-            "legal."
-        )
+        raise InputError(f"--pstate {given!r}: no machine has a name that {named[0]!r} could fit; K alone is legal.")
     return items[-1][1] if items else 0

@@ -18,9 +18,17 @@ if TYPE_CHECKING:
 
 _TEXT = ("name", "computer", "site", "cluster", "pstates")
 _NUMBERS = (
-    "speed", "efficiency", "busy_power_w", "idle_power_w", "off_power_w", "count", "cores", "rank",
-    "top500_rank", "year",
-)  # fmt: skip
+    "speed",
+    "efficiency",
+    "busy_power_w",
+    "idle_power_w",
+    "off_power_w",
+    "count",
+    "cores",
+    "rank",
+    "top500_rank",
+    "year",
+)
 _ALSO = ("rank", "top500_rank", "computer", "site", "year")
 
 
@@ -76,10 +84,7 @@ def _check_rows(path: str | Path, lines: list[int], given: pd.DataFrame) -> None
         ),
     )
     for what in ("count", "cores"):
-        refuse(
-            is_no_count(given[what]),
-            f"has a {what} that is no whole number of at least 1.",
-        )
+        refuse(is_no_count(given[what]), f"has a {what} that is no whole number of at least 1.")
     for k, text in enumerate(given["pstates"]):
         try:
             parse_pstates(text or "1:1")
@@ -96,8 +101,7 @@ def _columns(path: str | Path, raw: RawTable) -> dict[str, Column]:
             continue
         if name not in legal:
             raise InputError(
-                f"{path}: unknown column {header!r}. {did_you_mean(name, legal)}Legal columns: "
-                f"{', '.join(legal)}."
+                f"{path}: unknown column {header!r}. {did_you_mean(name, legal)}Legal columns: {', '.join(legal)}."
             )
         if name in places:
             raise InputError(f"{path}: column {header!r} occurs twice.")

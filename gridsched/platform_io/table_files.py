@@ -34,11 +34,16 @@ _DELIMITERS = ",\t;|:"
 #: Element of a machine in the XML of top500.org -> heading of its column; Rmax and Rpeak are in
 #: GFlop/s, power in kW.
 _XML_COLUMNS = {
-    "top500:rank": "Rank", "top500:system-name": "Name", "top500:computer": "Computer",
-    "top500:installation-site-name": "Site", "top500:year": "Year",
-    "top500:number-of-processors": "Total Cores", "top500:r-max": "Rmax [GFlop/s]",
-    "top500:r-peak": "Rpeak [GFlop/s]", "top500:power": "Power (kW)",
-}  # fmt: skip
+    "top500:rank": "Rank",
+    "top500:system-name": "Name",
+    "top500:computer": "Computer",
+    "top500:installation-site-name": "Site",
+    "top500:year": "Year",
+    "top500:number-of-processors": "Total Cores",
+    "top500:r-max": "Rmax [GFlop/s]",
+    "top500:r-peak": "Rpeak [GFlop/s]",
+    "top500:power": "Power (kW)",
+}
 #: Longer tables are refused.
 MAX_ROWS = 100_000
 
@@ -93,9 +98,7 @@ def _decode(path: str | Path, data: bytes) -> str:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         encodings = ["utf-16"]
     elif b"\0" in data:
-        raise InputError(
-            f"{path}: is a binary file of an unknown kind; CSV, TSV, XLS and XLSX are read."
-        )
+        raise InputError(f"{path}: is a binary file of an unknown kind; CSV, TSV, XLS and XLSX are read.")
     else:
         encodings = ["utf-8-sig", "cp1252", "latin-1"]
     for encoding in encodings:
@@ -122,20 +125,21 @@ def _from_text(path: str | Path, text: str) -> RawTable:
 
 
 def _below_header(
-    records: Sequence[tuple[int, Sequence[Any]]], index: int, kind: str, *,
-    decimal_comma: bool = False,
-) -> RawTable:  # fmt: skip
+    records: Sequence[tuple[int, Sequence[Any]]], index: int, kind: str, *, decimal_comma: bool = False
+) -> RawTable:
     """Return the table whose header is the record `index`."""
     body = [(line, list(cells)) for line, cells in records[index + 1 :] if _has_content(cells)]
     return RawTable(
-        [str(cell).strip() for cell in records[index][1]], [cells for _, cells in body],
-        [line for line, _ in body], kind, decimal_comma=decimal_comma, preamble=index,
-    )  # fmt: skip
+        [str(cell).strip() for cell in records[index][1]],
+        [cells for _, cells in body],
+        [line for line, _ in body],
+        kind,
+        decimal_comma=decimal_comma,
+        preamble=index,
+    )
 
 
-def _parse(
-    path: str | Path, text: str, delimiter: str, limit: int | None = None
-) -> list[tuple[int, list[str]]]:
+def _parse(path: str | Path, text: str, delimiter: str, limit: int | None = None) -> list[tuple[int, list[str]]]:
     # Real files hold inch marks and stray quotes, so the csv module reads leniently.
     reader = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter)
     records: list[tuple[int, list[str]]] = []
@@ -150,9 +154,7 @@ def _parse(
                     "machines has at most so many."
                 )
     except csv.Error as error:
-        raise InputError(
-            f"{path}, line {reader.line_num}: not readable as text: {error}."
-        ) from None
+        raise InputError(f"{path}, line {reader.line_num}: not readable as text: {error}.") from None
     return records
 
 
@@ -283,9 +285,7 @@ def read_sheets(path: str | Path, data: bytes, most_rows: int) -> list[list[list
         If python-calamine is not installed.
     """
     if importlib.util.find_spec("python_calamine") is None:
-        raise MissingDependency(
-            f"{path}: is a spreadsheet; reading it needs: pip install python-calamine"
-        )
+        raise MissingDependency(f"{path}: is a spreadsheet; reading it needs: pip install python-calamine")
     limits = map(str, (MEMORY, CPU_S, most_rows, MAX_CELLS))
     command = [sys.executable, "-I", workbook_child.__file__, *limits]
     try:
@@ -296,9 +296,7 @@ def read_sheets(path: str | Path, data: bytes, most_rows: int) -> list[list[list
         raise InputError(f"{path}: no process can be started: {error.strerror}.") from None
     text = done.stdout.decode(errors="replace")
     if done.returncode or not text:
-        raise _unreadable(
-            path, f"its reader broke off; it may use {MEMORY // 2**20:,} MB and {CPU_S} s"
-        )
+        raise _unreadable(path, f"its reader broke off; it may use {MEMORY // 2**20:,} MB and {CPU_S} s")
     if text.startswith("error: "):
         raise _unreadable(path, text.removeprefix("error: "))
     return json.loads(text)

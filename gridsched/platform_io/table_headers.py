@@ -13,9 +13,17 @@ from gridsched.model.limits import SI_PREFIXES
 
 #: Columns of our own format beside the canonical ones, in the order they are documented.
 OWN_COLUMNS = (
-    "name", "speed", "efficiency", "idle_power_w", "count", "pstates", "busy_power_w",
-    "off_power_w", "cluster", "cores",
-)  # fmt: skip
+    "name",
+    "speed",
+    "efficiency",
+    "idle_power_w",
+    "count",
+    "pstates",
+    "busy_power_w",
+    "off_power_w",
+    "cluster",
+    "cores",
+)
 
 _PREFIX = {letter.lower(): factor for letter, factor in SI_PREFIXES.items()}
 _EFFICIENCY = re.compile(r"(?:^|efficiency|effeciency)([kmgtp]?)f(?:lops?)?s?(?:per)?w(?:atts?)?$")

@@ -29,28 +29,26 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.platform_io.own_table import read_own_format
-from gridsched.platform_io.table_files import (
-    RawTable,
-    cell_number,
-    number_column,
-    read_raw_table,
-    text_column,
-)
-from gridsched.platform_io.table_headers import (
-    Column,
-    is_own_format,
-    recognise_headers,
-    unknown_unit,
-)
+from gridsched.platform_io.table_files import RawTable, cell_number, number_column, read_raw_table, text_column
+from gridsched.platform_io.table_headers import Column, is_own_format, recognise_headers, unknown_unit
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: Columns of every machine table, in this order.
 CANONICAL = (
-    "rank", "top500_rank", "name", "computer", "site", "year", "cores", "rmax_flops",
-    "rpeak_flops", "power_w", "efficiency_flop_per_j",
-)  # fmt: skip
+    "rank",
+    "top500_rank",
+    "name",
+    "computer",
+    "site",
+    "year",
+    "cores",
+    "rmax_flops",
+    "rpeak_flops",
+    "power_w",
+    "efficiency_flop_per_j",
+)
 _TEXT = ("name", "computer", "site")
 #: Through this year Rmax without a unit is in GFlop/s, later in TFlop/s.
 LAST_GFLOPS_YEAR = 2016
@@ -90,9 +88,8 @@ class MachineTable:
 
 
 def read_machine_table(
-    path: str | Path, *, join: str | Path | None = None, year: int | None = None,
-    trust: str | None = None,
-) -> MachineTable:  # fmt: skip
+    path: str | Path, *, join: str | Path | None = None, year: int | None = None, trust: str | None = None
+) -> MachineTable:
     """Read a table of machines with their speed and efficiency.
 
     Parameters
@@ -144,8 +141,7 @@ def _read_list(path: str | Path, raw: RawTable, year: int | None, notes: list[st
     header = unknown_unit(raw.headers)
     if header:
         raise InputError(
-            f"{path}: column {header!r} has an unknown unit; W, kW, MW and GFlop/s, TFlop/s, "
-            "PFlop/s are known."
+            f"{path}: column {header!r} has an unknown unit; W, kW, MW and GFlop/s, TFlop/s, PFlop/s are known."
         )
     if not raw.rows:
         raise InputError(f"{path}: the table has a header and no rows.")
@@ -169,9 +165,7 @@ def _read_list(path: str | Path, raw: RawTable, year: int | None, notes: list[st
         if name in columns:
             frame[name] *= columns[name].factor or 1.0
     _scale_rates(path, frame, columns, year, notes)
-    return frame.dropna(how="all", subset=[c for c in CANONICAL if c not in _TEXT]).reset_index(
-        drop=True
-    )
+    return frame.dropna(how="all", subset=[c for c in CANONICAL if c not in _TEXT]).reset_index(drop=True)
 
 
 def _without_footnotes(raw: RawTable, columns: dict[str, Column]) -> tuple[RawTable, int]:
@@ -188,20 +182,14 @@ def _without_footnotes(raw: RawTable, columns: dict[str, Column]) -> tuple[RawTa
 def _is_number(raw: RawTable, *, row: int, index: int) -> bool:
     cells = raw.rows[row]
     try:
-        value = cell_number(
-            cells[index] if index < len(cells) else "", decimal_comma=raw.decimal_comma
-        )
+        value = cell_number(cells[index] if index < len(cells) else "", decimal_comma=raw.decimal_comma)
     except ValueError:
         return False
     return not np.isnan(value)
 
 
 def _scale_rates(
-    path: str | Path,
-    frame: pd.DataFrame,
-    columns: dict[str, Column],
-    year: int | None,
-    notes: list[str],
+    path: str | Path, frame: pd.DataFrame, columns: dict[str, Column], year: int | None, notes: list[str]
 ) -> None:
     rates = [name for name in ("rmax_flops", "rpeak_flops") if name in columns]
     unknown = [name for name in rates if columns[name].factor is None]
@@ -282,9 +270,7 @@ def _complete(path: str | Path, frame: pd.DataFrame, notes: list[str], trust: st
             frame.loc[empty, name] = values[empty]
             notes.append(f"{path}: {int(empty.sum())} rows have no {how}.")
 
-    for name, what in (
-        ("rmax_flops", "Rmax"), ("power_w", "power"), ("efficiency_flop_per_j", "efficiency")
-    ):  # fmt: skip
+    for name, what in (("rmax_flops", "Rmax"), ("power_w", "power"), ("efficiency_flop_per_j", "efficiency")):
         zero = frame[name] == 0
         if zero.any():
             notes.append(f"{path}: {int(zero.sum())} rows have {what} 0, taken as unknown.")
@@ -303,14 +289,11 @@ def _complete(path: str | Path, frame: pd.DataFrame, notes: list[str], trust: st
         )
     if not usable.all():
         notes.append(
-            f"{path}: {int((~usable).sum())} of {len(frame)} rows give no power or no speed and "
-            "cannot be used."
+            f"{path}: {int((~usable).sum())} of {len(frame)} rows give no power or no speed and cannot be used."
         )
 
 
-def _settle_efficiency(
-    path: str | Path, frame: pd.DataFrame, notes: list[str], trust: str | None
-) -> None:
+def _settle_efficiency(path: str | Path, frame: pd.DataFrame, notes: list[str], trust: str | None) -> None:
     """Replace efficiencies that Rmax / power contradicts by more than a factor; tell the others.
 
     Where the power is trusted all of them are replaced, where the efficiency is none.

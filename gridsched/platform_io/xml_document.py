@@ -84,9 +84,7 @@ class _Builder:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         element = Element(tag, attributes, self.line, self.byte)
         if len(self.open) >= MAX_DEPTH:
-            raise InputError(
-                f"{self.path}, line {self.line}: elements nest deeper than {MAX_DEPTH}."
-            )
+            raise InputError(f"{self.path}, line {self.line}: elements nest deeper than {MAX_DEPTH}.")
         for key in _NAMES & attributes.keys():
             if (size := len(attributes[key])) > MAX_NAME:
                 raise InputError(
@@ -286,10 +284,7 @@ class Findings:
         """Return one line for each kind of remark."""
         lines = [_line(what, hosts) for what, hosts in self.remarks.items()]
         if self.unitless:
-            lines.append(
-                f"{len(self.unitless)} value(s) without a unit, which SimGrid deprecates: "
-                f"{self.unitless[0]}"
-            )
+            lines.append(f"{len(self.unitless)} value(s) without a unit, which SimGrid deprecates: {self.unitless[0]}")
         if self.old_options:
             lines.append(
                 "options in <config>, renamed for SimGrid 4.1 or left out without effect here: "

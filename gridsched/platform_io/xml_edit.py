@@ -22,13 +22,7 @@ from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.overrides import GivenPower, wattage_text
 from gridsched.platform_io.simgrid_options import check_option, new_name
 from gridsched.platform_io.xml_document import MAX_BYTES, Element, parse_document
-from gridsched.platform_io.xml_profiles import (
-    HOST_FILES,
-    HOST_KINDS,
-    LINK_FILES,
-    LINK_KINDS,
-    profile_text,
-)
+from gridsched.platform_io.xml_profiles import HOST_FILES, HOST_KINDS, LINK_FILES, LINK_KINDS, profile_text
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_units import escape_text, expand_radical, quote_value
 
@@ -67,9 +61,7 @@ def _place(data: bytes, element: Element) -> tuple[int, int]:
     return element.begin, data.find(b">", element.end) + 1
 
 
-def _attributes(
-    data: bytes, element: Element, names: Collection[str]
-) -> Iterator[re.Match[bytes]]:
+def _attributes(data: bytes, element: Element, names: Collection[str]) -> Iterator[re.Match[bytes]]:
     """Yield the attributes of some names as they stand in the start tag."""
     tag = _start_tag(data, element)
     for found in _ATTRIBUTE.finditer(data, *tag.span()):
@@ -80,9 +72,7 @@ def _attributes(
 # ------------------------------------------------------------------------------ power of hosts
 
 
-def add_power(
-    source: str | Path, target: str | Path, power: Sequence[str], *, force: bool = False
-) -> Platform:
+def add_power(source: str | Path, target: str | Path, power: Sequence[str], *, force: bool = False) -> Platform:
     """Write a platform file again with the power that is given.
 
     Parameters
@@ -107,8 +97,7 @@ def add_power(
     given = GivenPower.read(power)
     if not given.items:
         raise InputError(
-            f"{source}: add-power writes power into the file; give it as --power "
-            "IDLE:EPSILON:BUSY, once or more."
+            f"{source}: add-power writes power into the file; give it as --power IDLE:EPSILON:BUSY, once or more."
         )
     platform = read_platform(source, given)
     data = read_bytes(source, MAX_BYTES)
@@ -133,15 +122,10 @@ def _names(element: Element) -> Iterator[str]:
         yield f"{prefix}{number}{suffix}"
 
 
-def _given_to(
-    element: Element, given: GivenPower, hosts: dict[str, Host], where: str
-) -> str | None:
+def _given_to(element: Element, given: GivenPower, hosts: dict[str, Host], where: str) -> str | None:
     """Return the property of an element's hosts; None where nothing is given to them."""
     made = [hosts[name] for name in _names(element) if name in hosts]
-    texts = {
-        None if given.of(host.name, len(host.pstates), where) is None else wattage_text(host)
-        for host in made
-    }
+    texts = {None if given.of(host.name, len(host.pstates), where) is None else wattage_text(host) for host in made}
     if texts <= {None}:
         return None
     what = f"{where}, line {element.line}: <{element.tag}> {element.attributes['id']!r}"
@@ -291,9 +275,7 @@ def _connected(kind: str, trace: str, element: str) -> bytes:
 
 
 def _text(profile: Profile) -> str:
-    lines = [f"{date!r} {value!r}" for date, value in zip(
-        profile.dates_s, profile.values, strict=True
-    )]  # fmt: skip
+    lines = [f"{date!r} {value!r}" for date, value in zip(profile.dates_s, profile.values, strict=True)]
     if profile.loop_delay_s is not None:
         lines.append(f"LOOPAFTER {profile.loop_delay_s!r}")
     return "".join(f"{line}\n" for line in lines)

@@ -24,9 +24,22 @@ MAX_PSTATES = 1_000_000
 
 _REMOVED = {"include", "storage", "storage_type", "mount"}
 _WITHOUT_HOSTS = {
-    "random", "prop", "model_prop", "disk", "host_link", "route", "zoneRoute", "ASroute",
-    "bypassRoute", "bypassZoneRoute", "bypassASroute", "link_ctn", "process", "actor", "argument",
-}  # fmt: skip
+    "random",
+    "prop",
+    "model_prop",
+    "disk",
+    "host_link",
+    "route",
+    "zoneRoute",
+    "ASroute",
+    "bypassRoute",
+    "bypassZoneRoute",
+    "bypassASroute",
+    "link_ctn",
+    "process",
+    "actor",
+    "argument",
+}
 _CLUSTER_RATES = ("bw", "bb_bw", "limiter_link", "loopback_bw")
 _CLUSTER_TIMES = ("lat", "bb_lat", "loopback_lat")
 #: Our property of a station: which of the link's bandwidths it has, from 0 on.
@@ -177,9 +190,7 @@ class _Reader:
         elif tag == "trace_connect":
             self.profiles.connect(element)
         elif tag in _REMOVED:
-            self.findings.problem(
-                f"<{tag}> was removed from SimGrid; take it out of the file.", element.line
-            )
+            self.findings.problem(f"<{tag}> was removed from SimGrid; take it out of the file.", element.line)
         elif tag not in _WITHOUT_HOSTS:
             self.findings.problem(f"<{tag}> is no element of a SimGrid platform.", element.line)
 
@@ -275,9 +286,7 @@ class _Reader:
             self.findings.problem(f"two links have the id {name!r}.", element.line)
         what = f"bandwidth of link {name!r}"  # Wi-Fi links have a list: the first one counts
         values = [self.quantity(element, part, "bandwidth", what) for part in split_rates(text)]
-        latency = self.quantity(
-            element, element.attributes.get("latency", "0"), "time", f"latency of link {name!r}"
-        )
+        latency = self.quantity(element, element.attributes.get("latency", "0"), "time", f"latency of link {name!r}")
         self.entries.links[name] = (values[0] or 0.0, latency or 0.0)
 
     def radical_names(self, element: Element) -> Iterator[str]:
@@ -289,9 +298,7 @@ class _Reader:
             numbers = list(itertools.islice(expand_radical(str(radical)), MAX_HOSTS + 1))
             limit, n_links = topology_size(element.tag, element.attributes)
         except ValueError as error:
-            self.findings.problem(
-                f"{element.tag} {element.attributes.get('id')!r}: {error}.", element.line
-            )
+            self.findings.problem(f"{element.tag} {element.attributes.get('id')!r}: {error}.", element.line)
             return
         # what is too large goes no further, not even to SimGrid
         if len(self.entries.hosts) + len(numbers) > MAX_HOSTS or n_links > MAX_LINKS:
@@ -304,13 +311,7 @@ class _Reader:
             yield f"{prefix}{number}{suffix}"
 
     def add_host(
-        self,
-        element: Element,
-        name: str,
-        zone: str,
-        properties: dict[str, str],
-        *,
-        claimed: bool = False,
+        self, element: Element, name: str, zone: str, properties: dict[str, str], *, claimed: bool = False
     ) -> None:
         if not claimed and self.name(element, name) is None:
             return
@@ -350,19 +351,14 @@ class _Reader:
             )
         )
         if len(self.entries.hosts) > MAX_HOSTS:
-            raise InputError(
-                f"{self.findings.path}, line {element.line}: more than {MAX_HOSTS:,} hosts."
-            )
+            raise InputError(f"{self.findings.path}, line {element.line}: more than {MAX_HOSTS:,} hosts.")
 
     def speeds(self, element: Element, name: str, parts: list[str]) -> list[float | None]:
         """Return the speeds of a host; those of a cluster's hosts are read once."""
         if element is self.read_last[0]:
             return self.read_last[1]
         what = f"speed of host {name!r}"
-        found = [
-            self.quantity(element, part.strip() if len(parts) > 1 else part, "speed", what)
-            for part in parts
-        ]
+        found = [self.quantity(element, part.strip() if len(parts) > 1 else part, "speed", what) for part in parts]
         if 0.0 in found and any(found[found.index(0.0) :]):
             self.findings.problem(
                 f"{what}: P-state {found.index(0.0)} has speed 0, and faster ones follow; those of "
@@ -380,8 +376,7 @@ class _Reader:
             value = math.nan
         if not (least <= value <= 2**31 - 1 and value.is_integer()):
             self.findings.problem(
-                f"{what}: {name} is {text!r}; a whole number of at least {least} is legal.",
-                element.line,
+                f"{what}: {name} is {text!r}; a whole number of at least {least} is legal.", element.line
             )
             return least
         return int(value)

@@ -28,10 +28,7 @@ LINK_KINDS = ("BANDWIDTH", "LATENCY", "LINK_AVAIL")
 _KINDS = (*HOST_KINDS, *LINK_KINDS)
 #: A profile that repeats must last this long for each of its changes [s].
 SHORTEST_ROUND_S = 1e-3
-_LAWS = {
-    "DET", "NORM", "NORMAL", "GAUSS", "GAUSSIAN", "EXP", "EXPONENTIAL", "UNIF", "UNIFORM",
-    "STOCHASTIC",
-}  # fmt: skip
+_LAWS = {"DET", "NORM", "NORMAL", "GAUSS", "GAUSSIAN", "EXP", "EXPONENTIAL", "UNIF", "UNIFORM", "STOCHASTIC"}
 _TWICE = (
     "are connected to a trace that another host has already: SimGrid gives a trace to the first "
     "one alone, and so does gridsched"
@@ -147,9 +144,8 @@ class ProfileEntries:
                 continue
             if attribute not in legal:
                 self.findings.problem(
-                    f"<{element.tag}> {name!r} has a {attribute}, which SimGrid does not know "
-                    "there.", element.line,
-                )  # fmt: skip
+                    f"<{element.tag}> {name!r} has a {attribute}, which SimGrid does not know there.", element.line
+                )
             elif legal is LINK_FILES:
                 what = f"{attribute} {file!r} of link {name!r}"
                 self._check_link(self._text_of(file, what, element), what, element)
@@ -172,17 +168,15 @@ class ProfileEntries:
         kind = element.attributes.get("kind", HOST_KINDS[0])
         name, target = (element.attributes.get(key, "") for key in ("trace", "element"))
         if kind not in _KINDS:
-            self.findings.problem(
-                f"<trace_connect> of kind {kind!r}; legal: {', '.join(_KINDS)}.", element.line
-            )
+            self.findings.problem(f"<trace_connect> of kind {kind!r}; legal: {', '.join(_KINDS)}.", element.line)
             return
         trace = self.traces.get(name)
         if trace is None:
             hint = did_you_mean(name, self.traces)
             self.findings.problem(
-                f"<trace_connect> names the trace {name!r}, which is not defined before it. {hint}"
-                .rstrip(), element.line,
-            )  # fmt: skip
+                f"<trace_connect> names the trace {name!r}, which is not defined before it. {hint}".rstrip(),
+                element.line,
+            )
             return
         if kind == "LINK_AVAIL":
             self._failing_links.append(target)
@@ -233,25 +227,19 @@ class ProfileEntries:
         elif (periodicity := self._periodicity(trace, what)) is not None:
             self._check_link("".join(trace.text or ()), what, trace, periodicity)
 
-    def _check_link(
-        self, text: str | None, what: str, element: Element, periodicity: float = -1.0
-    ) -> None:
+    def _check_link(self, text: str | None, what: str, element: Element, periodicity: float = -1.0) -> None:
         """Find what SimGrid would end the process for; it may draw how links change."""
         if text is not None and not _LAWS.intersection(text.split()):
             self._parsed(text, what, element, periodicity)
 
-    def _parsed(
-        self, text: str, what: str, element: Element, periodicity: float = -1.0
-    ) -> Profile | None:
+    def _parsed(self, text: str, what: str, element: Element, periodicity: float = -1.0) -> Profile | None:
         try:
             return parse_profile(text, periodicity)
         except ValueError as error:
             self.findings.problem(f"{what}: {error}.", element.line)
             return None
 
-    def _of_host(
-        self, host: str, kind: str, profile: Profile | None, what: str, element: Element
-    ) -> None:
+    def _of_host(self, host: str, kind: str, profile: Profile | None, what: str, element: Element) -> None:
         if profile is None:
             return
         known = self._speeds if kind == "SPEED" else self._states
@@ -274,10 +262,8 @@ class ProfileEntries:
             if host not in hosts:
                 hint = did_you_mean(host, hosts)
                 self.findings.problem(
-                    f"a profile is connected to host {host!r}, which the file does not define. "
-                    f"{hint}".rstrip(), line,
-                )  # fmt: skip
+                    f"a profile is connected to host {host!r}, which the file does not define. {hint}".rstrip(), line
+                )
         return HostProfiles(
-            tuple(self._speeds.items()), tuple(self._states.items()),
-            tuple(self._failing_links), tuple(self._files),
-        )  # fmt: skip
+            tuple(self._speeds.items()), tuple(self._states.items()), tuple(self._failing_links), tuple(self._files)
+        )

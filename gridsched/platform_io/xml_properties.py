@@ -19,12 +19,10 @@ Wattage = tuple[float, float, float]
 
 _NO_PROFILE = "have no wattage_per_state property: they count with 0 W"
 _OLD_PROFILE = (
-    "have the old property watt_per_state, which SimGrid ignores: they count with 0 W. "
-    "Rename it to wattage_per_state"
+    "have the old property watt_per_state, which SimGrid ignores: they count with 0 W. Rename it to wattage_per_state"
 )
 _UPSIDE_DOWN = (
-    "draw less power busy than idle: wattage_per_state reads Idle:Epsilon:AllCores. They are "
-    "simulated as they are"
+    "draw less power busy than idle: wattage_per_state reads Idle:Epsilon:AllCores. They are simulated as they are"
 )
 _OLD_OFF = "have the old property watt_off, which SimGrid ignores: rename it to wattage_off"
 
@@ -102,18 +100,14 @@ def read_wattages(
         return None
 
 
-def _checked_order(
-    host: str, wattages: tuple[Wattage, ...], findings: Findings
-) -> tuple[Wattage, ...]:
+def _checked_order(host: str, wattages: tuple[Wattage, ...], findings: Findings) -> tuple[Wattage, ...]:
     """Return the powers; where a loaded host draws less than an idle one, that is a finding."""
     if any(busy < idle for idle, _, busy in wattages):
         findings.gap(_UPSIDE_DOWN, host)
     return wattages
 
 
-def read_amount(
-    host: str, properties: Mapping[str, str], name: str, findings: Findings, line: int
-) -> float:
+def read_amount(host: str, properties: Mapping[str, str], name: str, findings: Findings, line: int) -> float:
     """Return the property `name` of `host`, such as ``wattage_off``; 0 if `properties` lack it.
 
     What is wrong with it goes to `findings`, with the `line` of the host's element.
@@ -127,9 +121,7 @@ def read_amount(
         value = math.nan
     if not 0 <= value <= LARGEST:
         findings.problem(
-            f"host {host!r}: {name} is {text!r}; a number of 0 or more, up to {LARGEST:g}, is "
-            "legal.",
-            line,
+            f"host {host!r}: {name} is {text!r}; a number of 0 or more, up to {LARGEST:g}, is legal.", line
         )
         return 0.0
     return value
@@ -154,8 +146,7 @@ def read_switching(entry: HostEntry, findings: Findings) -> dict[str, Any]:
         fields[pstate] = _pstate(entry, pstate, findings)
         if fields[pstate] is not None and not fields[time]:
             findings.problem(
-                f"host {entry.name!r} has the property {pstate} and no {time}: say how long it is "
-                "in that P-state [s].",
+                f"host {entry.name!r} has the property {pstate} and no {time}: say how long it is in that P-state [s].",
                 entry.line,
             )
     first = len(entry.speeds)

@@ -97,8 +97,7 @@ def find_masters(entries: Entries, findings: Findings) -> list[HostEntry]:
     if len(masters) > 1:
         names = " and ".join(repr(entry.name) for entry in masters[:2])
         findings.problem(
-            f"{len(masters)} hosts have the property role=master ({names}); one at most is legal.",
-            masters[1].line,
+            f"{len(masters)} hosts have the property role=master ({names}); one at most is legal.", masters[1].line
         )
     return masters
 
@@ -119,9 +118,7 @@ def _in_order(computing: list[HostEntry], findings: Findings) -> list[HostEntry]
     return [found[k] for k in wanted]
 
 
-def read_uplink(
-    zone: str, properties: dict[str, str], entries: Entries, findings: Findings
-) -> tuple[float, float]:
+def read_uplink(zone: str, properties: dict[str, str], entries: Entries, findings: Findings) -> tuple[float, float]:
     """Return bandwidth [byte/s] and latency [s] of a zone's uplink, ideal where it names none."""
     link = properties.get(UPLINK)
     if link is None:
@@ -166,16 +163,12 @@ def host_wattages(
     Those of speed 0 are the last. Power that is given is not theirs.
     """
     if entry.pstate:
-        findings.remark(
-            "start in another P-state than 0, as their attribute pstate says",
-            entry.name,
-        )
+        findings.remark("start in another P-state than 0, as their attribute pstate says", entry.name)
     if max(entry.speeds) > entry.speeds[0]:
         findings.remark("have a faster P-state than P-state 0", entry.name)
     if "sleep_pstates" in entry.properties:
         findings.remark(
-            "have Batsim's property sleep_pstates; gridsched takes these P-states as ordinary ones",
-            entry.name,
+            "have Batsim's property sleep_pstates; gridsched takes these P-states as ordinary ones", entry.name
         )
     if power.is_none:
         return None

@@ -12,9 +12,7 @@ from collections.abc import Iterator, Mapping
 from gridsched.model.limits import LARGEST, SI_PREFIXES, SMALLEST
 
 #: As in SimGrid's ``xbt_parse_units.cpp``.
-_NUMBER = re.compile(
-    r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?))", re.I
-)
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?))", re.I)
 
 
 _LONG = ("", "kilo", "mega", "giga", "tera", "peta", "exa", "zeta", "yotta")
@@ -42,11 +40,7 @@ TIME_UNITS = {
 }
 _KINDS = {
     "speed": (SPEED_UNITS, "f", "f, kf, Mf, Gf, Tf, Pf, Ef or flops, kiloflops, megaflops, ..."),
-    "bandwidth": (
-        BANDWIDTH_UNITS,
-        "Bps",
-        "Bps, kBps, MBps, GBps, KiBps, ..., bps, kbps, Mbps, ...",
-    ),
+    "bandwidth": (BANDWIDTH_UNITS, "Bps", "Bps, kBps, MBps, GBps, KiBps, ..., bps, kbps, Mbps, ..."),
     "time": (TIME_UNITS, "s", "w, d, h, m, s, ms, us, ns, ps"),
 }
 

@@ -32,9 +32,7 @@ _CONFIG = """  <config>
     <prop id="network/crosstraffic" value="0"/>
   </config>
 """
-_NETWORK_MODEL = re.compile(
-    r"""<prop\s+id\s*=\s*(["'])network/model\1\s+value\s*=\s*["']([^"']*)"""
-)
+_NETWORK_MODEL = re.compile(r"""<prop\s+id\s*=\s*(["'])network/model\1\s+value\s*=\s*["']([^"']*)""")
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -57,12 +55,7 @@ class NetworkLinks:
 
 
 def write_platform(
-    platform: Platform,
-    path: str | Path,
-    *,
-    command: str,
-    network: NetworkLinks | None = None,
-    force: bool = False,
+    platform: Platform, path: str | Path, *, command: str, network: NetworkLinks | None = None, force: bool = False
 ) -> None:
     """Write `platform` so that SimGrid loads it and `read_platform` returns an equal one.
 
@@ -248,9 +241,7 @@ class _Writer:
 
     def joints(self, hub: str, router: str) -> Iterator[str]:
         """Yield the uplinks and the routes over them: links first, as SimGrid's DTD wants."""
-        rows = list(
-            zip(self.platform.clusters, self.zones, self.routers, self.uplinks, strict=True)
-        )
+        rows = list(zip(self.platform.clusters, self.zones, self.routers, self.uplinks, strict=True))
         for cluster, _, _, link in rows:
             if not _is_ideal(cluster.bandwidth, cluster.latency_s):
                 yield _link(link, cluster.bandwidth, cluster.latency_s, "    ")

@@ -102,10 +102,11 @@ class Traits:
         """Whether a policy with these traits may delegate to one with the `other` traits."""
         flags = {name: v for name, v in vars(other).items() if name not in ("asked", "notes")}
         return (
-            not other.delegates and self.parallel == other.parallel
+            not other.delegates
+            and self.parallel == other.parallel
             and set(other.notes) <= set(self.notes)
             and all(getattr(self, name) or not value for name, value in flags.items())
-        )  # fmt: skip
+        )
 
 
 class TraitsWith:
@@ -161,9 +162,10 @@ class Scheduler(ABC):
         return {
             name: parameter.default
             for name, parameter in signature.parameters.items()
-            if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
+            if name != "self"
+            and parameter.kind is not inspect.Parameter.VAR_KEYWORD
             and parameter.kind is not inspect.Parameter.VAR_POSITIONAL
-        }  # fmt: skip
+        }
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -191,9 +193,7 @@ def check_choice(owner: str, name: str, value: object, legal: Iterable[object]) 
         raise InputError(f"Parameter {name!r} of {owner} is {value!r}. {hint}Legal: {shown}.")
 
 
-def check_number(
-    owner: str, name: str, value: object, is_legal: Callable[[float], bool], legal: str
-) -> float:
+def check_number(owner: str, name: str, value: object, is_legal: Callable[[float], bool], legal: str) -> float:
     """Raise `InputError` unless parameter `name` of scheduler `owner` is a legal number.
 
     For use in ``prepare``; `value` is what was found, `legal` the words for what `is_legal`
@@ -214,9 +214,7 @@ def check_whole_number(owner: str, name: str, value: object, least: int) -> None
     For use in ``prepare``; `value` is what was found, at least `least` is legal.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(
-            f"Parameter {name!r} of {owner} is {value!r}; it must be a whole number >= {least}."
-        )
+        raise InputError(f"Parameter {name!r} of {owner} is {value!r}; it must be a whole number >= {least}.")
 
 
 @dataclass(slots=True)

@@ -98,10 +98,7 @@ def scheduler_of(path: Path, module: ModuleType, name: str | None) -> str:
         shown = ", ".join(f"{path}:{each}" for each in ids)
         raise InputError(f"{path}: holds {len(ids)} schedulers; say which one: {shown}.")
     if name is not None and name not in ids:
-        raise InputError(
-            f"{path}: holds no scheduler {name!r}. {did_you_mean(name, ids)}It has: "
-            f"{', '.join(ids)}."
-        )
+        raise InputError(f"{path}: holds no scheduler {name!r}. {did_you_mean(name, ids)}It has: {', '.join(ids)}.")
     return ids[name or next(iter(ids))]
 
 
@@ -154,8 +151,7 @@ def comes_from_file(scheduler: Scheduler) -> bool:
     if _is_of_file(type(scheduler).__module__):
         return True
     targets = {entry.id: entry.target.partition(":") for entry in entries()}
-    own = {word for id, (module, _, name) in targets.items() if _is_of_file(module)
-           for word in (id, name)}  # fmt: skip
+    own = {word for id, (module, _, name) in targets.items() if _is_of_file(module) for word in (id, name)}
     return bool(own) and not own.isdisjoint(re.findall(r"\w+", repr(scheduler)))
 
 
@@ -196,9 +192,7 @@ def _import_file(path: Path, name: str) -> ModuleType:
         raise
     except BaseException as error:  # noqa: BLE001 - a user's file may raise anything
         sys.modules.pop(name, None)
-        raise InputError(
-            f"{path}: cannot be imported: {error_of_policy(error)}{_hint(path, error)}"
-        ) from None
+        raise InputError(f"{path}: cannot be imported: {error_of_policy(error)}{_hint(path, error)}") from None
     cloudpickle.register_pickle_by_value(module)
     for sibling in _siblings(path.parent, before):
         getattr(module, _FILES).append(str(sibling.__file__))

@@ -135,8 +135,7 @@ def make_scheduler(id: str, parameters: Mapping[str, Any] | None = None) -> Sche
         if name not in legal:
             shown = ", ".join(legal) or "none"
             raise InputError(
-                f"Scheduler {id!r} has no parameter {name!r}. {did_you_mean(name, legal)}"
-                f"Its parameters: {shown}."
+                f"Scheduler {id!r} has no parameter {name!r}. {did_you_mean(name, legal)}Its parameters: {shown}."
             )
     with policy_at_work():
         return cls(**(parameters or {}))
@@ -144,84 +143,108 @@ def make_scheduler(id: str, parameters: Mapping[str, Any] | None = None) -> Sche
 
 #: Module of each family, what its schedulers accept, and (id, class, source) of each.
 _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], ...] = (
-    ("bag.baselines", _BAG, (
-        ("wq", "WorkQueue", "Paranhos, Cirne, Brasileiro 2003"),
-        ("wqr", "WQR", "Paranhos, Cirne, Brasileiro 2003"),
-    )),
-    ("bag.batch", _BAG, (
-        ("sufferage", "Sufferage", "Maheswaran et al. 1999, Casanova et al. 2000"),
-        ("xsufferage", "XSufferage", "Casanova, Legrand, Zagorodnov, Berman 2000"),
-        ("dynamic_fpltf", "DynamicFPLTF", "Paranhos et al. 2003"),
-        ("min_min", "MinMin", "Ibarra and Kim 1977; Maheswaran et al. 1999"),
-        ("max_min", "MaxMin", "Maheswaran et al. 1999"),
-    )),
-    ("bag.lecsa", _BAG, (("lecsa", "LECSA", "LECSA paper (004), section 3.3"),)),
-    ("bag.baselines", _BAG, (
-        ("round_robin", "RoundRobin", "textbook baseline"),
-        ("olb", "OLB", "Braun et al. 2001"),
-        ("mct", "MCT", "Maheswaran et al. 1999"),
-    )),
-    ("bag.power_capped", _BAG, (
-        ("power_capped_mct", "PowerCappedMCT", "MCT within a power cap: our own"),
-    )),
-    ("slowest_pstates", _BAG, (
-        ("slowest_pstates", "SlowestPStates", "slack reclamation; Kim, Buyya, Kim 2007"),
-    )),
-    ("idle_off", _BAG, (
-        ("idle_off", "IdleOff", "the timeout policy; Slurm power saving guide"),
-    )),
-    ("auto_bag", _BAG, (
-        ("auto_bag", "AutoBag", "the best of all bag schedulers, by trial runs; docs/auto_bag.md"),
-    )),
-    ("utility", ("utility",), (
-        ("max_max_upe", "MaxMaxUtilityPerEnergy", "paper 000, section III-B"),
-        ("max_max_upt", "MaxMaxUtilityPerTime", "paper 000, section III-B"),
-        ("max_max_util", "MaxMaxUtility", "paper 000, section III-B"),
-        ("min_min_completion_time", "MinMinCompletionTime", "paper 000, section III-B"),
-        ("random_mapping", "RandomMapping", "paper 000, section III-B"),
-    )),
-    ("linear_programmes", ("typed",), (
-        ("lp_max_profit", "LPMaxProfit", "paper 003, section IV"),
-        ("lp_pareto", "LPPareto", "paper 003, section III"),
-        ("lp_pareto_profit", "LPParetoProfit", "paper 003, section IV"),
-    )),
-    ("lp_rolling", ("typed", "arrivals"), (
-        ("lp_rolling", "LPRolling", "paper 003, section IV, for varying prices: our own"),
-    )),
-    ("deadline", ("stochastic",), (
-        ("shortest_queue", "ShortestQueue", "paper 002, section V"),
+    (
+        "bag.baselines",
+        _BAG,
+        (("wq", "WorkQueue", "Paranhos, Cirne, Brasileiro 2003"), ("wqr", "WQR", "Paranhos, Cirne, Brasileiro 2003")),
+    ),
+    (
+        "bag.batch",
+        _BAG,
         (
-            "minimum_expected_completion_time", "MinimumExpectedCompletionTime",
-            "paper 002, section V",
+            ("sufferage", "Sufferage", "Maheswaran et al. 1999, Casanova et al. 2000"),
+            ("xsufferage", "XSufferage", "Casanova, Legrand, Zagorodnov, Berman 2000"),
+            ("dynamic_fpltf", "DynamicFPLTF", "Paranhos et al. 2003"),
+            ("min_min", "MinMin", "Ibarra and Kim 1977; Maheswaran et al. 1999"),
+            ("max_min", "MaxMin", "Maheswaran et al. 1999"),
         ),
-        ("lightest_load", "LightestLoad", "paper 002, section V"),
-        ("random_immediate", "RandomImmediate", "paper 002, section V"),
-        ("cheapest_in_time", "CheapestInTime", "beyond paper 002: our own"),
-    )),
-    ("parallel.backfilling", ("parallel",), (
-        ("fcfs", "FCFS", "textbook; algorithms I"),
-        ("easy_backfilling", "EasyBackfilling", "textbook; algorithms I"),
-        ("conservative_backfilling", "ConservativeBackfilling", "textbook; algorithms I"),
-    )),
-    ("parallel.heuristics", ("parallel_utility",), (
-        ("max_util", "MaxUtility", "paper 001, section 3.5"),
-        ("max_upt", "MaxUtilityPerTime", "paper 001, section 3.5"),
-        ("max_upr", "MaxUtilityPerResource", "paper 001, section 3.5"),
-        ("max_upe", "MaxUtilityPerEnergy", "paper 001, section 3.5"),
-        ("event_based", "EventBased", "paper 001, section 3.6"),
-        ("task_based", "TaskBased", "paper 001, section 3.6"),
-    )),
-    ("parallel.arrival_aware", ("parallel_utility",), (
-        ("arrival_aware", "ArrivalAware", "paper 001, section 3.6, and beyond it: our own"),
-    )),
-    ("parallel.permanent", ("parallel_utility",), (
-        ("fcfs_multiple_queues", "MultipleQueues", "paper 001, section 3.4"),
-        ("random_parallel", "RandomParallel", "paper 001, section 3.4"),
-    )),
-)  # fmt: skip
+    ),
+    ("bag.lecsa", _BAG, (("lecsa", "LECSA", "LECSA paper (004), section 3.3"),)),
+    (
+        "bag.baselines",
+        _BAG,
+        (
+            ("round_robin", "RoundRobin", "textbook baseline"),
+            ("olb", "OLB", "Braun et al. 2001"),
+            ("mct", "MCT", "Maheswaran et al. 1999"),
+        ),
+    ),
+    ("bag.power_capped", _BAG, (("power_capped_mct", "PowerCappedMCT", "MCT within a power cap: our own"),)),
+    ("slowest_pstates", _BAG, (("slowest_pstates", "SlowestPStates", "slack reclamation; Kim, Buyya, Kim 2007"),)),
+    ("idle_off", _BAG, (("idle_off", "IdleOff", "the timeout policy; Slurm power saving guide"),)),
+    ("auto_bag", _BAG, (("auto_bag", "AutoBag", "the best of all bag schedulers, by trial runs; docs/auto_bag.md"),)),
+    (
+        "utility",
+        ("utility",),
+        (
+            ("max_max_upe", "MaxMaxUtilityPerEnergy", "paper 000, section III-B"),
+            ("max_max_upt", "MaxMaxUtilityPerTime", "paper 000, section III-B"),
+            ("max_max_util", "MaxMaxUtility", "paper 000, section III-B"),
+            ("min_min_completion_time", "MinMinCompletionTime", "paper 000, section III-B"),
+            ("random_mapping", "RandomMapping", "paper 000, section III-B"),
+        ),
+    ),
+    (
+        "linear_programmes",
+        ("typed",),
+        (
+            ("lp_max_profit", "LPMaxProfit", "paper 003, section IV"),
+            ("lp_pareto", "LPPareto", "paper 003, section III"),
+            ("lp_pareto_profit", "LPParetoProfit", "paper 003, section IV"),
+        ),
+    ),
+    (
+        "lp_rolling",
+        ("typed", "arrivals"),
+        (("lp_rolling", "LPRolling", "paper 003, section IV, for varying prices: our own"),),
+    ),
+    (
+        "deadline",
+        ("stochastic",),
+        (
+            ("shortest_queue", "ShortestQueue", "paper 002, section V"),
+            ("minimum_expected_completion_time", "MinimumExpectedCompletionTime", "paper 002, section V"),
+            ("lightest_load", "LightestLoad", "paper 002, section V"),
+            ("random_immediate", "RandomImmediate", "paper 002, section V"),
+            ("cheapest_in_time", "CheapestInTime", "beyond paper 002: our own"),
+        ),
+    ),
+    (
+        "parallel.backfilling",
+        ("parallel",),
+        (
+            ("fcfs", "FCFS", "textbook; algorithms I"),
+            ("easy_backfilling", "EasyBackfilling", "textbook; algorithms I"),
+            ("conservative_backfilling", "ConservativeBackfilling", "textbook; algorithms I"),
+        ),
+    ),
+    (
+        "parallel.heuristics",
+        ("parallel_utility",),
+        (
+            ("max_util", "MaxUtility", "paper 001, section 3.5"),
+            ("max_upt", "MaxUtilityPerTime", "paper 001, section 3.5"),
+            ("max_upr", "MaxUtilityPerResource", "paper 001, section 3.5"),
+            ("max_upe", "MaxUtilityPerEnergy", "paper 001, section 3.5"),
+            ("event_based", "EventBased", "paper 001, section 3.6"),
+            ("task_based", "TaskBased", "paper 001, section 3.6"),
+        ),
+    ),
+    (
+        "parallel.arrival_aware",
+        ("parallel_utility",),
+        (("arrival_aware", "ArrivalAware", "paper 001, section 3.6, and beyond it: our own"),),
+    ),
+    (
+        "parallel.permanent",
+        ("parallel_utility",),
+        (
+            ("fcfs_multiple_queues", "MultipleQueues", "paper 001, section 3.4"),
+            ("random_parallel", "RandomParallel", "paper 001, section 3.4"),
+        ),
+    ),
+)
 
 for _module, _accepts, _schedulers in _FAMILIES:
     for _id, _class, _source in _schedulers:
-        register(
-            _id, f"gridsched.schedulers.{_module}:{_class}", accepts=_accepts, source=_source
-        )  # fmt: skip
+        register(_id, f"gridsched.schedulers.{_module}:{_class}", accepts=_accepts, source=_source)

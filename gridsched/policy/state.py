@@ -20,10 +20,16 @@ Ids = NDArray[np.int64]
 #: A power cap may be exceeded by this share: sums of rounded numbers are compared.
 CAP_TOLERANCE = 1e-9
 #: Fields of `State.running`.
-RUNNING_COPY = np.dtype([
-    ("task", np.int64), ("host", np.int64), ("pstate", np.int64),
-    ("start", np.float64), ("estimated_end", np.float64), ("width", np.int64),
-])  # fmt: skip
+RUNNING_COPY = np.dtype(
+    [
+        ("task", np.int64),
+        ("host", np.int64),
+        ("pstate", np.int64),
+        ("start", np.float64),
+        ("estimated_end", np.float64),
+        ("width", np.int64),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +84,18 @@ class NodesState:
         Simulated time [s].
     """
 
-    __slots__ = (
-        "_free_at", "_get_free_at", "_get_reserved", "estimated_end", "free", "n_free", "now",
-        "width",
-    )  # fmt: skip
+    __slots__ = ("_free_at", "_get_free_at", "_get_reserved", "estimated_end", "free", "n_free", "now", "width")
 
     def __init__(
-        self, free: NDArray[np.bool_], n_free: int, estimated_end: Floats, width: Ids,
-        now: float, free_at: Callable[[float], Floats], reserved: Callable[[], ReservedNodes],
-    ) -> None:  # fmt: skip
+        self,
+        free: NDArray[np.bool_],
+        n_free: int,
+        estimated_end: Floats,
+        width: Ids,
+        now: float,
+        free_at: Callable[[float], Floats],
+        reserved: Callable[[], ReservedNodes],
+    ) -> None:
         self.free = free
         self.n_free = n_free
         self.estimated_end = estimated_end

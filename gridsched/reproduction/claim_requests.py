@@ -70,9 +70,7 @@ class Request:
         group = [*self.cells, "scheduler"]
         wanted, found = (len(frame[group].drop_duplicates()) for frame in (needed, finished))
         if found < wanted or not wanted:
-            raise NoData(
-                f"{wanted - found} of {wanted} combinations that it needs have no finished run"
-            )
+            raise NoData(f"{wanted - found} of {wanted} combinations that it needs have no finished run")
         return finished
 
     @property
@@ -96,9 +94,7 @@ class Request:
         claim = self.claim
         found = levels_of(self.results, family, claim.along or "", self.where, claim.levels)
         columns = {
-            k: replicate_values(
-                self.results, level.label, {**self.where, **level.where}, claim.metric
-            )
+            k: replicate_values(self.results, level.label, {**self.where, **level.where}, claim.metric)
             for k, level in enumerate(found)
         }
         return found, *self.paired(columns)

@@ -52,13 +52,7 @@ import numpy as np
 import pandas as pd
 
 from gridsched.analysis import statistics
-from gridsched.analysis.claim_values import (
-    Floats,
-    Measured,
-    replicate_values,
-    series_values,
-    where_of,
-)
+from gridsched.analysis.claim_values import Floats, Measured, replicate_values, series_values, where_of
 from gridsched.analysis.statistics import (
     Interval,
     bootstrap_interval,
@@ -139,12 +133,8 @@ def _rises_along(request: Request) -> Measured:
     pairs, _ = _differences(request)
     table = statistics.group_intervals(pairs, request.cells, "difference_percent")
     others = [name for name in request.cells if name != axis]
-    at_first, at_second = (
-        table.loc[table[axis] == value, [*others, "mean"]] for value in (first, second)
-    )
-    both = at_first.merge(at_second, on=others) if others else at_first.merge(
-        at_second, how="cross"
-    )  # fmt: skip
+    at_first, at_second = (table.loc[table[axis] == value, [*others, "mean"]] for value in (first, second))
+    both = at_first.merge(at_second, on=others) if others else at_first.merge(at_second, how="cross")
     rising = int((both["mean_y"] > both["mean_x"]).sum())
     text = f"rises in {rising} of {len(both)} pairs from {first} to {second}"
     interval = Interval(float(rising), math.nan, math.nan, len(both))
@@ -174,10 +164,12 @@ def _difference(request: Request) -> Measured:
 def _both(request: Request) -> tuple[pd.Series, pd.Series, str]:
     """Return the metric of `against` and of `scheduler` in each replicate that has both."""
     claim = request.claim
-    table, note = request.paired({
-        name: replicate_values(request.results, name, request.where, claim.metric)
-        for name in (request.scheduler, request.against)
-    })  # fmt: skip
+    table, note = request.paired(
+        {
+            name: replicate_values(request.results, name, request.where, claim.metric)
+            for name in (request.scheduler, request.against)
+        }
+    )
     text = joined(f"against {request.against}", note)
     return table[request.against], table[request.scheduler], text
 
@@ -189,12 +181,12 @@ def _ratio(request: Request) -> Measured:
     claim, results, where = request.claim, request.results, request.where
     below = claim.against_metric or claim.metric
     against_where = where_of(results, claim.where, claim.against_where)
-    table, note = request.paired({
-        "above": replicate_values(results, request.scheduler, where, claim.metric),
-        "below": replicate_values(
-            results, claim.against or request.scheduler, against_where, below
-        ),
-    })  # fmt: skip
+    table, note = request.paired(
+        {
+            "above": replicate_values(results, request.scheduler, where, claim.metric),
+            "below": replicate_values(results, claim.against or request.scheduler, against_where, below),
+        }
+    )
     return Measured(ratio_of_means(table["above"], table["below"]), note)
 
 
@@ -212,14 +204,14 @@ def _hours_later(request: Request) -> Measured:
             never += 1
             return float(time_h[-1])
         k = int(np.searchsorted(used, target))
-        return float(time_h[0]) if k == 0 else float(
-            np.interp(target, used[k - 1 : k + 1], time_h[k - 1 : k + 1])
-        )  # fmt: skip
+        return float(time_h[0]) if k == 0 else float(np.interp(target, used[k - 1 : k + 1], time_h[k - 1 : k + 1]))
 
-    table, note = request.paired({
-        name: series_values(results, name, where, claim.metric, reached)
-        for name in (request.scheduler, request.against)
-    })  # fmt: skip
+    table, note = request.paired(
+        {
+            name: series_values(results, name, where, claim.metric, reached)
+            for name in (request.scheduler, request.against)
+        }
+    )
     later = table[request.scheduler] - table[request.against]
     at = table.mean()
     hours = f"{at[request.scheduler]:.2f} h against {at[request.against]:.2f} h"
@@ -369,18 +361,10 @@ STATISTICS: dict[str, Statistic] = {
     "rises_along": Statistic(_rises_along, ("against", "along")),
     "ratio": Statistic(_ratio, takes_families=True),
     "best_level": Statistic(_best_level, ("along",), takes_families=True),
-    "best_level_steps": Statistic(
-        _best_level_steps, ("along", "against"), is_difference=True, takes_families=True
-    ),
-    "best_over_last": Statistic(
-        _best_over_last, ("along",), is_difference=True, takes_families=True
-    ),
+    "best_level_steps": Statistic(_best_level_steps, ("along", "against"), is_difference=True, takes_families=True),
+    "best_over_last": Statistic(_best_over_last, ("along",), is_difference=True, takes_families=True),
     "spread": Statistic(_spread, ("along",), takes_families=True),
     "least_rise": Statistic(_least_rise, ("along",), is_difference=True, takes_families=True),
-    "hours_later": Statistic(
-        _hours_later, ("against",), is_difference=True, takes_families=True, of_series=True
-    ),
-    "percent_of_budget_used": Statistic(
-        _percent_of_budget_used, ("hours",), takes_families=True, of_series=True
-    ),
+    "hours_later": Statistic(_hours_later, ("against",), is_difference=True, takes_families=True, of_series=True),
+    "percent_of_budget_used": Statistic(_percent_of_budget_used, ("hours",), takes_families=True, of_series=True),
 }

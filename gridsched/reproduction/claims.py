@@ -82,9 +82,7 @@ def _finding(results: StudyResults, claim: Claim) -> Finding:
     if needs_none:
         return Finding(claim, measured.interval, measured.detail, verdict)
     ids, complaint = supporting_runs(results, claim)
-    return Finding(
-        claim, measured.interval, measured.detail, verdict, claim.explanation, ids, complaint
-    )
+    return Finding(claim, measured.interval, measured.detail, verdict, claim.explanation, ids, complaint)
 
 
 # ---------------------------------------------------------------------- our number
@@ -140,9 +138,7 @@ def check_claim(results: StudyResults, claim: Claim) -> None:
     """
     place, statistic = f"Claim {claim.id!r}", STATISTICS.get(claim.statistic)
     if statistic is None:
-        raise InputError(
-            f"{place}: statistic {claim.statistic!r} is unknown. Legal: {', '.join(STATISTICS)}."
-        )
+        raise InputError(f"{place}: statistic {claim.statistic!r} is unknown. Legal: {', '.join(STATISTICS)}.")
     legal = (BEST_OTHER, *results.labels)
     if "against" in statistic.needs and not statistic.takes_families and claim.against not in legal:
         raise InputError(f"{place}: against is {claim.against!r}. Legal: {', '.join(legal)}.")
@@ -155,9 +151,7 @@ def check_claim(results: StudyResults, claim: Claim) -> None:
             f"by 'variant', or by its label: {', '.join(results.labels)}."
         )
     if statistic.of_series and claim.metric not in SERIES_OF:
-        raise InputError(
-            f"{place}: metric is {claim.metric!r}; series lead to {', '.join(SERIES_OF)}."
-        )
+        raise InputError(f"{place}: metric is {claim.metric!r}; series lead to {', '.join(SERIES_OF)}.")
 
 
 # ---------------------------------------------------------------------- the verdict

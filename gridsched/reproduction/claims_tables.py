@@ -27,9 +27,15 @@ def finding_cells(finding: Finding) -> list[str]:
     if finding.detail:
         what += f" ({finding.detail})"
     return [
-        claim.id, what, claim.kind, _paper(finding), ours_text(finding),
-        _tolerance(claim.tolerance), claim.tolerance_set, finding.verdict,
-    ]  # fmt: skip
+        claim.id,
+        what,
+        claim.kind,
+        _paper(finding),
+        ours_text(finding),
+        _tolerance(claim.tolerance),
+        claim.tolerance_set,
+        finding.verdict,
+    ]
 
 
 def _is_signed(finding: Finding) -> bool:
@@ -72,10 +78,13 @@ def counts_text(findings: Sequence[Finding]) -> str:
 def verdict_counts(verdicts: Sequence[tuple[str, str]]) -> str:
     """Return in words how many of each kind got which verdict; theorems and our own apart."""
     of_paper, apart = (
-        "; ".join(f"{several} {text}" for kind, several in kinds.items()
-                  if (text := _counts_of([v for k, v in verdicts if k == kind])))
+        "; ".join(
+            f"{several} {text}"
+            for kind, several in kinds.items()
+            if (text := _counts_of([v for k, v in verdicts if k == kind]))
+        )
         for kinds in (OF_THE_PAPER, APART)
-    )  # fmt: skip
+    )
     parts = [of_paper, f"counted apart: {apart}" if apart else ""]
     return f"{len(verdicts)} claims: {'; '.join(filter(None, parts))}"
 
@@ -83,9 +92,7 @@ def verdict_counts(verdicts: Sequence[tuple[str, str]]) -> str:
 def _counts_of(verdicts: Sequence[str]) -> str:
     if not verdicts:
         return ""
-    others = [
-        f"{n} {verdict}" for verdict in VERDICTS[1:] if (n := sum(v == verdict for v in verdicts))
-    ]
+    others = [f"{n} {verdict}" for verdict in VERDICTS[1:] if (n := sum(v == verdict for v in verdicts))]
     text = f"{sum(v == REPRODUCED for v in verdicts)} of {len(verdicts)} reproduced"
     return text + (f" ({', '.join(others)})" if others else "")
 
@@ -109,21 +116,31 @@ def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "claim": f.claim.id, "kind": f.claim.kind, "text": f.claim.text,
+                "claim": f.claim.id,
+                "kind": f.claim.kind,
+                "text": f.claim.text,
                 "source": f.claim.source,
-                "where": axis_text(flat(f.claim.where)), "metric": f.claim.metric,
-                "statistic": f.claim.statistic, "paper": f.claim.paper, "unit": f.claim.unit,
-                "ours": f.ours.mean, "low": f.ours.low, "high": f.ours.high,
-                "count": f.ours.count, "detail": f.detail,
+                "where": axis_text(flat(f.claim.where)),
+                "metric": f.claim.metric,
+                "statistic": f.claim.statistic,
+                "paper": f.claim.paper,
+                "unit": f.claim.unit,
+                "ours": f.ours.mean,
+                "low": f.ours.low,
+                "high": f.ours.high,
+                "count": f.ours.count,
+                "detail": f.detail,
                 "tolerance": _tolerance(f.claim.tolerance),
                 "tolerance_set": f.claim.tolerance_set,
-                "tolerance_ground": f.claim.tolerance_ground, "verdict": f.verdict,
-                "explanation": f.explanation, "run_ids": " ".join(f.run_ids),
+                "tolerance_ground": f.claim.tolerance_ground,
+                "verdict": f.verdict,
+                "explanation": f.explanation,
+                "run_ids": " ".join(f.run_ids),
                 "complaint": f.complaint,
             }
             for f in findings
         ]
-    )  # fmt: skip
+    )
 
 
 def claims_markdown(findings: Sequence[Finding], title: str) -> str:

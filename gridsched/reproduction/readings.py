@@ -24,14 +24,7 @@ import pandas as pd
 from gridsched.analysis import statistics
 from gridsched.analysis.claim_values import flat
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import (
-    TextTable,
-    axis_name,
-    axis_text,
-    markdown_row,
-    markdown_text,
-    value_text,
-)
+from gridsched.analysis.texts import TextTable, axis_name, axis_text, markdown_row, markdown_text, value_text
 from gridsched.errors import InputError
 from gridsched.reproduction.claim_requests import BEST_OTHER
 from gridsched.runs.claims_schema import Claim
@@ -86,12 +79,15 @@ def fit_readings(results: StudyResults) -> list[Reading]:
         for values in _combinations(results, axes, claims[0]):
             errors = _errors(results, metric, values, numbers, claims[0])
             parts = dict(iter(errors.groupby(split, sort=False)["error"]))
-            found.append(Reading(
-                metric, values,
-                {part: _mean_of_all(group) for part, group in parts.items()},
-                {part: float(group.median(skipna=False)) for part, group in parts.items()},
-                constants,
-            ))  # fmt: skip
+            found.append(
+                Reading(
+                    metric,
+                    values,
+                    {part: _mean_of_all(group) for part, group in parts.items()},
+                    {part: float(group.median(skipna=False)) for part, group in parts.items()},
+                    constants,
+                )
+            )
     return found
 
 
@@ -129,19 +125,12 @@ def _variants(results: StudyResults, claim: Claim) -> list[str]:
 
 
 def _combinations(results: StudyResults, axes: list[str], claim: Claim) -> list[dict[str, Any]]:
-    choices = [
-        _variants(results, claim) if axis == "scheduler" else results.values_of(axis)
-        for axis in axes
-    ]
+    choices = [_variants(results, claim) if axis == "scheduler" else results.values_of(axis) for axis in axes]
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*choices)]
 
 
 def _errors(
-    results: StudyResults,
-    metric: str,
-    values: dict[str, Any],
-    numbers: pd.DataFrame,
-    claim: Claim,
+    results: StudyResults, metric: str, values: dict[str, Any], numbers: pd.DataFrame, claim: Claim
 ) -> pd.DataFrame:
     """Return the paper's numbers with the absolute error of one reading."""
     scheduler: str = values.get("scheduler", claim.scheduler or "")
@@ -181,21 +170,22 @@ def readings_table(results: StudyResults, readings: Sequence[Reading]) -> list[T
         by_metric.setdefault(reading.metric, []).append(reading)
     fits = TextTable(
         "Fitted on one part, tested on the other",
-        ["column", "fitted on", "reading", "error there", "tested on", "error", "constant's error",
-         "rank"],
+        ["column", "fitted on", "reading", "error there", "tested on", "error", "constant's error", "rank"],
         [row for metric, group in by_metric.items() for row in _fits(metric, group)],
         note="Mean absolute error in points of percent. Constant: predict the mean of the paper's "
         "numbers of the fitted part. Rank: of the chosen reading among all on the tested part.",
-    )  # fmt: skip
+    )
     tables = [fits]
     for metric, group in by_metric.items():
         parts = list(group[0].errors)
         rows = [
-            [*(value_text(value) for value in each.values.values()),
-             *(f"{each.errors[part]:.1f}" for part in parts),
-             *(f"{each.medians[part]:.1f}" for part in parts)]
+            [
+                *(value_text(value) for value in each.values.values()),
+                *(f"{each.errors[part]:.1f}" for part in parts),
+                *(f"{each.medians[part]:.1f}" for part in parts),
+            ]
             for each in group
-        ]  # fmt: skip
+        ]
         header = [
             *(axis_name(axis) for axis in group[0].values),
             *(f"{value_text(part)}: mean error" for part in parts),
@@ -215,11 +205,18 @@ def _fits(metric: str, group: list[Reading]) -> list[list[str]]:
         error = chosen.errors[tested]
         known = [each.errors[tested] for each in group if not math.isnan(each.errors[tested])]
         rank = 1 + sum(each < error for each in known)
-        rows.append([
-            metric, value_text(fitted), axis_text(chosen.values), f"{chosen.errors[fitted]:.1f}",
-            value_text(tested), f"{error:.1f}", f"{chosen.constants[fitted, tested]:.1f}",
-            f"{rank} of {len(known)}",
-        ])  # fmt: skip
+        rows.append(
+            [
+                metric,
+                value_text(fitted),
+                axis_text(chosen.values),
+                f"{chosen.errors[fitted]:.1f}",
+                value_text(tested),
+                f"{error:.1f}",
+                f"{chosen.constants[fitted, tested]:.1f}",
+                f"{rank} of {len(known)}",
+            ]
+        )
     return rows
 
 
@@ -228,13 +225,16 @@ def readings_frame(readings: Sequence[Reading]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "metric": each.metric, **each.values, "part": part,
-                "mean_absolute_error": error, "median_absolute_error": each.medians[part],
+                "metric": each.metric,
+                **each.values,
+                "part": part,
+                "mean_absolute_error": error,
+                "median_absolute_error": each.medians[part],
             }
             for each in readings
             for part, error in each.errors.items()
         ]
-    )  # fmt: skip
+    )
 
 
 def readings_markdown(results: StudyResults, readings: Sequence[Reading]) -> str:

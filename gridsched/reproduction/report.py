@@ -10,14 +10,7 @@ from typing import Any
 from gridsched.analysis.study_results import StudyResults
 from gridsched.page import study_report
 from gridsched.page.printing import ReportFiles, ShownTable
-from gridsched.reproduction.claims import (
-    DIRECTION,
-    MISSED,
-    NO_DATA,
-    NOT_DISTINGUISHABLE,
-    REPRODUCED,
-    Finding,
-)
+from gridsched.reproduction.claims import DIRECTION, MISSED, NO_DATA, NOT_DISTINGUISHABLE, REPRODUCED, Finding
 from gridsched.reproduction.claims_tables import (
     HEADER,
     HOW,
@@ -34,9 +27,12 @@ from gridsched.reproduction.readings import Reading, readings_frame, readings_ta
 
 #: How each verdict is shown.
 _VERDICTS = {
-    REPRODUCED: "reproduced", DIRECTION: "direction", MISSED: "missed", NO_DATA: "missed",
+    REPRODUCED: "reproduced",
+    DIRECTION: "direction",
+    MISSED: "missed",
+    NO_DATA: "missed",
     NOT_DISTINGUISHABLE: "undecided",
-}  # fmt: skip
+}
 
 
 def write_report(
@@ -62,15 +58,15 @@ def write_report(
         Replace the page and the files beside it.
     """
     return study_report.write_report(
-        results, page, force=force,
+        results,
+        page,
+        force=force,
         claims=partial(_claims, results.study.name, findings) if findings else None,
         readings=partial(_readings, results, readings) if readings else None,
-    )  # fmt: skip
+    )
 
 
-def _readings(
-    results: StudyResults, readings: Sequence[Reading], files: ReportFiles
-) -> list[ShownTable]:
+def _readings(results: StudyResults, readings: Sequence[Reading], files: ReportFiles) -> list[ShownTable]:
     """Return the tables of the readings; all their numbers stand in one more file."""
     files.put_frame("readings.csv", readings_frame(readings))
     tables = readings_table(results, readings)

@@ -191,8 +191,10 @@ def _shortest_s(scenario: LoadedScenario) -> float:
     """Return a time that no run of the scenario is shorter than [s]."""
     tasks, platform = scenario.tasks, scenario.platform
     fastest = np.nanmax(platform.speed, axis=1)
-    return float(max(
-        tasks.flops.max() / fastest.max(),
-        tasks.flops.sum() / (fastest * platform.cores).sum(),
-        tasks.submit_time_s.max(),
-    ))  # fmt: skip
+    return float(
+        max(
+            tasks.flops.max() / fastest.max(),
+            tasks.flops.sum() / (fastest * platform.cores).sum(),
+            tasks.submit_time_s.max(),
+        )
+    )

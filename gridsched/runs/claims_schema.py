@@ -169,8 +169,7 @@ class Expression(Section):
 ExpressionOrText = Annotated[
     Expression,
     BeforeValidator(
-        lambda given: {"formula": given} if isinstance(given, str) else given,
-        json_schema_input_type=str | Expression,
+        lambda given: {"formula": given} if isinstance(given, str) else given, json_schema_input_type=str | Expression
     ),
 ]
 
@@ -178,9 +177,7 @@ ExpressionOrText = Annotated[
 class _KindNames:
     """Lists the kinds in the JSON Schema."""
 
-    def __get_pydantic_json_schema__(
-        self, schema: Any, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {**handler(schema), "enum": list(DECLARED_KINDS)}
 
 

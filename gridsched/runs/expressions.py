@@ -24,14 +24,22 @@ MAX_DEPTH = 200
 #: Longer ones are cut in messages.
 MAX_SHOWN = 200
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.In: lambda a, b: a in b,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
-}  # fmt: skip
+}
 _COMPUTE: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.Div: operator.truediv, ast.Pow: operator.pow,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
 #: What decides: comparisons, joined by ``and``, ``or``, ``not``; lists and texts are constants.
 DECISIONS: tuple[type[ast.expr], ...] = (ast.BoolOp, ast.Compare, ast.List, ast.Tuple)
 #: What computes: ``+ - * / **``, functions.
@@ -118,9 +126,7 @@ class Language:
             case ast.Compare() if all(type(op) in _COMPARE for op in node.ops):
                 sides = [self._compile(side) for side in (node.left, *node.comparators)]
                 steps = [(_COMPARE[type(op)], k) for k, op in enumerate(node.ops)]
-                return lambda values: all(
-                    compare(sides[k](values), sides[k + 1](values)) for compare, k in steps
-                )
+                return lambda values: all(compare(sides[k](values), sides[k + 1](values)) for compare, k in steps)
             case ast.List() | ast.Tuple():
                 constant = ast.literal_eval(node)
                 return lambda values: constant
@@ -165,9 +171,7 @@ def _shown(text: str) -> str:
 _HOW = "Write comparisons of axes with values, as \"scheduler == 'lecsa' and replicate < 5\"."
 
 
-def run_filter(
-    text: str, axes: Collection[str], name: str = "--only"
-) -> Callable[[Mapping[str, Any]], bool]:
+def run_filter(text: str, axes: Collection[str], name: str = "--only") -> Callable[[Mapping[str, Any]], bool]:
     """Return a function that says whether a run with these axis values is meant.
 
     Parameters

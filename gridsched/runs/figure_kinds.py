@@ -54,38 +54,34 @@ def register_kind(kind: DeclaredKind) -> None:
 _CHARTS, _SERIES = "gridsched.figures.declared_charts:", "gridsched.figures.declared_series:"
 for _kind in (
     DeclaredKind("best", f"{_CHARTS}best", "Bars of each family's best and last variant."),
+    DeclaredKind("sweep", f"{_CHARTS}levels", "Bars of a metric at each level, a panel for each family."),
+    DeclaredKind("traces", f"{_SERIES}series", "Mean series of some levels, a panel for each family."),
     DeclaredKind(
-        "sweep", f"{_CHARTS}levels", "Bars of a metric at each level, a panel for each family."
-    ),
-    DeclaredKind(
-        "traces", f"{_SERIES}series", "Mean series of some levels, a panel for each family."
-    ),
-    DeclaredKind(
-        "box", f"{_CHARTS}boxes", "A box for each variant: median, quartiles, whiskers.",
-        ("metric",), is_of_variants=True,
-    ),
-    DeclaredKind(
-        "calibration", f"{_SERIES}calibration",
-        "Predicted chance to be in time against the observed frequency.", (), is_of_variants=True,
-    ),
-    DeclaredKind(
-        "lines", f"{_CHARTS}lines", "A metric along what varies, a line for each family."
-    ),
-    DeclaredKind(
-        "violins", f"{_CHARTS}violins", "The distribution over replicates, along what varies.",
+        "box",
+        f"{_CHARTS}boxes",
+        "A box for each variant: median, quartiles, whiskers.",
+        ("metric",),
         is_of_variants=True,
     ),
     DeclaredKind(
-        "plans", "gridsched.figures.declared_plans:plans",
-        "Makespan over energy of plans, with what they earn as bars.",
-    ),
-    DeclaredKind(
-        "landscapes", "gridsched.figures.front_figure:landscapes",
-        "The feasible region with profit contours, by level.",
-    ),
-    DeclaredKind(
-        "points", f"{_CHARTS}points", "Means on a logarithmic axis, a row for each level.",
+        "calibration",
+        f"{_SERIES}calibration",
+        "Predicted chance to be in time against the observed frequency.",
+        (),
         is_of_variants=True,
     ),
-):  # fmt: skip
+    DeclaredKind("lines", f"{_CHARTS}lines", "A metric along what varies, a line for each family."),
+    DeclaredKind(
+        "violins", f"{_CHARTS}violins", "The distribution over replicates, along what varies.", is_of_variants=True
+    ),
+    DeclaredKind(
+        "plans", "gridsched.figures.declared_plans:plans", "Makespan over energy of plans, with what they earn as bars."
+    ),
+    DeclaredKind(
+        "landscapes", "gridsched.figures.front_figure:landscapes", "The feasible region with profit contours, by level."
+    ),
+    DeclaredKind(
+        "points", f"{_CHARTS}points", "Means on a logarithmic axis, a row for each level.", is_of_variants=True
+    ),
+):
     register_kind(_kind)

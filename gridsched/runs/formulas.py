@@ -17,9 +17,13 @@ _HOW = (
     'as "energy_j * makespan_s ** 2".'
 )
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "abs": np.abs, "sqrt": np.sqrt, "exp": np.exp, "log": np.log,
-    "min": lambda *values: np.min(values), "max": lambda *values: np.max(values),
-}  # fmt: skip
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "min": lambda *values: np.min(values),
+    "max": lambda *values: np.max(values),
+}
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,15 @@ class Formula:
 
 
 def formula(
-    id: str, text: str, known: Collection[str], *, unit: str = "",
-    better: Literal["less", "more"] | None = None, meaning: str = "", called: str = "",
-) -> Formula:  # fmt: skip
+    id: str,
+    text: str,
+    known: Collection[str],
+    *,
+    unit: str = "",
+    better: Literal["less", "more"] | None = None,
+    meaning: str = "",
+    called: str = "",
+) -> Formula:
     """Return the metric that an expression describes.
 
     Parameters
@@ -83,9 +93,7 @@ def formula(
     except (TypeError, ValueError):
         raise InputError(f"{called} {text!r}: a function has too few or many values.") from None
     said = f"{meaning}: `{text}`" if meaning else f"`{text}`"
-    metric = Metric(
-        id, unit, said, lambda row: _value(compute, row, needs), "row", FORMULA, better
-    )  # fmt: skip
+    metric = Metric(id, unit, said, lambda row: _value(compute, row, needs), "row", FORMULA, better)
     return Formula(metric, frozenset(needs))
 
 

@@ -130,13 +130,19 @@ def _facts(plan: BagPlan, whole: BagPlan | None) -> PlanFacts:
         return PlanFacts(tasks, False, *nothing, still, still, None, plan.bound)
     rate = profit = None
     if plan.tariff is not None:
-        earned = earnings(
-            whole, plan.tariff,
-            power_cap_w=plan.power_cap_w, least_rate_per_s=plan.least_rate_per_s,
-        )  # fmt: skip
+        earned = earnings(whole, plan.tariff, power_cap_w=plan.power_cap_w, least_rate_per_s=plan.least_rate_per_s)
         rate = earned.profit_rate_under(plan.tariff)
         profit = rate * earned.makespan_s
     return PlanFacts(
-        tasks, True, plan.makespan_s, plan.energy_j, whole.makespan_s, whole.energy_j,
-        float(np.sum(plan.bag.busy_s(whole.x))), plan.profit_rate, rate, profit, plan.bound,
-    )  # fmt: skip
+        tasks,
+        True,
+        plan.makespan_s,
+        plan.energy_j,
+        whole.makespan_s,
+        whole.energy_j,
+        float(np.sum(plan.bag.busy_s(whole.x))),
+        plan.profit_rate,
+        rate,
+        profit,
+        plan.bound,
+    )

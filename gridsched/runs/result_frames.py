@@ -49,9 +49,7 @@ def tasks_frame(trace: Trace) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(tasks.labels, name="task"))
 
 
-def hosts_frame(
-    trace: Trace, energy: HostEnergy, plugin_j: Mapping[str, float] | None
-) -> pd.DataFrame:
+def hosts_frame(trace: Trace, energy: HostEnergy, plugin_j: Mapping[str, float] | None) -> pd.DataFrame:
     """Return a row for each host, by its name: what it did and what it drew [s, J].
 
     Hosts that compute nothing are there too, with their role.

@@ -90,10 +90,17 @@ class RunResult:
         """What the metrics are computed from."""
         power = trace_power(self.trace)
         return RunFacts(
-            self.trace, trace_energy(self.trace, power), self.scenario.window_s,
-            self.scenario.driver, self.plugin_j, self.links_j, self.scenario.budget,
-            self._tariff_of_hosts(), self._shortest_times(), power,
-        )  # fmt: skip
+            self.trace,
+            trace_energy(self.trace, power),
+            self.scenario.window_s,
+            self.scenario.driver,
+            self.plugin_j,
+            self.links_j,
+            self.scenario.budget,
+            self._tariff_of_hosts(),
+            self._shortest_times(),
+            power,
+        )
 
     def _shortest_times(self) -> NDArray[np.float64] | None:
         """Return what the maximum utility of the window follows from [s], where there is one."""
@@ -282,9 +289,7 @@ def _request(scenario: LoadedScenario, hosts_off: tuple[int, ...]) -> Simulation
         scheduler=scenario.make_scheduler(),
         seed=scenario.seed,
         replicate=scenario.replicate,
-        deployment_file=(
-            None if scenario.deployment is None else Path(scenario.deployment).resolve()
-        ),
+        deployment_file=(None if scenario.deployment is None else Path(scenario.deployment).resolve()),
         uses_network=network_is_used(scenario),
         hosts_off=hosts_off,
         way=scenario.way,
@@ -350,9 +355,7 @@ def energy_check(result: RunResult) -> list[dict[str, Any]]:
         If the run was not metered.
     """
     if not result.plugin_j:
-        raise InputError(
-            "This run has no plugin energy; validate needs --driver simgrid, and hosts with power."
-        )
+        raise InputError("This run has no plugin energy; validate needs --driver simgrid, and hosts with power.")
     return compare_energy(result.trace, result.plugin_j, result.energy)
 
 
@@ -374,9 +377,7 @@ def check_energy_agreement(result: RunResult) -> None:
     if not bad:
         return
     hosts = [row for row in bad if row["host"] != "total"] or bad
-    worst = max(
-        hosts, key=lambda row: (np.isnan(difference := row["relative_difference"]), difference)
-    )
+    worst = max(hosts, key=lambda row: (np.isnan(difference := row["relative_difference"]), difference))
     raise SimulationError(
         f"{result.trace.platform.name}: host {worst['host']!r} has energy_j {worst['plugin_j']!r} "
         f"by SimGrid's plugin and energy_model_j {worst['model_j']!r} by the model, a relative "

@@ -33,9 +33,7 @@ def progress_bar(*, shown: bool | None = None) -> Progress:
     """
     console = Console(stderr=True)
     is_shown = (console.is_jupyter or sys.stderr.isatty()) if shown is None else shown
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=console, transient=True, disable=not is_shown)
 
 
@@ -115,9 +113,11 @@ def _outcome(
 
 
 def _at_once(
-    outcome: Callable[[Scenario], Result], scenarios: Sequence[Scenario], count: int,
+    outcome: Callable[[Scenario], Result],
+    scenarios: Sequence[Scenario],
+    count: int,
     keep: Callable[[int, Result], None],
-) -> None:  # fmt: skip
+) -> None:
     """Tell what becomes of each scenario, with its place, as they end; up to `count` at a time.
 
     To start a server and to import there what runs need takes as long as many small runs: the

@@ -75,9 +75,7 @@ class WorkloadFile(Section):
     """A workload file; for a bag of tasks its input files, for a log how it is read."""
 
     file: InputPath = Field(description="Bag of tasks (.csv), generator (.toml) or trace (.swf).")
-    files: InputPath | None = Field(
-        default=None, description="Input files of tasks (.csv: file,size_bytes,location)."
-    )
+    files: InputPath | None = Field(default=None, description="Input files of tasks (.csv: file,size_bytes,location).")
 
 
 class NoPlatform(Section):
@@ -95,9 +93,7 @@ OPTIMIZE: Final = "optimize"
 _OPTIMIZE_TAKES = ("driver", "network", "pstate", "way", "cfg")
 #: Settings that every scenario's text has. The others are newer than the first stored runs, and a
 #: text lacks them where they have their default, so that these runs keep their ids.
-ALWAYS_WRITTEN = (
-    "driver", "network", "deployment", "pstate", "mapping_interval_s", "hosts_off", "way", "cfg",
-)  # fmt: skip
+ALWAYS_WRITTEN = ("driver", "network", "deployment", "pstate", "mapping_interval_s", "hosts_off", "way", "cfg")
 
 #: How the default of a setting is written where it is a newer one than the first stored runs': so
 #: they keep their ids. Who gives that very value means something else, and has it as a text.
@@ -106,10 +102,7 @@ _WRITTEN_DEFAULTS = {"pstate": 0}
 
 @with_fields(
     {
-        name: (
-            InputPath | None if Path in typing.get_args(key.annotation) else key.annotation,
-            key.info,
-        )
+        name: (InputPath | None if Path in typing.get_args(key.annotation) else key.annotation, key.info)
         for name, key in keys_of(RunSettings).items()
         if name not in _NOT_IN_STUDIES
     }
@@ -126,8 +119,7 @@ class Settings(Section):
         default=None,
         gt=0,
         allow_inf_nan=False,
-        description="Keep cumulative energy and utility in the window of the results at steps "
-        "of this length.",
+        description="Keep cumulative energy and utility in the window of the results at steps of this length.",
     )
 
     @field_validator("cfg", check_fields=False)
@@ -158,11 +150,7 @@ def without_effect(settings: Section) -> list[str]:
     """Return the settings that are not the usual ones and mean nothing to `OPTIMIZE`."""
     taken = {*_OPTIMIZE_TAKES, *keys_of(Tariff)}
     usual = {name: field.default for name, field in Settings.model_fields.items()}
-    return [
-        name
-        for name in sorted(settings.model_fields_set - taken)
-        if getattr(settings, name) != usual[name]
-    ]
+    return [name for name in sorted(settings.model_fields_set - taken) if getattr(settings, name) != usual[name]]
 
 
 def _dataclass_fields(cls: type) -> dict[str, Any]:
@@ -203,16 +191,12 @@ def drawn_workload(name: str) -> type[DrawnSection]:
         if key not in ("kind", "seed", "replicate")
     }
     fields["generator"] = (Literal[name], ...)
-    section: type[DrawnSection] = create_model(
-        f"{name.capitalize()}Workload", __base__=DrawnSection, **fields
-    )
+    section: type[DrawnSection] = create_model(f"{name.capitalize()}Workload", __base__=DrawnSection, **fields)
     return section
 
 
 #: Generators whose workload comes with its platform.
-SYSTEM_GENERATORS = tuple(
-    name for name, each in GENERATORS.items() if isinstance(each, SystemGenerator)
-)
+SYSTEM_GENERATORS = tuple(name for name, each in GENERATORS.items() if isinstance(each, SystemGenerator))
 #: Generators of a section.
 SECTION_GENERATORS = {"platform": ("table",), "workload": tuple(GENERATORS)}
 
@@ -283,18 +267,13 @@ class RunSpec(Section):
         values = with_tuples(scenario)
         settings, usual = values.get("settings"), _usual_values()
         if isinstance(settings, dict):
-            settings = {
-                name: each
-                for name, each in settings.items() if name not in usual or each != usual[name]
-            }  # fmt: skip
+            settings = {name: each for name, each in settings.items() if name not in usual or each != usual[name]}
         values["settings"] = settings
         try:
             spec = cls.model_validate(values)
         except ValidationError as error:
             first = gravest(error)
-            raise InputError(
-                f"The description of a run: {key_name(first['loc'])} {complaint(first)}"
-            ) from None
+            raise InputError(f"The description of a run: {key_name(first['loc'])} {complaint(first)}") from None
         spec._refuse_paths()
         return spec
 
@@ -344,9 +323,7 @@ def path_of_file(file: str | FileReference, places: Mapping[str, Path]) -> str:
     if isinstance(file, str):
         return file
     if file.sha256 not in places:
-        raise InputError(
-            f"Input file {file.name!r} (SHA-256 {file.sha256[:16]}...) is not in the store."
-        )
+        raise InputError(f"Input file {file.name!r} (SHA-256 {file.sha256[:16]}...) is not in the store.")
     return str(places[file.sha256])
 
 
@@ -368,11 +345,7 @@ def canonical_section(section: Section) -> dict[str, Any]:
         return section.model_dump(exclude_defaults=True)
     usual = _usual_values()
     stored = {name: _written(name, value) for name, value in section.model_dump().items()}
-    return {
-        name: value
-        for name, value in stored.items()
-        if name in ALWAYS_WRITTEN or value != usual[name]
-    }
+    return {name: value for name, value in stored.items() if name in ALWAYS_WRITTEN or value != usual[name]}
 
 
 def with_tuples(value: Any) -> Any:

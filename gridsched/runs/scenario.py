@@ -121,16 +121,17 @@ class Scenario(RunSettings):
         return RunSpec.model_construct(
             platform=_section(PlatformFile, self.platform, Platform) or NoPlatform(),
             workload=_section(
-                WorkloadFile, self.tasks, Tasks,
-                files=None if self.files is None else str(self.files), **self.trace.given,
+                WorkloadFile,
+                self.tasks,
+                Tasks,
+                files=None if self.files is None else str(self.files),
+                **self.trace.given,
             ),
-            scheduler=SchedulerSection.model_construct(
-                id=self.scheduler, parameters=dict(self.parameters)
-            ),
+            scheduler=SchedulerSection.model_construct(id=self.scheduler, parameters=dict(self.parameters)),
             settings=Settings.model_construct(**settings),
             seed=self.seed,
             replicate=self.replicate,
-        )  # fmt: skip
+        )
 
     def study_text(self, name: str) -> str:
         """Return a study file that holds this run alone.
@@ -179,8 +180,7 @@ class Scenario(RunSettings):
         for name in ("platform", "files", "deployment"):
             if getattr(self, name) is not None:
                 raise InputError(
-                    f"{whole.tasks.name}: this workload makes its own system; leave out "
-                    f"--{name} {getattr(self, name)}."
+                    f"{whole.tasks.name}: this workload makes its own system; leave out --{name} {getattr(self, name)}."
                 )
         return self._on(LoadedScenario.of_system(whole))
 
@@ -225,9 +225,14 @@ class LoadedScenario(Scenario):
         """Return the scenario of a workload that comes with its machines."""
         rules = {rule.name: getattr(whole.rules, rule.name) for rule in fields(Rules)}
         return cls(
-            whole.platform, whole.tasks, types=whole.types, window_s=whole.window_s,
-            run_times=whole.run_times, estimates=whole.estimates, **rules,
-        )  # fmt: skip
+            whole.platform,
+            whole.tasks,
+            types=whole.types,
+            window_s=whole.window_s,
+            run_times=whole.run_times,
+            estimates=whole.estimates,
+            **rules,
+        )
 
     @classmethod
     def on_trace(cls, found: TraceSystem) -> LoadedScenario:
@@ -241,9 +246,8 @@ class LoadedScenario(Scenario):
         if self.master is not None:
             platform = platform.with_master(self.master)
         return replace(
-            self, platform=platform, tariff=with_prices_read(self.tariff),
-            budget=with_budget_prices_read(self.budget),
-        )  # fmt: skip
+            self, platform=platform, tariff=with_prices_read(self.tariff), budget=with_budget_prices_read(self.budget)
+        )
 
     def deployed(self) -> LoadedScenario:
         """Return the scenario with only the hosts computing that a deployment gives work.
@@ -290,24 +294,15 @@ def check_scenario(scenario: Scenario) -> None:
     if scenario.seed < 0 or scenario.replicate < 0:
         raise InputError(f"Seed {scenario.seed} and replicate must be at least 0.")
     if scenario.window_s is not None and not 0 <= scenario.window_s[0] < scenario.window_s[1]:
-        raise InputError(
-            f"window_s is {scenario.window_s}; its end must lie after its begin, both at least 0 s."
-        )
-    if (
-        scenario.charge_mapping_time
-        and scenario.mapping_interval_s is None
-        and scenario.types is None
-    ):
+        raise InputError(f"window_s is {scenario.window_s}; its end must lie after its begin, both at least 0 s.")
+    if scenario.charge_mapping_time and scenario.mapping_interval_s is None and scenario.types is None:
         raise InputError("charge_mapping_time needs mapping events: give --mapping-interval-s.")
     for item in scenario.cfg:
         if not re.fullmatch(r"[^:\s]+:.*", item):
             raise InputError(f"--cfg={item}: SimGrid's options read KEY:VALUE.")
     for item in scenario.log:
         if not re.fullmatch(r"no_loc|[^:\s]+:.+", item):
-            raise InputError(
-                f"--log={item}: SimGrid's log settings read CATEGORY.KEY:VALUE, as "
-                "root.thresh:info."
-            )
+            raise InputError(f"--log={item}: SimGrid's log settings read CATEGORY.KEY:VALUE, as root.thresh:info.")
     if scenario.failures is not None:
         Failures.read(scenario.failures)
     if scenario.files is not None and getattr(scenario.tasks, "files", scenario) is None:

@@ -99,9 +99,12 @@ class ScenarioMaker:
             self._imported.add(digest)
 
     def make(
-        self, described: RunSpec | Mapping[str, Any], timeout_s: float | None = None, *,
+        self,
+        described: RunSpec | Mapping[str, Any],
+        timeout_s: float | None = None,
+        *,
         spelled: Callable[[str], str] = str,
-    ) -> LoadedScenario:  # fmt: skip
+    ) -> LoadedScenario:
         """Return the scenario of a described run, with its files read.
 
         Parameters
@@ -159,9 +162,8 @@ class ScenarioMaker:
         values = self._settings(spec)
         del values["driver"]
         return Optimization(
-            self._bag(spec), spec.scheduler.id, spec.scheduler.parameters,
-            with_keys(RunSettings(), values).tariff,
-        )  # fmt: skip
+            self._bag(spec), spec.scheduler.id, spec.scheduler.parameters, with_keys(RunSettings(), values).tariff
+        )
 
     def _read(self, described: RunSpec | Mapping[str, Any]) -> RunSpec:
         """Return the description of a run whose policy, if it has one, is imported."""
@@ -194,9 +196,8 @@ class ScenarioMaker:
         return {key: each for key, each in given.items() if key not in ("generator", "seed")}
 
     def _drawn(
-        self, spec: RunSpec, section: DrawnSection, generator: Generator[Any, Any],
-        without: Container[str] = (),
-    ) -> tuple[str, Callable[[], Any]]:  # fmt: skip
+        self, spec: RunSpec, section: DrawnSection, generator: Generator[Any, Any], without: Container[str] = ()
+    ) -> tuple[str, Callable[[], Any]]:
         """Return a key of what a generator draws, and the function that draws it."""
         given, seeds = self._parameters(section), _seeds(section, spec)
         values = {name: each for name, each in given.items() if name not in without}
@@ -216,14 +217,10 @@ class ScenarioMaker:
                 pstate = one_pstate(given)
                 key = f"{parameters!r} {pstate}"
                 name = f"bag of replicate {spec.replicate}"
-                return self._bags.get(
-                    key, lambda: named_bag.bag_of_parameters(parameters, name, pstate)
-                )
+                return self._bags.get(key, lambda: named_bag.bag_of_parameters(parameters, name, pstate))
         world = self._world(spec, needs_file=False)
         if world.types is not None:
-            return named_bag.bag_of_types(
-                world.tasks.name, world.tasks, world.types, one_pstate(given)
-            )
+            return named_bag.bag_of_types(world.tasks.name, world.tasks, world.types, one_pstate(given))
         pstates = pstates_of(world.platform, given)
         return named_bag.bag_of_platform(world.platform, world.tasks, pstates)
 
@@ -242,9 +239,7 @@ class ScenarioMaker:
         platform, file = self._platform(spec, needs_file=needs_file)
         return LoadedScenario(platform, workload, platform_file=file)
 
-    def _of_file(
-        self, spec: RunSpec, workload: WorkloadFile, *, needs_file: bool
-    ) -> LoadedScenario:
+    def _of_file(self, spec: RunSpec, workload: WorkloadFile, *, needs_file: bool) -> LoadedScenario:
         """Return the scenario of a workload file, on the run's platform or on its own."""
         file = self._path(workload.file)
         files = None if workload.files is None else self._path(workload.files)
@@ -252,19 +247,11 @@ class ScenarioMaker:
         own = not isinstance(spec.platform, NoPlatform)
         if is_trace(file):
             if files is not None:
-                raise InputError(
-                    f"{file}: jobs of a trace have no input files; leave out --files {files}."
-                )
-            platform, platform_file = (
-                self._platform(spec, needs_file=needs_file) if own else (None, None)
-            )
+                raise InputError(f"{file}: jobs of a trace have no input files; leave out --files {files}.")
+            platform, platform_file = self._platform(spec, needs_file=needs_file) if own else (None, None)
             # the platform lives as long as the system that has it, so that its id is its own
-            found = self._traces.get(
-                f"{file} {options} {id(platform)}", lambda: trace_system(file, options, platform)
-            )
-            return replace(
-                LoadedScenario.on_trace(found), trace=options, platform_file=platform_file
-            )
+            found = self._traces.get(f"{file} {options} {id(platform)}", lambda: trace_system(file, options, platform))
+            return replace(LoadedScenario.on_trace(found), trace=options, platform_file=platform_file)
         options.refuse(set(options.given), file, "this workload is no trace")
         whole = self._systems.get(file, lambda: read_system_workload(file))
         if whole is not None:
@@ -282,21 +269,15 @@ class ScenarioMaker:
         if isinstance(section, Platform):
             return section, None
         if isinstance(section, NoPlatform):
-            raise InputError(
-                "Missing option '--platform FILE': the workload makes no platform of its own."
-            )
+            raise InputError("Missing option '--platform FILE': the workload makes no platform of its own.")
         if isinstance(section, PlatformFile):
             path = Path(self._path(section.file))
             power = GivenPower.read(self._settings(spec).get("power", ()))
             name = _name_of(section.file)
-            return self._platforms.get(
-                f"{path} {power}", lambda: (self._read_platform(path, power, name), path)
-            )
+            return self._platforms.get(f"{path} {power}", lambda: (self._read_platform(path, power, name), path))
         seeds = _seeds(section, spec)
         key = f"{canonical_text(canonical_section(section))} {seeds} {needs_file}"
-        return self._platforms.get(
-            key, lambda: self._generate_platform(section, seeds, needs_file=needs_file)
-        )
+        return self._platforms.get(key, lambda: self._generate_platform(section, seeds, needs_file=needs_file))
 
     def _read_platform(self, path: Path, power: GivenPower, name: str) -> Platform:
         platform = read_platform(path, power)
@@ -335,9 +316,8 @@ class ScenarioMaker:
         return self._tables.get(f"{path} {join} {section.year} {section.trust}", read)
 
     def _system(
-        self, spec: RunSpec, workload: DrawnSection, generator: SystemGenerator, *,
-        needs_file: bool,
-    ) -> LoadedScenario:  # fmt: skip
+        self, spec: RunSpec, workload: DrawnSection, generator: SystemGenerator, *, needs_file: bool
+    ) -> LoadedScenario:
         """Return the scenario of a workload that comes with its platform.
 
         Runs that differ in rules alone share what is drawn.

@@ -8,21 +8,19 @@ from typing import Any, Union
 from pydantic import create_model
 
 from gridsched.model.records import keys_of
-from gridsched.runs.run_spec import (
-    SECTION_GENERATORS,
-    PlatformTable,
-    Settings,
-    drawn_workload,
-    section_models,
-)
+from gridsched.runs.run_spec import SECTION_GENERATORS, PlatformTable, Settings, drawn_workload, section_models
 from gridsched.runs.settings import RunSettings
 from gridsched.runs.study_document import Content
 from gridsched.workloads.generators import GENERATORS
 
 _WORDS = {
-    "integer": "whole number", "number": "number", "boolean": "`true` or `false`",
-    "string": "text", "array": "list", "object": "table",
-}  # fmt: skip
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "`true` or `false`",
+    "string": "text",
+    "array": "list",
+    "object": "table",
+}
 #: Between these lines docs/campaigns.md holds `study_keys`.
 BEGIN, END = "<!-- study keys -->", "<!-- end of study keys -->"
 _HEAD = ["| key | value | meaning |", "|---|---|---|"]
@@ -78,9 +76,7 @@ def _plain_schema() -> dict[str, Any]:
         name: (Union[tuple(section_models(name))], Content.model_fields[name])  # noqa: UP007 - as many as there are
         for name in SECTION_GENERATORS
     }
-    settings: dict[str, Any] = {
-        name: (field.annotation, field) for name, field in Settings.model_fields.items()
-    }
+    settings: dict[str, Any] = {name: (field.annotation, field) for name, field in Settings.model_fields.items()}
     model = create_model("StudyFile", __base__=Content, **sections, **settings)
     return model.model_json_schema()
 

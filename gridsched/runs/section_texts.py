@@ -24,14 +24,7 @@ from gridsched.runs.run_spec import (
     without_effect,
 )
 from gridsched.runs.settings import RunSettings
-from gridsched.runs.study_axes import (
-    Axis,
-    combinations,
-    makes_system,
-    path_of,
-    section_model,
-    section_values,
-)
+from gridsched.runs.study_axes import Axis, combinations, makes_system, path_of, section_model, section_values
 from gridsched.runs.study_document import KeyPath, StudyDocument
 from gridsched.workloads.generators import GENERATORS
 
@@ -48,9 +41,7 @@ class SectionTexts:
     section : {"platform", "workload", "settings"}
     """
 
-    def __init__(
-        self, document: StudyDocument, axes: Sequence[Axis], files: StudyInputs, section: str
-    ) -> None:
+    def __init__(self, document: StudyDocument, axes: Sequence[Axis], files: StudyInputs, section: str) -> None:
         self._document, self._all_axes, self._files = document, axes, files
         self._section = section
         self._axes = [k for k, axis in enumerate(axes) if section in axis.sections]
@@ -76,9 +67,7 @@ class SectionTexts:
     def _resolve(self, key: tuple[int, ...]) -> str:
         document = self._document
         values = dict(section_values(document, self._section))
-        paths: dict[str, KeyPath] = {
-            name: path_of(document, self._section, name) for name in values
-        }
+        paths: dict[str, KeyPath] = {name: path_of(document, self._section, name) for name in values}
         for k, level in zip(self._axes, key, strict=True):
             axis = self._all_axes[k]
             for (changed, name), value in axis.changes[level].items():
@@ -121,9 +110,7 @@ class SectionTexts:
             given.pop("driver")
         ruled = [name for name in given if name in keys_of(Rules)]
         if ruled and makes_system(self._document):
-            self._document.refuse(
-                paths[ruled[0]], "belongs into [workload], whose generator sets it."
-            )
+            self._document.refuse(paths[ruled[0]], "belongs into [workload], whose generator sets it.")
         try:
             with_keys(RunSettings(), given)
         except InputError as error:

@@ -58,20 +58,17 @@ class RunSettings(Rules):
     """
 
     driver: Annotated[
-        Literal["simgrid", "reference"],
-        Field(description="simgrid, or reference: no SimGrid, no network."),
+        Literal["simgrid", "reference"], Field(description="simgrid, or reference: no SimGrid, no network.")
     ] = "simgrid"
     network: Annotated[
         Literal["platform", "none"] | None,
         Field(
-            description="platform: bytes cross its links; or none. Default: platform if a task "
-            "has bytes.",
+            description="platform: bytes cross its links; or none. Default: platform if a task has bytes.",
             json_schema_extra=_SIMGRID,
         ),
     ] = None
     deployment: Annotated[
-        str | Path | None,
-        Field(description="SimGrid deployment (.xml): which actor runs where.", examples=["FILE"]),
+        str | Path | None, Field(description="SimGrid deployment (.xml): which actor runs where.", examples=["FILE"])
     ] = None
     pstate: Annotated[
         int | str | None,
@@ -83,8 +80,7 @@ class RunSettings(Rules):
         ),
     ] = None
     hosts_off: Annotated[
-        tuple[str, ...],
-        Field(description="Host that is switched off at the start; repeatable.", examples=["HOST"]),
+        tuple[str, ...], Field(description="Host that is switched off at the start; repeatable.", examples=["HOST"])
     ] = ()
     power: Annotated[
         tuple[str, ...],
@@ -112,17 +108,11 @@ class RunSettings(Rules):
     ] = None
     way: Annotated[
         Literal["auto", "maestro", "actors"],
-        Field(
-            description="maestro (fast, no messages), actors, or auto.", json_schema_extra=_SIMGRID
-        ),
+        Field(description="maestro (fast, no messages), actors, or auto.", json_schema_extra=_SIMGRID),
     ] = "auto"
     cfg: Annotated[
         tuple[str, ...],
-        Field(
-            description="SimGrid's --cfg; repeatable.",
-            examples=["KEY:VALUE"],
-            json_schema_extra=_SIMGRID,
-        ),
+        Field(description="SimGrid's --cfg; repeatable.", examples=["KEY:VALUE"], json_schema_extra=_SIMGRID),
     ] = ()
     log: Annotated[
         tuple[str, ...],
@@ -139,10 +129,9 @@ class RunSettings(Rules):
             json_schema_extra={"group": "Money (with --price a run has a profit)"},
         ),
     ] = None
-    timeout_s: Annotated[
-        float | None,
-        Field(gt=0, le=MAX_TIMEOUT_S, description="End a run after this wall time."),
-    ] = None
+    timeout_s: Annotated[float | None, Field(gt=0, le=MAX_TIMEOUT_S, description="End a run after this wall time.")] = (
+        None
+    )
 
     def __post_init__(self) -> None:
         check_record(self, RunSettings)

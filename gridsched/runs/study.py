@@ -28,12 +28,7 @@ from gridsched.runs.study_axes import (
     list_axes,
 )
 from gridsched.runs.study_checks import check_planners, check_results
-from gridsched.runs.study_document import (
-    StudyDocument,
-    parse_study_file,
-    read_document,
-    shipped_study_file,
-)
+from gridsched.runs.study_document import StudyDocument, parse_study_file, read_document, shipped_study_file
 from gridsched.runs.study_schedulers import OwnParts, StudyScheduler, read_schedulers
 from gridsched.sim.client import check_policies
 
@@ -113,9 +108,12 @@ class Study:
     """
 
     def __init__(
-        self, document: StudyDocument, inputs: Mapping[str, InputFile] | None = None,
-        own: OwnParts | None = None, timeout_s: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        document: StudyDocument,
+        inputs: Mapping[str, InputFile] | None = None,
+        own: OwnParts | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
         self.document = document
         content = document.content
         self.name, self.title, self.source = content.name, content.title, content.source
@@ -126,13 +124,9 @@ class Study:
         self.own, self.is_imported = own, own is None
         self.schedulers = self._read_schedulers()
         groups = tuple(group_axes(document))
-        self.axes = in_running_order(
-            (*groups, *list_axes(document, groups), _scheduler_axis(self.schedulers))
-        )
+        self.axes = in_running_order((*groups, *list_axes(document, groups), _scheduler_axis(self.schedulers)))
         self._excluded = exclusions(document, self.axes)
-        self._sections = [
-            SectionTexts(document, self.axes, self.files, section) for section in SECTIONS
-        ]
+        self._sections = [SectionTexts(document, self.axes, self.files, section) for section in SECTIONS]
         self._is_wanted = self._only()
         results = check_results(document, self.axes, self.schedulers)
         self.metrics, self.baseline = results.metrics, results.baseline
@@ -261,9 +255,7 @@ class Study:
         """Names of the axes, ``replicate`` last."""
         return (*(axis.name for axis in self.axes), "replicate")
 
-    def scenarios(
-        self, is_meant: Callable[[Mapping[str, Any]], bool] | None = None
-    ) -> Iterator[StudyRun]:
+    def scenarios(self, is_meant: Callable[[Mapping[str, Any]], bool] | None = None) -> Iterator[StudyRun]:
         """Yield the runs, one replicate after the other, schedulers changing fastest.
 
         Parameters
@@ -293,9 +285,7 @@ class Study:
                     continue
                 if self.files.absent and any(each.lacks(levels) for each in self._sections):
                     continue
-                axes = {
-                    axis.name: axis.values[k] for axis, k in zip(self.axes, levels, strict=True)
-                }
+                axes = {axis.name: axis.values[k] for axis, k in zip(self.axes, levels, strict=True)}
                 axes["replicate"] = replicate
                 if all(each is None or each(axes) for each in (self._is_wanted, is_meant)):
                     yield levels, axes
@@ -308,27 +298,21 @@ class Study:
         try:
             is_wanted = run_filter(text, self.axis_names, "is")
             for axes in combinations(self.axes):  # shows what cannot be compared
-                is_wanted({a.name: a.values[k] for a, k in zip(self.axes, axes, strict=True)}
-                          | {"replicate": 0})  # fmt: skip
+                is_wanted({a.name: a.values[k] for a, k in zip(self.axes, axes, strict=True)} | {"replicate": 0})
         except InputError as error:
             self.document.refuse(("only",), str(error))
         return is_wanted
 
     def _is_excluded(self, levels: tuple[int, ...]) -> bool:
         values = {axis.name: axis.values[k] for axis, k in zip(self.axes, levels, strict=True)}
-        return any(
-            all(values[name] in wanted for name, wanted in rule.items()) for rule in self._excluded
-        )
+        return any(all(values[name] in wanted for name, wanted in rule.items()) for rule in self._excluded)
 
     def _has_runs(self, claim: Claim) -> bool:
         """Whether any run remains of those that a claim chooses."""
         values_of = {axis.name: axis.values for axis in self.axes}
         own = axis_values(self.document, ("claims",), claim.where, values_of)
         where = {**self.report_where, **own}
-        return any(
-            all(axes[name] in values for name, values in where.items())
-            for _, axes in self._chosen(None)
-        )
+        return any(all(axes[name] in values for name, values in where.items()) for _, axes in self._chosen(None))
 
     def _scheduler_section(self, scheduler: StudyScheduler) -> dict[str, Any]:
         section = {"id": scheduler.id, "parameters": dict(scheduler.parameters)}
@@ -340,9 +324,7 @@ class Study:
         for key in self.document.content.policies:
             if Path(key).name == name:
                 return key
-        raise InputError(
-            f"{self.document.path}: a scheduler is of {name!r}, which is none of its policies."
-        )
+        raise InputError(f"{self.document.path}: a scheduler is of {name!r}, which is none of its policies.")
 
 
 def _scheduler_axis(schedulers: tuple[StudyScheduler, ...]) -> Axis:

@@ -12,14 +12,7 @@ from typing import Any
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import key_name, shown_value
-from gridsched.runs.run_spec import (
-    SECTION_GENERATORS,
-    SYSTEM_GENERATORS,
-    NoPlatform,
-    Section,
-    Settings,
-    model_of,
-)
+from gridsched.runs.run_spec import SECTION_GENERATORS, SYSTEM_GENERATORS, NoPlatform, Section, Settings, model_of
 from gridsched.runs.study_document import KeyPath, StudyDocument
 from gridsched.workloads import generators
 from gridsched.workloads.traces.formats import is_trace
@@ -75,17 +68,13 @@ def path_of(document: StudyDocument, section: str, key: str) -> tuple[str, ...]:
     return (section,) if whole else (section, key)
 
 
-def section_model(
-    document: StudyDocument, section: str, values: Mapping[str, Any]
-) -> type[Section]:
+def section_model(document: StudyDocument, section: str, values: Mapping[str, Any]) -> type[Section]:
     """Return the model of a section: that of its generator, or that of a file."""
     if section == "settings":
         return Settings
     if section == "platform" and makes_system(document):
         if values:
-            document.refuse(
-                ("platform",), "is not legal: the workload's generator makes the platform, too."
-            )
+            document.refuse(("platform",), "is not legal: the workload's generator makes the platform, too.")
         return NoPlatform
     if section == "platform" and not values and brings_platform(document):
         return NoPlatform
@@ -96,12 +85,11 @@ def section_model(
         files = [file for file in _files(document) if str(file).endswith(".toml")]
         if section == "platform" and not values and files:
             document.refuse(
-                (section,), f"is missing. If {files[0]} makes its platform, write its keys under "
+                (section,),
+                f"is missing. If {files[0]} makes its platform, write its keys under "
                 "[workload], with generator for its kind.",
-            )  # fmt: skip
-        document.refuse(
-            (section,), f"needs file, or generator ({', '.join(known)}) with its parameters."
-        )
+            )
+        document.refuse((section,), f"needs file, or generator ({', '.join(known)}) with its parameters.")
     name = values["generator"]
     if not isinstance(name, str) or name not in known:
         document.refuse(
@@ -142,9 +130,7 @@ def workload_kinds(document: StudyDocument) -> set[str]:
 
 def _generators(document: StudyDocument) -> list[str]:
     """Return the generators that the workload section and the groups name."""
-    return [
-        each["generator"] for each in _workloads(document) if isinstance(each.get("generator"), str)
-    ]
+    return [each["generator"] for each in _workloads(document) if isinstance(each.get("generator"), str)]
 
 
 def _files(document: StudyDocument) -> list[Any]:
@@ -185,8 +171,7 @@ def list_axes(document: StudyDocument, groups: typing.Sequence[Axis]) -> Iterato
     grouped = {key: axis.name for axis in groups for change in axis.changes for key in change}
     for section in SECTIONS:
         values = section_values(document, section)
-        first = {key: each for axis in groups for (at, key), each in axis.changes[0].items()
-                 if at == section}  # fmt: skip
+        first = {key: each for axis in groups for (at, key), each in axis.changes[0].items() if at == section}
         model = section_model(document, section, {**values, **first})
         for key, value in values.items():
             field = model.model_fields.get(key)
@@ -227,16 +212,12 @@ def group_axes(document: StudyDocument) -> Iterator[Axis]:
         for label, change in zip(levels, changes, strict=True):
             for key in change:
                 if key in taken:
-                    document.refuse(
-                        (*path, label), f"sets {'.'.join(key)}, which another group varies, too."
-                    )
+                    document.refuse((*path, label), f"sets {'.'.join(key)}, which another group varies, too.")
         taken |= {key for change in changes for key in change}
         yield Axis(name, tuple(levels), changes, tuple((*path, label) for label in levels))
 
 
-def _level(
-    document: StudyDocument, path: KeyPath, raw: dict[str, Any]
-) -> dict[tuple[str, str], Any]:
+def _level(document: StudyDocument, path: KeyPath, raw: dict[str, Any]) -> dict[tuple[str, str], Any]:
     """Return the keys that a level of a group sets."""
     change: dict[tuple[str, str], Any] = {}
     for key, value in raw.items():
@@ -248,8 +229,7 @@ def _level(
         else:
             legal = ("platform", "workload", *Settings.model_fields)
             document.refuse(
-                (*path, key),
-                f"cannot be set by a group. {did_you_mean(key, legal)}Legal: {', '.join(legal)}.",
+                (*path, key), f"cannot be set by a group. {did_you_mean(key, legal)}Legal: {', '.join(legal)}."
             )
     if not change:
         document.refuse(path, "sets nothing.")
@@ -271,14 +251,10 @@ def full_name(name: str, names: typing.Collection[str]) -> str:
         return found[0]
     if found:
         raise InputError(f"{name!r} may mean {' or '.join(found)}; write it in full.")
-    raise InputError(
-        f"{name!r} is no axis of this study. {did_you_mean(name, names)}Axes: {', '.join(names)}."
-    )
+    raise InputError(f"{name!r} is no axis of this study. {did_you_mean(name, names)}Axes: {', '.join(names)}.")
 
 
-def exclusions(
-    document: StudyDocument, axes: typing.Sequence[Axis]
-) -> list[dict[str, tuple[Any, ...]]]:
+def exclusions(document: StudyDocument, axes: typing.Sequence[Axis]) -> list[dict[str, tuple[Any, ...]]]:
     """Return the exclusions: axis -> values; a run that matches all of one is left out."""
     values_of = {axis.name: axis.values for axis in axes}
     rules = []
@@ -290,10 +266,7 @@ def exclusions(
 
 
 def axis_values(
-    document: StudyDocument,
-    path: KeyPath,
-    raw: Mapping[str, Any],
-    values_of: Mapping[str, tuple[Any, ...]],
+    document: StudyDocument, path: KeyPath, raw: Mapping[str, Any], values_of: Mapping[str, tuple[Any, ...]]
 ) -> dict[str, tuple[Any, ...]]:
     """Return a table of axis -> value or values with full names and tuples, checked."""
     rule: dict[str, tuple[Any, ...]] = {}
@@ -308,8 +281,7 @@ def axis_values(
             if each not in legal:
                 shown = ", ".join(shown_value(choice) for choice in legal)
                 document.refuse(
-                    (*path, *name.split(".")),
-                    f"is {shown_value(each)}; {key_name((axis,))} has the values {shown}.",
+                    (*path, *name.split(".")), f"is {shown_value(each)}; {key_name((axis,))} has the values {shown}."
                 )
         rule[axis] = tuple(wanted)
     return rule

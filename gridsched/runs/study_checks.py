@@ -44,9 +44,7 @@ class ResultKeys:
     formulas: tuple[Formula, ...]
 
 
-def check_results(
-    document: StudyDocument, axes: Sequence[Axis], schedulers: Sequence[StudyScheduler]
-) -> ResultKeys:
+def check_results(document: StudyDocument, axes: Sequence[Axis], schedulers: Sequence[StudyScheduler]) -> ResultKeys:
     """Return what a study says of results.
 
     Raises
@@ -72,9 +70,7 @@ def check_results(
     for k, figure in enumerate(content.figures):
         parameters = {name for each in schedulers for name in each.varied}
         singles = [] if figure.along in parameters else labels
-        _check_figure(
-            document, ("figures", k), figure, known, families, labels, singles
-        )  # fmt: skip
+        _check_figure(document, ("figures", k), figure, known, families, labels, singles)
         axis_values(document, ("figures", k, "where"), figure.where, values_of)
     names = [figure.name for figure in content.figures]
     for k, name in enumerate(names):
@@ -83,9 +79,7 @@ def check_results(
     return ResultKeys(
         content.metrics
         or tuple(
-            metric.id
-            for metric in numbers
-            if metric.of == "run" and metric.condition.usual and not metric.is_detail
+            metric.id for metric in numbers if metric.of == "run" and metric.condition.usual and not metric.is_detail
         ),
         content.baseline,
         tuple(claim for _, claim in claims),
@@ -95,9 +89,7 @@ def check_results(
     )
 
 
-def study_formulas(
-    document: StudyDocument, axes: Sequence[Axis], known: Sequence[str]
-) -> tuple[Formula, ...]:
+def study_formulas(document: StudyDocument, axes: Sequence[Axis], known: Sequence[str]) -> tuple[Formula, ...]:
     """Return the metrics that a study gives as expressions; they are in the table of metrics then.
 
     Parameters
@@ -119,10 +111,17 @@ def study_formulas(
             document.refuse(("expressions", id), "is a column of the results; choose another name.")
         names = [*known, *(each.metric.id for each in found)]
         try:
-            found.append(formula(
-                id, said.formula, names, unit=said.unit, better=said.better, meaning=said.meaning,
-                called=key_name(("expressions", id)),
-            ))  # fmt: skip
+            found.append(
+                formula(
+                    id,
+                    said.formula,
+                    names,
+                    unit=said.unit,
+                    better=said.better,
+                    meaning=said.meaning,
+                    called=key_name(("expressions", id)),
+                )
+            )
         except InputError as error:
             raise InputError(f"{document.path}: {error}") from None
     declare(found)
@@ -130,9 +129,11 @@ def study_formulas(
 
 
 def check_planners(
-    document: StudyDocument, axes: Sequence[Axis], schedulers: Sequence[StudyScheduler],
+    document: StudyDocument,
+    axes: Sequence[Axis],
+    schedulers: Sequence[StudyScheduler],
     runs: Callable[[None], Iterable[tuple[tuple[int, ...], Any]]],
-) -> None:  # fmt: skip
+) -> None:
     """Refuse a run of the driver ``optimize`` whose scheduler plans by no programme.
 
     Parameters
@@ -144,10 +145,7 @@ def check_planners(
         Yields the levels of the axes of all runs.
     """
     names = [axis.name for axis in axes]
-    changes = {
-        k: [change.get(("settings", "driver")) for change in axis.changes]
-        for k, axis in enumerate(axes)
-    }
+    changes = {k: [change.get(("settings", "driver")) for change in axis.changes] for k, axis in enumerate(axes)}
     usual = document.settings.get("driver")
     if OPTIMIZE not in (usual, *(driver for each in changes.values() for driver in each)):
         return
@@ -193,9 +191,7 @@ def _check_figure(
     kind = DECLARED_KINDS.get(figure.kind)
     if kind is None:
         hint = did_you_mean(figure.kind, DECLARED_KINDS)
-        document.refuse(
-            (*path, "kind"), f"is {figure.kind!r}. {hint}Legal: {', '.join(DECLARED_KINDS)}."
-        )
+        document.refuse((*path, "kind"), f"is {figure.kind!r}. {hint}Legal: {', '.join(DECLARED_KINDS)}.")
     for key in kind.needs:
         if not getattr(figure, key):
             document.refuse((*path, key), f"is missing, which kind {figure.kind!r} needs.")
@@ -208,32 +204,37 @@ def _check_figure(
         _check_label(document, (*path, "schedulers", k), family, legal)
 
 
-def _check_metric(
-    document: StudyDocument, path: KeyPath, name: str, known: tuple[str, ...]
-) -> None:
+def _check_metric(document: StudyDocument, path: KeyPath, name: str, known: tuple[str, ...]) -> None:
     metric = METRICS.get(name)
     if metric is not None and metric.is_number and name not in known:
         words = metric.condition.words or "comparisons of schedulers"
         document.refuse(path, f"is {name!r}, which exists only with {words}.")
     if name not in known:
-        document.refuse(
-            path, f"is {name!r}. {did_you_mean(name, known)}Metrics: {', '.join(known)}."
-        )
+        document.refuse(path, f"is {name!r}. {did_you_mean(name, known)}Metrics: {', '.join(known)}.")
 
 
 def _check_label(document: StudyDocument, path: KeyPath, label: str, labels: list[str]) -> None:
     if label not in labels:
         legal = list(dict.fromkeys(labels))
-        document.refuse(
-            path, f"is {label!r}. {did_you_mean(label, legal)}Schedulers: {', '.join(legal)}."
-        )
+        document.refuse(path, f"is {label!r}. {did_you_mean(label, legal)}Schedulers: {', '.join(legal)}.")
 
 
 #: Fields of a claim that a column of its rows can hold; every other column is an axis.
 _FIELDS = (
-    "kind", "paper", "tolerance", "tolerance_set", "tolerance_ground", "text", "scheduler",
-    "against", "levels", "hours", "against_hours", "metric", "against_where",
-)  # fmt: skip
+    "kind",
+    "paper",
+    "tolerance",
+    "tolerance_set",
+    "tolerance_ground",
+    "text",
+    "scheduler",
+    "against",
+    "levels",
+    "hours",
+    "against_hours",
+    "metric",
+    "against_where",
+)
 
 
 def study_claims(document: StudyDocument) -> list[tuple[int, Claim]]:
@@ -242,20 +243,14 @@ def study_claims(document: StudyDocument) -> list[tuple[int, Claim]]:
     A table with `columns` and `rows` is one claim a row, called ``ID-1``, ``ID-2``, ...; columns
     are fields of a claim or axes. A text of `explanations` belongs to all claims that it lists.
     """
-    found = [
-        (k, each)
-        for k, claim in enumerate(document.content.claims)
-        for each in _rows_of(document, k, claim)
-    ]
+    found = [(k, each) for k, claim in enumerate(document.content.claims) for each in _rows_of(document, k, claim)]
     places: dict[str, int] = {}
     for place, (k, claim) in enumerate(found):
         if claim.id in places:
             document.refuse(("claims", k, "id"), f"is {claim.id!r}, which another claim has.")
         places[claim.id] = place
         if claim.kind == "number" and claim.paper is None:
-            document.refuse(
-                ("claims", k, "kind"), f"is 'number', and claim {claim.id!r} has none in 'paper'."
-            )
+            document.refuse(("claims", k, "kind"), f"is 'number', and claim {claim.id!r} has none in 'paper'.")
     for e, explanation in enumerate(document.content.explanations):
         for c, id in enumerate(explanation.claims):
             path = ("explanations", e, "claims", c)
@@ -277,13 +272,9 @@ def _rows_of(document: StudyDocument, k: int, claim: Claim) -> Iterator[Claim]:
         yield _row_of(document, ("claims", k, "rows", r), claim, f"{claim.id}-{r + 1}", row)
 
 
-def _row_of(
-    document: StudyDocument, path: KeyPath, claim: Claim, id: str, row: tuple[Any, ...]
-) -> Claim:
+def _row_of(document: StudyDocument, path: KeyPath, claim: Claim, id: str, row: tuple[Any, ...]) -> Claim:
     if len(row) != len(claim.columns):
-        document.refuse(
-            path, f"has {len(row)} values for {len(claim.columns)} columns: {shown_value(row)}."
-        )
+        document.refuse(path, f"has {len(row)} values for {len(claim.columns)} columns: {shown_value(row)}.")
     values: dict[str, Any] = dict(zip(claim.columns, row, strict=True))
     update = {name: values.pop(name) for name in _FIELDS if name in values}
     content = claim.model_dump(exclude={"rows", "columns"}) | update

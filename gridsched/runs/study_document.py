@@ -16,21 +16,8 @@ from gridsched.files.input_files import parse_toml, read_text
 from gridsched.files.output_files import is_file_name
 from gridsched.model.records import complaint, gravest, key_name, shown_value
 from gridsched.policy.policy_files import named_file
-from gridsched.runs.claims_schema import (
-    Claim,
-    DeclaredFigure,
-    Explanation,
-    ExpressionOrText,
-    Readings,
-    Report,
-)
-from gridsched.runs.run_spec import (
-    NAME,
-    Section,
-    Settings,
-    members_of,
-    with_tuples,
-)
+from gridsched.runs.claims_schema import Claim, DeclaredFigure, Explanation, ExpressionOrText, Readings, Report
+from gridsched.runs.run_spec import NAME, Section, Settings, members_of, with_tuples
 from gridsched.runs.settings import MAX_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -63,9 +50,7 @@ class Content(Section):
         description="Each replicate draws its own platform, tasks and scheduler's random numbers "
         "from it; all schedulers of a replicate meet the same platform and tasks.",
     )
-    replicates: int = Field(
-        default=1, ge=1, le=1_000_000, description="How often everything is drawn anew."
-    )
+    replicates: int = Field(default=1, ge=1, le=1_000_000, description="How often everything is drawn anew.")
     policies: tuple[str, ...] = Field(
         default=(),
         description="Python files with schedulers of your own, called by the names of their "
@@ -91,17 +76,15 @@ class Content(Section):
     )
     schedulers: Any = Field(
         description="Ids, `FILE.py[:CLASS]`, or tables with such an `id`, parameters and, if "
-        "wanted, a `label`; a list of a parameter's values makes one scheduler of each.",
+        "wanted, a `label`; a list of a parameter's values makes one scheduler of each."
     )
     group: dict[str, dict[str, dict[str, Any]]] = Field(
         default_factory=dict,
-        description="`[group.NAME.LEVEL]`: keys that vary together; each level of the group sets "
-        "them all.",
+        description="`[group.NAME.LEVEL]`: keys that vary together; each level of the group sets them all.",
     )
     exclude: tuple[dict[str, Any], ...] = Field(
         default=(),
-        description="Combinations to leave out: axis = value or values; a run that matches all of "
-        "one is left out.",
+        description="Combinations to leave out: axis = value or values; a run that matches all of one is left out.",
     )
     only: str | None = Field(
         default=None,
@@ -125,9 +108,7 @@ class Content(Section):
         '`min`, `max`; `{ formula, unit, better, meaning }` says more. `ed2p = "energy_j * '
         'makespan_s ** 2"`.',
     )
-    baseline: str | None = Field(
-        default=None, description="The scheduler that the others are compared with."
-    )
+    baseline: str | None = Field(default=None, description="The scheduler that the others are compared with.")
     timeout_s: float | None = Field(
         default=None,
         gt=0,
@@ -138,9 +119,7 @@ class Content(Section):
     explanations: tuple[Explanation, ...] = Field(
         default=(), description="Why claims are missed, and the runs that show it."
     )
-    readings: Readings | None = Field(
-        default=None, description="Axes that stand for readings of a paper."
-    )
+    readings: Readings | None = Field(default=None, description="Axes that stand for readings of a paper.")
     report: Report = Field(
         default=Report(),
         description="The runs that tables, figures and claims are of, so that for instance the "
@@ -178,9 +157,7 @@ class StudyDocument:
         """Raise the `InputError` about the key at `path`."""
         raise InputError(f"{_label(self.path, self.parent)}: {key_name(path)} {complaint}")
 
-    def check(
-        self, model: type[Model], values: Mapping[str, Any], source: Callable[[str], KeyPath]
-    ) -> Model:
+    def check(self, model: type[Model], values: Mapping[str, Any], source: Callable[[str], KeyPath]) -> Model:
         """Return `values` as a `model`.
 
         Parameters
@@ -228,8 +205,7 @@ def parse_study_file(text: str, path: str) -> StudyDocument:
     inherited = parse_toml(read_text(parent), parent)
     if "extends" in inherited:
         raise InputError(
-            f"{path}: extends is {parent}, which extends another study itself; one that stands "
-            "by itself is legal."
+            f"{path}: extends is {parent}, which extends another study itself; one that stands by itself is legal."
         )
     keys = _changed(inherited, keys)
     return _document(keys, tomli_w.dumps(keys), path, parent)
@@ -304,9 +280,7 @@ def _changed_entries(inherited: list[Any], own: list[Any], name: str) -> list[An
     return entries
 
 
-def _document(
-    keys: dict[str, Any], text: str, path: str, parent: str | None = None
-) -> StudyDocument:
+def _document(keys: dict[str, Any], text: str, path: str, parent: str | None = None) -> StudyDocument:
     """Return what a study says, checked key by key."""
     keys = with_tuples(keys)
     settings = {key: keys.pop(key) for key in list(keys) if key in Settings.model_fields}

@@ -78,9 +78,7 @@ class StudyScheduler:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
 
-def read_schedulers(
-    document: StudyDocument, policies: Mapping[str, ModuleType]
-) -> tuple[StudyScheduler, ...]:
+def read_schedulers(document: StudyDocument, policies: Mapping[str, ModuleType]) -> tuple[StudyScheduler, ...]:
     """Return the schedulers of a study; `policies` are its own modules by file name."""
     raw = document.content.schedulers
     entries = raw if isinstance(raw, tuple) else (raw,)
@@ -143,9 +141,7 @@ def _variants(
     }
     for key, choices in varying.items():
         check_values(document, (*path, key), choices)
-    policy = next(
-        (name for name, module in policies.items() if module.__name__ == cls.__module__), None
-    )
+    policy = next((name for name, module in policies.items() if module.__name__ == cls.__module__), None)
     for chosen in itertools.product(*varying.values()):
         values = {**given, **dict(zip(varying, chosen, strict=True))}
         parts = [f"{key}={value}" for key, value in zip(varying, chosen, strict=True)]

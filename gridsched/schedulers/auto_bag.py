@@ -71,9 +71,14 @@ class AutoBag(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        asked="start", replicates=True, may_cancel=True, powers_hosts=True, uses_rng=True,
-        platform_order_matters=True, delegates=True,
-    )  # fmt: skip
+        asked="start",
+        replicates=True,
+        may_cancel=True,
+        powers_hosts=True,
+        uses_rng=True,
+        platform_order_matters=True,
+        delegates=True,
+    )
 
     def __init__(
         self,
@@ -124,16 +129,12 @@ class AutoBag(Scheduler):
             )
         return [Delegate(self.able_[best].clone())]
 
-    def _trial(
-        self, candidate: Scheduler, system: System, bag: Tasks, hosts_off: list[int]
-    ) -> tuple[float, float]:
+    def _trial(self, candidate: Scheduler, system: System, bag: Tasks, hosts_off: list[int]) -> tuple[float, float]:
         """Run a candidate: tasks it leaves undone, and its objective.
 
         Both are infinite if it gets stuck, or draws more than the cap on power.
         """
-        controller = Controller(
-            system, bag, candidate.clone(), rng=copy.deepcopy(self.rng_), hosts_off=hosts_off
-        )
+        controller = Controller(system, bag, candidate.clone(), rng=copy.deepcopy(self.rng_), hosts_off=hosts_off)
         try:
             trace = simulate(controller)
         except IncompleteRun:

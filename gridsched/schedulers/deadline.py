@@ -87,14 +87,11 @@ class DeadlineScheduler(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        asked="arrival", may_cancel=True, may_drop=True, uses_dvfs=True, needs_distributions=True,
-        notes=(CHANCE,),
-    )  # fmt: skip
+        asked="arrival", may_cancel=True, may_drop=True, uses_dvfs=True, needs_distributions=True, notes=(CHANCE,)
+    )
     _id: ClassVar[str]
 
-    def __init__(
-        self, energy_fair_share: bool = False, robustness: float = 0.0, remap: bool = False
-    ) -> None:  # fmt: skip
+    def __init__(self, energy_fair_share: bool = False, robustness: float = 0.0, remap: bool = False) -> None:
         self.energy_fair_share = energy_fair_share
         self.robustness = robustness
         self.remap = remap
@@ -125,9 +122,7 @@ class DeadlineScheduler(Scheduler):
                 "and what they cost is not known before it starts: leave it out under a budget in "
                 "money (money_budget) whose prices vary."
             )
-        check_number(
-            self._id, "robustness", self.robustness, lambda x: 0 <= x <= 1, "a chance from 0 to 1"
-        )
+        check_number(self._id, "robustness", self.robustness, lambda x: 0 <= x <= 1, "a chance from 0 to 1")
         self.estimates_ = estimates
         self.rng_ = rng
         #: P-state in which each task was mapped
@@ -168,9 +163,7 @@ class DeadlineScheduler(Scheduler):
         changed = {each.host for each in decided if isinstance(each, Assign)}
         hosts = np.repeat(np.arange(len(state.queue_length)), state.queue_length)[unlikely]
         _, heads = np.unique(hosts, return_index=True)
-        for host, task in zip(
-            hosts[heads].tolist(), state.queue_tasks[unlikely[heads]].tolist(), strict=True
-        ):
+        for host, task in zip(hosts[heads].tolist(), state.queue_tasks[unlikely[heads]].tolist(), strict=True):
             changed.add(host)
             found = Candidates(state, self.estimates_, task)
             found.allowed[sorted(changed)] = False
@@ -181,9 +174,7 @@ class DeadlineScheduler(Scheduler):
             decisions += [Cancel(task, host), *mapped]
         return decisions
 
-    def _filter(
-        self, state: State, found: Candidates, least_chance: float, returned_j: float = 0.0
-    ) -> None:  # fmt: skip
+    def _filter(self, state: State, found: Candidates, least_chance: float, returned_j: float = 0.0) -> None:
         """Take out what uses too much energy, then what is too likely to be late."""
         if self.energy_fair_share:
             found.allowed &= found.eec_j <= _fair_share_j(state, found, returned_j)
@@ -295,9 +286,8 @@ class LightestLoad(DeadlineScheduler):
     _id: ClassVar[str] = "lightest_load"
 
     def __init__(
-        self, energy_fair_share: bool = False, robustness: float = 0.0, remap: bool = False,
-        ties: str = "energy",
-    ) -> None:  # fmt: skip
+        self, energy_fair_share: bool = False, robustness: float = 0.0, remap: bool = False, ties: str = "energy"
+    ) -> None:
         super().__init__(energy_fair_share, robustness, remap)
         self.ties = ties
 
@@ -336,19 +326,15 @@ class CheapestInTime(DeadlineScheduler):
     _id: ClassVar[str] = "cheapest_in_time"
 
     def __init__(
-        self, energy_fair_share: bool = False, robustness: float = 0.0, remap: bool = False,
-        least_chance: float = 0.98,
-    ) -> None:  # fmt: skip
+        self, energy_fair_share: bool = False, robustness: float = 0.0, remap: bool = False, least_chance: float = 0.98
+    ) -> None:
         super().__init__(energy_fair_share, robustness, remap)
         self.least_chance = least_chance
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Check the parameters; read the energies."""
         super().prepare(system, rng)
-        check_number(
-            self._id, "least_chance", self.least_chance, lambda x: 0 <= x <= 1,
-            "a chance from 0 to 1",
-        )  # fmt: skip
+        check_number(self._id, "least_chance", self.least_chance, lambda x: 0 <= x <= 1, "a chance from 0 to 1")
 
     def _choose(self, found: Candidates) -> int:
         likely = found.allowed & reaches(found.late, self.least_chance)
@@ -374,9 +360,7 @@ class RandomImmediate(DeadlineScheduler):
     .. [1] Paper 002, section V; algorithms D4.
     """
 
-    traits: ClassVar[Traits] = replace(
-        DeadlineScheduler.traits, uses_rng=True, platform_order_matters=True
-    )
+    traits: ClassVar[Traits] = replace(DeadlineScheduler.traits, uses_rng=True, platform_order_matters=True)
     _id: ClassVar[str] = "random_immediate"
 
     def _choose(self, found: Candidates) -> int:

@@ -106,9 +106,7 @@ def mean_etc_s(system: System) -> float:
     """
     estimates = system.estimates
     if not isinstance(estimates, TypedEstimates):
-        raise InputError(
-            "The energy filter needs an ETC matrix of task types, as utility workloads have one."
-        )
+        raise InputError("The energy filter needs an ETC matrix of task types, as utility workloads have one.")
     etc = estimates.etc_matrix[:, np.unique(estimates.host_type)]
     return float(etc[np.isfinite(etc)].mean())
 
@@ -151,10 +149,11 @@ def energy_filter(owner: str, leniency: object, by_utility: bool = True) -> Ener
     """
     if isinstance(leniency, str) and leniency == "auto":
         return AdaptiveFilter(by_utility)
-    return EnergyFilter(check_number(
-        owner, "energy_leniency", leniency, lambda x: x > 0,
-        "a number greater than 0 (inf: no filter) or 'auto'",
-    ))  # fmt: skip
+    return EnergyFilter(
+        check_number(
+            owner, "energy_leniency", leniency, lambda x: x > 0, "a number greater than 0 (inf: no filter) or 'auto'"
+        )
+    )
 
 
 def budget_pace(energy: EnergyState, now: float) -> float:
@@ -232,10 +231,7 @@ def check_dropping_threshold(owner: str, threshold: object) -> float:
     InputError
         Unless it is a finite number of at least 0.
     """
-    return check_number(
-        owner, "dropping_threshold", threshold, lambda x: 0 <= x < math.inf,
-        "a number of at least 0",
-    )  # fmt: skip
+    return check_number(owner, "dropping_threshold", threshold, lambda x: 0 <= x < math.inf, "a number of at least 0")
 
 
 def energy_multiplier(depth: float) -> float:

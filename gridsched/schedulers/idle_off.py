@@ -81,19 +81,14 @@ class IdleOff(Wrapper):
         InputError
             If a parameter is out of range, or the scheduler switches by time-outs itself.
         """
-        check_number(
-            self._id, "timeout_s", self.timeout_s, lambda x: x >= 0, "at least 0 s (inf: never)"
-        )
+        check_number(self._id, "timeout_s", self.timeout_s, lambda x: x >= 0, "at least 0 s (inf: never)")
         super().prepare(system, rng)
         if self.wrapped_.traits.attends:
             raise InputError(f"idle_off cannot wrap {self.wrapped_!r}, which attends events.")
         self.system_ = system
         platform = system.platform
         least_w = np.fmin.reduce(
-            host_power(
-                1, platform.cores[:, None], platform.idle_w, platform.epsilon_w, platform.busy_w
-            ),
-            axis=1,
+            host_power(1, platform.cores[:, None], platform.idle_w, platform.epsilon_w, platform.busy_w), axis=1
         )
         #: what each host draws at least while it boots, and then with one core at work [W]
         self.least_w_ = np.maximum(least_w, [host.boot_w or 0.0 for host in platform.hosts])
@@ -168,9 +163,10 @@ class IdleOff(Wrapper):
         if not len(unplaced):
             return needed, to_come
         free = np.where(
-            state.is_on, np.maximum(state.free_cores - state.queue_length, 0),
+            state.is_on,
+            np.maximum(state.free_cores - state.queue_length, 0),
             np.where(state.is_down, 0, self.system_.platform.cores),
-        )  # fmt: skip
+        )
         order = self._order(state, since, int(unplaced[0]))
         order = order[free[order] > 0]
         if self.wrapped_.traits.parallel:
@@ -189,9 +185,7 @@ class IdleOff(Wrapper):
         rank = np.where(state.is_on, np.where(np.isfinite(since), 1, 0), 2)
         return np.lexsort((hosts, energy, np.where(rank == 1, -since, 0.0), rank))
 
-    def _count_one_by_one(
-        self, state: State, tasks: Ids, order: Ids, free: Ids, needed: NDArray[np.bool_]
-    ) -> None:
+    def _count_one_by_one(self, state: State, tasks: Ids, order: Ids, free: Ids, needed: NDArray[np.bool_]) -> None:
         """Note the hosts whose cores the tasks take, each the first one that can run it."""
         left, pstates = free[order], self.system_.pstates[order]
         for task in tasks.tolist():
@@ -250,8 +244,7 @@ def break_even_s(platform: Platform) -> Floats:
     boot_w, shutdown_w = (
         np.where(np.isnan(watts), idle_w, watts)
         for watts in (
-            np.array([[getattr(host, name)] for host in hosts], dtype=np.float64)
-            for name in ("boot_w", "shutdown_w")
+            np.array([[getattr(host, name)] for host in hosts], dtype=np.float64) for name in ("boot_w", "shutdown_w")
         )
     )
     saved_w, cost_j = idle_w - off_w, shutdown_s * (shutdown_w - off_w) + boot_s * boot_w

@@ -68,8 +68,9 @@ class _PlannedOnce(Scheduler):
     #: Among equal optima the solver's choice depends on the order of the machine types.
     traits = TraitsWith(
         Traits(asked="start", may_drop=True, platform_order_matters=True, by_types=True),
-        "power_off_unused", powers_hosts=True,
-    )  # fmt: skip
+        "power_off_unused",
+        powers_hosts=True,
+    )
     power_off_unused: bool
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
@@ -91,9 +92,7 @@ class _PlannedOnce(Scheduler):
         waiting = possible_tasks(state, hosts, pstates)
         if not len(waiting):
             return []
-        grouped = grouped_bag(
-            system.platform, state.estimates, state.tasks, waiting, hosts, pstates
-        )
+        grouped = grouped_bag(system.platform, state.estimates, state.tasks, waiting, hosts, pstates)
         divided = self.divided(grouped.bag, grouped.tariff(system.tariff))
         if not divided.runs:
             return [Drop(task) for task in waiting.tolist()]
@@ -158,10 +157,11 @@ class LPMaxProfit(_PlannedOnce):
         """Solve programme (10)."""
         self._check()
         return most_profit(
-            bag, priced(bag, tariff, self.gamma),
+            bag,
+            priced(bag, tariff, self.gamma),
             power_cap_w=np.inf if self.power_cap_w is None else self.power_cap_w,
             least_rate_per_s=self.least_rate_per_s,
-        )  # fmt: skip
+        )
 
 
 class LPPareto(_PlannedOnce):

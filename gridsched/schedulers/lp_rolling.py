@@ -55,9 +55,7 @@ class LPRolling(Scheduler):
     """
 
     #: Among equal optima the solver's choice depends on the order of the machine types.
-    traits: ClassVar[Traits] = Traits(
-        asked="event", may_drop=True, platform_order_matters=True, by_types=True
-    )
+    traits: ClassVar[Traits] = Traits(asked="event", may_drop=True, platform_order_matters=True, by_types=True)
 
     def __init__(self, replan: bool = True, prices: str = "now") -> None:
         self.replan = replan
@@ -86,10 +84,12 @@ class LPRolling(Scheduler):
         """Plan what waits if anything has changed since it was planned."""
         submitted = len(state.tasks)
         if (
-            submitted == self.known_ and state.now < self.change_s_ and not self.always_
+            submitted == self.known_
+            and state.now < self.change_s_
+            and not self.always_
             # the price by backlog changes, too; it is looked at again when all else has finished
             and not (self.stands_still_ and not len(state.running))
-        ):  # fmt: skip
+        ):
             return []
         self.known_ = submitted
         return list(self._decided(state))
@@ -106,9 +106,7 @@ class LPRolling(Scheduler):
         self.stands_still_ = False
         if not len(waiting):
             return
-        grouped = grouped_bag(
-            self.system_.platform, state.estimates, state.tasks, waiting, hosts, pstates
-        )
+        grouped = grouped_bag(self.system_.platform, state.estimates, state.tasks, waiting, hosts, pstates)
         plan = self._planned(grouped, tariff, bags.share(waiting))
         if plan.runs:
             yield from self._placed(grouped, plan, state)
@@ -133,9 +131,7 @@ class LPRolling(Scheduler):
         bag, tariff = grouped.bag, grouped.tariff(tariff)
         if tariff is None:
             return most_profit(bag, priced(bag, None))
-        return most_profit(
-            bag, replace(tariff, price=tariff.price * share, overhead=tariff.overhead * share)
-        )
+        return most_profit(bag, replace(tariff, price=tariff.price * share, overhead=tariff.overhead * share))
 
     def _pays_never(self, grouped: GroupedBag, bags: Backlog, waiting: Ids, now: float) -> bool:
         """Whether what waits pays at none of the prices that are known."""

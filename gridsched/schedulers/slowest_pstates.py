@@ -63,9 +63,7 @@ class SlowestPStates(Wrapper):
     _id: ClassVar[str] = "slowest_pstates"
     traits: ClassVar[Traits] = TraitsOfWrapped(uses_dvfs=True)  # type: ignore[assignment]
 
-    def __init__(
-        self, scheduler: str | Scheduler = "max_min(reschedule=False)", within: float = 1.0
-    ) -> None:
+    def __init__(self, scheduler: str | Scheduler = "max_min(reschedule=False)", within: float = 1.0) -> None:
         self.scheduler = scheduler
         self.within = within
 
@@ -178,9 +176,7 @@ def _with_pstates(answer: Iterable[Decision], chosen: dict[int, int]) -> Iterato
         if isinstance(decision, Assign):
             yield Assign(decision.task, decision.host, chosen[int(decision.host)])
         elif isinstance(decision, Plan) and decision.hosts is not None:
-            pstates: NDArray[np.int64] = np.array(
-                [chosen[host] for host in decision.hosts.tolist()], dtype=np.int64
-            )
+            pstates: NDArray[np.int64] = np.array([chosen[host] for host in decision.hosts.tolist()], dtype=np.int64)
             yield Plan(decision.tasks, decision.hosts, pstates)
         else:
             yield decision

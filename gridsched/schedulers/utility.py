@@ -22,12 +22,7 @@ from gridsched.schedulers.filters import check_dropping_threshold, energy_filter
 from gridsched.schedulers.kernels.random_mapping import map_randomly
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, map_two_stage
 from gridsched.schedulers.kernels.two_stage_options import COMP, UPE, UPT, UTIL, type_tables
-from gridsched.schedulers.kernels.utility_value import (
-    UtilityTables,
-    falls_short,
-    utility_tables,
-    worth_postponing,
-)
+from gridsched.schedulers.kernels.utility_value import UtilityTables, falls_short, utility_tables, worth_postponing
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -58,9 +53,7 @@ class UtilityScheduler(Scheduler):
     #: Whether the tasks that are worth most are mapped first.
     _by_utility: ClassVar[bool] = True
 
-    def __init__(
-        self, energy_leniency: float | str = 0.75, dropping_threshold: float = 0.5
-    ) -> None:
+    def __init__(self, energy_leniency: float | str = 0.75, dropping_threshold: float = 0.5) -> None:
         self.energy_leniency = energy_leniency
         self.dropping_threshold = dropping_threshold
 
@@ -84,9 +77,7 @@ class UtilityScheduler(Scheduler):
         self.filter_ = energy_filter(self._id, self.energy_leniency, self._by_utility)
         self.filter_.prepare(system)
         estimates = system.estimates
-        self.tables_ = type_tables(
-            estimates.etc_matrix, estimates.eec_matrix, estimates.host_type, self._objective
-        )
+        self.tables_ = type_tables(estimates.etc_matrix, estimates.eec_matrix, estimates.host_type, self._objective)
         self.rng_ = rng
         self.tasks_: Tasks | None = None
 
@@ -113,9 +104,7 @@ class UtilityScheduler(Scheduler):
         task_budget = float(self.filter_.task_budget(state, ready_time))
         energy = state.energy
         self._read_prices(energy.weights, state.now)
-        limits = (
-            float(energy.remaining_j), task_budget, float(energy.period_end), energy.weights.table
-        )  # fmt: skip
+        limits = (float(energy.remaining_j), task_budget, float(energy.period_end), energy.weights.table)
         tasks, hosts, pstates, reasons = self._map(waiting, ready_time, limits)
         decisions += self._given_up(waiting[reasons == IMPOSSIBLE], limits[2])
         # an empty plan, too: what was planned before is planned no more
@@ -128,18 +117,21 @@ class UtilityScheduler(Scheduler):
             return
         tables = self.tables_
         cost_j = weights.cost_j(tables.eec, now, tables.etc)
-        self.tables_ = type_tables(
-            tables.etc, tables.eec, tables.host_type, self._objective, cost_j
-        )  # fmt: skip
+        self.tables_ = type_tables(tables.etc, tables.eec, tables.host_type, self._objective, cost_j)
 
     def _given_up(self, tasks: Ids, day_end: float) -> list[Decision]:
         """Postpone tasks that cannot start today, or drop those not worth it tomorrow (B4)."""
         if not len(tasks):
             return []
         worth = worth_postponing(
-            self.tables_, self.functions_, self.task_type_, self.arrival_s_, tasks, day_end,
+            self.tables_,
+            self.functions_,
+            self.task_type_,
+            self.arrival_s_,
+            tasks,
+            day_end,
             float(self.dropping_threshold),
-        )  # fmt: skip
+        )
         pairs = zip(tasks.tolist(), worth.tolist(), strict=True)
         return [Postpone(task) if later else Drop(task) for task, later in pairs]
 
@@ -153,9 +145,15 @@ class _TwoStage(UtilityScheduler):
 
     def _map(self, waiting: Ids, ready_time: Floats, limits: Limits) -> Mapping:
         return map_two_stage(
-            self._objective, self.tables_, self.functions_, self.task_type_, self.arrival_s_,
-            waiting, ready_time, *limits,
-        )  # fmt: skip
+            self._objective,
+            self.tables_,
+            self.functions_,
+            self.task_type_,
+            self.arrival_s_,
+            waiting,
+            ready_time,
+            *limits,
+        )
 
 
 class MaxMaxUtilityPerEnergy(_TwoStage):
@@ -271,19 +269,19 @@ class RandomMapping(UtilityScheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        asked="event", may_drop=True, uses_dvfs=True, uses_rng=True, needs_utility=True,
-        heeds_budget=True, platform_order_matters=True,
-    )  # fmt: skip
+        asked="event",
+        may_drop=True,
+        uses_dvfs=True,
+        uses_rng=True,
+        needs_utility=True,
+        heeds_budget=True,
+        platform_order_matters=True,
+    )
     _id: ClassVar[str] = "random_mapping"
     _by_utility: ClassVar[bool] = False
 
-    def __init__(
-        self, energy_leniency: float | str = math.inf, dropping_threshold: float = 0.5
-    ) -> None:
+    def __init__(self, energy_leniency: float | str = math.inf, dropping_threshold: float = 0.5) -> None:
         super().__init__(energy_leniency, dropping_threshold)
 
     def _map(self, waiting: Ids, ready_time: Floats, limits: Limits) -> Mapping:
-        return map_randomly(
-            self.tables_, self.task_type_, waiting, self.rng_.random(len(waiting)), ready_time,
-            *limits,
-        )  # fmt: skip
+        return map_randomly(self.tables_, self.task_type_, waiting, self.rng_.random(len(waiting)), ready_time, *limits)

@@ -38,18 +38,18 @@ def choose_way(request: SimulationRequest) -> str:
         If `request.way` is ``"maestro"`` although actors are needed, or parallel tasks send bytes.
     """
     if request.uses_network and request.tasks.width is not None:
-        raise InputError(
-            f"{request.tasks.name}: parallel jobs have no messages; leave them out by --network "
-            "none."
-        )
+        raise InputError(f"{request.tasks.name}: parallel jobs have no messages; leave them out by --network none.")
     traits = request.scheduler.traits
     needs_lead = (
-        request.deployment_file is not None or bool(request.hosts_off)
+        request.deployment_file is not None
+        or bool(request.hosts_off)
         or bool(request.system.platform.profiles.states)
         or request.tasks.width is not None
-        or traits.replicates or traits.may_cancel or traits.powers_hosts
+        or traits.replicates
+        or traits.may_cancel
+        or traits.powers_hosts
         or any(item.startswith("tracing") for item in request.cfg)
-    )  # fmt: skip
+    )
     if request.way == "maestro" and (needs_lead or request.uses_network):
         raise InputError(
             "way='maestro' has no messages, deployment, cancellation, hosts that are switched or "

@@ -35,11 +35,7 @@ if TYPE_CHECKING:  # what inspects a platform does without them
     from gridsched.sim.request import SimulationOutcome, SimulationRequest
 
 #: numpy's and numba's threads would make forking unsafe; one simulation uses one CPU anyway.
-_SINGLE_THREADED = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "NUMBA_NUM_THREADS": "1",
-}
+_SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 _PACKAGE = __name__.partition(".")[0]
 #: What every run imports; numpy alone would load its generators anew in each run's own process.
 _OF_RUNS = ("numpy.random", "gridsched.sim.child")
@@ -55,9 +51,7 @@ class SimulationServer(AnsweringProcess):
     """A running fork server; use it as a context manager, or through `simulate`."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "gridsched.sim.server", "The simulation server", variables=_SINGLE_THREADED
-        )
+        super().__init__("gridsched.sim.server", "The simulation server", variables=_SINGLE_THREADED)
         self.owner = os.getpid()
 
     def __enter__(self) -> SimulationServer:
@@ -87,9 +81,7 @@ class SimulationServer(AnsweringProcess):
         assert request.platform_file is not None
         where = f"SimGrid on {request.platform_file.name}"
         run = partial(child.simulate, request)
-        records, log = self.call(
-            run, request.timeout_s, where, set_up_line=IS_SET_UP, modules=modules_of(request)
-        )
+        records, log = self.call(run, request.timeout_s, where, set_up_line=IS_SET_UP, modules=modules_of(request))
         trace = Trace(platform=request.system.platform, tasks=request.tasks, **records.fields)
         return SimulationOutcome(trace, records.plugin_j, log, records.links_j)
 
@@ -133,11 +125,7 @@ class SimulationServer(AnsweringProcess):
         return _understand(outcome, timeout_s, where, set_up_line)
 
     def outcome(
-        self,
-        function: Callable[[], Any],
-        timeout_s: float | None,
-        where: str,
-        modules: Iterable[str] = (),
+        self, function: Callable[[], Any], timeout_s: float | None, where: str, modules: Iterable[str] = ()
     ) -> Outcome:
         """Call a function as `call` does, with no module but the named; return how it ended.
 
@@ -172,9 +160,7 @@ def _packed(function: Callable[[], Any], where: str) -> bytes:
         ) from None
 
 
-def _understand(
-    outcome: Outcome, timeout_s: float | None, where: str, set_up_line: str | None
-) -> tuple[Any, str]:
+def _understand(outcome: Outcome, timeout_s: float | None, where: str, set_up_line: str | None) -> tuple[Any, str]:
     """Return (result, log), or raise the error that an outcome means."""
     logged = outcome.log.splitlines()
     lines = [line for line in logged if line != set_up_line and not _NOISE.search(line)]
@@ -301,7 +287,5 @@ def simulate_reference(request: SimulationRequest, *, is_apart: bool = False) ->
             return child.simulate_reference(request)
     run = partial(child.simulate_reference, request)
     trace: Trace
-    trace, _ = server().call(
-        run, request.timeout_s, "The reference driver", modules=modules_of(request)
-    )
+    trace, _ = server().call(run, request.timeout_s, "The reference driver", modules=modules_of(request))
     return replace(trace, platform=request.system.platform, tasks=request.tasks)

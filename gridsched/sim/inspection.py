@@ -56,9 +56,7 @@ def inspect_platform(
         return _inspected(written, given.parent, pairs, timeout_s)
 
 
-def _inspected(
-    path: Path, folder: Path, pairs: Sequence[tuple[str, str]], timeout_s: float
-) -> Inspection:
+def _inspected(path: Path, folder: Path, pairs: Sequence[tuple[str, str]], timeout_s: float) -> Inspection:
     """Inspect a file from a folder, in which SimGrid looks for profiles as it does beside it."""
     look = partial(look_at, str(path), str(folder), tuple(pairs))
     outcome = server().outcome(look, timeout_s, f"SimGrid on {path.name}")
@@ -81,11 +79,7 @@ def _interpret(outcome: Outcome, timeout_s: float) -> Inspection:
         is_missing = rest[0] == MissingDependency.__name__
         return Inspection("skipped" if is_missing else "refused", rest[-1])
     found: Inspection = rest[0]
-    warned = [
-        m["text"]
-        for m in _logged(outcome)
-        if m["category"] != "host_energy" and m["level"] == "WARNING"
-    ]
+    warned = [m["text"] for m in _logged(outcome) if m["category"] != "host_energy" and m["level"] == "WARNING"]
     return replace(found, warnings=tuple(dict.fromkeys(warned)))
 
 

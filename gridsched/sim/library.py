@@ -40,13 +40,11 @@ HOW_TO_INSTALL = (
 #: What SimGrid says of a file without a document type, and what would mend it.
 _NO_DOCTYPE = "Unexpected character `<' in prolog"
 _NEEDS_DOCTYPE = (
-    'it needs the line <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"> before '
-    "<platform>, and finds none"
+    'it needs the line <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"> before <platform>, and finds none'
 )
 _NO_NS3 = "Unable to find network model 'ns-3'"
 _NEEDS_NS3 = (
-    "its network/model is ns-3, with which SimGrid of PyPI is not built; take another one by --cfg "
-    "network/model:CM02"
+    "its network/model is ns-3, with which SimGrid of PyPI is not built; take another one by --cfg network/model:CM02"
 )
 
 
@@ -92,9 +90,7 @@ def _load() -> tuple[ModuleType, ctypes.CDLL]:
 
             library = ctypes.CDLL(_loaded_library(), mode=ctypes.RTLD_GLOBAL)
     except (ImportError, OSError) as error:
-        raise MissingDependency(
-            f"SimGrid is installed but does not load: {error}. {HOW_TO_INSTALL}"
-        ) from None
+        raise MissingDependency(f"SimGrid is installed but does not load: {error}. {HOW_TO_INSTALL}") from None
     for line in lines:
         if "Configuration change" not in line:
             sys.stderr.write(f"{line}\n")
@@ -260,6 +256,5 @@ def _check_range(text: str, link: str, where: str) -> None:
         watts = []
     if len(watts) != 2 or not all(math.isfinite(watt) and watt >= 0 for watt in watts):
         raise InputError(
-            f"{where}: link {link!r} has wattage_range {text!r}; it must read Idle:Busy, two "
-            "powers of 0 W or more."
+            f"{where}: link {link!r} has wattage_range {text!r}; it must read Idle:Busy, two powers of 0 W or more."
         )

@@ -33,19 +33,23 @@ def look_at(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> Inspect
         return Inspection("refused", message.replace(f"{path}:", "line "))
     hosts = {
         host.name: SimGridHost(
-            host.name, host.core_count,
+            host.name,
+            host.core_count,
             tuple(host.pstate_speed(k) for k in range(host.pstate_count)),
             dict(host.get_properties()),
         )
         for host in engine.all_hosts
-    }  # fmt: skip
+    }
     links = tuple(
         SimGridLink(
-            link.name, link.bandwidth, link.latency,
+            link.name,
+            link.bandwidth,
+            link.latency,
             next((text for text in map(link.get_property, PROPERTY_NAMES) if text), None),
         )
-        for link in engine.all_links if link.name != _LOOPBACK
-    )  # fmt: skip
+        for link in engine.all_links
+        if link.name != _LOOPBACK
+    )
     routes = []
     for k, (source, target) in enumerate(pairs):
         if source in hosts and target in hosts:

@@ -59,8 +59,7 @@ class MaestroSession(Session):
         # plain assignment to Task.amount raises in SimGrid 4.1: its setter is bound wrongly
         self._set_amount = world.simgrid.Task.__dict__["amount"].fset
         self._free: list[list[_Core]] = [
-            [self._make_core(h, c) for c in range(host.cores)]
-            for h, host in enumerate(world.platform.hosts)
+            [self._make_core(h, c) for c in range(host.cores)] for h, host in enumerate(world.platform.hosts)
         ]
         self._cores = [core for cores in self._free for core in cores]  # keeps them alive
         self._alarms: set[float] = set()
@@ -179,9 +178,7 @@ class MaestroSession(Session):
         if self._idle_alarms:
             alarm = self._idle_alarms.pop()
         else:
-            alarm = self.world.simgrid.ExecTask.init(
-                f"alarm{len(self._all_alarms)}", 1.0, self.world.clock_host
-            )
+            alarm = self.world.simgrid.ExecTask.init(f"alarm{len(self._all_alarms)}", 1.0, self.world.clock_host)
             alarm.on_this_completion_cb(functools.partial(self._rung, alarm))
             self._all_alarms.append(alarm)
         self._set_amount(alarm, time - self.world.clock(), "instance_0")

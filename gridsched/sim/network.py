@@ -74,8 +74,7 @@ class NetworkSession(ActorSession):
         self._only_mail = bool(len(tasks)) and tasks.input_bytes.all() and not world.meters_links
         self._cancels = controller.scheduler.traits.replicates
         self._workers = [
-            [Worker(h, c, self._simgrid) for c in range(host.cores)]
-            for h, host in enumerate(world.platform.hosts)
+            [Worker(h, c, self._simgrid) for c in range(host.cores)] for h, host in enumerate(world.platform.hosts)
         ]
         self._free = [list(reversed(workers)) for workers in self._workers]
         self._results: list[Execution] = []

@@ -98,9 +98,7 @@ def readable(poll: select.poll, deadline: float | None) -> set[int]:
             return ready
 
 
-def receive(
-    descriptor: int, deadline: float | None = None, ended: int | None = None
-) -> bytes | None:
+def receive(descriptor: int, deadline: float | None = None, ended: int | None = None) -> bytes | None:
     """Read one message; None if the other side has closed before or within it.
 
     Parameters
@@ -216,9 +214,14 @@ class AnsweringProcess:
     """
 
     def __init__(
-        self, module: str, name: str, order: object = (), *, has_log: bool = False,
+        self,
+        module: str,
+        name: str,
+        order: object = (),
+        *,
+        has_log: bool = False,
         variables: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._mark = f"GRIDSCHED_{secrets.token_hex(16)}"
         #: whether something that it has started may outlive it
         self.may_leave_processes = False
@@ -227,11 +230,12 @@ class AnsweringProcess:
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _START.format(path=sys.path, module=module)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE if has_log else None,
                 process_group=0,  # Ctrl-C is for the asking process
                 env={**os.environ, **(variables or {}), self._mark: ""},
-            )  # fmt: skip
+            )
             self._ended = os.pidfd_open(self._process.pid)
         except OSError as error:
             raise EnvironmentFault(f"{name} cannot be made: {error.strerror}.") from None

@@ -112,10 +112,12 @@ def _run_child(function: bytes, timeout_s: float | None, channel: Channel) -> Ou
     if listener.abandoned:
         return None
     return Outcome(
-        bytes(listener.payload) or None, listener.log.text,
+        bytes(listener.payload) or None,
+        listener.log.text,
         os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
-        os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0, listener.timed_out,
-    )  # fmt: skip
+        os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0,
+        listener.timed_out,
+    )
 
 
 def _end_orphans() -> None:
@@ -145,9 +147,7 @@ class _Listener:
     That its pipes are closed would not tell: what it has started may hold them open.
     """
 
-    def __init__(
-        self, reader: int, said: int, ended: int, paused: int, channel: Channel
-    ) -> None:
+    def __init__(self, reader: int, said: int, ended: int, paused: int, channel: Channel) -> None:
         self._reader, self._said, self._ended, self._paused = reader, said, ended, paused
         self._channel = channel
         self.payload, self.log = bytearray(), ProcessLog()

@@ -34,12 +34,7 @@ class Work:
         ``flops(execution)`` as the controller has just made it.
     """
 
-    def __init__(
-        self,
-        system: System,
-        tasks: Tasks,
-        run_times: RunTimes | None = None,
-    ) -> None:
+    def __init__(self, system: System, tasks: Tasks, run_times: RunTimes | None = None) -> None:
         self.run_times = run_times
         speed: list[list[float]] = system.platform.speed.tolist()
         if run_times is not None:
@@ -52,8 +47,7 @@ class Work:
             self.flops = lambda execution: flops[execution.task]
         else:
             self.flops = lambda execution: (
-                (execution.estimated_end - execution.start)
-                * speed[execution.host][execution.pstate]
+                (execution.estimated_end - execution.start) * speed[execution.host][execution.pstate]
             )
 
 
@@ -102,8 +96,7 @@ class Session(ABC):
     def stuck(self) -> Exception:
         """Return the error for a simulation that stopped early."""
         return SimulationError(
-            f"SimGrid stopped at t = {self.world.clock():g} s although "
-            f"{self.controller.open_tasks} tasks are not done."
+            f"SimGrid stopped at t = {self.world.clock():g} s although {self.controller.open_tasks} tasks are not done."
         )
 
 
@@ -135,9 +128,7 @@ class ActorSession(Session):
             self.world.engine.register_actor(name, function)
         self.world.engine.load_deployment(text_path(path))
 
-    def add_actor(
-        self, host: Any, name: str, function: Callable[..., None], *arguments: Any
-    ) -> Any:
+    def add_actor(self, host: Any, name: str, function: Callable[..., None], *arguments: Any) -> Any:
         """Return a new actor on `host` that calls `function`."""
         return self.world.add_actor(host, name, self.guarded, function, *arguments)
 

@@ -27,9 +27,7 @@ from gridsched.sim.library import (
 #: Line of the log from which on SimGrid has taken the platform and its options. It aborts on some
 #: that it does not take, so an abort before this line is the fault of the input.
 IS_SET_UP = "gridsched: SimGrid is set up"
-_NO_WAY = re.compile(
-    r"there is no connecting path|can't be route in an Empty zone|No Gateway \(gw_|No route from"
-)
+_NO_WAY = re.compile(r"there is no connecting path|can't be route in an Empty zone|No Gateway \(gw_|No route from")
 #: Our own host beside the platform's: it carries timers and draws no power.
 CLOCK_HOST = "gridsched-clock"
 
@@ -155,9 +153,7 @@ class World:
         host.seal()
         return host
 
-    def add_actor(
-        self, host: Any, name: str, function: Callable[..., None], *arguments: Any
-    ) -> Any:
+    def add_actor(self, host: Any, name: str, function: Callable[..., None], *arguments: Any) -> Any:
         """Return a new actor on `host`."""
         if hasattr(host, "add_actor"):
             return host.add_actor(name, function, *arguments)

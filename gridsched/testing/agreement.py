@@ -70,8 +70,7 @@ def metered_differences(result: RunResult, tolerance: float = TOLERANCE) -> list
 def same_notes(first: Trace, second: Trace) -> bool:
     """Whether schedulers noted the same beside the same tasks."""
     return first.notes.keys() == second.notes.keys() and all(
-        np.array_equal(values, second.notes[name], equal_nan=True)
-        for name, values in first.notes.items()
+        np.array_equal(values, second.notes[name], equal_nan=True) for name, values in first.notes.items()
     )
 
 

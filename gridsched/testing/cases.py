@@ -28,10 +28,7 @@ def make_host(name: str, *speeds: float, cores: int = 1, busy_w: float = 40.0) -
     Each of its `cores` has the `speeds` [flop/s] of its P-states; with all busy P-state k draws
     ``busy_w / 2**k`` [W], from `busy_w` on.
     """
-    pstates = tuple(
-        PState(speed, idle_w=4.0, epsilon_w=6.0, busy_w=busy_w / 2**k)
-        for k, speed in enumerate(speeds)
-    )
+    pstates = tuple(PState(speed, idle_w=4.0, epsilon_w=6.0, busy_w=busy_w / 2**k) for k, speed in enumerate(speeds))
     return Host(name, pstates, cores=cores)
 
 
@@ -46,16 +43,16 @@ def _typed_case() -> Case:
 
 
 def _tiny_cases() -> tuple[Case, ...]:
-    three = Platform(
-        (make_host("fast", 100.0, busy_w=50.0), make_host("middle", 50.0), make_host("slow", 25.0))
-    )
+    three = Platform((make_host("fast", 100.0, busy_w=50.0), make_host("middle", 50.0), make_host("slow", 25.0)))
     identical = Platform(tuple(make_host(f"same{k}", 10.0) for k in range(1, 4)))
     several_cores = Platform((make_host("quad", 20.0, cores=4), make_host("dual", 30.0, cores=2)))
     several_pstates = Platform((make_host("a", 80.0, 40.0), make_host("b", 60.0, 30.0, 15.0)))
-    idle_free = Platform(tuple(
-        Host(f"free{k}", (PState(speed, 0.0, watts, watts),))
-        for k, (speed, watts) in enumerate(((100.0, 50.0), (50.0, 20.0), (25.0, 8.0)))
-    ))  # fmt: skip
+    idle_free = Platform(
+        tuple(
+            Host(f"free{k}", (PState(speed, 0.0, watts, watts),))
+            for k, (speed, watts) in enumerate(((100.0, 50.0), (50.0, 20.0), (25.0, 8.0)))
+        )
+    )
     sizes = [1000.0, 500.0, 2000.0, 1500.0, 250.0]
     return (
         Case("no tasks", three, make_tasks([])),
@@ -68,22 +65,28 @@ def _tiny_cases() -> tuple[Case, ...]:
         Case("several P-states", several_pstates, make_tasks(sizes), pstate=1),
         Case("a late task in a slow P-state", several_pstates, make_tasks([90.0], 7.0), pstate=1),
         Case("tasks that arrive later", three, make_tasks(sizes, [0.0, 0.0, 5.0, 5.0, 400.0])),
-        Case("equal tasks, others later", three,
-             make_tasks([100.0] * 6 + [900.0, 20.0], [0.0] * 6 + [500.0] * 2)),
+        Case("equal tasks, others later", three, make_tasks([100.0] * 6 + [900.0, 20.0], [0.0] * 6 + [500.0] * 2)),
         _typed_case(),
-        Case("an energy budget each minute", idle_free, make_tasks([*sizes, 900.0, 700.0]),
-             rules={"budget": EnergyBudget(1000.0, period_s=60.0)}),
-    )  # fmt: skip
+        Case(
+            "an energy budget each minute",
+            idle_free,
+            make_tasks([*sizes, 900.0, 700.0]),
+            rules={"budget": EnergyBudget(1000.0, period_s=60.0)},
+        ),
+    )
 
 
 #: What every scheduler of serial tasks must cope with.
 TINY_CASES = _tiny_cases()
 #: What one that heeds power caps must cope with besides: one host at full power, or both slowly.
 CAPPED_CASES = (
-    Case("a power cap", Platform((make_host("a", 80.0, 40.0), make_host("b", 60.0, 30.0, 15.0))),
-         make_tasks([1000.0, 500.0, 2000.0, 1500.0, 250.0], [0.0, 0.0, 5.0, 5.0, 90.0]),
-         rules={"power_cap_w": 45.0}),
-)  # fmt: skip
+    Case(
+        "a power cap",
+        Platform((make_host("a", 80.0, 40.0), make_host("b", 60.0, 30.0, 15.0))),
+        make_tasks([1000.0, 500.0, 2000.0, 1500.0, 250.0], [0.0, 0.0, 5.0, 5.0, 90.0]),
+        rules={"power_cap_w": 45.0},
+    ),
+)
 
 #: Priority, urgency [1/min] and class (see `_utility_classes`) of a task, in turn.
 _WORTH = ((8.0, 0.01, 0), (4.0, 0.1, 1), (1.0, 0.01, 2), (2.0, 0.0, 1), (4.0, 0.6, 0))
@@ -94,16 +97,24 @@ WORTH_WITHOUT_TIES = ((8.0, 0.013, 0), (4.0, 0.11, 0), (1.7, 0.017, 0), (2.3, 0.
 def _utility_classes() -> UtilityClasses:
     """Pure exponential; steps with a hard end after 50 min; constant, then linear to 0."""
     steps = ([0.0, 20.0, 50.0], [1.0, 0.5, 0.0], [1.0, 0.5, 1.0])
-    return UtilityClasses.joined([
-        UtilityClasses.exponential(), UtilityClasses.from_intervals([steps]),
-        UtilityClasses.plateau_linear(30.0, 90.0),
-    ])  # fmt: skip
+    return UtilityClasses.joined(
+        [
+            UtilityClasses.exponential(),
+            UtilityClasses.from_intervals([steps]),
+            UtilityClasses.plateau_linear(30.0, 90.0),
+        ]
+    )
 
 
 def make_utility_case(
-    name: str, etc_min: ArrayLike, host_type: list[int], task_type: list[int],
-    arrival_min: list[float], worth: Sequence[tuple[float, float, int]] = _WORTH, **rules: Any,
-) -> Case:  # fmt: skip
+    name: str,
+    etc_min: ArrayLike,
+    host_type: list[int],
+    task_type: list[int],
+    arrival_min: list[float],
+    worth: Sequence[tuple[float, float, int]] = _WORTH,
+    **rules: Any,
+) -> Case:
     """Return a case of tasks with types and utility functions; powers fall with the P-state.
 
     Parameters
@@ -122,15 +133,16 @@ def make_utility_case(
     """
     etc = np.asarray(etc_min, dtype=np.float64) * 60.0
     j, k = np.arange(etc.shape[1])[:, None], np.arange(etc.shape[2])[None, :]
-    types = TaskTypes(etc, np.broadcast_to((200.0 - 37.0 * j) / 1.6**k, etc.shape).copy(),
-                      np.array(host_type))  # fmt: skip
+    types = TaskTypes(etc, np.broadcast_to((200.0 - 37.0 * j) / 1.6**k, etc.shape).copy(), np.array(host_type))
     of_task = [worth[n % len(worth)] for n in range(len(task_type))]
     priority, urgency, number = np.array(of_task, dtype=np.float64).reshape(-1, 3).T
     tasks = make_tasks(
-        [TYPED_TASK_FLOPS] * len(task_type), np.array(arrival_min) * 60.0, name=name,
+        [TYPED_TASK_FLOPS] * len(task_type),
+        np.array(arrival_min) * 60.0,
+        name=name,
         task_type=np.array(task_type, dtype=np.int64),
         utility=UtilityFunctions(priority, urgency, number.astype(np.int64), _utility_classes()),
-    )  # fmt: skip
+    )
     rules = {"mapping_interval_s": 60.0, "pending_slots": 1, **rules}
     return Case(name, typed_platform(types), tasks, types=types, rules=rules)
 
@@ -139,11 +151,7 @@ def _utility_cases() -> tuple[Case, ...]:
     """Cases for policies that need utility functions."""
     inf = np.inf
     two = [[[10, 14], [20, 28]], [[5, 7], [10, 14]], [[10, 14], [11, 15]]]
-    special: list[list[list[float]]] = [
-        [[1, 1.4], [12, 16]],
-        [[inf, inf], [8, 11]],
-        [[inf, inf], [9, 13]],
-    ]
+    special: list[list[list[float]]] = [[[1, 1.4], [12, 16]], [[inf, inf], [8, 11]], [[inf, inf], [9, 13]]]
     twelve = [k % 3 for k in range(12)]
     at_once, one_by_one = [0.0] * 12, [0.7 * k for k in range(12)]
     refused = EnergyBudget(400e3, period_s=3600.0)
@@ -154,13 +162,14 @@ def _utility_cases() -> tuple[Case, ...]:
         make_utility_case("a special host", special, [0, 1, 1], twelve, one_by_one),
         make_utility_case("equal hosts of a type", two, [1, 0, 1, 0], [0] * 8, [0.0] * 8),
         make_utility_case("no pending slot", two, [0, 1], twelve, one_by_one, pending_slots=0),
-        make_utility_case("whenever something happens", two, [0, 1], twelve, one_by_one,
-                          mapping_interval_s=None),
-        make_utility_case("an energy budget each hour", two, [0, 1], twelve,
-                          [9.0 * k for k in range(12)], budget=refused),
-        make_utility_case("an energy budget for hardly anything", two, [0, 1], twelve, at_once,
-                          budget=replace(refused, energy_j=60e3)),
-    )  # fmt: skip
+        make_utility_case("whenever something happens", two, [0, 1], twelve, one_by_one, mapping_interval_s=None),
+        make_utility_case(
+            "an energy budget each hour", two, [0, 1], twelve, [9.0 * k for k in range(12)], budget=refused
+        ),
+        make_utility_case(
+            "an energy budget for hardly anything", two, [0, 1], twelve, at_once, budget=replace(refused, energy_j=60e3)
+        ),
+    )
 
 
 #: What every scheduler of tasks with utility functions must cope with.
@@ -186,10 +195,18 @@ TYPED_CASES = _typed_bags()
 
 
 def make_stochastic_case(
-    name: str, mean_s: Any, host_type: list[int], task_type: list[int], arrival_s: Any,
-    *, slack_s: float = 40.0, luck: bool = True, boot_time_s: float = 0.0,
-    distributions: Distributions | None = None, **rules: Any,
-) -> Case:  # fmt: skip
+    name: str,
+    mean_s: Any,
+    host_type: list[int],
+    task_type: list[int],
+    arrival_s: Any,
+    *,
+    slack_s: float = 40.0,
+    luck: bool = True,
+    boot_time_s: float = 0.0,
+    distributions: Distributions | None = None,
+    **rules: Any,
+) -> Case:
     """Return a case of tasks with uncertain run times and deadlines.
 
     Parameters
@@ -216,9 +233,11 @@ def make_stochastic_case(
     j, k = np.arange(means.shape[1])[:, None], np.arange(means.shape[2])[None, :]
     watts = np.broadcast_to((130.0 - 17.0 * j) / 1.9**k, means.shape[1:])
     types = StochasticTypes(
-        means, np.broadcast_to(watts, means.shape).copy(), np.array(host_type),
+        means,
+        np.broadcast_to(watts, means.shape).copy(),
+        np.array(host_type),
         distributions=distributions or GammaTimes(means, UNCERTAINTY, 1.0),
-    )  # fmt: skip
+    )
     hosts = tuple(
         Host(
             f"core{n + 1}",
@@ -229,13 +248,14 @@ def make_stochastic_case(
     )
     arrivals = np.asarray(arrival_s, dtype=np.float64)
     tasks = make_tasks(
-        [TYPED_TASK_FLOPS] * len(task_type), arrivals, name=name,
-        task_type=np.array(task_type, dtype=np.int64), deadline_s=arrivals + slack_s,
-    )  # fmt: skip
-    shares = tuple((0.37 + 0.618 * k) % 1.0 for k in range(len(task_type)))
-    return Case(
-        name, Platform(hosts), tasks, types=types, luck=shares if luck else None, rules=rules
+        [TYPED_TASK_FLOPS] * len(task_type),
+        arrivals,
+        name=name,
+        task_type=np.array(task_type, dtype=np.int64),
+        deadline_s=arrivals + slack_s,
     )
+    shares = tuple((0.37 + 0.618 * k) % 1.0 for k in range(len(task_type)))
+    return Case(name, Platform(hosts), tasks, types=types, luck=shares if luck else None, rules=rules)
 
 
 def _stochastic_cases() -> tuple[Case, ...]:
@@ -250,13 +270,14 @@ def _stochastic_cases() -> tuple[Case, ...]:
         make_stochastic_case("one uncertain task, one host", two, [0], [1], [3.0]),
         make_stochastic_case("more uncertain tasks than hosts", two, [0, 1], ten, [0.0] * 10),
         make_stochastic_case("equal cores", two, [0, 0, 1, 1], ten, [4.5 * k for k in range(10)]),
-        make_stochastic_case("uncertain tasks with places where they cannot run", partly, [0, 1, 1],
-                             ten, [3.0 * k for k in range(10)]),
-        make_stochastic_case("no deadline can be met", two, [0, 1], ten,
-                             [2.0 * k for k in range(10)], slack_s=1.0),
-        make_stochastic_case("an energy budget that ends the run", two, [0, 1], ten,
-                             [6.0 * k for k in range(10)], budget=budget),
-    )  # fmt: skip
+        make_stochastic_case(
+            "uncertain tasks with places where they cannot run", partly, [0, 1, 1], ten, [3.0 * k for k in range(10)]
+        ),
+        make_stochastic_case("no deadline can be met", two, [0, 1], ten, [2.0 * k for k in range(10)], slack_s=1.0),
+        make_stochastic_case(
+            "an energy budget that ends the run", two, [0, 1], ten, [6.0 * k for k in range(10)], budget=budget
+        ),
+    )
 
 
 #: What every scheduler that needs distributions must cope with.

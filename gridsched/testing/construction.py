@@ -16,9 +16,7 @@ from gridsched.sim.processes import AnsweringProcess, Channel
 from gridsched.testing.cases import cases_for
 from gridsched.testing.playing import Case, CheckFailed, play
 
-_SECTION = (
-    r"^[ \t]*{name}[ \t]*\n[ \t]*-{{3,}}[ \t]*\n(?P<body>.*?)(?=^[ \t]*\w+[ \t]*\n[ \t]*-{{3,}}|\Z)"
-)
+_SECTION = r"^[ \t]*{name}[ \t]*\n[ \t]*-{{3,}}[ \t]*\n(?P<body>.*?)(?=^[ \t]*\w+[ \t]*\n[ \t]*-{{3,}}|\Z)"
 
 
 def check_default_construction(scheduler: Scheduler) -> None:
@@ -30,10 +28,7 @@ def check_default_construction(scheduler: Scheduler) -> None:
     if not isinstance(traits, Traits):
         raise CheckFailed(f"{cls.__name__}.traits is {traits!r}; set it to Traits(asked=...).")
     if traits.asked not in ("start", "arrival", "event"):
-        raise CheckFailed(
-            f"{cls.__name__}.traits.asked is {traits.asked!r}; it must be 'start', 'arrival' or "
-            "'event'."
-        )
+        raise CheckFailed(f"{cls.__name__}.traits.asked is {traits.asked!r}; it must be 'start', 'arrival' or 'event'.")
 
 
 def make_default(cls: type[Scheduler]) -> Scheduler:
@@ -41,9 +36,7 @@ def make_default(cls: type[Scheduler]) -> Scheduler:
     try:
         return cls()
     except TypeError as error:
-        raise CheckFailed(
-            f"{cls.__name__}() raises: {error}. Give every parameter of __init__ a default."
-        ) from error
+        raise CheckFailed(f"{cls.__name__}() raises: {error}. Give every parameter of __init__ a default.") from error
 
 
 def check_init_only_stores(scheduler: Scheduler) -> None:

@@ -30,18 +30,14 @@ def check_final_states(scheduler: Scheduler) -> None:
     for case in cases_for(scheduler):
         trace = play(case, scheduler.clone())
         where = f"{scheduler!r} on the case {case.name!r}"
-        finishes = np.bincount(
-            trace.of_outcome(ExecutionEnd.FINISHED)["task"], minlength=len(case.tasks)
-        )
+        finishes = np.bincount(trace.of_outcome(ExecutionEnd.FINISHED)["task"], minlength=len(case.tasks))
         starts = np.bincount(trace.executions["task"], minlength=len(case.tasks))
         for task, state in enumerate(trace.final_state.tolist()):
             label, name = case.tasks.labels[task], TaskState(state).name.lower()
             if state < TaskState.FINISHED or state == TaskState.UNFINISHED:
                 raise CheckFailed(f"{where}: task {label} is {name} at the end; finish or drop it.")
             if finishes[task] != (state == TaskState.FINISHED):
-                raise CheckFailed(
-                    f"{where}: task {label} is {name} and finished {finishes[task]} times."
-                )
+                raise CheckFailed(f"{where}: task {label} is {name} and finished {finishes[task]} times.")
             if starts[task] > 1 and not scheduler.traits.replicates:
                 raise CheckFailed(
                     f"{where}: task {label} started {starts[task]} times; assign a task once, or "
@@ -105,8 +101,7 @@ def check_all_hosts_off(scheduler: Scheduler) -> None:
     except CheckFailed as error:
         if not isinstance(error.__cause__, IncompleteRun):
             raise CheckFailed(
-                f"{error} Where no host is on (state.is_on, or an infinite state.ready_time) "
-                "decide nothing."
+                f"{error} Where no host is on (state.is_on, or an infinite state.ready_time) decide nothing."
             ) from error
         n = len(case.tasks)
         names = ", ".join(str(label) for label in case.tasks.labels[:10])
@@ -135,9 +130,7 @@ def check_state_untouched(scheduler: Scheduler) -> None:
         watched = scheduler.clone()
         system = case.system()
 
-        def around(
-            state: State, ask: Callable[[], Iterable[Decision]], system: System = system
-        ) -> Iterable[Decision]:
+        def around(state: State, ask: Callable[[], Iterable[Decision]], system: System = system) -> Iterable[Decision]:
             before = picture(state, system)
             answer = ask()
             answer = answer if answer is None else list(answer)
@@ -161,11 +154,7 @@ def picture(state: State, system: System) -> dict[str, Any]:
     seen: dict[str, Any] = {"state.now": state.now, "state.tasks_to_arrive": state.tasks_to_arrive}
     for name in dir(State):
         is_property = isinstance(getattr(State, name), property)
-        if (
-            is_property
-            and name != "nodes"
-            and not (name in _OF_FILES and state.tasks.files is None)
-        ):
+        if is_property and name != "nodes" and not (name in _OF_FILES and state.tasks.files is None):
             seen[f"state.{name}"] = np.copy(getattr(state, name))
     if state.tasks.width is not None:
         for name in ("free", "estimated_end", "width", "free_at"):
@@ -184,11 +173,7 @@ def picture(state: State, system: System) -> dict[str, Any]:
 
 
 def _arrays_of(owner: str, tasks: Tasks) -> dict[str, np.ndarray]:
-    return {
-        f"{owner}.{name}": value.copy()
-        for name, value in vars(tasks).items()
-        if isinstance(value, np.ndarray)
-    }
+    return {f"{owner}.{name}": value.copy() for name, value in vars(tasks).items() if isinstance(value, np.ndarray)}
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
@@ -196,9 +181,7 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return [
         name
         for name, value in before.items()
-        if not (
-            _same(value, after[name]) if isinstance(value, np.ndarray) else value == after[name]
-        )
+        if not (_same(value, after[name]) if isinstance(value, np.ndarray) else value == after[name])
     ]
 
 
@@ -218,9 +201,7 @@ def check_lower_bounds(scheduler: Scheduler) -> None:
                 raise CheckFailed(f"{scheduler!r} on the case {case.name!r}: {problem}")
 
 
-def below_bounds(
-    trace: Trace, traits: Traits, pstate: int = 0, types: TaskTypes | None = None
-) -> list[str]:
+def below_bounds(trace: Trace, traits: Traits, pstate: int = 0, types: TaskTypes | None = None) -> list[str]:
     """Return, in words, which bounds a trace beats.
 
     Parameters
@@ -241,19 +222,14 @@ def below_bounds(
         tasks = make_tasks(tasks.flops[finished], task_type=task_type)
     may_switch_off, free_pstates = traits.powers_hosts, traits.uses_dvfs
     if types is None:
-        bounds = bag_bounds(
-            trace.platform, tasks, pstate, may_switch_off=may_switch_off, free_pstates=free_pstates
-        )
+        bounds = bag_bounds(trace.platform, tasks, pstate, may_switch_off=may_switch_off, free_pstates=free_pstates)
     else:
-        bounds = typed_bounds(
-            types, tasks, pstate, may_switch_off=may_switch_off, free_pstates=free_pstates
-        )
+        bounds = typed_bounds(types, tasks, pstate, may_switch_off=may_switch_off, free_pstates=free_pstates)
     length_s = makespan_s(trace)
     found = (
         ("makespan", "s", length_s, bounds.makespan_s, ""),
-        ("energy", "J", trace_energy(trace).grid_total(), bounds.least_energy_j(length_s),
-         f" in {length_s:g} s"),
-    )  # fmt: skip
+        ("energy", "J", trace_energy(trace).grid_total(), bounds.least_energy_j(length_s), f" in {length_s:g} s"),
+    )
     return [
         f"{name} {value:g} {unit} is less than the least possible{within}, {bound:g} {unit}."
         for name, unit, value, bound, within in found

@@ -35,9 +35,15 @@ def cluster_of(n_nodes: int, *, draws_idle: bool = True) -> Platform:
 
 
 def make_parallel_case(
-    name: str, n_nodes: int, jobs: Sequence[tuple[float, float, int, float]],
-    *, pstate: int = 0, hosts_off: tuple[int, ...] = (), draws_idle: bool = True, **rules: object,
-) -> Case:  # fmt: skip
+    name: str,
+    n_nodes: int,
+    jobs: Sequence[tuple[float, float, int, float]],
+    *,
+    pstate: int = 0,
+    hosts_off: tuple[int, ...] = (),
+    draws_idle: bool = True,
+    **rules: object,
+) -> Case:
     """Return a case of rigid parallel jobs.
 
     Parameters
@@ -56,28 +62,38 @@ def make_parallel_case(
         Further fields of the scenario.
     """
     submit, run, width, estimate = zip(*jobs, strict=True) if jobs else ((), (), (), ())
-    tasks = make_tasks(
-        [time * _SPEED for time in estimate], submit, width=width, requested_time_s=estimate,
-        name=name,
-    )  # fmt: skip
+    tasks = make_tasks([time * _SPEED for time in estimate], submit, width=width, requested_time_s=estimate, name=name)
     return Case(
-        name, cluster_of(n_nodes, draws_idle=draws_idle), tasks, pstate=pstate,
-        hosts_off=hosts_off, logged=run, rules=rules,
-    )  # fmt: skip
+        name,
+        cluster_of(n_nodes, draws_idle=draws_idle),
+        tasks,
+        pstate=pstate,
+        hosts_off=hosts_off,
+        logged=run,
+        rules=rules,
+    )
 
 
 #: Section I's example: J1 to J4.
 EXAMPLE = ((0, 10, 3, 10), (1, 5, 4, 5), (2, 20, 1, 20), (3, 7, 1, 7))
 _MIXED = (
-    (0, 10, 3, 12), (0, 4, 2, 9), (1, 5, 4, 5), (2, 20, 1, 33), (3, 7, 1, 7), (3, 2, 5, 6),
-    (4, 1, 1, 1), (15, 6, 2, 8), (40, 3, 5, 4),
-)  # fmt: skip
+    (0, 10, 3, 12),
+    (0, 4, 2, 9),
+    (1, 5, 4, 5),
+    (2, 20, 1, 33),
+    (3, 7, 1, 7),
+    (3, 2, 5, 6),
+    (4, 1, 1, 1),
+    (15, 6, 2, 8),
+    (40, 3, 5, 4),
+)
 
 #: No two times are equal, nor any sums of them.
-WITHOUT_TIES = make_parallel_case("no parallel ties", 6, [
-    (0.37 * k, 7.13 + 3.71 * (k * 5 % 7), 1 + k * 3 % 5, 9.91 + 4.19 * (k * 5 % 7))
-    for k in range(12)
-])  # fmt: skip
+WITHOUT_TIES = make_parallel_case(
+    "no parallel ties",
+    6,
+    [(0.37 * k, 7.13 + 3.71 * (k * 5 % 7), 1 + k * 3 % 5, 9.91 + 4.19 * (k * 5 % 7)) for k in range(12)],
+)
 
 #: What every policy of parallel jobs must cope with.
 PARALLEL_CASES = (
@@ -107,13 +123,9 @@ PARALLEL_CASES = (
 _CORES, _SIZES = (4, 2), (3, 4)
 _INF = np.inf
 #: Of a node by (task type, cluster, P-state) [W]; the third type runs on B only.
-_NODE_POWER_W = np.array([
-    [[40.3, 16.1], [31.7, 10.9]], [[52.9, 21.3], [27.1, 12.7]], [[_INF, _INF], [47.3, 19.9]],
-])  # fmt: skip
+_NODE_POWER_W = np.array([[[40.3, 16.1], [31.7, 10.9]], [[52.9, 21.3], [27.1, 12.7]], [[_INF, _INF], [47.3, 19.9]]])
 #: Run times on one node [s].
-_ONE_NODE_S = np.array([
-    [[10.13, 17.9], [21.7, 39.1]], [[31.3, 44.7], [23.9, 40.3]], [[_INF, _INF], [13.3, 22.7]],
-])  # fmt: skip
+_ONE_NODE_S = np.array([[[10.13, 17.9], [21.7, 39.1]], [[31.3, 44.7], [23.9, 40.3]], [[_INF, _INF], [13.3, 22.7]]])
 
 
 def parallel_estimates(platform: Platform, tasks: Tasks) -> ParallelEstimates:
@@ -131,16 +143,20 @@ def parallel_estimates(platform: Platform, tasks: Tasks) -> ParallelEstimates:
     fits = nodes <= np.array(_SIZES)
     time_s = _ONE_NODE_S[tasks.task_type] * (0.25 + 0.75 / nodes[:, :, None])
     return ParallelEstimates(
-        platform, np.where(fits[:, :, None], time_s, _INF), nodes, _NODE_POWER_W,
-        tasks.task_type, typical_time_s=_ONE_NODE_S, typical_nodes=np.ones((3, 2), dtype=int),
+        platform,
+        np.where(fits[:, :, None], time_s, _INF),
+        nodes,
+        _NODE_POWER_W,
+        tasks.task_type,
+        typical_time_s=_ONE_NODE_S,
+        typical_nodes=np.ones((3, 2), dtype=int),
         cores_per_node=_CORES,
-    )  # fmt: skip
+    )
 
 
 def make_parallel_utility_case(
-    name: str, jobs: Sequence[tuple[float, int, int, float, float]],
-    *, hosts_off: tuple[int, ...] = (), **rules: object,
-) -> Case:  # fmt: skip
+    name: str, jobs: Sequence[tuple[float, int, int, float, float]], *, hosts_off: tuple[int, ...] = (), **rules: object
+) -> Case:
     """Return a case of parallel tasks with utility functions on the clusters A and B.
 
     Parameters
@@ -154,38 +170,35 @@ def make_parallel_utility_case(
         Further fields of the scenario.
     """
     submit, types, cores, priority, urgency = zip(*jobs, strict=True) if jobs else ((),) * 5
-    platform = node_platform(
-        _ONE_NODE_S, _NODE_POWER_W, _SIZES, cluster_names=("A", "B"), name="A and B"
-    )
+    platform = node_platform(_ONE_NODE_S, _NODE_POWER_W, _SIZES, cluster_names=("A", "B"), name="A and B")
     tasks = make_tasks(
-        [TYPED_TASK_FLOPS] * len(jobs), submit, task_type=types, width=cores, name=name,
+        [TYPED_TASK_FLOPS] * len(jobs),
+        submit,
+        task_type=types,
+        width=cores,
+        name=name,
         utility=UtilityFunctions.exponential(priority, np.array(urgency)),
-    )  # fmt: skip
-    return Case(
-        name, platform, tasks, estimates_of=parallel_estimates, hosts_off=hosts_off, rules=rules
     )
+    return Case(name, platform, tasks, estimates_of=parallel_estimates, hosts_off=hosts_off, rules=rules)
 
 
 #: No two values of utility, per anything, are equal.
-UTILITY_WITHOUT_TIES = make_parallel_utility_case("no ties of parallel tasks", [
-    (3.37 * k, k % 3, 1 + k * 5 % 8, 1.13 + 0.61 * (k * 7 % 11), 0.05 + 0.013 * (k * 3 % 7))
-    for k in range(12)
-])  # fmt: skip
+UTILITY_WITHOUT_TIES = make_parallel_utility_case(
+    "no ties of parallel tasks",
+    [(3.37 * k, k % 3, 1 + k * 5 % 8, 1.13 + 0.61 * (k * 7 % 11), 0.05 + 0.013 * (k * 3 % 7)) for k in range(12)],
+)
 
 #: What every policy of parallel tasks with utility functions must cope with.
 PARALLEL_UTILITY_CASES = (
     make_parallel_utility_case("no parallel tasks", ()),
     make_parallel_utility_case("one parallel task", ((2.0, 0, 5, 3.0, 0.1),)),
-    make_parallel_utility_case(
-        "more parallel tasks than fit", [(0.0, k % 3, 1 + k % 8, 2.0, 0.1) for k in range(9)]
-    ),
+    make_parallel_utility_case("more parallel tasks than fit", [(0.0, k % 3, 1 + k % 8, 2.0, 0.1) for k in range(9)]),
     make_parallel_utility_case(
         "parallel tasks that lose their worth",
-        [(2.5 * k, k % 3, 8, 1.0, 1.5) for k in range(8)], mapping_interval_s=5.0,
+        [(2.5 * k, k % 3, 8, 1.0, 1.5) for k in range(8)],
+        mapping_interval_s=5.0,
     ),
-    make_parallel_utility_case(
-        "equal parallel tasks", [(0.0, 1, 4, 1.0, 0.0)] * 6, mapping_interval_s=7.0
-    ),
+    make_parallel_utility_case("equal parallel tasks", [(0.0, 1, 4, 1.0, 0.0)] * 6, mapping_interval_s=7.0),
     make_parallel_utility_case(
         "joules for some of the parallel tasks",
         [(3.1 * k, k % 3, 1 + k * 3 % 8, 1.0 + k % 4, 0.7) for k in range(12)],
@@ -195,7 +208,8 @@ PARALLEL_UTILITY_CASES = (
     make_parallel_utility_case(
         "tasks too wide for a cluster, or for both; a node is off",
         [(2.5 * k, k % 3, 1 + k * 3 % 13, 1.0 + k % 4, 0.4) for k in range(10)],
-        mapping_interval_s=5.0, hosts_off=(4,),
+        mapping_interval_s=5.0,
+        hosts_off=(4,),
     ),
     make_parallel_utility_case(
         "periods that begin between two events",
@@ -203,4 +217,4 @@ PARALLEL_UTILITY_CASES = (
         mapping_interval_s=7.0,
         budget=EnergyBudget(4e3, period_s=30.0, first_period_start_s=5.0),
     ),
-)  # fmt: skip
+)

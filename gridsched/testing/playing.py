@@ -83,10 +83,17 @@ class Case:
         """Return the scenario of the case; `changes` are further fields of it."""
         names = tuple(self.platform.hosts[h].name for h in self.hosts_off)
         return Scenario(
-            replace(self.platform), self.tasks, scheduler,
-            pstate=self.pstate, hosts_off=names, types=self.types, run_times=self.run_times,
-            estimates=self._made_estimates(), **self.rules, **changes,
-        )  # fmt: skip
+            replace(self.platform),
+            self.tasks,
+            scheduler,
+            pstate=self.pstate,
+            hosts_off=names,
+            types=self.types,
+            run_times=self.run_times,
+            estimates=self._made_estimates(),
+            **self.rules,
+            **changes,
+        )
 
     def _made_estimates(self) -> Estimates | None:
         return None if self.estimates_of is None else self.estimates_of(self.platform, self.tasks)
@@ -98,10 +105,14 @@ class Case:
             return System(platform, self.estimates, pstates=np.array([self.pstate]))
         return make_system(
             LoadedScenario(
-                platform, self.tasks, pstate=self.pstate, types=self.types,
-                estimates=self._made_estimates(), **self.rules
+                platform,
+                self.tasks,
+                pstate=self.pstate,
+                types=self.types,
+                estimates=self._made_estimates(),
+                **self.rules,
             )
-        )  # fmt: skip
+        )
 
 
 class CheckFailed(AssertionError):
@@ -121,8 +132,7 @@ class Watched(Scheduler):
     def __init__(
         self,
         scheduler: Scheduler,
-        around: Callable[[State, Callable[[], Iterable[Decision]]], Iterable[Decision]]
-        | None = None,
+        around: Callable[[State, Callable[[], Iterable[Decision]]], Iterable[Decision]] | None = None,
     ) -> None:
         self.scheduler = scheduler
         self.traits = scheduler.traits  # type: ignore[misc]  # of this very instance
@@ -144,9 +154,7 @@ class Watched(Scheduler):
         """Ask the scheduler."""
         return self._ask(state, self.scheduler.attend)
 
-    def _ask(
-        self, state: State, asked: Callable[[State], Iterable[Decision]]
-    ) -> Iterable[Decision]:
+    def _ask(self, state: State, asked: Callable[[State], Iterable[Decision]]) -> Iterable[Decision]:
         self._asked += 1
         if self._asked > MAX_MAPPING_EVENTS:
             raise CheckFailed(
@@ -170,8 +178,7 @@ def told(case: Case, scheduler: Scheduler) -> Iterator[None]:
         needed = "an Assign, a place in a Plan, or a Drop."
         if scheduler.traits.parallel:
             needed = (
-                "an Allocate, a place in a Plan, or a Drop. Place-holders are withdrawn before "
-                "each ask: plan again."
+                "an Allocate, a place in a Plan, or a Drop. Place-holders are withdrawn before each ask: plan again."
             )
         raise CheckFailed(f"{where}: {error} Every task needs {needed}") from error
     except GridschedError as error:

@@ -16,13 +16,7 @@ from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
-from gridsched.testing.cases import (
-    WORTH_WITHOUT_TIES,
-    cases_for,
-    make_host,
-    make_stochastic_case,
-    make_utility_case,
-)
+from gridsched.testing.cases import WORTH_WITHOUT_TIES, cases_for, make_host, make_stochastic_case, make_utility_case
 from gridsched.testing.parallel_cases import UTILITY_WITHOUT_TIES, WITHOUT_TIES
 from gridsched.testing.playing import Case, CheckFailed, Watched, play
 
@@ -58,10 +52,7 @@ _NO_TYPED_TIES = make_utility_case(
 #: The same for policies that need distributions; what is estimated comes true.
 _NO_UNCERTAIN_TIES = make_stochastic_case(
     "no uncertain ties",
-    [
-        [[10.13, 14.91], [21.7, 27.3], [15.77, 17.11]],
-        [[9.41, 14.37], [11.53, 15.19], [19.07, 23.3]],
-    ],
+    [[[10.13, 14.91], [21.7, 27.3], [15.77, 17.11]], [[9.41, 14.37], [11.53, 15.19], [19.07, 23.3]]],
     [0, 1, 2],
     [k % 2 for k in range(12)],
     [3.37 * k for k in range(12)],
@@ -96,8 +87,7 @@ def check_seed_irrelevant(scheduler: Scheduler) -> None:
         runs = [play(case, scheduler.clone(), seed=seed) for seed in (0, 1, 2)]
         if not all(same_run(runs[0], other) for other in runs[1:]):
             raise CheckFailed(
-                f"{scheduler!r} on the case {case.name!r}: the seed changes the result; set "
-                "Traits(uses_rng=True)."
+                f"{scheduler!r} on the case {case.name!r}: the seed changes the result; set Traits(uses_rng=True)."
             )
 
 
@@ -132,9 +122,7 @@ def _in_order(case: Case, order: Sequence[int]) -> Case:
     hosts, types = tuple(case.platform.hosts[h] for h in order), case.types
     if types is not None:
         types = replace(types, host_type=types.host_type[list(order)])
-    return replace(
-        case, name=f"hosts in the order {tuple(order)}", platform=Platform(hosts), types=types
-    )
+    return replace(case, name=f"hosts in the order {tuple(order)}", platform=Platform(hosts), types=types)
 
 
 def same_run(first: Trace, second: Trace) -> bool:
@@ -162,9 +150,11 @@ def check_sees_no_future(scheduler: Scheduler) -> None:
             decided, seen = before(time, case, scheduler.clone())
             tasks = with_other_future(case.tasks, time)
             other = replace(
-                case, name=f"{case.name}, others from {time:g} s on", tasks=tasks,
+                case,
+                name=f"{case.name}, others from {time:g} s on",
+                tasks=tasks,
                 logged=_within_estimates(case.logged, tasks),
-            )  # fmt: skip
+            )
             decided_then, seen_then = before(time, other, scheduler.clone())
             for first, second in zip(seen, seen_then, strict=False):
                 if differing := [k for k in {**first, **second} if first.get(k) != second.get(k)]:
@@ -195,9 +185,7 @@ class _Looking(Watched):
         super().prepare(system, rng)
 
 
-def before(
-    time: float, case: Case, scheduler: Scheduler
-) -> tuple[list[str], list[dict[str, object]]]:
+def before(time: float, case: Case, scheduler: Scheduler) -> tuple[list[str], list[dict[str, object]]]:
     """Return in words what the scheduler decided before `time` [s], and what it could see then.
 
     What it could see is the `public_values` of state, system and estimates.
@@ -207,9 +195,9 @@ def before(
 
     def around(state: State, ask: Callable[[], Iterable[Decision]]) -> Iterable[Decision]:
         if state.now < time:
-            seen.append(public_values(
-                {"state": state, "system": looking.system, "estimates": looking.system.estimates}
-            ))  # fmt: skip
+            seen.append(
+                public_values({"state": state, "system": looking.system, "estimates": looking.system.estimates})
+            )
         decisions = ask()
         answer = decisions if decisions is None else list(decisions)
         if state.now < time:
@@ -277,8 +265,12 @@ def with_other_future(tasks: Tasks, time: float) -> Tasks:
     if requested is not None:
         requested = np.where(late, requested[order] * 1.5 + 10.0, requested)
     return replace(
-        tasks, width=None if width is None else width[order], requested_time_s=requested,
-        flops=flops, deadline_s=deadline, submit_time_s=np.where(late, later, submitted),
+        tasks,
+        width=None if width is None else width[order],
+        requested_time_s=requested,
+        flops=flops,
+        deadline_s=deadline,
+        submit_time_s=np.where(late, later, submitted),
         task_type=None if tasks.task_type is None else tasks.task_type[order],
         utility=None if tasks.utility is None else tasks.utility.taken(order),
-    )  # fmt: skip
+    )

@@ -6,13 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gridsched.workloads.bag import (
-        BagOfTasks,
-        generate_bag,
-        read_bag,
-        read_data_files,
-        write_bag,
-    )
+    from gridsched.workloads.bag import BagOfTasks, generate_bag, read_bag, read_data_files, write_bag
     from gridsched.workloads.load import read_generator, read_system_workload, read_workload
     from gridsched.workloads.parallel_day import ParallelDay
     from gridsched.workloads.parallel_tasks import generate_parallel_day

@@ -31,18 +31,15 @@ class Waves:
     waves: NDArray[np.int64]
     phase: NDArray[np.float64]
 
-    def relative_rate(
-        self, process: NDArray[np.int64], time_s: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def relative_rate(self, process: NDArray[np.int64], time_s: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the rates of some processes at some times [s], divided by their means."""
         angle = 2 * np.pi * self.waves[process] * time_s / DAY_S - self.phase[process]
         return 1.0 + self.amplitude[process] * np.sin(angle)
 
 
 def draw_waves(
-    rng: np.random.Generator, rate: NDArray[np.float64], waves_per_day: tuple[int, int],
-    amplitude: tuple[float, float],
-) -> Waves:  # fmt: skip
+    rng: np.random.Generator, rate: NDArray[np.float64], waves_per_day: tuple[int, int], amplitude: tuple[float, float]
+) -> Waves:
     """Draw number of waves, amplitude and phase of each rate, all uniform.
 
     Parameters
@@ -57,9 +54,8 @@ def draw_waves(
     """
     n = len(rate)
     return Waves(
-        rate, rng.uniform(*amplitude, n), rng.integers(*waves_per_day, n, endpoint=True),
-        rng.uniform(0.0, 2 * np.pi, n),
-    )  # fmt: skip
+        rate, rng.uniform(*amplitude, n), rng.integers(*waves_per_day, n, endpoint=True), rng.uniform(0.0, 2 * np.pi, n)
+    )
 
 
 def wave_arrivals(
@@ -92,9 +88,8 @@ def wave_arrivals(
 
 
 def profile_arrivals(
-    rng: np.random.Generator, rate: NDArray[np.float64], edges: NDArray[np.float64],
-    factor: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  # fmt: skip
+    rng: np.random.Generator, rate: NDArray[np.float64], edges: NDArray[np.float64], factor: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Draw arrivals whose rates all follow one profile, Poisson within each of its intervals.
 
     Parameters

@@ -74,12 +74,18 @@ def generate_bag(bag: BagOfTasks) -> Tasks:
     )
 
 
-BAG = Format({
-    "id": Whole(), "flops": Number(above=True), "input_bytes": Number(default=0.0),
-    "output_bytes": Number(default=0.0), "submit_time_s": Number(default=0.0),
-    "deadline_s": Number(default=math.inf),
-    "input_files": Text(default=""),
-}, key=("id",))  # fmt: skip
+BAG = Format(
+    {
+        "id": Whole(),
+        "flops": Number(above=True),
+        "input_bytes": Number(default=0.0),
+        "output_bytes": Number(default=0.0),
+        "submit_time_s": Number(default=0.0),
+        "deadline_s": Number(default=math.inf),
+        "input_files": Text(default=""),
+    },
+    key=("id",),
+)
 _NOMINAL = re.compile(r"#\s*nominal_heterogeneity\s*=\s*(\S+)\s*\Z")
 
 
@@ -110,12 +116,17 @@ def read_bag(path: str | Path, *, files: str | Path | None = None) -> Tasks:
     table = BAG.read(path, text)
     needs = [_read_needs(table, row, data) for row in range(len(table))]
     return make_tasks(
-        table["flops"], table["submit_time_s"] or 0.0, input_bytes=table["input_bytes"] or 0.0,
-        output_bytes=table["output_bytes"] or 0.0, labels=table["id"],
+        table["flops"],
+        table["submit_time_s"] or 0.0,
+        input_bytes=table["input_bytes"] or 0.0,
+        output_bytes=table["output_bytes"] or 0.0,
+        labels=table["id"],
         deadline_s=table["deadline_s"] or None,
-        input_files=None if data is None else needs, files=data, nominal_heterogeneity=nominal,
+        input_files=None if data is None else needs,
+        files=data,
+        nominal_heterogeneity=nominal,
         name=str(path),
-    )  # fmt: skip
+    )
 
 
 def _read_nominal(path: str | Path, text: str) -> float | None:
@@ -128,9 +139,7 @@ def _read_nominal(path: str | Path, text: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise InputError(
-            f"{path}, line 1: nominal_heterogeneity is {match[1]!r}; it must lie in [0, 1]."
-        )
+        raise InputError(f"{path}, line 1: nominal_heterogeneity is {match[1]!r}; it must lie in [0, 1].")
     return value
 
 
@@ -214,6 +223,4 @@ def read_data_files(path: str | Path) -> DataFiles:
             raise table.fail(row, "size_bytes", legal)
         places.setdefault(name, []).append(location)
     names = tuple(sizes)
-    return DataFiles(
-        names, np.array([sizes[n] for n in names]), tuple(tuple(places[n]) for n in names)
-    )
+    return DataFiles(names, np.array([sizes[n] for n in names]), tuple(tuple(places[n]) for n in names))

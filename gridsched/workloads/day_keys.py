@@ -9,18 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from gridsched.errors import InputError
-from gridsched.model.rules import DAY_S
-from gridsched.model.limits import (
-    AtLeastZero,
-    AtLeastZeroRange,
-    FractionRange,
-    Positive,
-    PositiveRange,
-    Seed,
-    rising,
-)
+from gridsched.model.limits import AtLeastZero, AtLeastZeroRange, FractionRange, Positive, PositiveRange, Seed, rising
 from gridsched.model.records import keys_of, with_fields, with_keys
-from gridsched.model.rules import Rules
+from gridsched.model.rules import DAY_S, Rules
 from gridsched.model.utility_classes import UtilityClasses
 from gridsched.workloads.arrivals import Bursts
 from gridsched.workloads.generator_keys import MAX_MACHINES, MAX_TASKS, SystemKeys
@@ -32,8 +23,7 @@ MAX_BURSTS = 1_000_000
 
 #: Waves of a day, intervals of a class.
 SmallCountRange = Annotated[
-    tuple[Annotated[int, Field(ge=1, le=1000)], Annotated[int, Field(ge=1, le=1000)]],
-    AfterValidator(rising),
+    tuple[Annotated[int, Field(ge=1, le=1000)], Annotated[int, Field(ge=1, le=1000)]], AfterValidator(rising)
 ]
 
 #: The rules of a run are keys of the generator; how long a run lasts follows from its days.
@@ -78,10 +68,7 @@ class DayKeys(SystemKeys):
     @property
     def bursts(self) -> Bursts:
         """How a bursty rate alternates."""
-        return Bursts(
-            self.baseline_duration_s, self.burst_duration_s, self.baseline_factor,
-            self.burst_factor,
-        )  # fmt: skip
+        return Bursts(self.baseline_duration_s, self.burst_duration_s, self.baseline_factor, self.burst_factor)
 
     @property
     @abstractmethod
@@ -118,9 +105,7 @@ class DayKeys(SystemKeys):
             values["budget_prices"] = str(Path(values["budget_prices"]).resolve())
         return values
 
-    def check_machines(
-        self, general: str, special: str, machines: int, general_types: int, special_types: int
-    ) -> None:
+    def check_machines(self, general: str, special: str, machines: int, general_types: int, special_types: int) -> None:
         """Refuse machines that are none or too many, and task types that have none.
 
         Parameters
@@ -135,10 +120,7 @@ class DayKeys(SystemKeys):
             Special machine types of which it is told how many task types they have.
         """
         if not 1 <= machines <= MAX_MACHINES:
-            raise InputError(
-                f"{special} and {general} give {machines} machines; legal are 1 to "
-                f"{MAX_MACHINES:,}."
-            )
+            raise InputError(f"{special} and {general} give {machines} machines; legal are 1 to {MAX_MACHINES:,}.")
         if special_types != len(getattr(self, special)):
             raise InputError(
                 f"special_task_types has {special_types} numbers and {special} "
@@ -146,9 +128,7 @@ class DayKeys(SystemKeys):
                 "task types."
             )
         if general_types > 0 and not getattr(self, general):
-            raise InputError(
-                f"{general} is empty; {general_types} of the task types could run nowhere."
-            )
+            raise InputError(f"{general} is empty; {general_types} of the task types could run nowhere.")
 
     def check_arrivals(self, expected: float, *, rates_in_bursts: int) -> None:
         """Refuse more tasks than fit into memory, and more bursts than can be drawn.
@@ -179,9 +159,7 @@ class DayKeys(SystemKeys):
         """Refuse shares that are no table of priorities and urgencies, or all 0."""
         rows, columns = n_priorities, len(self.urgencies)
         if [len(row) for row in self.joint_percent] != [columns] * rows or not rows * columns:
-            raise InputError(
-                f"joint_percent needs {rows} rows (priorities) of {columns} numbers (urgencies)."
-            )
+            raise InputError(f"joint_percent needs {rows} rows (priorities) of {columns} numbers (urgencies).")
         if not sum(map(sum, self.joint_percent)) > 0:
             raise InputError("joint_percent holds only zeros; some pair must be possible.")
 
@@ -198,15 +176,20 @@ class DayKeys(SystemKeys):
         if self.utility_classes == "exponential":
             return UtilityClasses.exponential()
         return draw_classes(
-            self.n_classes, seed=self.utility_classes_seed, intervals=self.class_intervals,
-            duration=self.class_duration, fraction=self.class_fraction,
+            self.n_classes,
+            seed=self.utility_classes_seed,
+            intervals=self.class_intervals,
+            duration=self.class_duration,
+            fraction=self.class_fraction,
             modifier=self.class_modifier,
-        )  # fmt: skip
+        )
 
 
 #: Keys of bursts.
 BURST_KEYS = {"baseline_duration_s", "burst_duration_s", "baseline_factor", "burst_factor"}
 #: Keys that a file of utility classes takes the place of.
 CLASS_KEYS = {name for name in DayKeys.model_fields if name.startswith("class_")} | {
-    "n_classes", "utility_classes", "utility_classes_seed",
-}  # fmt: skip
+    "n_classes",
+    "utility_classes",
+    "utility_classes_seed",
+}

@@ -29,9 +29,12 @@ class GeneratorKeys(BaseModel):
         return sorted(key for key in keys if getattr(self, key) != fields[key].default)
 
     def check_files(
-        self, *, together: Sequence[str] = (), needed: Mapping[str, Iterable[str]] | None = None,
+        self,
+        *,
+        together: Sequence[str] = (),
+        needed: Mapping[str, Iterable[str]] | None = None,
         replaced: Mapping[str, set[str]] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Refuse keys that miss a file, or have no effect beside one.
 
         Parameters
@@ -48,9 +51,7 @@ class GeneratorKeys(BaseModel):
         InputError
             Naming the key, and the file.
         """
-        replaced = {
-            file: keys for file, keys in (replaced or {}).items() if getattr(self, file) is not None
-        }
+        replaced = {file: keys for file, keys in (replaced or {}).items() if getattr(self, file) is not None}
         missing = [file for file in together if getattr(self, file) is None]
         is_replaced = any(keys.intersection(together) for keys in replaced.values())
         if 0 < len(missing) < len(together) and not is_replaced:
@@ -66,9 +67,7 @@ class GeneratorKeys(BaseModel):
     def check_entries(self, keys: str, entries: int) -> None:
         """Refuse more entries of a table than are drawn; `keys` say how many."""
         if entries > MAX_ENTRIES:
-            raise InputError(
-                f"{keys} give {entries:,} entries; at most {MAX_ENTRIES:,} are drawn."
-            )
+            raise InputError(f"{keys} give {entries:,} entries; at most {MAX_ENTRIES:,} are drawn.")
 
 
 class SystemKeys(GeneratorKeys):

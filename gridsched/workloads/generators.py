@@ -21,7 +21,7 @@ from gridsched.model.records import complaint, gravest, key_name
 if TYPE_CHECKING:
     from gridsched.model.task_types import SystemWorkload
     from gridsched.model.tasks import Tasks
-    from gridsched.workloads.generator_keys import GeneratorKeys, SystemKeys
+    from gridsched.workloads.generator_keys import GeneratorKeys, SystemKeys  # noqa: F401 - in a string
 
 
 Keys = TypeVar("Keys", bound="GeneratorKeys")
@@ -101,27 +101,14 @@ class SystemGenerator(Generator["SystemKeys", "SystemWorkload"]):
 GENERATORS: dict[str, BagGenerator | SystemGenerator] = {
     "bag": BagGenerator("bag", "BagOfTasks", "generate_bag"),
     "utility": SystemGenerator(
-        "utility_day",
-        "UtilityDay",
-        "generate_utility_day",
-        has_utility=True,
-        document="docs/utility_workloads.md",
+        "utility_day", "UtilityDay", "generate_utility_day", has_utility=True, document="docs/utility_workloads.md"
     ),
-    "profit": SystemGenerator(
-        "profit_system", "ProfitBag", "generate_profit_bag", document="docs/profit.md"
-    ),
+    "profit": SystemGenerator("profit_system", "ProfitBag", "generate_profit_bag", document="docs/profit.md"),
     "robust": SystemGenerator(
-        "robust_trial",
-        "RobustTrial",
-        "generate_robust_trial",
-        document="docs/robust_workloads.md",
+        "robust_trial", "RobustTrial", "generate_robust_trial", document="docs/robust_workloads.md"
     ),
     "rigid_jobs": SystemGenerator(
-        "rigid_jobs",
-        "RigidJobs",
-        "generate_rigid_jobs",
-        is_parallel=True,
-        document="docs/rigid_jobs.md",
+        "rigid_jobs", "RigidJobs", "generate_rigid_jobs", is_parallel=True, document="docs/rigid_jobs.md"
     ),
     "parallel": SystemGenerator(
         "parallel_tasks",
@@ -140,9 +127,8 @@ def generator_of(parameters: GeneratorKeys) -> BagGenerator | SystemGenerator:
 
 
 def checked_parameters(
-    values: Mapping[str, Any], owner: str, *, folder: str | Path | None = None,
-    spelled: Callable[[str], str] = str,
-) -> GeneratorKeys:  # fmt: skip
+    values: Mapping[str, Any], owner: str, *, folder: str | Path | None = None, spelled: Callable[[str], str] = str
+) -> GeneratorKeys:
     """Return the keys of a generator, checked.
 
     Parameters

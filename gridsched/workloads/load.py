@@ -48,9 +48,7 @@ def read_workload(path: str | Path, *, files: str | Path | None = None) -> Tasks
             f"{path}: a trace of parallel jobs, which this command does not take; 'gridsched "
             "workload import' makes tasks of its serial ones."
         )
-    raise InputError(
-        f"{path}: a workload is a .csv (tasks), a .toml (generator) or a trace ({LEGAL})."
-    )
+    raise InputError(f"{path}: a workload is a .csv (tasks), a .toml (generator) or a trace ({LEGAL}).")
 
 
 def read_system_workload(path: str | Path) -> SystemWorkload | None:

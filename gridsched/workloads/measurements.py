@@ -18,10 +18,17 @@ from gridsched.model.pmf import from_samples
 from gridsched.model.stochastic import ListedTimes
 from gridsched.model.task_types import TaskTypes
 
-MEASUREMENTS = Format({
-    "machine": Text(is_name=True), "program": Text(is_name=True), "cores": Whole(1),
-    "freq": Text(), "time_s": Number(above=True), "avg_power_W": Number(),
-}, rows="measurements")  # fmt: skip
+MEASUREMENTS = Format(
+    {
+        "machine": Text(is_name=True),
+        "program": Text(is_name=True),
+        "cores": Whole(1),
+        "freq": Text(),
+        "time_s": Number(above=True),
+        "avg_power_W": Number(),
+    },
+    rows="measurements",
+)
 _FREQUENCY = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*([kMGT]?)Hz\Z")
 
 
@@ -67,15 +74,10 @@ def read_measurements(path: str | Path, machines: Mapping[str, int] | None = Non
     rows = rows[rows["machine"].isin(counts) & (rows["cores"] == most)]
     again = rows.duplicated(["machine", "program", "freq"])
     if again.any():
-        raise table.fail(
-            int(again.idxmax()), "freq",
-            "an earlier line has the same machine, program, cores and freq",
-        )  # fmt: skip
+        raise table.fail(int(again.idxmax()), "freq", "an earlier line has the same machine, program, cores and freq")
     types, columns = rows["program"].unique().tolist(), list(counts)
     level = rows.groupby("machine")["freq"].rank("dense", ascending=False).astype(int) - 1
-    place = (
-        rows["program"].map(types.index), rows["machine"].map(columns.index), level
-    )  # fmt: skip
+    place = (rows["program"].map(types.index), rows["machine"].map(columns.index), level)
     etc = np.full((len(types), len(columns), 1 + level.max()), np.inf)
     apc = np.zeros(etc.shape)
     etc[place], apc[place] = rows["time_s"], rows["avg_power_W"]
@@ -91,10 +93,15 @@ def _frequency(table: Table, row: int) -> float:
     return float(match[1]) * SI_PREFIXES[match[2]]
 
 
-RUN_TIMES = Format({
-    "task_type": Text(is_name=True), "host_type": Text(is_name=True), "pstate": Whole(0),
-    "time_s": Number(above=True),
-}, rows="measurements")  # fmt: skip
+RUN_TIMES = Format(
+    {
+        "task_type": Text(is_name=True),
+        "host_type": Text(is_name=True),
+        "pstate": Whole(0),
+        "time_s": Number(above=True),
+    },
+    rows="measurements",
+)
 
 
 @dataclass(frozen=True)
@@ -142,9 +149,8 @@ def read_run_times(path: str | Path, host_types: Sequence[str], pstates: int) ->
 
 
 def read_measured_times(
-    path: str | Path, task_types: Sequence[str], host_types: Sequence[str], *,
-    step_s: float | None = None,
-) -> ListedTimes:  # fmt: skip
+    path: str | Path, task_types: Sequence[str], host_types: Sequence[str], *, step_s: float | None = None
+) -> ListedTimes:
     """Read measured run times, one line for each measurement.
 
     Parameters

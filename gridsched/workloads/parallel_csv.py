@@ -19,13 +19,7 @@ from gridsched.model.utility import UtilityFunctions
 from gridsched.workloads.generator_keys import MAX_MACHINES
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_system import Clusters, Demand, ParallelSystem, stream_of_types
-from gridsched.workloads.typed_csv import (
-    MAX_PSTATES,
-    TASKS,
-    class_columns,
-    task_columns,
-    write_tables,
-)
+from gridsched.workloads.typed_csv import MAX_PSTATES, TASKS, class_columns, task_columns, write_tables
 from gridsched.workloads.utility_classes import draw_priorities
 
 Floats = NDArray[np.float64]
@@ -36,19 +30,28 @@ Entries = dict[tuple[int, int], tuple[Integers, Floats]]
 _NAME = Text(is_name=True)
 #: More cores than this have no node and no task.
 MAX_CORES = 10**9
-CLUSTERS = Format({
-    "cluster": _NAME, "nodes": Whole(1, MAX_MACHINES), "cores_per_node": Whole(1, MAX_CORES),
-}, key=("cluster",), rows="clusters")  # fmt: skip
-ENTRIES = Format({
-    "task_type": _NAME, "cluster": Text(), "pstate": Whole(0, MAX_PSTATES - 1),
-    "nodes": Whole(1, MAX_MACHINES), "time_s": Number(above=True), "power_w": Number(),
-}, key=("task_type", "cluster", "pstate", "nodes"), rows="entries")  # fmt: skip
-TASK_TYPES = Format({
-    "task_type": _NAME, "least_cores": Whole(1, MAX_CORES), "most_cores": Whole(1, MAX_CORES),
-}, key=("task_type",))  # fmt: skip
+CLUSTERS = Format(
+    {"cluster": _NAME, "nodes": Whole(1, MAX_MACHINES), "cores_per_node": Whole(1, MAX_CORES)},
+    key=("cluster",),
+    rows="clusters",
+)
+ENTRIES = Format(
+    {
+        "task_type": _NAME,
+        "cluster": Text(),
+        "pstate": Whole(0, MAX_PSTATES - 1),
+        "nodes": Whole(1, MAX_MACHINES),
+        "time_s": Number(above=True),
+        "power_w": Number(),
+    },
+    key=("task_type", "cluster", "pstate", "nodes"),
+    rows="entries",
+)
+TASK_TYPES = Format(
+    {"task_type": _NAME, "least_cores": Whole(1, MAX_CORES), "most_cores": Whole(1, MAX_CORES)}, key=("task_type",)
+)
 PARALLEL_TASKS = Format(
-    {name: column for name, column in TASKS.columns.items() if name != "deadline_s"}
-    | {"cores": Whole(1, MAX_CORES)},
+    {name: column for name, column in TASKS.columns.items() if name != "deadline_s"} | {"cores": Whole(1, MAX_CORES)},
     key=TASKS.key,
 )
 
@@ -107,9 +110,7 @@ class TabulatedTimes:
                     # beyond the whole cluster nothing needs to be listed: it cannot run there
                     most = listed[-1] if listed[-1] < size[c] else MAX_CORES
                     ranges.append(((listed[0] - 1) * per_node[c] + 1, most * per_node[c]))
-            largest = max(
-                (self.clusters.cores[c] for of_type, c in self.entries if of_type == i), default=0
-            )
+            largest = max((self.clusters.cores[c] for of_type, c in self.entries if of_type == i), default=0)
             least = max((first for first, _ in ranges), default=1)
             found[i] = least, min((last for _, last in ranges), default=0)
             found[i, 1] = min(found[i, 1], largest)
@@ -155,13 +156,17 @@ def read_parallel_system(spec: ParallelDay) -> ParallelSystem:
     times_of_types = TabulatedTimes(spec.etc_csv, clusters, names, n_pstates, entries)
     cores = times_of_types.cores() if spec.task_types_csv is None else read_cores(spec, names)
     priority, urgency = draw_priorities(
-        stream_of_types(spec), len(names), spec.priority_ranges, spec.urgencies,
-        spec.joint_percent,
-    )  # fmt: skip
+        stream_of_types(spec), len(names), spec.priority_ranges, spec.urgencies, spec.joint_percent
+    )
     return ParallelSystem(
-        clusters=clusters, type_names=names, node_power_w=power, priority=priority,
-        urgency=urgency, cores=cores, times=times_of_types,
-    )  # fmt: skip
+        clusters=clusters,
+        type_names=names,
+        node_power_w=power,
+        priority=priority,
+        urgency=urgency,
+        cores=cores,
+        times=times_of_types,
+    )
 
 
 def read_clusters(path: str | Path) -> Clusters:
@@ -196,27 +201,21 @@ def read_cores(spec: ParallelDay, names: tuple[str, ...]) -> Integers:
             raise table.fail(row, "most_cores", f"it must be at least least_cores, {least}")
     missing = next((name for name in names if name not in table["task_type"]), None)
     if missing is not None:
-        raise InputError(
-            f"{table.path}: no line for task type {missing!r} of {spec.etc_csv}; each type needs "
-            "one."
-        )
+        raise InputError(f"{table.path}: no line for task type {missing!r} of {spec.etc_csv}; each type needs one.")
     cores = np.empty((len(names), 2), dtype=np.int64)
     cores[places] = np.column_stack([table["least_cores"], table["most_cores"]])
     return cores
 
 
-def _grouped(
-    order: NDArray[np.intp], types: Integers, places: Integers
-) -> Iterable[tuple[tuple[int, int], list[int]]]:
+def _grouped(order: NDArray[np.intp], types: Integers, places: Integers) -> Iterable[tuple[tuple[int, int], list[int]]]:
     """Yield (task type, cluster) and its rows, in order of P-states, then nodes."""
     for pair, rows in groupby(order.tolist(), lambda r: (int(types[r]), int(places[r]))):
         yield pair, list(rows)
 
 
 def _check_grid(
-    table: Table, rows: list[int], pstates: Integers, nodes: Integers, listed: list[int],
-    n_pstates: int,
-) -> None:  # fmt: skip
+    table: Table, rows: list[int], pstates: Integers, nodes: Integers, listed: list[int], n_pstates: int
+) -> None:
     """Raise `InputError` unless a pair has the same numbers of nodes in each P-state."""
     found = {(int(pstates[r]), int(nodes[r])) for r in rows}
     for k in range(n_pstates):
@@ -255,13 +254,10 @@ def read_parallel_tasks(spec: ParallelDay, system: ParallelSystem) -> Demand:
     assert spec.tasks_csv is not None
     classes = spec.draw_or_read_classes()
     table = PARALLEL_TASKS.read(spec.tasks_csv, utility_class=Whole(0, len(classes) - 1))
-    types = np.array(
-        table.places("task_type", system.type_names, spec.etc_csv), dtype=np.int64
-    )  # fmt: skip
+    types = np.array(table.places("task_type", system.type_names, spec.etc_csv), dtype=np.int64)
     order = np.argsort(table.array("submit_time_s"), kind="stable")
     submit, cores, ids, priority, urgency, number = (
-        table.array(name)[order]
-        for name in ("submit_time_s", "cores", "id", "priority", "urgency", "utility_class")
+        table.array(name)[order] for name in ("submit_time_s", "cores", "id", "priority", "urgency", "utility_class")
     )
     utility = UtilityFunctions(priority, urgency, number, classes, spec.urgency_unit_s)
     return Demand(submit, types[order], cores, ids, utility, str(spec.tasks_csv))
@@ -272,9 +268,8 @@ PARALLEL_PARTS = ("clusters", "etc", "task_types", "classes")
 
 
 def write_parallel_files(
-    system: ParallelSystem, tasks: Tasks, path: str | Path, settings: dict[str, object], *,
-    force: bool = False,
-) -> list[Path]:  # fmt: skip
+    system: ParallelSystem, tasks: Tasks, path: str | Path, settings: dict[str, object], *, force: bool = False
+) -> list[Path]:
     """Write tasks, and beside them clusters, ETC, task types, utility classes and a TOML.
 
     Times are listed for the numbers of nodes that these tasks take, and for the fewest, most and
@@ -311,9 +306,8 @@ def write_parallel_files(
     )
     columns = {**task_columns(tasks, system.type_names), "cores": tasks.width}
     return write_tables(
-        columns, dict(zip(PARALLEL_PARTS, tables, strict=True)), path,
-        {"kind": "parallel", **settings}, force=force,
-    )  # fmt: skip
+        columns, dict(zip(PARALLEL_PARTS, tables, strict=True)), path, {"kind": "parallel", **settings}, force=force
+    )
 
 
 def _entries(system: ParallelSystem, tasks: Tasks) -> Entries:
@@ -324,9 +318,7 @@ def _entries(system: ParallelSystem, tasks: Tasks) -> Entries:
     clusters = system.clusters
     found: Entries = {}
     for i, runs in enumerate(types_that_run(system.node_power_w)):
-        cores = np.concatenate(
-            [tasks.width[tasks.task_type == i], system.cores[i], system.typical_cores[i : i + 1]]
-        )
+        cores = np.concatenate([tasks.width[tasks.task_type == i], system.cores[i], system.typical_cores[i : i + 1]])
         # a type needs an entry where all its tasks are too wide, too: that of the whole cluster
         taken = np.minimum(clusters.nodes_for(cores), clusters.nodes)
         for c in np.flatnonzero(runs).tolist():

@@ -7,15 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
-from gridsched.model.limits import (
-    MAX_ENTRIES,
-    AtLeastZero,
-    AtLeastZeroRange,
-    Count,
-    Cov,
-    Positive,
-    PositiveRange,
-)
+from gridsched.model.limits import MAX_ENTRIES, AtLeastZero, AtLeastZeroRange, Count, Cov, Positive, PositiveRange
 from gridsched.model.rules import DAY_S, Rules
 from gridsched.workloads.day_keys import BURST_KEYS, CLASS_KEYS, DayKeys
 from gridsched.workloads.generator_keys import MAX_TASKS
@@ -128,9 +120,7 @@ class ParallelDay(DayKeys):
     @model_validator(mode="after")
     def _check(self) -> Self:
         """Refuse keys that contradict each other."""
-        self.check_files(
-            together=("clusters_csv", "etc_csv"), needed=_NEEDED, replaced=_REPLACED
-        )
+        self.check_files(together=("clusters_csv", "etc_csv"), needed=_NEEDED, replaced=_REPLACED)
         if self.tasks_csv is not None and self.utility_classes == "plateau_linear":
             raise InputError(
                 "utility_classes = 'plateau_linear' has no effect beside tasks_csv, which names "
@@ -163,9 +153,12 @@ class ParallelDay(DayKeys):
     def _check_system(self) -> None:
         clusters = (*self.general_clusters, *self.special_clusters)
         self.check_machines(
-            "general_clusters", "special_clusters", sum(nodes for nodes, _ in clusters),
-            self.general_task_types, len(self.special_task_types),
-        )  # fmt: skip
+            "general_clusters",
+            "special_clusters",
+            sum(nodes for nodes, _ in clusters),
+            self.general_task_types,
+            len(self.special_task_types),
+        )
         self.check_entries("A cluster's cores", max(nodes * cores for nodes, cores in clusters))
         n_times = self.n_task_types * len(clusters) * max(len(self.power_factors), 1)
         self.check_entries("task types, clusters and power_factors", n_times)
@@ -175,8 +168,7 @@ class ParallelDay(DayKeys):
             raise InputError("power_factors is empty; each P-state needs one.")
         if self.speedup_sigma[0] < 1:
             raise InputError(
-                f"speedup_sigma is {list(self.speedup_sigma)}; Downey's model of high variance "
-                "needs at least 1."
+                f"speedup_sigma is {list(self.speedup_sigma)}; Downey's model of high variance needs at least 1."
             )
         for k, (_, least, most) in enumerate(self.core_bands):
             if least > 0 and (most > 0) and least > most:
@@ -197,9 +189,7 @@ class ParallelDay(DayKeys):
         first, last = self.busy_hours
         share = (last - first) / HOURS
         if not 0 <= share <= 1:
-            raise InputError(
-                f"busy_hours is {[first, last]}; the first must not exceed the second."
-            )
+            raise InputError(f"busy_hours is {[first, last]}; the first must not exceed the second.")
         if share * self.busy_factor > 1 + 1e-12 or (share == 1 and self.busy_factor != 1):
             raise InputError(
                 f"busy_factor is {self.busy_factor:g}: with {last - first:g} busy_hours the mean "
@@ -214,8 +204,7 @@ class ParallelDay(DayKeys):
                 "types, and each needs one."
             )
         self.check_arrivals(
-            self.tasks_per_day * self.horizon_s / DAY_S,
-            rates_in_bursts=self.arrival_pattern == "bursts",
+            self.tasks_per_day * self.horizon_s / DAY_S, rates_in_bursts=self.arrival_pattern == "bursts"
         )
 
 
@@ -224,29 +213,47 @@ _NEEDED = {
     "jobs_swf": {"log_days", "log_least_jobs", "log_widest_job", "log_again"},
     "etc_csv": {"tasks_csv", "task_types_csv"},
 }
-_WAVE_KEYS = {
-    "waves_per_day", "wave_amplitude", "wide_from_cores", "busy_hours", "busy_factor",
-}  # fmt: skip
-_ARRIVAL_KEYS = {
-    "tasks_per_day", "task_type_shares", "arrival_pattern",
-} | _WAVE_KEYS | BURST_KEYS  # fmt: skip
+_WAVE_KEYS = {"waves_per_day", "wave_amplitude", "wide_from_cores", "busy_hours", "busy_factor"}
+_ARRIVAL_KEYS = {"tasks_per_day", "task_type_shares", "arrival_pattern"} | _WAVE_KEYS | BURST_KEYS
 _PRIORITY_KEYS = {"priority_ranges", "priority_of", "urgencies", "joint_percent"}
 _SYSTEM_KEYS = {
-    "general_clusters", "special_clusters", "total_cores", "general_task_types",
-    "special_task_types", "core_bands", "load_factor", "reference_time_s", "reference_time_cov",
-    "least_reference_time_s", "time_cluster_cov", "speedup_sigma", "node_power_mean_w",
-    "node_power_cov", "node_power_cluster_cov", "power_factors", "pstate_type_cov",
-    "special_pstate_type_cov", "pstate_cov", "special_pstate_cov",
-}  # fmt: skip
+    "general_clusters",
+    "special_clusters",
+    "total_cores",
+    "general_task_types",
+    "special_task_types",
+    "core_bands",
+    "load_factor",
+    "reference_time_s",
+    "reference_time_cov",
+    "least_reference_time_s",
+    "time_cluster_cov",
+    "speedup_sigma",
+    "node_power_mean_w",
+    "node_power_cov",
+    "node_power_cluster_cov",
+    "power_factors",
+    "pstate_type_cov",
+    "special_pstate_type_cov",
+    "pstate_cov",
+    "special_pstate_cov",
+}
 #: File -> the keys it takes the place of.
 _REPLACED = {
     "etc_csv": _SYSTEM_KEYS,
     "tasks_csv": _ARRIVAL_KEYS | _PRIORITY_KEYS,
     "jobs_swf": _ARRIVAL_KEYS
     | {
-        "clusters_csv", "etc_csv", "tasks_csv",
-        "core_bands", "load_factor", "reference_time_s", "reference_time_cov",
-        "least_reference_time_s", "speedup_sigma", "days",
+        "clusters_csv",
+        "etc_csv",
+        "tasks_csv",
+        "core_bands",
+        "load_factor",
+        "reference_time_s",
+        "reference_time_cov",
+        "least_reference_time_s",
+        "speedup_sigma",
+        "days",
     },
     "classes_csv": CLASS_KEYS,
-}  # fmt: skip
+}

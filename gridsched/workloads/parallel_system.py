@@ -238,9 +238,7 @@ def draw_types(spec: ParallelDay, of_types: np.random.Generator) -> DrawnTypes:
     """
     clusters = make_clusters(spec)
     n, n_general = spec.n_task_types, len(spec.general_clusters)
-    priority, urgency = draw_priorities(
-        of_types, n, spec.priority_ranges, spec.urgencies, spec.joint_percent
-    )
+    priority, urgency = draw_priorities(of_types, n, spec.priority_ranges, spec.urgencies, spec.joint_percent)
     rng = random_stream(spec.seed, "platform", spec.replicate)
     shape = (n, len(clusters.names), len(spec.power_factors))
     reference, power, factor = np.full(shape[:2], np.inf), np.full(shape, np.inf), np.ones(shape)
@@ -248,23 +246,26 @@ def draw_types(spec: ParallelDay, of_types: np.random.Generator) -> DrawnTypes:
     start_w = gamma(rng, spec.node_power_mean_w, spec.node_power_cov, n)
     for rows, columns in _blocks(spec):
         special = columns.start >= n_general
-        reference[rows, columns] = _varied(
-            rng, start_s[rows], spec.time_cluster_cov, columns.stop - columns.start
-        )
-        nominal_w = _varied(
-            rng, start_w[rows], spec.node_power_cluster_cov, columns.stop - columns.start
-        )
+        reference[rows, columns] = _varied(rng, start_s[rows], spec.time_cluster_cov, columns.stop - columns.start)
+        nominal_w = _varied(rng, start_w[rows], spec.node_power_cluster_cov, columns.stop - columns.start)
         slower, lower = _pstate_factors(
-            rng, nominal_w.shape, spec.power_factors,
+            rng,
+            nominal_w.shape,
+            spec.power_factors,
             spec.special_pstate_type_cov if special else spec.pstate_type_cov,
             spec.special_pstate_cov if special else spec.pstate_cov,
-        )  # fmt: skip
+        )
         factor[rows, columns] = slower
         power[rows, columns] = nominal_w[..., None] * lower
     return DrawnTypes(
-        clusters=clusters, type_names=_type_names(spec), node_power_w=power, priority=priority,
-        urgency=urgency, reference_s=reference, time_factor=factor,
-    )  # fmt: skip
+        clusters=clusters,
+        type_names=_type_names(spec),
+        node_power_w=power,
+        priority=priority,
+        urgency=urgency,
+        reference_s=reference,
+        time_factor=factor,
+    )
 
 
 def _first_times(spec: ParallelDay, priority: Floats, rng: np.random.Generator) -> Floats:
@@ -295,9 +296,8 @@ def _varied(rng: np.random.Generator, first: Floats, cov: float, columns: int) -
 
 
 def _pstate_factors(
-    rng: np.random.Generator, shape: tuple[int, ...], power_factors: tuple[float, ...],
-    type_cov: float, cov: float,
-) -> tuple[Floats, Floats]:  # fmt: skip
+    rng: np.random.Generator, shape: tuple[int, ...], power_factors: tuple[float, ...], type_cov: float, cov: float
+) -> tuple[Floats, Floats]:
     """Draw by what each P-state multiplies time and power (paper 001, 4.2.7).
 
     Unlike paper 000's, P-state 0 varies as the others do.
@@ -308,9 +308,7 @@ def _pstate_factors(
 
 
 def _type_names(spec: ParallelDay) -> tuple[str, ...]:
-    special = [
-        f"SP{c + 1}_{k + 1}" for c, n in enumerate(spec.special_task_types) for k in range(n)
-    ]
+    special = [f"SP{c + 1}_{k + 1}" for c, n in enumerate(spec.special_task_types) for k in range(n)]
     return (*(f"GP_{k + 1}" for k in range(spec.general_task_types)), *special)
 
 
@@ -322,9 +320,7 @@ def draw_system(spec: ParallelDay) -> ParallelSystem:
     largest = np.where(np.isfinite(drawn.reference_s), clusters.cores, 0).max(axis=1)
     cores = _draw_bands(spec, largest, rng)
     sigma = rng.uniform(*spec.speedup_sigma, len(largest))
-    times = DowneyTimes(
-        drawn.reference_s, drawn.time_factor, _mean_nodes(clusters, cores), sigma, clusters.nodes
-    )
+    times = DowneyTimes(drawn.reference_s, drawn.time_factor, _mean_nodes(clusters, cores), sigma, clusters.nodes)
     return ParallelSystem(**drawn.known, cores=cores, times=times)
 
 

@@ -16,13 +16,7 @@ from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes
 from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityFunctions
-from gridsched.workloads.arrivals import (
-    busy_hours_profile,
-    draw_intervals,
-    draw_waves,
-    profile_arrivals,
-    wave_arrivals,
-)
+from gridsched.workloads.arrivals import busy_hours_profile, draw_intervals, draw_waves, profile_arrivals, wave_arrivals
 from gridsched.workloads.parallel_csv import read_parallel_system, read_parallel_tasks
 from gridsched.workloads.parallel_day import HOURS, ParallelDay
 from gridsched.workloads.parallel_system import (
@@ -67,10 +61,7 @@ def generate_parallel_day(spec: ParallelDay) -> SystemWorkload:
         typical, demand, time_s = log_demand(spec)
         return _assembled(spec, typical, demand, time_s)
     system = draw_or_read_system(spec)
-    demand = (
-        draw_demand(spec, system) if spec.tasks_csv is None
-        else read_parallel_tasks(spec, system)
-    )  # fmt: skip
+    demand = draw_demand(spec, system) if spec.tasks_csv is None else read_parallel_tasks(spec, system)
     nodes = system.clusters.nodes_for(demand.cores)
     time_s = system.times.time_s(demand.task_type, nodes)
     return _assembled(spec, system.typical(), demand, time_s)
@@ -96,8 +87,7 @@ def draw_demand(spec: ParallelDay, system: ParallelSystem) -> Demand:
     share = np.array(spec.task_type_shares or np.ones(n_types), dtype=np.float64)
     if len(share) != n_types:
         raise InputError(
-            f"task_type_shares has {len(share)} numbers; {spec.etc_csv} has {n_types} task types, "
-            "and each needs one."
+            f"task_type_shares has {len(share)} numbers; {spec.etc_csv} has {n_types} task types, and each needs one."
         )
     rate = spec.tasks_per_day / DAY_S * share / share.sum()
     rng = random_stream(spec.seed, "arrivals", spec.replicate)
@@ -128,48 +118,49 @@ def _waves_and_busy_hours(
     return np.concatenate([wave_time, wide_time]), types
 
 
-def _assembled(
-    spec: ParallelDay, typical: Typical, demand: Demand, time_s: Floats
-) -> SystemWorkload:
+def _assembled(spec: ParallelDay, typical: Typical, demand: Demand, time_s: Floats) -> SystemWorkload:
     """Return the workload of tasks whose times are known, shape (tasks, clusters, P-states)."""
     clusters = typical.clusters
     name = demand.name or f"parallel workload (seed {spec.seed}, replicate {spec.replicate})"
     platform = node_platform(
-        typical.time_s, typical.node_power_w, clusters.nodes.tolist(),
-        cluster_names=clusters.names, name="clusters of the parallel workload",
-    )  # fmt: skip
+        typical.time_s,
+        typical.node_power_w,
+        clusters.nodes.tolist(),
+        cluster_names=clusters.names,
+        name="clusters of the parallel workload",
+    )
     tasks = make_tasks(
-        np.full(len(demand.cores), TYPED_TASK_FLOPS), demand.submit_time_s, labels=demand.labels,
-        task_type=demand.task_type, width=demand.cores,
-        utility=_utility(spec, typical, demand, time_s), name=name,
-    )  # fmt: skip
+        np.full(len(demand.cores), TYPED_TASK_FLOPS),
+        demand.submit_time_s,
+        labels=demand.labels,
+        task_type=demand.task_type,
+        width=demand.cores,
+        utility=_utility(spec, typical, demand, time_s),
+        name=name,
+    )
     estimates = ParallelEstimates(
-        platform, time_s, clusters.nodes_for(demand.cores), typical.node_power_w,
-        demand.task_type, typical_time_s=typical.time_s, typical_nodes=typical.nodes,
+        platform,
+        time_s,
+        clusters.nodes_for(demand.cores),
+        typical.node_power_w,
+        demand.task_type,
+        typical_time_s=typical.time_s,
+        typical_nodes=typical.nodes,
         cores_per_node=clusters.cores_per_node,
-    )  # fmt: skip
+    )
     power = typical.node_power_w
     watts: Floats = np.where(np.isfinite(power), power, 0.0) * typical.nodes[..., None]
-    types = TaskTypes(
-        typical.time_s, watts, platform.cluster_of, typical.type_names, clusters.names
-    )  # fmt: skip
-    return SystemWorkload(
-        platform, tasks, types, spec.rules, spec.window_s, estimates=estimates,
-        notes=demand.notes,
-    )  # fmt: skip
+    types = TaskTypes(typical.time_s, watts, platform.cluster_of, typical.type_names, clusters.names)
+    return SystemWorkload(platform, tasks, types, spec.rules, spec.window_s, estimates=estimates, notes=demand.notes)
 
 
-def _utility(
-    spec: ParallelDay, typical: Typical, demand: Demand, time_s: Floats
-) -> UtilityFunctions:
+def _utility(spec: ParallelDay, typical: Typical, demand: Demand, time_s: Floats) -> UtilityFunctions:
     """Return the utility functions of the tasks (algorithms C2.2; testbed: C6)."""
     if demand.utility is not None:
         return demand.utility
     n, rng = len(demand.cores), random_stream(spec.seed, "utility", spec.replicate)
     if spec.priority_of == "task":
-        priority, urgency = draw_priorities(
-            rng, n, spec.priority_ranges, spec.urgencies, spec.joint_percent
-        )
+        priority, urgency = draw_priorities(rng, n, spec.priority_ranges, spec.urgencies, spec.joint_percent)
     else:
         priority, urgency = typical.priority[demand.task_type], typical.urgency[demand.task_type]
     if spec.utility_classes == "plateau_linear":
@@ -181,9 +172,7 @@ def _utility(
             priority, first * shortest, last * shortest, urgency_unit_s=spec.urgency_unit_s
         )
     classes = spec.draw_or_read_classes()
-    return UtilityFunctions(
-        priority, urgency, rng.integers(len(classes), size=n), classes, spec.urgency_unit_s
-    )
+    return UtilityFunctions(priority, urgency, rng.integers(len(classes), size=n), classes, spec.urgency_unit_s)
 
 
 @dataclass(frozen=True)
@@ -246,9 +235,7 @@ def read_log_days(path: str, most_days: int, least_jobs: int, widest: int | None
     whole = (numbers > day[0]) & (numbers < day[-1])
     chosen = numbers[whole & (counts >= least_jobs)][:most_days].tolist()
     if not chosen:
-        raise InputError(
-            f"{path}: no whole day with at least {least_jobs} jobs; set log_least_jobs lower."
-        )
+        raise InputError(f"{path}: no whole day with at least {least_jobs} jobs; set log_least_jobs lower.")
     return LogDays(jobs, begin_s, tuple(chosen))
 
 
@@ -283,9 +270,7 @@ def log_demand(spec: ParallelDay) -> tuple[Typical, Demand, Floats]:
         If the log cannot be read or has not so many days.
     """
     assert spec.jobs_swf is not None
-    log = read_log_days(
-        spec.jobs_swf, spec.log_days, spec.log_least_jobs, spec.log_widest_job
-    )  # fmt: skip
+    log = read_log_days(spec.jobs_swf, spec.log_days, spec.log_least_jobs, spec.log_widest_job)
     trial, n_days = spec.replicate, len(log.days)
     if spec.log_again:
         trial %= n_days
@@ -301,29 +286,24 @@ def log_demand(spec: ParallelDay) -> tuple[Typical, Demand, Floats]:
     analysed = log.between(day, 0.0, DAY_S)
     parts = [(warm_up, before + 1), (analysed, day)]
     jobs = log.jobs
-    submit = np.concatenate([
-        jobs.submit_time_s[rows] - log.begin_s - start * DAY_S + spec.warm_up_s
-        for rows, start in parts
-    ])  # fmt: skip
+    submit = np.concatenate(
+        [jobs.submit_time_s[rows] - log.begin_s - start * DAY_S + spec.warm_up_s for rows, start in parts]
+    )
     run, cores, labels = (
-        np.concatenate([values[rows] for rows, _ in parts])
-        for values in (jobs.run_time_s, jobs.width, jobs.job)
+        np.concatenate([values[rows] for rows, _ in parts]) for values in (jobs.run_time_s, jobs.width, jobs.job)
     )
     drawn = draw_types(spec, stream_of_types(spec))
     rng = random_stream(spec.seed, "tasks", spec.replicate)
     task_type = rng.integers(len(drawn.type_names), size=len(run))
     time_s = _times(drawn, rng, task_type, cores, run, spec.time_cluster_cov)
     name = f"{Path(spec.jobs_swf).name}, day {day} ({trial + 1} of {n_days})"
-    demand = Demand(
-        submit, task_type, cores, _distinct(labels), name=name, notes=_notes(log, day)
-    )  # fmt: skip
+    demand = Demand(submit, task_type, cores, _distinct(labels), name=name, notes=_notes(log, day))
     return _typical(drawn, jobs, analysed), demand, time_s
 
 
 def _times(
-    drawn: DrawnTypes, rng: np.random.Generator, task_type: Integers, cores: Integers,
-    run_s: Floats, cov: float,
-) -> Floats:  # fmt: skip
+    drawn: DrawnTypes, rng: np.random.Generator, task_type: Integers, cores: Integers, run_s: Floats, cov: float
+) -> Floats:
     """Return run times on all clusters [s], shape (tasks, clusters, P-states)."""
     clusters = drawn.clusters
     runs = np.isfinite(drawn.reference_s[task_type])

@@ -14,12 +14,15 @@ from gridsched.model.tariff import Tariff
 
 J_PER_KWH = 3.6e6
 #: Columns that are missing, and empty cells, are as the tariff says.
-PRICES = Format({
-    "time_s": Number(),
-    "price": Number(default=math.nan),
-    "energy_cost_per_kwh": Number(default=math.nan),
-    "price_per_waiting_bag": Number(-LARGEST, default=0.0),
-}, rows="prices")  # fmt: skip
+PRICES = Format(
+    {
+        "time_s": Number(),
+        "price": Number(default=math.nan),
+        "energy_cost_per_kwh": Number(default=math.nan),
+        "price_per_waiting_bag": Number(-LARGEST, default=0.0),
+    },
+    rows="prices",
+)
 
 
 def read_prices(path: str | Path, tariff: Tariff | None = None) -> PriceSeries:
@@ -48,9 +51,7 @@ def read_prices(path: str | Path, tariff: Tariff | None = None) -> PriceSeries:
         raise table.fail(0, "time_s", "the first line begins at 0")
     for row in range(1, len(table)):
         if times[row] <= times[row - 1]:
-            raise table.fail(
-                row, "time_s", f"it must be greater than the line before's, {times[row - 1]:g}"
-            )
+            raise table.fail(row, "time_s", f"it must be greater than the line before's, {times[row - 1]:g}")
     costs = (each / J_PER_KWH for each in table["energy_cost_per_kwh"])
     return PriceSeries(
         tuple(times),

@@ -22,11 +22,7 @@ from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTyp
 from gridsched.model.tasks import make_tasks
 from gridsched.workloads.generator_keys import MAX_MACHINES, MAX_TASKS, SystemKeys
 from gridsched.workloads.time_models import cvb
-from gridsched.workloads.typed_csv import (
-    read_machines_and_idle_power,
-    read_task_counts,
-    read_task_types,
-)
+from gridsched.workloads.typed_csv import read_machines_and_idle_power, read_task_counts, read_task_types
 from gridsched.workloads.utility_day import host_names
 
 Floats = NDArray[np.float64]
@@ -85,11 +81,19 @@ class ProfitBag(SystemKeys):
 #: File -> the keys it takes the place of.
 _REPLACED = {
     "etc_csv": {
-        "task_types", "machine_types", "machines_per_type", "time_mean_s", "time_task_cov",
-        "time_machine_cov", "power_mean_w", "power_task_cov", "power_machine_cov", "idle_share",
+        "task_types",
+        "machine_types",
+        "machines_per_type",
+        "time_mean_s",
+        "time_task_cov",
+        "time_machine_cov",
+        "power_mean_w",
+        "power_task_cov",
+        "power_machine_cov",
+        "idle_share",
     },
     "counts_csv": {"tasks", "evenness"},
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +128,13 @@ class ProfitSystem:
         """The system with its machines one by one, type after type."""
         host_type = np.repeat(np.arange(len(self.machines)), self.machines)
         return TaskTypes(
-            self.etc[:, :, None], self.apc[:, :, None], host_type, self.task_type_names,
-            self.machine_type_names, self.idle_w,
-        )  # fmt: skip
+            self.etc[:, :, None],
+            self.apc[:, :, None],
+            host_type,
+            self.task_type_names,
+            self.machine_type_names,
+            self.idle_w,
+        )
 
 
 def draw_or_read_profit_system(spec: ProfitBag) -> ProfitSystem:
@@ -150,10 +158,14 @@ def draw_or_read_profit_system(spec: ProfitBag) -> ProfitSystem:
         )
     rng = random_stream(spec.system_seed, "platform")
     return ProfitSystem(
-        types.etc[:, :, 0], types.apc[:, :, 0], idle_w, np.array(list(machines.values())),
+        types.etc[:, :, 0],
+        types.apc[:, :, 0],
+        idle_w,
+        np.array(list(machines.values())),
         rng.dirichlet(np.full(len(types.etc), spec.evenness)),
-        types.task_type_names, types.host_type_names,
-    )  # fmt: skip
+        types.task_type_names,
+        types.host_type_names,
+    )
 
 
 def draw_profit_system(spec: ProfitBag) -> ProfitSystem:
@@ -170,10 +182,14 @@ def draw_profit_system(spec: ProfitBag) -> ProfitSystem:
     frequency = rng.dirichlet(np.full(spec.task_types, spec.evenness))
     machines = np.full(spec.machine_types, spec.machines_per_type, dtype=np.int64)
     return ProfitSystem(
-        etc, apc, spec.idle_share * apc.mean(axis=0), machines, frequency,
+        etc,
+        apc,
+        spec.idle_share * apc.mean(axis=0),
+        machines,
+        frequency,
         tuple(f"task{i + 1}" for i in range(spec.task_types)),
         tuple(f"machine{j + 1}" for j in range(spec.machine_types)),
-    )  # fmt: skip
+    )
 
 
 def draw_task_counts(spec: ProfitBag, system: ProfitSystem) -> NDArray[np.int64]:

@@ -84,8 +84,7 @@ class RigidJobs(SystemKeys):
         """Refuse keys that contradict each other."""
         if self.widest_job > self.nodes:
             raise InputError(
-                f"widest_job is {self.widest_job}; the cluster has {self.nodes} nodes. It must not "
-                "exceed them."
+                f"widest_job is {self.widest_job}; the cluster has {self.nodes} nodes. It must not exceed them."
             )
         if self.estimate_factor[0] < 1:
             raise InputError(
@@ -93,9 +92,7 @@ class RigidJobs(SystemKeys):
                 "bounds of the run times, so it must be at least 1."
             )
         if self.busy_w < self.idle_w:
-            raise InputError(
-                f"busy_w is {self.busy_w:g}; it must be at least idle_w, {self.idle_w:g} W."
-            )
+            raise InputError(f"busy_w is {self.busy_w:g}; it must be at least idle_w, {self.idle_w:g} W.")
         return self
 
 
@@ -120,10 +117,14 @@ def draw_rigid_jobs(spec: RigidJobs) -> JobTable:
     mean_gap_s = (run * width).mean() / (spec.load * spec.nodes)
     gaps = random_stream(spec.seed, "arrivals", spec.replicate).exponential(mean_gap_s, n - 1)
     return JobTable(
-        np.arange(1, n + 1), np.cumsum([0.0, *gaps]), run, width, requested,
+        np.arange(1, n + 1),
+        np.cumsum([0.0, *gaps]),
+        run,
+        width,
+        requested,
         name=f"rigid jobs (seed {spec.seed}, replicate {spec.replicate})",
         header={"MaxNodes": str(spec.nodes), "MaxProcs": str(spec.nodes)},
-    )  # fmt: skip
+    )
 
 
 def generate_rigid_jobs(spec: RigidJobs) -> SystemWorkload:
@@ -137,7 +138,6 @@ def generate_rigid_jobs(spec: RigidJobs) -> SystemWorkload:
     """
     jobs = draw_rigid_jobs(spec)
     platform = homogeneous_cluster(
-        spec.nodes, idle_w=spec.idle_w, busy_w=spec.busy_w, speed=NODE_SPEED,
-        name=f"{spec.nodes:,} nodes",
-    )  # fmt: skip
+        spec.nodes, idle_w=spec.idle_w, busy_w=spec.busy_w, speed=NODE_SPEED, name=f"{spec.nodes:,} nodes"
+    )
     return rigid_system(jobs, platform)

@@ -21,13 +21,7 @@ from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.rules import EnergyBudget, Rules
 from gridsched.model.run_times import DrawnRunTimes, RunTimes
 from gridsched.model.seeds import random_stream
-from gridsched.model.stochastic import (
-    Distributions,
-    GammaLaw,
-    GammaTimes,
-    QuantileRunTimes,
-    StochasticTypes,
-)
+from gridsched.model.stochastic import Distributions, GammaLaw, GammaTimes, QuantileRunTimes, StochasticTypes
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload
 from gridsched.model.tasks import make_tasks
 from gridsched.workloads.generator_keys import MAX_MACHINES, SystemKeys
@@ -92,8 +86,7 @@ class RobustTrial(SystemKeys):
         self.check_entries("task_types, nodes and pstates", n_times)
         self.check_entries("phases", self.n_tasks)
         least, most = (
-            self.nodes * processors * cores
-            for processors, cores in zip(self.processors, self.cores, strict=True)
+            self.nodes * processors * cores for processors, cores in zip(self.processors, self.cores, strict=True)
         )
         wanted, tolerance = self.total_cores, self.total_cores_tolerance
         if least > MAX_MACHINES or (wanted is None and most > MAX_MACHINES):
@@ -208,10 +201,7 @@ def draw_robust_system(spec: RobustTrial) -> RobustSystem:
     with np.errstate(over="ignore", invalid="ignore"):  # `_check_points` refuses what is infinite
         slowdown = np.cumprod(steps, axis=1, dtype=np.float64)
         frequency = slowdown[:, :1] / slowdown
-    lowest, highest = (
-        rng.uniform(*spec.lowest_voltage_v, n),
-        rng.uniform(*spec.highest_voltage_v, n),
-    )
+    lowest, highest = (rng.uniform(*spec.lowest_voltage_v, n), rng.uniform(*spec.highest_voltage_v, n))
     share = np.arange(levels) / max(levels - 1, 1)
     voltage = highest[:, None] + (lowest - highest)[:, None] * share
     power = rng.uniform(*spec.power_w, n)[:, None] * (voltage / highest[:, None]) ** 2 * frequency
@@ -250,9 +240,7 @@ def rules_of(spec: RobustTrial, system: RobustSystem) -> Rules:
 
     A core that runs nothing is put into its slowest P-state.
     """
-    budget = EnergyBudget(
-        system.budget_j(spec.budget_tasks), period_s=math.inf, on_exhaustion="stop"
-    )  # fmt: skip
+    budget = EnergyBudget(system.budget_j(spec.budget_tasks), period_s=math.inf, on_exhaustion="stop")
     return Rules(budget=budget, parked_pstate=spec.pstates - 1)
 
 
@@ -280,15 +268,11 @@ def draw_robust_tasks(spec: RobustTrial, system: RobustSystem) -> RobustTasks:
     `RobustSystem.t_avg_s`, both times `deadline_factor`, which is 1 in the paper.
     """
     arrivals = random_stream(spec.seed, "arrivals", spec.replicate)
-    gaps = np.concatenate([
-        arrivals.exponential(mean, count) for count, mean in spec.phases
-    ])  # fmt: skip
+    gaps = np.concatenate([arrivals.exponential(mean, count) for count, mean in spec.phases])
     if spec.scaled_to_system:
         gaps /= (system.cores.sum() / PAPER_CORES) * (PAPER_MEAN_TIME_S / system.t_avg_s)
     submit = np.cumsum(gaps)
-    types = random_stream(spec.seed, "tasks", spec.replicate).integers(
-        0, len(system.mean_time_s), spec.n_tasks
-    )
+    types = random_stream(spec.seed, "tasks", spec.replicate).integers(0, len(system.mean_time_s), spec.n_tasks)
     by_type = system.mean_by_type(system.mean_time_s)
     deadline = submit + spec.deadline_factor * (by_type[types] + system.t_avg_s)
     luck = random_stream(spec.seed, "runtime", spec.replicate).random(spec.n_tasks)
@@ -321,31 +305,27 @@ def generate_robust_trial(spec: RobustTrial) -> SystemWorkload:
     law = GammaLaw(spec.time_machine_cov)
     types = _types(spec, system, law)
     tasks = make_tasks(
-        _flops(system)[drawn.task_type], drawn.submit_time_s,
-        deadline_s=drawn.deadline_s, task_type=drawn.task_type,
+        _flops(system)[drawn.task_type],
+        drawn.submit_time_s,
+        deadline_s=drawn.deadline_s,
+        task_type=drawn.task_type,
         name=f"robust trial {spec.seed}.{spec.replicate}",
-    )  # fmt: skip
+    )
     truth: RunTimes = DrawnRunTimes(types.estimates(tasks), drawn.luck, law.quantile)
     if system.measured is not None:
-        truth = QuantileRunTimes(
-            system.measured.times, drawn.task_type, types.host_type, drawn.luck
-        )
-    return SystemWorkload(
-        _platform(system), tasks, types, rules_of(spec, system), run_times=truth
-    )  # fmt: skip
+        truth = QuantileRunTimes(system.measured.times, drawn.task_type, types.host_type, drawn.luck)
+    return SystemWorkload(_platform(system), tasks, types, rules_of(spec, system), run_times=truth)
 
 
 def _types(spec: RobustTrial, system: RobustSystem, law: GammaLaw) -> StochasticTypes:
     """Return means, wall power and distributions of task types on nodes."""
     means, measured = system.mean_time_s, system.measured
-    names = (
-        tuple(f"type{k + 1}" for k in range(len(means))) if measured is None
-        else measured.task_types
-    )  # fmt: skip
+    names = tuple(f"type{k + 1}" for k in range(len(means))) if measured is None else measured.task_types
     distributions: Distributions = (
-        _distributions(means.tobytes(), means.shape, law, spec.grid_s) if measured is None
+        _distributions(means.tobytes(), means.shape, law, spec.grid_s)
+        if measured is None
         else measured.times.coarsened(spec.grid_s)
-    )  # fmt: skip
+    )
     return StochasticTypes(
         etc=means,
         apc=np.broadcast_to(system.wall_power_w, means.shape).copy(),
@@ -357,9 +337,7 @@ def _types(spec: RobustTrial, system: RobustSystem, law: GammaLaw) -> Stochastic
 
 
 @lru_cache(maxsize=1)
-def _distributions(
-    means: bytes, shape: tuple[int, int, int], law: GammaLaw, step_s: float
-) -> GammaTimes:  # fmt: skip
+def _distributions(means: bytes, shape: tuple[int, int, int], law: GammaLaw, step_s: float) -> GammaTimes:
     """Return the distributions; trials on one system, one after the other, share them."""
     return GammaTimes(np.frombuffer(means).reshape(shape), law, step_s)
 

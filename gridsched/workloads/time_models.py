@@ -13,9 +13,7 @@ MAX_REDRAWS = 50
 _SMALLEST_COV = 1e-9
 
 
-def gamma(
-    rng: np.random.Generator, mean: ArrayLike, cov: float, shape: int | tuple[int, ...]
-) -> NDArray[np.float64]:
+def gamma(rng: np.random.Generator, mean: ArrayLike, cov: float, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
     """Draw from gamma distributions given by mean and coefficient of variation.
 
     Parameters
@@ -34,9 +32,8 @@ def gamma(
 
 
 def cvb(
-    rng: np.random.Generator, mean: float, task_cov: float, machine_cov: float, rows: int,
-    columns: int,
-) -> NDArray[np.float64]:  # fmt: skip
+    rng: np.random.Generator, mean: float, task_cov: float, machine_cov: float, rows: int, columns: int
+) -> NDArray[np.float64]:
     """Draw a matrix by the coefficient-of-variation method.
 
     Parameters
@@ -63,9 +60,15 @@ def cvb(
 
 
 def pstate_factors(
-    rng: np.random.Generator, rows: int, columns: int, power_factors: Sequence[float], *,
-    type_cov: float, power_cov: float, time_cov: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
+    rng: np.random.Generator,
+    rows: int,
+    columns: int,
+    power_factors: Sequence[float],
+    *,
+    type_cov: float,
+    power_cov: float,
+    time_cov: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Draw by what each P-state multiplies time and dynamic power.
 
     Parameters
@@ -140,9 +143,7 @@ def downey_time(nodes: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> N
     return sequential + np.maximum(most / n, 1.0)
 
 
-def downey_speedup(
-    nodes: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike
-) -> NDArray[np.float64]:
+def downey_speedup(nodes: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> NDArray[np.float64]:
     """Return how much faster n nodes are than one: ``T(1) / T(n)``, at most A.
 
     Parameters

@@ -33,15 +33,28 @@ TASK_COUNTS = Format({"task_type": _NAME, "tasks": Whole(0, 10**12)}, key=("task
 _ENTRY = {"task_type": _NAME, "machine_type": Text(), "pstate": Whole(0, MAX_PSTATES - 1)}
 ETC = Format({**_ENTRY, "etc_s": Number(above=True)}, key=tuple(_ENTRY), rows="entries")
 APC = Format({**_ENTRY, "apc_w": Number()}, key=tuple(_ENTRY))
-CLASSES = Format({
-    "utility_class": Whole(0, 2**31), "start_time": Number(), "start_fraction": Number(),
-    "urgency_modifier": Number(), "kind": Text(default=""),
-}, rows="utility classes")  # fmt: skip
-TASKS = Format({
-    "id": Whole(), "submit_time_s": Number(), "task_type": Text(), "priority": Number(),
-    "urgency": Number(), "utility_class": Whole(),
-    "deadline_s": Number(default=math.inf),
-}, key=("id",))  # fmt: skip
+CLASSES = Format(
+    {
+        "utility_class": Whole(0, 2**31),
+        "start_time": Number(),
+        "start_fraction": Number(),
+        "urgency_modifier": Number(),
+        "kind": Text(default=""),
+    },
+    rows="utility classes",
+)
+TASKS = Format(
+    {
+        "id": Whole(),
+        "submit_time_s": Number(),
+        "task_type": Text(),
+        "priority": Number(),
+        "urgency": Number(),
+        "utility_class": Whole(),
+        "deadline_s": Number(default=math.inf),
+    },
+    key=("id",),
+)
 
 
 def read_machines(path: str | Path) -> dict[str, int]:
@@ -71,9 +84,7 @@ def read_machines_and_idle_power(path: str | Path) -> tuple[dict[str, int], NDAr
 def _machine_counts(table: Table) -> dict[str, int]:
     counts = dict(zip(table["machine_type"], table["count"], strict=True))
     if not sum(counts.values()):
-        raise InputError(
-            f"{table.path}: no machines; at least one machine type needs a count above 0."
-        )
+        raise InputError(f"{table.path}: no machines; at least one machine type needs a count above 0.")
     return counts
 
 
@@ -111,9 +122,8 @@ def read_machine_type_names(etc_path: str | Path) -> list[str]:
 
 
 def read_task_types(
-    etc_path: str | Path, apc_path: str | Path, machines: dict[str, int],
-    machines_path: str | Path,
-) -> TaskTypes:  # fmt: skip
+    etc_path: str | Path, apc_path: str | Path, machines: dict[str, int], machines_path: str | Path
+) -> TaskTypes:
     """Read ETC and APC, one line for each entry; what has no line is infeasible.
 
     Parameters
@@ -148,8 +158,9 @@ def read_task_types(
     for matrix, table, values in zip(matrices, tables, ("etc_s", "apc_w"), strict=True):
         place = (
             table.places("task_type", task_types, etc_path),
-            table.places("machine_type", machines, machines_path), table["pstate"],
-        )  # fmt: skip
+            table.places("machine_type", machines, machines_path),
+            table["pstate"],
+        )
         matrix[place] = table[values]
     host_type = np.repeat(np.arange(len(machines)), list(machines.values()))
     return TaskTypes(*matrices, host_type, tuple(task_types), tuple(machines))
@@ -158,8 +169,7 @@ def read_task_types(
 def _check_same_entries(etc: Table, apc: Table) -> None:
     """Raise `InputError` where one table has an entry that the other lacks."""
     lines = [
-        dict(zip(zip(*(table[name] for name in _ENTRY), strict=True), table.lines, strict=True))
-        for table in (etc, apc)
+        dict(zip(zip(*(table[name] for name in _ENTRY), strict=True), table.lines, strict=True)) for table in (etc, apc)
     ]
     for key, line in lines[0].items():
         if key not in lines[1]:
@@ -207,9 +217,7 @@ def _class_of(table: Table, rows: list[int]) -> UtilityClasses:
     if len(kinds) > 1 or not kinds <= set(KINDS):
         legal = f"legal is one of {', '.join(KINDS)} for all lines of a class"
         raise table.fail(rows[-1], "kind", legal)
-    times, fractions, modifiers = (
-        [table[name][row] for row in rows] for name in list(CLASSES.columns)[1:4]
-    )  # fmt: skip
+    times, fractions, modifiers = ([table[name][row] for row in rows] for name in list(CLASSES.columns)[1:4])
     try:
         if kinds == {"decaying"}:
             return UtilityClasses.from_intervals([(times, fractions, modifiers)])
@@ -248,14 +256,17 @@ def read_typed_tasks(
     """
     table = TASKS.read(path, utility_class=Whole(0, len(classes) - 1))
     utility = UtilityFunctions(
-        table.array("priority"), table.array("urgency"), table.array("utility_class"), classes,
-        urgency_unit_s,
-    )  # fmt: skip
+        table.array("priority"), table.array("urgency"), table.array("utility_class"), classes, urgency_unit_s
+    )
     return make_tasks(
-        np.full(len(table), TYPED_TASK_FLOPS), table.array("submit_time_s"),
-        labels=table["id"], deadline_s=table["deadline_s"] or None, utility=utility, name=str(path),
+        np.full(len(table), TYPED_TASK_FLOPS),
+        table.array("submit_time_s"),
+        labels=table["id"],
+        deadline_s=table["deadline_s"] or None,
+        utility=utility,
+        name=str(path),
         task_type=np.array(table.places("task_type", task_types, "the ETC matrix"), dtype=np.int64),
-    )  # fmt: skip
+    )
 
 
 #: What `write_workload_files` writes beside the tasks.
@@ -277,9 +288,8 @@ def file_names(path: str | Path, parts: Sequence[str] = MACHINE_PARTS) -> dict[s
 
 
 def write_workload_files(
-    tasks: Tasks, types: TaskTypes, path: str | Path, settings: dict[str, object], *,
-    force: bool = False,
-) -> list[Path]:  # fmt: skip
+    tasks: Tasks, types: TaskTypes, path: str | Path, settings: dict[str, object], *, force: bool = False
+) -> list[Path]:
     """Write tasks, and beside them machines, ETC, APC, utility classes and a TOML that joins them.
 
     Parameters
@@ -316,9 +326,13 @@ def write_workload_files(
 
 
 def write_tables(
-    tasks: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]], path: str | Path,
-    settings: Mapping[str, object], *, force: bool = False,
-) -> list[Path]:  # fmt: skip
+    tasks: Mapping[str, Any],
+    beside: Mapping[str, Mapping[str, Any]],
+    path: str | Path,
+    settings: Mapping[str, object],
+    *,
+    force: bool = False,
+) -> list[Path]:
     """Write tasks, the tables beside them, and a TOML that joins them.
 
     Parameters
@@ -354,9 +368,7 @@ def write_tables(
     return list(files.values())
 
 
-def _matrix_columns(
-    types: TaskTypes, table: Format, matrix: NDArray[np.float64]
-) -> dict[str, Any]:
+def _matrix_columns(types: TaskTypes, table: Format, matrix: NDArray[np.float64]) -> dict[str, Any]:
     i, j, k = np.nonzero(np.isfinite(types.etc))
     names = (np.array(types.task_type_names)[i], np.array(types.host_type_names)[j])
     return table.named(*names, k, matrix[i, j, k])
@@ -367,9 +379,12 @@ def class_columns(classes: UtilityClasses) -> dict[str, Any]:
     names = {number: name for name, number in KINDS.items()}
     of_row = np.repeat(np.arange(len(classes)), np.diff(classes.first))
     return CLASSES.named(
-        of_row, classes.start_time, classes.start_fraction, classes.urgency_modifier,
+        of_row,
+        classes.start_time,
+        classes.start_fraction,
+        classes.urgency_modifier,
         [names[kind] for kind in classes.kind[of_row].tolist()],
-    )  # fmt: skip
+    )
 
 
 def task_columns(tasks: Tasks, type_names: Sequence[str]) -> dict[str, Any]:
@@ -377,7 +392,11 @@ def task_columns(tasks: Tasks, type_names: Sequence[str]) -> dict[str, Any]:
     utility = tasks.utility
     assert utility is not None  # as the name tells
     columns = TASKS.named(
-        tasks.labels, tasks.submit_time_s, np.array(type_names, dtype=object)[tasks.task_type],
-        utility.priority, utility.urgency, utility.utility_class,
-    )  # fmt: skip
+        tasks.labels,
+        tasks.submit_time_s,
+        np.array(type_names, dtype=object)[tasks.task_type],
+        utility.priority,
+        utility.urgency,
+        utility.utility_class,
+    )
     return columns | deadline_column(tasks)

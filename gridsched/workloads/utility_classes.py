@@ -19,18 +19,18 @@ PRIORITIES = (8.0, 4.0, 2.0, 1.0)
 #: Urgencies [1/urgency unit]: extreme, high, medium, low.
 URGENCIES = (0.6, 0.2, 0.1, 0.01)
 #: Joint percentages of priority (rows) and urgency (columns); paper 001, table 2.
-JOINT_PERCENT = (
-    (2.0, 2.0, 0.05, 0.0),
-    (3.45, 5.0, 1.5, 3.0),
-    (0.0, 10.0, 10.0, 10.0),
-    (0.0, 0.0, 20.0, 33.0),
-)
+JOINT_PERCENT = ((2.0, 2.0, 0.05, 0.0), (3.45, 5.0, 1.5, 3.0), (0.0, 10.0, 10.0, 10.0), (0.0, 0.0, 20.0, 33.0))
 
 
 def draw_classes(
-    n_classes: int = 20, *, seed: int = 0, intervals: tuple[int, int] = (2, 4),
-    duration: Bounds = (5.0, 60.0), fraction: Bounds = (0.1, 0.9), modifier: Bounds = (0.25, 2.0),
-) -> UtilityClasses:  # fmt: skip
+    n_classes: int = 20,
+    *,
+    seed: int = 0,
+    intervals: tuple[int, int] = (2, 4),
+    duration: Bounds = (5.0, 60.0),
+    fraction: Bounds = (0.1, 0.9),
+    modifier: Bounds = (0.25, 2.0),
+) -> UtilityClasses:
     """Draw the default set of utility classes, which all trials share (algorithms B1).
 
     Parameters
@@ -63,9 +63,12 @@ def draw_classes(
 
 
 def draw_priorities(
-    rng: np.random.Generator, n: int, priorities: Sequence[Bounds], urgencies: Sequence[float],
+    rng: np.random.Generator,
+    n: int,
+    priorities: Sequence[Bounds],
+    urgencies: Sequence[float],
     joint_percent: Sequence[Sequence[float]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Draw priority and urgency jointly (paper 001, table 2).
 
     Parameters
@@ -85,9 +88,7 @@ def draw_priorities(
     priority, urgency : ndarray of float64, shape (n,)
     """
     share = np.asarray(joint_percent, dtype=np.float64).ravel()
-    row, column = np.divmod(
-        rng.choice(len(share), size=n, p=share / share.sum()), len(urgencies)
-    )  # fmt: skip
+    row, column = np.divmod(rng.choice(len(share), size=n, p=share / share.sum()), len(urgencies))
     lowest, highest = np.asarray(priorities, dtype=np.float64)[row].T
     if (lowest < highest).any():
         highest = highest - rng.random(n) * (highest - lowest)
@@ -95,10 +96,15 @@ def draw_priorities(
 
 
 def draw_utility_functions(
-    n: int, classes: UtilityClasses, rng: np.random.Generator, *,
-    priorities: tuple[float, ...] = PRIORITIES, urgencies: tuple[float, ...] = URGENCIES,
-    joint_percent: tuple[tuple[float, ...], ...] = JOINT_PERCENT, urgency_unit_s: float = 60.0,
-) -> UtilityFunctions:  # fmt: skip
+    n: int,
+    classes: UtilityClasses,
+    rng: np.random.Generator,
+    *,
+    priorities: tuple[float, ...] = PRIORITIES,
+    urgencies: tuple[float, ...] = URGENCIES,
+    joint_percent: tuple[tuple[float, ...], ...] = JOINT_PERCENT,
+    urgency_unit_s: float = 60.0,
+) -> UtilityFunctions:
     """Draw priority and urgency of each task jointly, and its class uniformly.
 
     Parameters
@@ -119,8 +125,6 @@ def draw_utility_functions(
     -------
     UtilityFunctions
     """
-    priority, urgency = draw_priorities(
-        rng, n, [(each, each) for each in priorities], urgencies, joint_percent
-    )
+    priority, urgency = draw_priorities(rng, n, [(each, each) for each in priorities], urgencies, joint_percent)
     utility_class: NDArray[np.int64] = rng.integers(len(classes), size=n)
     return UtilityFunctions(priority, urgency, utility_class, classes, urgency_unit_s)

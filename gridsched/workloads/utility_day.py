@@ -119,9 +119,12 @@ class UtilityDay(DayKeys):
         machines = (*self.special_machine_counts, *self.general_machine_counts)
         special = sum(self.special_task_types)
         self.check_machines(
-            "general_machine_counts", "special_machine_counts", sum(machines),
-            self.task_types - special, len(self.special_task_types),
-        )  # fmt: skip
+            "general_machine_counts",
+            "special_machine_counts",
+            sum(machines),
+            self.task_types - special,
+            len(self.special_task_types),
+        )
         if special > self.task_types:
             raise InputError(
                 f"special_task_types are {special} in all, but task_types is {self.task_types}; it "
@@ -141,17 +144,21 @@ class UtilityDay(DayKeys):
 
 
 _ARRIVAL_KEYS = {
-    "tasks_per_type", "tasks_per_type_deviation", "tasks_per_type_in_s", "arrival_factor",
-    "waves_per_day", "wave_amplitude", "priorities", "urgencies", "joint_percent",
-} | BURST_KEYS  # fmt: skip
-_SYSTEM_KEYS = {
-    "special_machine_counts", "general_machine_counts", "task_types", "special_task_types",
-    "power_factors",
-} | BURST_KEYS | {
-    name
-    for name in UtilityDay.model_fields
-    if name.endswith(("_cov", "_mean_s", "_mean_w"))
-}  # fmt: skip
+    "tasks_per_type",
+    "tasks_per_type_deviation",
+    "tasks_per_type_in_s",
+    "arrival_factor",
+    "waves_per_day",
+    "wave_amplitude",
+    "priorities",
+    "urgencies",
+    "joint_percent",
+} | BURST_KEYS
+_SYSTEM_KEYS = (
+    {"special_machine_counts", "general_machine_counts", "task_types", "special_task_types", "power_factors"}
+    | BURST_KEYS
+    | {name for name in UtilityDay.model_fields if name.endswith(("_cov", "_mean_s", "_mean_w"))}
+)
 #: File -> the keys it takes the place of.
 _REPLACED = {
     "etc_csv": _SYSTEM_KEYS,
@@ -171,22 +178,33 @@ def draw_task_types(spec: UtilityDay) -> TaskTypes:
     base_w = gamma(rng, spec.base_power_mean_w, spec.base_power_cov, n_special + n_general)
     owner = np.repeat(np.arange(n_special), spec.special_task_types)
 
-    def block(
-        rows: int, columns: int, special: str
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def block(rows: int, columns: int, special: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return ETC and dynamic power [W] of some task types on alike machine types."""
         time_s = cvb(
-            rng, getattr(spec, f"{special}etc_mean_s"), getattr(spec, f"{special}etc_task_cov"),
-            getattr(spec, f"{special}etc_machine_cov"), rows, columns,
-        )  # fmt: skip
+            rng,
+            getattr(spec, f"{special}etc_mean_s"),
+            getattr(spec, f"{special}etc_task_cov"),
+            getattr(spec, f"{special}etc_machine_cov"),
+            rows,
+            columns,
+        )
         power_w = cvb(
-            rng, spec.dynamic_power_mean_w, spec.dynamic_power_task_cov,
-            getattr(spec, f"{special}dynamic_power_machine_cov"), rows, columns,
-        )  # fmt: skip
+            rng,
+            spec.dynamic_power_mean_w,
+            spec.dynamic_power_task_cov,
+            getattr(spec, f"{special}dynamic_power_machine_cov"),
+            rows,
+            columns,
+        )
         slower, lower = pstate_factors(
-            rng, rows, columns, spec.power_factors, type_cov=spec.pstate_type_cov,
-            power_cov=spec.pstate_power_cov, time_cov=getattr(spec, f"{special}pstate_time_cov"),
-        )  # fmt: skip
+            rng,
+            rows,
+            columns,
+            spec.power_factors,
+            type_cov=spec.pstate_type_cov,
+            power_cov=spec.pstate_power_cov,
+            time_cov=getattr(spec, f"{special}pstate_time_cov"),
+        )
         return time_s[..., None] * slower, power_w[..., None] * lower
 
     etc[:, n_special:], dynamic_w = block(n_types, n_general, "")
@@ -197,19 +215,17 @@ def draw_task_types(spec: UtilityDay) -> TaskTypes:
     apc[special_rows, owner] = base_w[owner, None] + dynamic_w[:, 0]
     counts = (*spec.special_machine_counts, *spec.general_machine_counts)
     return TaskTypes(
-        etc, apc, np.repeat(np.arange(len(counts)), counts), _task_type_names(spec),
-        tuple(
-            [f"special{j + 1}" for j in range(n_special)]
-            + [f"general{j + 1}" for j in range(n_general)]
-        ),
-    )  # fmt: skip
+        etc,
+        apc,
+        np.repeat(np.arange(len(counts)), counts),
+        _task_type_names(spec),
+        tuple([f"special{j + 1}" for j in range(n_special)] + [f"general{j + 1}" for j in range(n_general)]),
+    )
 
 
 def _task_type_names(spec: UtilityDay) -> tuple[str, ...]:
     """Return ``special1_1`` for the first task type of special machine type 1, and so on."""
-    special = [
-        f"special{j + 1}_{k + 1}" for j, n in enumerate(spec.special_task_types) for k in range(n)
-    ]
+    special = [f"special{j + 1}_{k + 1}" for j, n in enumerate(spec.special_task_types) for k in range(n)]
     general = [f"general_{k + 1}" for k in range(spec.task_types - len(special))]
     return (*special, *general)
 
@@ -250,13 +266,14 @@ def generate_utility_day(spec: UtilityDay) -> SystemWorkload:
     if spec.tasks_csv is None:
         tasks = draw_tasks(spec, types, classes)
     else:
-        tasks = read_typed_tasks(
-            spec.tasks_csv, types.task_type_names, classes, spec.urgency_unit_s
-        )
+        tasks = read_typed_tasks(spec.tasks_csv, types.task_type_names, classes, spec.urgency_unit_s)
     return SystemWorkload(
         typed_platform(types, host_names(types), name="machines of the utility workload"),
-        tasks, types, spec.rules, spec.window_s,
-    )  # fmt: skip
+        tasks,
+        types,
+        spec.rules,
+        spec.window_s,
+    )
 
 
 def draw_or_read_types(spec: UtilityDay) -> TaskTypes:
@@ -284,18 +301,23 @@ def draw_tasks(spec: UtilityDay, types: TaskTypes, classes: UtilityClasses) -> T
     rate = spec.arrival_factor * drawn / spec.tasks_per_type_in_s
     waves = draw_waves(rng, rate[n_special:], spec.waves_per_day, spec.wave_amplitude)
     wave_time, wave_type = wave_arrivals(rng, waves, spec.horizon_s)
-    burst_time, burst_type = burst_arrivals(
-        rng, rate[:n_special], spec.bursts, spec.horizon_s
-    )  # fmt: skip
+    burst_time, burst_type = burst_arrivals(rng, rate[:n_special], spec.bursts, spec.horizon_s)
     submit = np.concatenate([burst_time, wave_time])
     task_type = np.concatenate([burst_type, wave_type + n_special])
     order = np.argsort(submit, kind="stable")
     utility = draw_utility_functions(
-        len(order), classes, random_stream(spec.seed, "utility", spec.replicate),
-        priorities=spec.priorities, urgencies=spec.urgencies, joint_percent=spec.joint_percent,
+        len(order),
+        classes,
+        random_stream(spec.seed, "utility", spec.replicate),
+        priorities=spec.priorities,
+        urgencies=spec.urgencies,
+        joint_percent=spec.joint_percent,
         urgency_unit_s=spec.urgency_unit_s,
-    )  # fmt: skip
+    )
     return make_tasks(
-        np.full(len(order), TYPED_TASK_FLOPS), submit[order], task_type=task_type[order],
-        utility=utility, name=f"utility workload (seed {spec.seed}, replicate {spec.replicate})",
-    )  # fmt: skip
+        np.full(len(order), TYPED_TASK_FLOPS),
+        submit[order],
+        task_type=task_type[order],
+        utility=utility,
+        name=f"utility workload (seed {spec.seed}, replicate {spec.replicate})",
+    )

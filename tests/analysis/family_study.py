@@ -53,23 +53,26 @@ metric = "window_energy_j"
 along = "max_replicas"
 levels = [1, 4]
 limit = "energy_budget_j"
-"""  # noqa: E501
+"""
 UTILITY = {
-    "a(max_replicas=1)": (10, 12, 14), "a(max_replicas=2)": (20, 22, 24),
-    "a(max_replicas=4)": (16, 18, 20), "b(max_replicas=1)": (30, 33, 36),
-    "b(max_replicas=2)": (28, 30, 32), "b(max_replicas=4)": (30, 30, 30), "wq": (4, 5, 6),
-}  # fmt: skip
+    "a(max_replicas=1)": (10, 12, 14),
+    "a(max_replicas=2)": (20, 22, 24),
+    "a(max_replicas=4)": (16, 18, 20),
+    "b(max_replicas=1)": (30, 33, 36),
+    "b(max_replicas=2)": (28, 30, 32),
+    "b(max_replicas=4)": (30, 30, 30),
+    "wq": (4, 5, 6),
+}
 ENERGY_J = {
-    "a(max_replicas=1)": (50, 60, 70), "a(max_replicas=2)": (75, 90, 105),
-    "b(max_replicas=1)": (40, 40, 40), "b(max_replicas=2)": (80, 80, 80),
-}  # fmt: skip
+    "a(max_replicas=1)": (50, 60, 70),
+    "a(max_replicas=2)": (75, 90, 105),
+    "b(max_replicas=1)": (40, 40, 40),
+    "b(max_replicas=2)": (80, 80, 80),
+}
 #: Share of the energy that is drawn by each full hour.
 SHARES = {"a(max_replicas=4)": (0, 0.6, 1, 1, 1)}
 #: Tasks by predicted chance, of `wq` alone: 4 near 0.25, none near 0.5, 6 near 0.9.
-CHANCES = {
-    "chance_tasks": [4.0, 0.0, 6.0], "chance_sum": [1.0, 0.0, 5.4],
-    "chance_in_time": [2.0, 0.0, 5.0],
-}  # fmt: skip
+CHANCES = {"chance_tasks": [4.0, 0.0, 6.0], "chance_sum": [1.0, 0.0, 5.4], "chance_in_time": [2.0, 0.0, 5.0]}
 UNLIMITED_J = (150, 160, 140)
 
 

@@ -78,9 +78,7 @@ def study_in(folder: Path, extra: str = "", text: str = TEXT) -> Study:
 def row_of(run: Any) -> dict[str, Any] | None:
     """Return the row of a run, None for the one that is missing."""
     axes = run.axes
-    name, h, environment = (
-        axes[key] for key in ("scheduler", "workload.heterogeneity", "environment")
-    )
+    name, h, environment = (axes[key] for key in ("scheduler", "workload.heterogeneity", "environment"))
     if (name, h, environment, axes["replicate"]) == MISSING:
         return None
     failed = (name, h, environment) == FAILED[:3] and axes["replicate"] in FAILED[3]

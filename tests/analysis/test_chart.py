@@ -14,11 +14,11 @@ from gridsched.figures.table import Drawn
 
 NAMES = [f"s{k}" for k in range(10)]
 TABLE = pd.DataFrame(
-    {"scheduler": name, "system": system, "tasks": tasks, "mean": mean, "low": 0.9 * mean,
-     "high": 1.1 * mean}
-    for k, name in enumerate(NAMES) for system in ("small", "large")
+    {"scheduler": name, "system": system, "tasks": tasks, "mean": mean, "low": 0.9 * mean, "high": 1.1 * mean}
+    for k, name in enumerate(NAMES)
+    for system in ("small", "large")
     for tasks, mean in ((5000, 300.0 + k), (10_000, 700.0 + 2 * k), (20_000, 1700.0 + 3 * k))
-)  # fmt: skip
+)
 LEVELS = Scale("tasks", "Tasks", levels={each: level_text(each) for each in (5000, 10_000, 20_000)})
 PANELS = [Panel(0, k, name, {"system": name}) for k, name in enumerate(("small", "large"))]
 

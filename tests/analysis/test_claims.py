@@ -31,10 +31,16 @@ from gridsched.runs.study_document import Claim
 def claim(**changes: Any) -> Claim:
     """Return a claim about the energy of wq above that of lecsa."""
     values: dict[str, Any] = {
-        "id": "c", "source": "table", "metric": "energy_j", "statistic": "percent_more",
-        "scheduler": "lecsa", "against": "best_other", "tolerance_set": "after",
-        "tolerance_ground": "made up", "kind": "number",
-    }  # fmt: skip
+        "id": "c",
+        "source": "table",
+        "metric": "energy_j",
+        "statistic": "percent_more",
+        "scheduler": "lecsa",
+        "against": "best_other",
+        "tolerance_set": "after",
+        "tolerance_ground": "made up",
+        "kind": "number",
+    }
     return Claim(**{**values, **changes})
 
 
@@ -72,9 +78,7 @@ def verdict(paper: float | None, tolerance: Any, mean: float, half: float, **mor
         (100.0, 20.0, math.nan, math.nan, NO_DATA),
     ],
 )
-def test_verdict_of_a_difference(
-    paper: float | None, tolerance: Any, mean: float, half: float, expected: str
-):
+def test_verdict_of_a_difference(paper: float | None, tolerance: Any, mean: float, half: float, expected: str):
     """The rules of the module's text, one by one."""
     assert verdict(paper, tolerance, mean, half) == expected
 
@@ -88,9 +92,13 @@ def test_verdict_of_a_mean():
 def test_kinds_are_counted_apart():
     """Numbers, orders and shapes are the paper's; theorems and our own stand behind them."""
     verdicts = [
-        ("order", REPRODUCED), ("number", MISSED), ("number", REPRODUCED), ("driver", REPRODUCED),
-        ("theorem", NO_DATA), ("order", NOT_DISTINGUISHABLE),
-    ]  # fmt: skip
+        ("order", REPRODUCED),
+        ("number", MISSED),
+        ("number", REPRODUCED),
+        ("driver", REPRODUCED),
+        ("theorem", NO_DATA),
+        ("order", NOT_DISTINGUISHABLE),
+    ]
     assert verdict_counts(verdicts) == (
         "6 claims: numbers 1 of 2 reproduced (1 not reproduced); "
         "orders 1 of 2 reproduced (1 not distinguishable); "
@@ -196,10 +204,7 @@ def test_numbers_by_hand(tmp_path: Path, small_store: Path):
     """Means, differences, extremes, ranks and rises of the made-up rows."""
     found = findings(tmp_path, small_store, CLAIMS)
     means = {id: finding.ours.mean for id, finding in found.items()}
-    expected = {
-        "wq-1": 100.0, "wq-2": 100.0, "next": 50.0, "most": 120.0, "rank": 1.0, "rises": 3.0,
-        "mean": 17.5,
-    }  # fmt: skip
+    expected = {"wq-1": 100.0, "wq-2": 100.0, "next": 50.0, "most": 120.0, "rank": 1.0, "rises": 3.0, "mean": 17.5}
     assert means == pytest.approx(expected)
     assert found["wq-1"].ours.half_width == pytest.approx(0.0, abs=1e-9)
     assert found["next"].detail == "against mct"
@@ -242,9 +247,7 @@ def test_what_failed_or_is_missing_is_told(tmp_path: Path, small_store: Path):
         ),
     ],
 )
-def test_a_miss_needs_an_explanation_with_runs(
-    tmp_path: Path, small_store: Path, explanation: str, complaint: str
-):
+def test_a_miss_needs_an_explanation_with_runs(tmp_path: Path, small_store: Path, explanation: str, complaint: str):
     """Without text, without runs, or with runs that are not there or failed it is unsettled."""
     text = f"""
 [[claims]]
@@ -290,13 +293,10 @@ def test_no_data_is_no_verdict(tmp_path: Path, small_store: Path):
 def test_what_a_claim_cannot_ask(tmp_path: Path, small_store: Path, change: str, words: str):
     """Unknown statistics and schedulers are refused in one line with the legal ones."""
     key = change.split()[0]
-    lines = {
-        "statistic": 'statistic = "percent_more"', "against": 'against = "wq"', key: change,
-    }  # fmt: skip
+    lines = {"statistic": 'statistic = "percent_more"', "against": 'against = "wq"', key: change}
     text = (
         '[[claims]]\nid = "x"\nsource = "s"\nmetric = "energy_j"\nscheduler = "lecsa"\n'
-        'tolerance_set = "after"\nkind = "order"\ntolerance_ground = "s"\n'
-        + "\n".join(lines.values())
+        'tolerance_set = "after"\nkind = "order"\ntolerance_ground = "s"\n' + "\n".join(lines.values())
     )
     with pytest.raises(InputError, match="Claim 'x'") as caught:
         findings(tmp_path, small_store, text)
@@ -319,9 +319,7 @@ def test_tables_of_claims_are_checked(tmp_path: Path, old: str, new: str, words:
     assert words in str(caught.value)
 
 
-def test_command_exits_by_what_is_settled(
-    tmp_path: Path, small_store: Path, capsys: pytest.CaptureFixture
-):
+def test_command_exits_by_what_is_settled(tmp_path: Path, small_store: Path, capsys: pytest.CaptureFixture):
     """0 if all is settled, 1 with a line for each claim that is not, 2 for no store."""
     study_in(tmp_path, CLAIMS)
     study = ["--study", str(tmp_path / "small.toml")]

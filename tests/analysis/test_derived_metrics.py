@@ -109,9 +109,7 @@ def test_report_shows_shares_in_percent(tmp_path: Path):
     assert "with divisible tasks, where every host is on to the end" in text
     folder = files_folder(page)
     means = pd.read_csv(folder / "means-energy_above_bound.csv")
-    expected = results.finished.groupby(["workload.tasks", "scheduler"])[
-        "energy_above_bound"
-    ].mean()
+    expected = results.finished.groupby(["workload.tasks", "scheduler"])["energy_above_bound"].mean()
     found = means.set_index(["workload.tasks", "scheduler"])["mean"]
     pd.testing.assert_series_equal(found.sort_index(), expected.sort_index(), check_names=False)
     assert not (folder / "differences-energy_above_bound.csv").exists()

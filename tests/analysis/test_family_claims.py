@@ -54,9 +54,8 @@ def test_the_report_counts_one_driver_and_budget_alone(results: StudyResults):
 def test_ratio_of_means(results: StudyResults):
     """The best variant's mean over another's; the interval is that of the linearised ratio."""
     found = measured(
-        results, statistic="ratio", scheduler="a", variant="largest window_utility",
-        against="wq", scale=100.0,
-    )  # fmt: skip
+        results, statistic="ratio", scheduler="a", variant="largest window_utility", against="wq", scale=100.0
+    )
     half = 100 * T2 * 2.4 / (3**0.5 * 5)  # residuals 2.4, 0, -2.4 of 20, 22, 24 over 4, 5, 6
     ours = found.interval
     assert (ours.mean, ours.count) == (pytest.approx(440.0), 3)
@@ -67,18 +66,19 @@ def test_ratio_of_means(results: StudyResults):
 def test_ratio_of_two_metrics_of_other_runs(results: StudyResults):
     """The budget over the mean energy of the runs without one: 100 J over 150 J."""
     found = measured(
-        results, statistic="ratio", metric="energy_budget_j", scheduler="a(max_replicas=4)",
-        against_metric="window_energy_j", against_where={"budget": "none"},
-    )  # fmt: skip
+        results,
+        statistic="ratio",
+        metric="energy_budget_j",
+        scheduler="a(max_replicas=4)",
+        against_metric="window_energy_j",
+        against_where={"budget": "none"},
+    )
     assert found.interval.mean == pytest.approx(2 / 3)
 
 
 def test_variant_with_the_least_mean(results: StudyResults):
     """``least`` takes the other end; both sides of a comparison are chosen."""
-    found = measured(
-        results, statistic="percent_more", scheduler="a", against="b",
-        variant="least window_utility",
-    )  # fmt: skip
+    found = measured(results, statistic="percent_more", scheduler="a", against="b", variant="least window_utility")
     # a with 1 (10, 12, 14) against the first of b's least, 2 (28, 30, 32)
     expected = (180 + 150 + 100 * 18 / 14) / 3
     assert found.interval.mean == pytest.approx(expected)
@@ -88,9 +88,8 @@ def test_variant_with_the_least_mean(results: StudyResults):
 def test_mean_difference_is_paired(results: StudyResults):
     """20, 22, 24 minus 30, 33, 36 is -10, -11, -12."""
     found = measured(
-        results, statistic="mean_difference", scheduler="b(max_replicas=1)",
-        against="a(max_replicas=2)",
-    ).interval  # fmt: skip
+        results, statistic="mean_difference", scheduler="b(max_replicas=1)", against="a(max_replicas=2)"
+    ).interval
     assert found.mean == pytest.approx(-11.0)
     assert found.half_width == pytest.approx(T2 / 3**0.5)
 
@@ -98,9 +97,8 @@ def test_mean_difference_is_paired(results: StudyResults):
 def test_least_difference_is_the_lower_end_of_the_mean_differences_interval(results: StudyResults):
     """-10, -11, -12: the mean less half the width, for one number without an interval."""
     found = measured(
-        results, statistic="least_difference", scheduler="b(max_replicas=1)",
-        against="a(max_replicas=2)",
-    ).interval  # fmt: skip
+        results, statistic="least_difference", scheduler="b(max_replicas=1)", against="a(max_replicas=2)"
+    ).interval
     assert found.mean == pytest.approx(-11.0 - T2 / 3**0.5)
     assert math.isnan(found.low)
     assert found.count == 3
@@ -113,9 +111,8 @@ def test_medians(results: StudyResults):
     assert math.isnan(one.interval.low)
     assert one.detail == "b(max_replicas=1)"
     both = measured(
-        results, statistic="median_difference", scheduler="b(max_replicas=1)",
-        against="a(max_replicas=2)", scale=0.1,
-    )  # fmt: skip
+        results, statistic="median_difference", scheduler="b(max_replicas=1)", against="a(max_replicas=2)", scale=0.1
+    )
     assert both.interval.mean == pytest.approx(0.1 * (22 - 33))  # pairs differ by -10, -11, -12
     assert (both.interval.low, both.interval.high) == (pytest.approx(-1.2), pytest.approx(-1.0))
     assert both.detail == "b(max_replicas=1); against a(max_replicas=2)"
@@ -128,9 +125,7 @@ def test_best_level(results: StudyResults):
     assert (a.mean, a.low, a.high) == (2.0, 2.0, 2.0)  # the best in every replicate
     assert (b.mean, b.low) == (1.0, 1.0)
     assert b.high in (1.0, 2.0, 4.0)
-    steps = measured(
-        results, statistic="best_level_steps", scheduler="a", against="b", along="max_replicas"
-    )
+    steps = measured(results, statistic="best_level_steps", scheduler="a", against="b", along="max_replicas")
     assert steps.interval.mean == 1.0
     assert steps.interval.high == 1.0
 
@@ -152,15 +147,10 @@ def test_gain_of_the_best_level_over_the_last(results: StudyResults):
 
 def test_spread_and_rise(results: StudyResults):
     """Spread of the means of some levels; the smallest of the rises from level to level."""
-    spread = measured(
-        results, statistic="spread", scheduler="a", along="max_replicas", levels=(2, 4)
-    ).interval
+    spread = measured(results, statistic="spread", scheduler="a", along="max_replicas", levels=(2, 4)).interval
     assert spread.mean == pytest.approx(100 * 4 / 22)
     assert spread.low <= spread.mean <= spread.high
-    rise = measured(
-        results, statistic="least_rise", metric="window_energy_j", scheduler="a",
-        along="max_replicas",
-    )  # fmt: skip
+    rise = measured(results, statistic="least_rise", metric="window_energy_j", scheduler="a", along="max_replicas")
     rises = [100 * 25 / 75, 100 * 10 / 90, -100 * 5 / 105]  # from 2 to 4; from 1 to 2 it is 50 %
     assert rise.interval.mean == pytest.approx(sum(rises) / 3)
     assert "from 2 to 4" in rise.detail
@@ -169,9 +159,11 @@ def test_spread_and_rise(results: StudyResults):
 def test_hours_later(results: StudyResults):
     """Interpolated within a step; 90 % of 100 J: after 1.75 h and after 3.6 h."""
     keys = {
-        "statistic": "hours_later", "metric": "window_energy_j", "scheduler": "b(max_replicas=4)",
+        "statistic": "hours_later",
+        "metric": "window_energy_j",
+        "scheduler": "b(max_replicas=4)",
         "against": "a(max_replicas=4)",
-    }  # fmt: skip
+    }
     found = measured(results, share=0.9, **keys)
     assert found.interval.mean == pytest.approx(3.6 - 1.75)
     assert found.interval.half_width == pytest.approx(0.0, abs=1e-12)
@@ -193,9 +185,13 @@ def test_percent_of_budget_used(results: StudyResults):
 def test_what_is_missing_gives_no_number(results: StudyResults):
     """Runs without a value leave the claim without verdict, and say so."""
     found = measured(
-        results, statistic="ratio", scheduler="wq", metric="window_energy_j",
-        against_metric="window_utility", against_where={"budget": "none"},
-    )  # fmt: skip
+        results,
+        statistic="ratio",
+        scheduler="wq",
+        metric="window_energy_j",
+        against_metric="window_utility",
+        against_where={"budget": "none"},
+    )
     claim = Claim(id="c", source="s", metric="window_energy_j", **SET)
     assert verdict_of(claim, found.interval) == NO_DATA
     assert "no replicate has all runs" in found.detail
@@ -207,8 +203,7 @@ def test_what_is_missing_gives_no_number(results: StudyResults):
         ({"statistic": "best_level", "scheduler": "a"}, "needs the key 'along'"),
         ({"statistic": "hours_later", "scheduler": "wq"}, "needs the key 'against'"),
         (
-            {"statistic": "percent_of_budget_used", "scheduler": "wq", "hours": (0, 1),
-             "metric": "energy_j"},
+            {"statistic": "percent_of_budget_used", "scheduler": "wq", "hours": (0, 1), "metric": "energy_j"},
             "series lead to window_energy_j, window_utility",
         ),
         ({"scheduler": "a"}, "Choose one by 'variant'"),
@@ -218,10 +213,8 @@ def test_what_is_missing_gives_no_number(results: StudyResults):
             "has no 'max_replicas' from 7 to 9",
         ),
     ],
-)  # fmt: skip
-def test_claims_that_lack_something_are_refused(
-    results: StudyResults, keys: dict[str, Any], complaint: str
-):
+)
+def test_claims_that_lack_something_are_refused(results: StudyResults, keys: dict[str, Any], complaint: str):
     """What a statistic needs is named."""
     with pytest.raises(InputError, match=complaint):
         measured(results, **keys)
@@ -242,19 +235,13 @@ def test_claims_that_lack_something_are_refused(
 )
 def test_ties(tolerance: str, mean: float, half: float, expected: str):
     """A tie reproduces a claim that allows one; an interval that holds 0 decides nothing."""
-    claim = Claim(
-        id="c", source="s", metric="m", statistic="hours_later", **SET,
-        tolerance=tolerance,
-    )  # fmt: skip
+    claim = Claim(id="c", source="s", metric="m", statistic="hours_later", **SET, tolerance=tolerance)
     assert verdict_of(claim, Interval(mean, mean - half, mean + half, 3)) == expected
 
 
 def test_a_new_difference_may_have_the_direction_only():
     """Outside the tolerance, but with the paper's sign."""
-    claim = Claim(
-        id="c", source="s", metric="m", statistic="hours_later", **SET,
-        paper=3.0, tolerance=(1.5, 5.0),
-    )  # fmt: skip
+    claim = Claim(id="c", source="s", metric="m", statistic="hours_later", **SET, paper=3.0, tolerance=(1.5, 5.0))
     assert verdict_of(claim, Interval(6.0, 5.9, 6.1, 3)) == DIRECTION
 
 

@@ -86,9 +86,12 @@ def test_data_of_the_figure_of_the_best(page: Path):
     data = pd.read_csv(files_folder(page) / "best-utility.csv")
     rows = list(zip(data["scheduler"], data["bar"], data["mean"], strict=True))
     assert rows == [
-        ("a", "best", 22.0), ("a", "last", 18.0), ("b", "best", 33.0), ("b", "last", 30.0),
+        ("a", "best", 22.0),
+        ("a", "last", 18.0),
+        ("b", "best", 33.0),
+        ("b", "last", 30.0),
         ("wq", "only", 5.0),
-    ]  # fmt: skip
+    ]
 
 
 def test_data_of_sweep_and_traces(page: Path):
@@ -107,8 +110,7 @@ def test_data_of_sweep_and_traces(page: Path):
 def test_panels_show_all_of_their_data(store: Path, tmp_path: Path):
     """The y axis that panels share reaches from 0 above the largest interval of any."""
     extra = "".join(
-        f'\n[[figures]]\nname = "y-{kind}"\nkind = "{kind}"\nalong = "max_replicas"\n'
-        'metric = "window_utility"\n'
+        f'\n[[figures]]\nname = "y-{kind}"\nkind = "{kind}"\nalong = "max_replicas"\nmetric = "window_utility"\n'
         for kind in ("sweep", "traces", "best")
     )
     results = read_results(str(store), study_in(tmp_path / "y", extra))

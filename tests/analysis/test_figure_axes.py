@@ -11,15 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from gridsched.analysis.study_results import read_results
-from gridsched.figures.axes import (
-    axes_words,
-    decimals,
-    is_steep,
-    plain_numbers,
-    share_limits,
-    untangle,
-    visible_ticks,
-)
+from gridsched.figures.axes import axes_words, decimals, is_steep, plain_numbers, share_limits, untangle, visible_ticks
 from gridsched.figures.comparison_figure import comparison_bars
 from gridsched.figures.figure_file import new_figure, style
 from gridsched.figures.study_figure import bars
@@ -36,9 +28,8 @@ def shown_labels(figure: Figure, axis: str = "x") -> list[str]:
 
 @pytest.mark.parametrize(
     ("numbers", "places"),
-    [([], 0), ([0, 5, 1e6], 0), ([0.0, 2.5, 5.0], 1), ([0.1 + 0.2], 1), ([1e-20, 1.0], 0),
-     ([1 / 3], 11)],
-)  # fmt: skip
+    [([], 0), ([0, 5, 1e6], 0), ([0.0, 2.5, 5.0], 1), ([0.1 + 0.2], 1), ([1e-20, 1.0], 0), ([1 / 3], 11)],
+)
 def test_decimals_of_numbers(numbers: list[float], places: int):
     """As many as write all of them, rounding errors apart."""
     assert decimals(numbers) == places
@@ -103,9 +94,8 @@ def test_panels_share_limits_or_say_that_they_differ():
 
 @pytest.mark.parametrize(
     ("values", "steep"),
-    [([1, 2, 30], False), ([1, 2, 41], True), ([0, 0, 0, 5], False), ([-1, 1, 1, 50], False),
-     ([], False)],
-)  # fmt: skip
+    [([1, 2, 30], False), ([1, 2, 41], True), ([0, 0, 0, 5], False), ([-1, 1, 1, 50], False), ([], False)],
+)
 def test_which_bars_are_steep(values: list[float], steep: bool):
     """Over 20 times the median of those that are not 0, and none below it."""
     assert is_steep(values) is steep
@@ -132,10 +122,9 @@ def test_a_long_bar_makes_the_axis_logarithmic(small_store: Path):
 def test_a_long_bar_of_a_comparison():
     """The axis says that it is logarithmic, and parts of the energy are not stacked on it."""
     rows = [
-        {"scheduler": name, "makespan_s": makespan, "energy_model_j": 5.0 * makespan,
-         "energy_idle_j": makespan}
+        {"scheduler": name, "makespan_s": makespan, "energy_model_j": 5.0 * makespan, "energy_idle_j": makespan}
         for name, makespan in (("a", 1.0), ("b", 2.0), ("c", 300.0))
-    ]  # fmt: skip
+    ]
     with style():
         energy, makespan = comparison_bars(rows).figure.axes
     assert energy.get_xlabel() == "Energy [kJ], logarithmic"

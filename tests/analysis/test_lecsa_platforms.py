@@ -15,8 +15,9 @@ from gridsched.runs.study_document import studies_folder
 
 BASE = PlatformRecipe(hosts=90, efficiency="real", idle_power_w=(4.0, 12.0))
 ENV_1 = replace(BASE, rows="4-6")
-LEVELS = dict(zip(range(6000, 15000, 1000), (0.070, 0.045, 0.098, 0.094, 0.066, 0.018, 0.049,
-                                             0.081, 0.029), strict=True))  # fmt: skip
+LEVELS = dict(
+    zip(range(6000, 15000, 1000), (0.070, 0.045, 0.098, 0.094, 0.066, 0.018, 0.049, 0.081, 0.029), strict=True)
+)
 
 
 def platform(recipe: PlatformRecipe) -> Platform:

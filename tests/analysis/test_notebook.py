@@ -46,9 +46,7 @@ def test_a_result_is_short_and_has_tables():
     tasks, hosts = result.tasks, result.hosts
     assert tasks.index.tolist() == [1, 2, 3, 4, 5]
     third = tasks.loc[3]
-    assert (third["host"], third["start_s"], third["finish_s"], third["state"]) == (
-        "h3", 0.0, 80.0, "finished",
-    )  # fmt: skip
+    assert (third["host"], third["start_s"], third["finish_s"], third["state"]) == ("h3", 0.0, 80.0, "finished")
     assert third["energy_j"] == pytest.approx(80 * 5, rel=1e-12)
     assert hosts.loc["h3", "core_busy_s"] == 80
     assert hosts["energy_model_j"].sum() == pytest.approx(result.energy.grid_total(), rel=1e-12)

@@ -31,7 +31,7 @@ def makespan_range(results, layout):
     figure.subplots().vlines(data["scheduler"], data["min"], data["max"])
     yield Drawn(figure, data, NAME, "From least to largest.")
 '''
-DECLARED = '''
+DECLARED = """
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.table import Drawn, register_figure
 
@@ -40,7 +40,7 @@ from gridsched.figures.table import Drawn, register_figure
 def least(results, declared):
     data = {"least": [float(results.shown[declared.metric].min())]}
     return Drawn(new_figure(3.0, 2.0), data, declared.name)
-'''
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -81,9 +81,7 @@ def test_a_users_figure_is_in_the_report(small_store: Path, tmp_path: Path):
 
 def test_a_kind_of_ones_own_is_declared(small_store: Path, tmp_path: Path):
     """What a policies file registers is a kind of ``[[figures]]``, with the keys that it needs."""
-    text = small_study.of_metrics("makespan_s").replace(
-        "seed = 7", 'seed = 7\npolicies = ["own.py"]'
-    )
+    text = small_study.of_metrics("makespan_s").replace("seed = 7", 'seed = 7\npolicies = ["own.py"]')
     (tmp_path / "own.py").write_text(DECLARED)
     (tmp_path / "p.xml").write_text(small_study.PLATFORM)
     path = tmp_path / "small.toml"

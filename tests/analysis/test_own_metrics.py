@@ -85,8 +85,6 @@ def test_parquet_columns_say_what_they_are(store: Path):
     Store.open(store).compact()
     (file,) = store.glob("rows-*.parquet")
     schema = pyarrow.parquet.read_schema(file)
-    said = {
-        key.decode(): value.decode() for key, value in schema.field("energy_j").metadata.items()
-    }
+    said = {key.decode(): value.decode() for key, value in schema.field("energy_j").metadata.items()}
     assert (said["unit"], said["better"]) == ("J", "less")
     assert "computing hosts" in said["description"]

@@ -78,10 +78,11 @@ def test_a_log_is_fetched_by_the_user(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_tolerances_say_what_they_were_written_with():
     """What nodes, load and classes were chosen with in view is "after"."""
     for name, after in (
-        ("parallel", ["F8"]), ("parallel_10000", ["F8-1"]),
+        ("parallel", ["F8"]),
+        ("parallel_10000", ["F8-1"]),
         ("parallel_oversubscribed", ["F1-1", "F1-2", "F1-3", "F2-3", "F7-1", "F8"]),
         ("parallel_10000_oversubscribed", ["F8-1"]),
-    ):  # fmt: skip
+    ):
         claims = Study.shipped(name).claims
         assert [claim.id for claim in claims if claim.tolerance_set == "after"] == after
 

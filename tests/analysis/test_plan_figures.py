@@ -47,9 +47,11 @@ schedulers = {schedulers}
 {more}
 """
 GAMMAS = {
-    "metric": "divided_profit_rate", "along": "gamma", "schedulers": '["lp_max_profit"]',
+    "metric": "divided_profit_rate",
+    "along": "gamma",
+    "schedulers": '["lp_max_profit"]',
     "more": "where = { tasks = 60 }",
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +108,13 @@ def test_violins_are_of_single_schedulers_along_an_axis(store: Path):
     """Quantiles of each scheduler at each level, in the order of the levels."""
     schedulers = '["lp_max_profit(gamma=1.6)", "capped(gamma=1.6)"]'
     results, found = drawn(
-        store, "violins", metric="relative_decrease", along="workload.tasks",
-        schedulers=schedulers, more="levels = [60, 30]",
-    )  # fmt: skip
+        store,
+        "violins",
+        metric="relative_decrease",
+        along="workload.tasks",
+        schedulers=schedulers,
+        more="levels = [60, 30]",
+    )
     assert found.data["workload.tasks"].tolist() == [60, 30, 60, 30]
     values = rows(results, "lp_max_profit(gamma=1.6)")["relative_decrease"]
     assert found.data["quantile_0.5"][0] == pytest.approx(np.median(values), rel=1e-12)
@@ -117,10 +123,12 @@ def test_violins_are_of_single_schedulers_along_an_axis(store: Path):
 def test_plans_stand_beside_the_front_and_the_cap(store: Path):
     """Swept families and the front; no plan lies below the front's ends; the cap is kept."""
     results, found = drawn(
-        store, "plans", metric="profit_rate",
+        store,
+        "plans",
+        metric="profit_rate",
         schedulers='["lp_max_profit", "capped", "lp_pareto"]',
         more="where = { tasks = 60 }\nlevels = [1.05, 1.6]",
-    )  # fmt: skip
+    )
     data = found.data.set_index("scheduler")
     assert len(data) == 2 + 2 + 3
     front = data[data["gamma"].isna()]
@@ -153,11 +161,12 @@ def test_landscapes_are_of_the_stored_plans(store: Path):
         ("lines", {"more": "where = { tasks = 61 }"}, "where.tasks is 61; .* values 30, 60"),
         ("lines", {"schedulers": '["capped(gamma=1.6)"]'}, r"is 'capped\(gamma=1.6\)'"),
         (
-            "landscapes", {"more": "where = { tasks = 60, driver = 'reference' }"},
+            "landscapes",
+            {"more": "where = { tasks = 60, driver = 'reference' }"},
             "no finished run with the driver 'optimize'",
         ),
     ],
-)  # fmt: skip
+)
 def test_figures_that_cannot_be_drawn(store: Path, kind: str, keys: dict, complaint: str):
     """One line that says what is legal."""
     with pytest.raises(InputError, match=complaint):

@@ -60,16 +60,12 @@ CASES: dict[tuple[str, str], tuple[str, Callable[[], Any]]] = {
     ("run", "power"): ("plot_power", lambda: ex_a().trace),
     ("run", "trace"): ("plot_trace", ex_a),
     ("run", "prices"): ("plot_prices", ex_a),
-    ("comparison", "bars"): (
-        "plot_comparison", lambda: Comparison({"wq": ex_a()}, [ex_a().summary()], {}),
-    ),
+    ("comparison", "bars"): ("plot_comparison", lambda: Comparison({"wq": ex_a()}, [ex_a().summary()], {})),
     ("tasks", "sizes"): ("plot_workload", lambda: make_tasks([1000, 500, 250])),
-    ("system", "overview"): (
-        "plot_workload", lambda: read_system_workload(ROOT / "examples/utility_small.toml"),
-    ),
+    ("system", "overview"): ("plot_workload", lambda: read_system_workload(ROOT / "examples/utility_small.toml")),
     ("jobs", "jobs"): ("plot_workload", lambda: draw_rigid_jobs(RigidJobs(jobs=50))),
     ("landscape", "front"): ("plot_front", a_landscape),
-}  # fmt: skip
+}
 
 
 def parts() -> tuple[Figure, SubFigure]:
@@ -138,9 +134,7 @@ def test_a_study_is_drawn_for_chosen_values(small_store: Path):
     """Any metric, and some values of the axes: one that is left makes no panels."""
     results = read_results(str(small_store))
     figure = gridsched.plot_study(results, "bars", metric="makespan_s")
-    assert [axes.get_title(loc="left") for axes in figure.axes] == [
-        "low", "high",
-    ]  # fmt: skip
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["low", "high"]
     assert figure.axes[0].get_ylabel() == "Makespan [s]"
     chosen = gridsched.plot_study(results, "sweep", where={"environment": ["high"]})
     assert [axes.get_title(loc="left") for axes in chosen.axes] == ["high"]
@@ -188,9 +182,7 @@ def test_a_run_without_prices_has_no_such_figure():
     with pytest.raises(InputError, match="no prices that vary; run it with --prices FILE"):
         gridsched.plot_prices(plain)
     again = gridsched.plot_prices(plain.trace, tariff=Tariff(3.0, prices=PRICES))
-    assert [axes.get_ylabel() for axes in again.axes][:2] == [
-        "Energy price\n[money/kWh]", "A bag pays\n[money]",
-    ]  # fmt: skip
+    assert [axes.get_ylabel() for axes in again.axes][:2] == ["Energy price\n[money/kWh]", "A bag pays\n[money]"]
 
 
 def test_a_system_without_utility_functions_is_told_to_have_none() -> None:

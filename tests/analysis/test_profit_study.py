@@ -44,8 +44,7 @@ def test_every_claim_of_the_paper_has_a_row():
 def test_the_measured_machines():
     """7 machines x 10 programs; 12 of the 70 pairs were not measured and cannot run."""
     files = {
-        f"{name}_csv": str(studies_folder() / f"profit_measured_{name}.csv")
-        for name in ("machines", "etc", "apc")
+        f"{name}_csv": str(studies_folder() / f"profit_measured_{name}.csv") for name in ("machines", "etc", "apc")
     }
     named = bag_of_parameters(ProfitBag(**files), "measured")
     bag = named.bag

@@ -37,8 +37,7 @@ rows = [
 """
 
 #: Savings [%] of each (hosts, share rule), the same for all rows.
-SAVINGS = {("few", "value"): 20.0, ("few", "levels"): 30.0, ("many", "value"): 90.0,
-           ("many", "levels"): 22.0}  # fmt: skip
+SAVINGS = {("few", "value"): 20.0, ("few", "levels"): 30.0, ("many", "value"): 90.0, ("many", "levels"): 22.0}
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +56,17 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
     store.add(study)
     writer = store.writer()
     for run in study.scenarios():
-        writer.write({
-            "run_id": run.run_id, "status": "finished", "error": None,
-            "metrics": metrics_of(run.axes), "scenario": run.scenario, "provenance": {},
-            "timing": {},
-        })  # fmt: skip
+        writer.write(
+            {
+                "run_id": run.run_id,
+                "status": "finished",
+                "error": None,
+                "metrics": metrics_of(run.axes),
+                "scenario": run.scenario,
+                "provenance": {},
+                "timing": {},
+            }
+        )
     writer.close()
     return read_results(str(folder / "store"))
 
@@ -93,12 +98,8 @@ def test_errors_by_hand(results: StudyResults):
 def test_the_best_of_one_part_is_tested_on_the_other(results: StudyResults):
     """Fitted on low, few/value (16.7) beats the others; on high, many/levels (6.7)."""
     readings = fit_readings(results)
-    assert list(best_reading(readings, "low").values.values()) == [
-        "few", "lecsa(share_rule=value)"
-    ]  # fmt: skip
-    assert list(best_reading(readings, "high").values.values()) == [
-        "many", "lecsa(share_rule=levels)"
-    ]  # fmt: skip
+    assert list(best_reading(readings, "low").values.values()) == ["few", "lecsa(share_rule=value)"]
+    assert list(best_reading(readings, "high").values.values()) == ["many", "lecsa(share_rule=levels)"]
     fits = readings_table(results, readings)[0]
     assert fits.rows[0][1:2] + fits.rows[0][3:] == ["low", "16.7", "high", "7.3", "9.3", "2 of 4"]
     assert fits.rows[1][3:] == ["6.7", "low", "17.3", "17.3", "2 of 4"]

@@ -20,9 +20,7 @@ def has_the_papers_numbers(seed: int) -> bool:
     share = system.power_w[:, -1] / system.power_w[:, 0]
     frequency = system.slowdown[:, 0] / system.slowdown[:, -1]
     return bool(
-        system.t_avg_s == pytest.approx(1353.0, rel=0.03)
-        and 0.22 <= share.mean() <= 0.29
-        and frequency.min() >= 0.40
+        system.t_avg_s == pytest.approx(1353.0, rel=0.03) and 0.22 <= share.mean() <= 0.29 and frequency.min() >= 0.40
     )
 
 

@@ -87,8 +87,10 @@ def test_difference_of_medians_keeps_pairs():
 
 def test_groups_agree_with_single_intervals():
     """Each group's row is the interval of its values, in order of appearance."""
-    table = frame([("b", "x", r, v) for r, v in enumerate([1.0, 4.0, 9.0])]
-                  + [("a", "x", r, v) for r, v in enumerate([2.0, np.nan, 6.0])])  # fmt: skip
+    table = frame(
+        [("b", "x", r, v) for r, v in enumerate([1.0, 4.0, 9.0])]
+        + [("a", "x", r, v) for r, v in enumerate([2.0, np.nan, 6.0])]
+    )
     found = group_intervals(table, ["cell"], "value")
     assert found["cell"].tolist() == ["b", "a"]
     for row, values in zip(found.itertuples(), ([1, 4, 9], [2, 6]), strict=True):
@@ -108,11 +110,17 @@ def test_percent_more_is_the_papers_difference():
 
 def test_pairs_are_of_one_replicate_and_cell():
     """Each run is compared with the baseline of its own cell and replicate, or with none."""
-    table = frame([
-        ("a", "base", 0, 10.0), ("a", "other", 0, 15.0), ("a", "base", 1, 20.0),
-        ("a", "other", 1, 30.0), ("a", "other", 2, 99.0), ("b", "base", 0, np.nan),
-        ("b", "other", 0, 5.0),
-    ])  # fmt: skip
+    table = frame(
+        [
+            ("a", "base", 0, 10.0),
+            ("a", "other", 0, 15.0),
+            ("a", "base", 1, 20.0),
+            ("a", "other", 1, 30.0),
+            ("a", "other", 2, 99.0),
+            ("b", "base", 0, np.nan),
+            ("b", "other", 0, 5.0),
+        ]
+    )
     pairs = paired_differences(table, ["cell"], "value", "base")
     assert pairs["difference"].tolist() == [5.0, 10.0]
     assert pairs["difference_percent"].tolist() == [50.0, 50.0]
@@ -120,10 +128,7 @@ def test_pairs_are_of_one_replicate_and_cell():
 
 
 @settings(deadline=None, max_examples=30)
-@given(
-    st.lists(st.tuples(st.floats(1, 100), st.floats(-5, 5)), min_size=3, max_size=12),
-    st.floats(-50, 50),
-)
+@given(st.lists(st.tuples(st.floats(1, 100), st.floats(-5, 5)), min_size=3, max_size=12), st.floats(-50, 50))
 def test_pairing_removes_what_a_replicate_shares(pairs: list[tuple[float, float]], shift: float):
     """The interval of differences is that of a one-sample t-test on them."""
     rows = []
@@ -138,14 +143,20 @@ def test_pairing_removes_what_a_replicate_shares(pairs: list[tuple[float, float]
 
 def test_ranks_and_best_other():
     """Least mean ranks 1, ties share; the best other leaves out the one that asks."""
-    table = frame([
-        ("a", "x", 0, 1.0), ("a", "x", 1, 3.0), ("a", "y", 0, 2.0), ("a", "y", 1, 2.0),
-        ("a", "z", 0, 5.0), ("b", "x", 0, 9.0), ("b", "y", 0, 4.0), ("b", "z", 0, 3.0),
-    ])  # fmt: skip
+    table = frame(
+        [
+            ("a", "x", 0, 1.0),
+            ("a", "x", 1, 3.0),
+            ("a", "y", 0, 2.0),
+            ("a", "y", 1, 2.0),
+            ("a", "z", 0, 5.0),
+            ("b", "x", 0, 9.0),
+            ("b", "y", 0, 4.0),
+            ("b", "z", 0, 3.0),
+        ]
+    )
     ranks = mean_ranks(table, ["cell"], "value").set_index(["cell", "scheduler"])["rank"]
-    assert ranks.to_dict() == {
-        ("a", "x"): 1, ("a", "y"): 1, ("a", "z"): 3, ("b", "x"): 3, ("b", "y"): 2, ("b", "z"): 1,
-    }  # fmt: skip
+    assert ranks.to_dict() == {("a", "x"): 1, ("a", "y"): 1, ("a", "z"): 3, ("b", "x"): 3, ("b", "y"): 2, ("b", "z"): 1}
     best = best_other(table, ["cell"], "value", "x")
     assert best.values.tolist() == [["a", "y"], ["b", "z"]]
     assert best_other(table[table["cell"] == "a"], [], "value", "y").values.tolist() == [["x"]]

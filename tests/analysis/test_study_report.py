@@ -23,12 +23,7 @@ from gridsched.errors import InputError
 from gridsched.figures.study_figure import efficient, finished_over_time
 from gridsched.figures.study_layout import layout_of
 from gridsched.page.printing import MAX_ROWS, TEMPLATES, Link, latex_text
-from gridsched.page.study_report import (
-    REPORT_FILES,
-    check_report_target,
-    files_folder,
-    write_report,
-)
+from gridsched.page.study_report import REPORT_FILES, check_report_target, files_folder, write_report
 from gridsched.page.study_tables import (
     constants_text,
     difference_frame,
@@ -266,9 +261,7 @@ def written(report: Path, tmp_path: Path) -> Path:
     return page
 
 
-def test_force_removes_nothing_that_no_report_wrote(
-    small_store: Path, written: Path, capsys: pytest.CaptureFixture
-):
+def test_force_removes_nothing_that_no_report_wrote(small_store: Path, written: Path, capsys: pytest.CaptureFixture):
     """A user's file, link or folder among the figures: the report is refused, all stay."""
     folder = files_folder(written)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -340,21 +333,24 @@ def test_layout_of_the_small_study(small_store: Path):
 
 def test_efficient_points():
     """A point is efficient unless another of its cell is no worse in both and better in one."""
-    table = pd.DataFrame({
-        "cell": list("aaabb"), "makespan_s": [1.0, 2.0, 2.0, 5.0, 5.0],
-        "energy_j": [3.0, 2.0, 3.0, 1.0, 1.0],
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {"cell": list("aaabb"), "makespan_s": [1.0, 2.0, 2.0, 5.0, 5.0], "energy_j": [3.0, 2.0, 3.0, 1.0, 1.0]}
+    )
     assert efficient(table, ["cell"], "energy_j") == [True, True, False, True, True]
 
 
 @pytest.mark.parametrize(
     ("value", "half", "text"),
     [
-        (1234.5678, 12.3, "1,235 ± 12"), (0.12345, 0.0123, "0.123 ± 0.012"),
-        (2e10, 1.5e8, "2e+10 ± 1.5e+08"), (5.0, 0.0, "5.0000 ± 0"), (0.0, 0.0, "0 ± 0"),
-        (float("nan"), 1.0, "-"), (3.14159, float("nan"), "3.142"),
+        (1234.5678, 12.3, "1,235 ± 12"),
+        (0.12345, 0.0123, "0.123 ± 0.012"),
+        (2e10, 1.5e8, "2e+10 ± 1.5e+08"),
+        (5.0, 0.0, "5.0000 ± 0"),
+        (0.0, 0.0, "0 ± 0"),
+        (float("nan"), 1.0, "-"),
+        (3.14159, float("nan"), "3.142"),
     ],
-)  # fmt: skip
+)
 def test_numbers_have_the_digits_of_their_interval(value: float, half: float, text: str):
     """Two digits of the half-width, and as many places of the mean."""
     assert number_text(value, half) == text
@@ -373,11 +369,13 @@ def test_long_tables_are_cut_and_say_so():
 
 def test_finished_tasks_over_time():
     """Executions that finished count at their end; cancelled ones and hosts do not."""
-    records = pd.DataFrame({
-        "record": ["execution"] * 4 + ["host"],
-        "outcome": ["finished", "cancelled", "finished", "finished", None],
-        "end_s": [2.0, 2.0, 5.0, 2.0, None],
-    })  # fmt: skip
+    records = pd.DataFrame(
+        {
+            "record": ["execution"] * 4 + ["host"],
+            "outcome": ["finished", "cancelled", "finished", "finished", None],
+            "end_s": [2.0, 2.0, 5.0, 2.0, None],
+        }
+    )
     curve = finished_over_time(records)
     assert curve.values.tolist() == [[0.0, 0.0], [2.0, 2.0], [5.0, 3.0]]
 

@@ -114,15 +114,17 @@ def write_troubled(folder: Path, schedulers: str, *, replicates: int = 1) -> Pat
     return path
 
 
-def command(
-    *arguments: object, environment: dict[str, str] | None = None, **options: object
-) -> subprocess.Popen:
+def command(*arguments: object, environment: dict[str, str] | None = None, **options: object) -> subprocess.Popen:
     """Start ``gridsched study ...`` in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
     return subprocess.Popen(
         [sys.executable, "-m", "gridsched", "study", *map(str, arguments)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        **options,
+    )
 
 
 def campaign(path: Path, store: Path, *, workers: int = 1, **options: object) -> Progress:

@@ -25,10 +25,7 @@ from gridsched.schedulers.auto_bag import OBJECTIVES, AutoBag
 from gridsched.schedulers.bag.baselines import MCT, WQR, WorkQueue
 from gridsched.sim.library import is_installed
 
-CANDIDATES = [
-    e.id for e in entries()
-    if "bag" in e.accepts and AutoBag.traits.covers(scheduler_class(e.id).traits)
-]  # fmt: skip
+CANDIDATES = [e.id for e in entries() if "bag" in e.accepts and AutoBag.traits.covers(scheduler_class(e.id).traits)]
 EX_A = Scenario(ex_a_platform(), ex_a_tasks(), driver="reference")
 
 
@@ -109,9 +106,7 @@ def test_pstate_of_the_scenario():
     base = replace(EX_A, platform=Platform(hosts), tasks=make_tasks([100.0] * 6))
     for pstate in (0, 1):
         auto = run_with(AutoBag(), base, pstate=pstate).summary()["energy_j"]
-        alone = [
-            run_with(id, base, pstate=pstate).summary()["energy_j"] for id in CANDIDATES
-        ]  # fmt: skip
+        alone = [run_with(id, base, pstate=pstate).summary()["energy_j"] for id in CANDIDATES]
         assert auto == pytest.approx(min(alone))
 
 
@@ -119,9 +114,7 @@ def test_pstate_of_the_scenario():
 
 #: task type 0 is frugal on host type 1 and fast on 0, type 1 the other way round [s], [W]
 TYPES = TaskTypes(
-    np.array([[[10.0], [20.0]], [[30.0], [12.0]]]),
-    np.array([[[90.0], [10.0]], [[5.0], [80.0]]]),
-    np.array([0, 1]),
+    np.array([[[10.0], [20.0]], [[30.0], [12.0]]]), np.array([[[90.0], [10.0]], [[5.0], [80.0]]]), np.array([0, 1])
 )
 
 

@@ -68,9 +68,7 @@ def test_hosts_off_and_pstates_of_the_scenario():
     assert bounds_for([none_on]).fixed is None
     assert bound_fields(bounds_for([none_on]), none_on.summary())["fixed_energy_bound_j"] is None
     state = (PState(10.0, 1.0, 50.0, 50.0), PState(5.0, 1.0, 20.0, 20.0))
-    slow = Scenario(
-        Platform((Host("h", state),)), make_tasks([100.0]), "wq", driver="reference", pstate=1
-    )
+    slow = Scenario(Platform((Host("h", state),)), make_tasks([100.0]), "wq", driver="reference", pstate=1)
     bounds = bounds_for([run(slow)])
     assert (bounds.any.makespan_s, bounds.fixed.makespan_s) == (10, 20)
     assert (bounds.any.energy_j, bounds.fixed.energy_j) == (400, 400)
@@ -134,10 +132,7 @@ def test_uncertain_run_times_have_no_bounds():
 
 def compare(capsys, *words: str) -> str:
     """Run ``gridsched compare`` on EX-A with the reference driver; return what it prints."""
-    files = (
-        "--platform", str(ROOT / "platforms" / "ex_a.xml"),
-        "--workload", str(ROOT / "examples" / "ex_a.csv"),
-    )  # fmt: skip
+    files = ("--platform", str(ROOT / "platforms" / "ex_a.xml"), "--workload", str(ROOT / "examples" / "ex_a.csv"))
     assert main(["compare", *files, "--driver", "reference", *words]) == 0
     return capsys.readouterr().out
 

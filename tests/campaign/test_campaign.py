@@ -15,16 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from campaign_cases import (
-    ROOT,
-    campaign,
-    check_complete,
-    command,
-    comparable,
-    outcome,
-    write_study,
-    write_troubled,
-)
+from campaign_cases import ROOT, campaign, check_complete, command, comparable, outcome, write_study, write_troubled
 
 from gridsched.campaign.local_pool import Performer, WorkerProcess
 from gridsched.campaign.messages import Job, Orders, failed_row
@@ -95,9 +86,7 @@ def test_troubles_become_rows(tmp_path: Path):
 
 def test_a_time_out_needs_no_good_will(tmp_path: Path):
     """Policies that catch every exception, or loop in C, are ended by the leading process."""
-    path = write_troubled(
-        tmp_path, '["wq", {id = "troubled", label = "t", ending = ["hang", "hang in C"]}]'
-    )
+    path = write_troubled(tmp_path, '["wq", {id = "troubled", label = "t", ending = ["hang", "hang in C"]}]')
     progress = campaign(path, tmp_path / "store", timeout_s=1.0)
     assert (progress.done, progress.failed) == (3, 2)
     store = Store.open(tmp_path / "store", trust=True)
@@ -188,9 +177,8 @@ def test_faults_of_the_machine_are_no_results(tmp_path: Path, capsys: pytest.Cap
     """Runs for which no process or thread can be made are not stored; exit 2 while it lasts."""
     flag = tmp_path / "flag"
     path = write_troubled(
-        tmp_path, f'["wq", {{id = "troubled", ending = "no process", flag = "{flag}"}}]',
-        replicates=2,
-    )  # fmt: skip
+        tmp_path, f'["wq", {{id = "troubled", ending = "no process", flag = "{flag}"}}]', replicates=2
+    )
     store = tmp_path / "store"
     arguments = ["study", "run", str(path), "--store", str(store), "--workers", "2", "--quiet"]
     assert main(arguments) == 2
@@ -205,9 +193,7 @@ def test_faults_of_the_machine_are_no_results(tmp_path: Path, capsys: pytest.Cap
     assert rows["status"].tolist() == ["finished"] * 4
 
 
-def test_a_machine_that_can_do_nothing_ends_the_campaign(
-    tmp_path: Path, capsys: pytest.CaptureFixture
-):
+def test_a_machine_that_can_do_nothing_ends_the_campaign(tmp_path: Path, capsys: pytest.CaptureFixture):
     """Where no run can be done the campaign does not try them all."""
     path = write_troubled(tmp_path, '[{id = "troubled", ending = "no thread"}]', replicates=40)
     store = tmp_path / "store"
@@ -227,9 +213,8 @@ def test_workers_that_do_not_start_end_the_campaign(tmp_path: Path):
         f"sys.exit(main(['study', 'run', {str(path)!r}, '--store', {str(store)!r}, '--quiet']))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", words], capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+        [sys.executable, "-c", words], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
     assert done.returncode == 2
     assert "A worker process did not start: exit status 1" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -261,11 +246,23 @@ def test_a_server_that_does_not_start_gives_no_results(tmp_path: Path):
         "import sys\nif 'gridsched.sim.server' in sys.orig_argv[-1]:\n    sys.exit()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "gridsched", "study", "run", str(path), "--store", str(store),
-         "--quiet", "--workers", "1"],
-        capture_output=True, text=True,
+        [
+            sys.executable,
+            "-m",
+            "gridsched",
+            "study",
+            "run",
+            str(path),
+            "--store",
+            str(store),
+            "--quiet",
+            "--workers",
+            "1",
+        ],
+        capture_output=True,
+        text=True,
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path / 'site'}"},
-    )  # fmt: skip
+    )
     assert done.returncode == 2, done.stderr
     assert "The simulation server did not start: exit status 1" in done.stderr
     assert Store.open(store).stored() == {}
@@ -291,14 +288,10 @@ def test_scratch_folders_of_killed_campaigns_go(tmp_path: Path, monkeypatch: pyt
         with temporary_folder() as other:
             left = {own.name, other.name, "gridsched-scratch-thesis"}
             assert {each.name for each in scratch.glob("gridsched-scratch-*")} == left
-    assert [each.name for each in scratch.glob("gridsched-scratch-*")] == [
-        "gridsched-scratch-thesis"
-    ]
+    assert [each.name for each in scratch.glob("gridsched-scratch-*")] == ["gridsched-scratch-thesis"]
 
 
-def test_a_scratch_folder_survives_no_reused_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_scratch_folder_survives_no_reused_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """In a container the next process has the number of the one that was killed."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     old = tmp_path / f"gridsched-scratch-{os.getpid()}-left"
@@ -313,9 +306,7 @@ def test_a_scratch_folder_survives_no_reused_number(
 def test_failed_runs_are_done_again_on_request(tmp_path: Path):
     """--retry-failed repeats failed runs only; the exit status tells whether any is left."""
     flag = tmp_path / "flag"
-    path = write_troubled(
-        tmp_path, f'["wq", {{id = "troubled", ending = "unless flag", flag = "{flag}"}}]'
-    )
+    path = write_troubled(tmp_path, f'["wq", {{id = "troubled", ending = "unless flag", flag = "{flag}"}}]')
     store = tmp_path / "store"
     arguments = ["study", "run", str(path), "--store", str(store), "--workers", "1", "--quiet"]
     assert main(arguments) == 1
@@ -500,9 +491,8 @@ def test_a_full_disk_ends_a_campaign_cleanly(tmp_path: Path, undisturbed: pd.Dat
     path, store = write_study(tmp_path, replicates=40), tmp_path / "store"
     words = f"ulimit -f 30; exec {sys.executable} -m gridsched study run {path} --store {store}"
     limited = subprocess.run(
-        ["bash", "-c", words], capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+        ["bash", "-c", words], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
     assert limited.returncode == 2, limited.stderr
     assert "cannot be written: File too large" in limited.stderr.splitlines()[-1]
     kept = Store.open(store)

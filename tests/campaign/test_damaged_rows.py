@@ -94,9 +94,7 @@ def test_a_row_of_another_form_is_named(store: Path, change: Callable):
     [(2**53 + 1, 0.5, 0), (2**63 - 1, 0.5, 0), ("word", 0.5, 1), (True, 0.5, 1), (True, "word", 0)],
 )
 @pytest.mark.parametrize("is_compact", [False, True])
-def test_values_of_several_kinds_hide_no_run(
-    store: Path, odd: object, others: object, lost: int, is_compact: bool
-):
+def test_values_of_several_kinds_hide_no_run(store: Path, odd: object, others: object, lost: int, is_compact: bool):
     """In one segment, or in a file and a segment: all runs are read, what is left out is told."""
     (path,) = (store / "segments").glob("*.jsonl")
     lines = path.read_bytes().splitlines(keepends=True)
@@ -125,9 +123,8 @@ def _line(path: Path, number: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "content", [b"[" * 100_000, b"[]", b"{}", b'{"text": 1}', b"\xff"],
-    ids=["deep", "list", "empty", "number", "bytes"],
-)  # fmt: skip
+    "content", [b"[" * 100_000, b"[]", b"{}", b'{"text": 1}', b"\xff"], ids=["deep", "list", "empty", "number", "bytes"]
+)
 def test_a_damaged_study_is_named(store: Path, tmp_path: Path, content: bytes):
     """One line where nothing says which study is meant; else the rest is read, with a warning."""
     other = store / "studies" / "other.json"
@@ -150,9 +147,7 @@ def test_a_damaged_marker_is_named(store: Path, content: bytes):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "/dev/full"])
-@pytest.mark.parametrize(
-    "name", ["store.json", "segments/a-1-0.jsonl", "studies/a.json", f"rows-{'0' * 32}.parquet"]
-)
+@pytest.mark.parametrize("name", ["store.json", "segments/a-1-0.jsonl", "studies/a.json", f"rows-{'0' * 32}.parquet"])
 def test_a_pipe_or_device_in_a_store_is_never_waited_for(store: Path, name: str, kind: str):
     """Reading it would never end."""
     (store / name).unlink(missing_ok=True)
@@ -231,9 +226,7 @@ def test_one_flipped_bit_loses_its_own_rows_alone(
     assert all(text.startswith(str(path)) for text in told)
 
 
-def test_lost_rows_are_told_and_done_again(
-    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-):
+def test_lost_rows_are_told_and_done_again(store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     """Claims name the file and its rows, also after it was set aside; the runs are planned."""
     monkeypatch.setattr(row_table, "FILE_ROWS", 10)
     Store.open(store).compact()

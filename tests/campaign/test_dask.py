@@ -13,14 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from campaign_cases import (
-    ROOT,
-    check_complete,
-    command,
-    outcome,
-    write_study,
-    write_troubled,
-)
+from campaign_cases import ROOT, check_complete, command, outcome, write_study, write_troubled
 
 from gridsched.campaign.store import Store
 from gridsched.cli.app import main
@@ -33,9 +26,12 @@ def start(folder: Path, *words: str) -> subprocess.Popen:
     with open(folder / "dask.log", "ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]],
-            cwd=folder, stdout=log, stderr=log, process_group=0,
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+            process_group=0,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
+        )
 
 
 @pytest.fixture
@@ -45,19 +41,29 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen]]]:
     folder.mkdir()
     found = folder / "scheduler.json"
     parts = [
-        start(folder, "dask_scheduler", "--port", "0", "--no-dashboard", "--host", "127.0.0.1",
-              "--scheduler-file", str(found))
-    ]  # fmt: skip
+        start(
+            folder,
+            "dask_scheduler",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--host",
+            "127.0.0.1",
+            "--scheduler-file",
+            str(found),
+        )
+    ]
     try:
         deadline = time.monotonic() + 300
         while not found.exists():
             assert time.monotonic() < deadline, (folder / "dask.log").read_text()
             time.sleep(0.05)
         parts += [
-            start(folder, "dask_worker", "--scheduler-file", str(found), "--no-dashboard",
-                  "--no-nanny", "--nthreads", "1")
+            start(
+                folder, "dask_worker", "--scheduler-file", str(found), "--no-dashboard", "--no-nanny", "--nthreads", "1"
+            )
             for _ in range(2)
-        ]  # fmt: skip
+        ]
         yield json.loads(found.read_text())["address"], parts
     finally:
         for part in parts:
@@ -87,9 +93,7 @@ def test_a_cluster_gives_the_same_rows(
 
 
 @pytest.mark.long
-def test_a_scheduler_that_restarts_loses_no_run(
-    tmp_path: Path, cluster: tuple[str, list[subprocess.Popen]]
-):
+def test_a_scheduler_that_restarts_loses_no_run(tmp_path: Path, cluster: tuple[str, list[subprocess.Popen]]):
     """Killed and started again in mid-campaign: what it was asked for is done, not failed."""
     address, parts = cluster
     path, store = write_study(tmp_path, replicates=40), tmp_path / "store"

@@ -107,9 +107,7 @@ def forge_rows(store: Path, change: Callable[[Row], None]) -> str:
     """Change all rows of a store; return the id of one that executes nothing."""
     opened = Store.open(store)
     rows = [opened.row(run_id) for run_id in opened.stored()]
-    plan = next(
-        row["run_id"] for row in rows if row["scenario"]["settings"]["driver"] == "optimize"
-    )
+    plan = next(row["run_id"] for row in rows if row["scenario"]["settings"]["driver"] == "optimize")
     for file in store.glob("rows-*.parquet"):
         file.unlink()
     writer = SegmentWriter(store / "segments")
@@ -168,9 +166,7 @@ def test_a_path_in_a_row_is_never_imported(
     assert not was_run(made)
 
 
-@pytest.mark.parametrize(
-    "id", ["forged_policy:Forged", "forged_policy.Forged", "forged_policy.py:Forged", "Forged"]
-)
+@pytest.mark.parametrize("id", ["forged_policy:Forged", "forged_policy.Forged", "forged_policy.py:Forged", "Forged"])
 def test_a_modules_name_in_a_row_is_never_imported(made: Path, store: Path, id: str):
     """An id is one of the registry, though the module lies in Python's path; the run fails."""
 
@@ -196,9 +192,7 @@ def test_nor_is_one_that_a_parameter_names(made: Path, store: Path):
 
 
 @pytest.mark.parametrize("keeps_study", [True, False])
-def test_a_rerun_asks_for_the_rows_own_policy(
-    made: Path, store: Path, capsys: Any, keeps_study: bool
-):
+def test_a_rerun_asks_for_the_rows_own_policy(made: Path, store: Path, capsys: Any, keeps_study: bool):
     """The kept study names no policy, or there is none; the line names the file that is run."""
     reference = held(store, made / "forged_policy.py")
     run_id = forge_rows(store, with_policy(reference))
@@ -269,9 +263,7 @@ def naming_policy(content: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("trust", [(), ("--trust",)])
-def test_a_policy_is_never_taken_from_where_a_study_is_said_to_lie(
-    made: Path, store: Path, trust: tuple[str, ...]
-):
+def test_a_policy_is_never_taken_from_where_a_study_is_said_to_lie(made: Path, store: Path, trust: tuple[str, ...]):
     """The study says that it lies beside the file, and that the store holds no copy."""
 
     def change(content: dict[str, Any]) -> None:
@@ -303,9 +295,14 @@ def test_a_policy_of_another_content_is_never_run(made: Path, store: Path):
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("name", "../../../outside.csv"), ("name", "/outside.csv"), ("name", ".."),
-     ("sha256", "../../outside"), ("sha256", "a" * 63)],
-)  # fmt: skip
+    [
+        ("name", "../../../outside.csv"),
+        ("name", "/outside.csv"),
+        ("name", ".."),
+        ("sha256", "../../outside"),
+        ("sha256", "a" * 63),
+    ],
+)
 def test_a_kept_study_names_no_file_outside_its_store(store: Path, key: str, value: str):
     """Its copies lie in folders of their digests, whoever runs it into another store."""
 
@@ -321,26 +318,53 @@ def test_a_kept_study_names_no_file_outside_its_store(store: Path, key: str, val
 
 
 OWN = {
-    "schedulers": [{
-        "label": "lp", "id": "Forged", "parameters": "{}", "policy": None, "path": ["schedulers"],
-        "family": "lp", "varied": "{}", "traits": {"asked": "start"},
-    }],
-    "metrics": [{
-        "id": "own", "unit": "", "sentence": "", "of": "run", "better": None, "words": "",
-        "header": "", "form": "number", "scale": "", "is_detail": False, "condition": "",
-        "workload": "any", "usual": True,
-    }],
+    "schedulers": [
+        {
+            "label": "lp",
+            "id": "Forged",
+            "parameters": "{}",
+            "policy": None,
+            "path": ["schedulers"],
+            "family": "lp",
+            "varied": "{}",
+            "traits": {"asked": "start"},
+        }
+    ],
+    "metrics": [
+        {
+            "id": "own",
+            "unit": "",
+            "sentence": "",
+            "of": "run",
+            "better": None,
+            "words": "",
+            "header": "",
+            "form": "number",
+            "scale": "",
+            "is_detail": False,
+            "condition": "",
+            "workload": "any",
+            "usual": True,
+        }
+    ],
     "may_draw": False,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
     ("part", "key", "value"),
-    [("schedulers", "policy", "elsewhere.py"), ("schedulers", "parameters", "[1"),
-     ("schedulers", "parameters", "[]"), ("schedulers", "varied", "7"),
-     ("schedulers", "traits", {"asked": "never"}), ("schedulers", "traits", {"nonsense": 1}),
-     ("schedulers", "path", []), ("metrics", "id", "../../outside"), ("metrics", "id", "a b")],
-)  # fmt: skip
+    [
+        ("schedulers", "policy", "elsewhere.py"),
+        ("schedulers", "parameters", "[1"),
+        ("schedulers", "parameters", "[]"),
+        ("schedulers", "varied", "7"),
+        ("schedulers", "traits", {"asked": "never"}),
+        ("schedulers", "traits", {"nonsense": 1}),
+        ("schedulers", "path", []),
+        ("metrics", "id", "../../outside"),
+        ("metrics", "id", "a b"),
+    ],
+)
 def test_what_policies_are_said_to_bring_is_checked(
     made: Path, store: Path, tmp_path: Path, capsys: Any, part: str, key: str, value: object
 ):
@@ -362,13 +386,17 @@ def test_what_policies_are_said_to_bring_is_checked(
 
 @pytest.mark.parametrize(
     "change",
-    [lambda s: s.clear(), lambda s: s.pop("settings"), lambda s: s["settings"].update(nonsense=1),
-     lambda s: s.update(settings=[]), lambda s: s.update(platform="x"),
-     lambda s: s["workload"].update(generator="none"), lambda s: s.update(seed="x")],
-)  # fmt: skip
-def test_a_row_that_describes_no_run_is_refused(
-    store: Path, capsys: Any, change: Callable[[Row], object]
-):
+    [
+        lambda s: s.clear(),
+        lambda s: s.pop("settings"),
+        lambda s: s["settings"].update(nonsense=1),
+        lambda s: s.update(settings=[]),
+        lambda s: s.update(platform="x"),
+        lambda s: s["workload"].update(generator="none"),
+        lambda s: s.update(seed="x"),
+    ],
+)
+def test_a_row_that_describes_no_run_is_refused(store: Path, capsys: Any, change: Callable[[Row], object]):
     """In one line that says what is wrong."""
     opened = Store.open(store)
     run_id = next(iter(opened.stored()))
@@ -396,11 +424,13 @@ def test_a_row_names_no_file_by_its_path(made: Path, store: Path, capsys: Any):
 
 @pytest.mark.parametrize(
     ("key", "items", "named"),
-    [("cfg", ["tracing:yes", "tracing/filename:{victim}"], "'tracing'"),
-     ("cfg", ["network/crosstraffic:1 tracing:yes tracing/filename:{victim}"], "crosstraffic"),
-     ("cfg", ["model-check/dot-output:{victim}"], "'model-check/dot-output'"),
-     ("log", ["root.app:file:{victim}"], "settings.log")],
-)  # fmt: skip
+    [
+        ("cfg", ["tracing:yes", "tracing/filename:{victim}"], "'tracing'"),
+        ("cfg", ["network/crosstraffic:1 tracing:yes tracing/filename:{victim}"], "crosstraffic"),
+        ("cfg", ["model-check/dot-output:{victim}"], "'model-check/dot-output'"),
+        ("log", ["root.app:file:{victim}"], "settings.log"),
+    ],
+)
 def test_a_row_has_simgrid_write_no_file(
     store: Path, tmp_path: Path, capsys: Any, key: str, items: list[str], named: str
 ):

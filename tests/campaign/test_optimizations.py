@@ -57,9 +57,7 @@ def rows_of(folder: Path, text: str = TEXT) -> dict[tuple[str, str], dict]:
     study = Study.from_file(study_file(folder, text))
     maker = ScenarioMaker({each.sha256: each.path for each in study.inputs.values()}, folder)
     return {
-        (run.axes.get("driver", ""), run.axes["scheduler"]): perform(
-            maker, Job(run.run_id, run.scenario), None
-        )[0]
+        (run.axes.get("driver", ""), run.axes["scheduler"]): perform(maker, Job(run.run_id, run.scenario), None)[0]
         for run in study.scenarios()
     }
 
@@ -69,14 +67,23 @@ def test_the_worked_example(tmp_path: Path):
     rows = rows_of(tmp_path)
     capped = rows["optimize", "capped"]["metrics"]
     expected = {
-        "divided_makespan_s": 19.2, "divided_energy_j": 192.0, "divided_profit_rate": 5.625,
-        "makespan_s": 20.0, "energy_j": 190.0, "profit_rate": 5.5, "profit": 110.0,
-        "busy_time_s": 34.0, "tasks": 12, "tasks_finished": 12, "plan_runs": 1,
-        "profit_rate_bound": 5.625, "relative_decrease": 0.125 / 5.625, "energy_source": "plan",
-    }  # fmt: skip
+        "divided_makespan_s": 19.2,
+        "divided_energy_j": 192.0,
+        "divided_profit_rate": 5.625,
+        "makespan_s": 20.0,
+        "energy_j": 190.0,
+        "profit_rate": 5.5,
+        "profit": 110.0,
+        "busy_time_s": 34.0,
+        "tasks": 12,
+        "tasks_finished": 12,
+        "plan_runs": 1,
+        "profit_rate_bound": 5.625,
+        "relative_decrease": 0.125 / 5.625,
+        "energy_source": "plan",
+    }
     assert capped == {
-        name: value if isinstance(value, str) else pytest.approx(value, rel=1e-9)
-        for name, value in expected.items()
+        name: value if isinstance(value, str) else pytest.approx(value, rel=1e-9) for name, value in expected.items()
     }
     best = rows["optimize", "lp_max_profit"]["metrics"]
     assert (best["divided_makespan_s"], best["energy_j"]) == pytest.approx((16.0, 200.0))
@@ -84,9 +91,7 @@ def test_the_worked_example(tmp_path: Path):
     assert [end["makespan_s"] for end in ends] == pytest.approx([16.0, 48.0])
     assert [end["energy_j"] for end in ends] == pytest.approx([200.0, 120.0])
     assert "profit_rate_bound" not in ends[0]
-    assert rows["optimize", "lp_pareto_profit"]["metrics"]["divided_profit_rate"] == pytest.approx(
-        6.25
-    )
+    assert rows["optimize", "lp_pareto_profit"]["metrics"]["divided_profit_rate"] == pytest.approx(6.25)
 
 
 def test_execution_confirms_the_plan(tmp_path: Path):
@@ -120,15 +125,12 @@ def test_a_price_that_just_pays(tmp_path: Path):
 
 def test_bags_of_any_kind_are_planned(tmp_path: Path):
     """A platform with a bag, gathered into types: 8 equal tasks on 2 hosts of 1 Gflop/s, 4 s."""
-    (tmp_path / "bag.csv").write_text(
-        "id,flops\n" + "".join(f"{k},1e9\n" for k in range(8)), encoding="utf-8"
-    )
+    (tmp_path / "bag.csv").write_text("id,flops\n" + "".join(f"{k},1e9\n" for k in range(8)), encoding="utf-8")
     (tmp_path / "p.xml").write_text(
         '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
         '<platform version="4.1"><zone id="z" routing="Full">'
         + "".join(
-            f'<host id="h{k}" speed="1Gf"><prop id="wattage_per_state" value="0:10:10"/></host>'
-            for k in range(2)
+            f'<host id="h{k}" speed="1Gf"><prop id="wattage_per_state" value="0:10:10"/></host>' for k in range(2)
         )
         + "</zone></platform>\n",
         encoding="utf-8",

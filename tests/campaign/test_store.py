@@ -28,12 +28,14 @@ from gridsched.runs.study import Study
 def row(number: int, status: str = "finished", **metrics: Any) -> dict[str, Any]:
     """Return a row as a worker writes it."""
     return {
-        "run_id": f"{number:032x}", "status": status,
+        "run_id": f"{number:032x}",
+        "status": status,
         "error": None if status == "finished" else "no luck",
         "metrics": metrics or {"energy_j": 0.1 * number, "tasks": number},
-        "scenario": {"seed": number}, "provenance": {"gridsched": "1"},
+        "scenario": {"seed": number},
+        "provenance": {"gridsched": "1"},
         "timing": {"run_s": 0.5, "host": "here"},
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture
@@ -63,9 +65,7 @@ def test_rows_come_back_exactly(store: Store):
 
 
 @given(
-    metrics=st.dictionaries(
-        st.text(min_size=1), st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.none())
-    )
+    metrics=st.dictionaries(st.text(min_size=1), st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.none()))
 )
 @settings(max_examples=50, deadline=None)
 def test_lines_hold_any_row(metrics: dict[str, float | None]):
@@ -118,9 +118,7 @@ def test_damaged_lines_are_told_and_set_aside(store: Store):
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + lines[1].replace(b"0.2", b"0.3") + lines[2][:50])
     assert list(store.stored()) == [f"{1:032x}"]
-    assert [damage.split(": ")[0] for damage in store.damage] == [
-        f"{path}, line 2", f"{path}, line 3"
-    ]  # fmt: skip
+    assert [damage.split(": ")[0] for damage in store.damage] == [f"{path}, line 2", f"{path}, line 3"]
     store.compact()
     assert len(store.damage) == 2
     assert list(store.stored()) == [f"{1:032x}"]
@@ -188,9 +186,7 @@ def test_a_compaction_that_was_killed_loses_nothing(store: Store):
     assert store.damage == []
 
 
-def test_a_segment_compacted_as_it_is_opened_loses_no_row(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_segment_compacted_as_it_is_opened_loses_no_row(store: Store, monkeypatch: pytest.MonkeyPatch):
     """A compaction right after a writer's open takes the empty segment; no row goes with it."""
     really_open, opened = os.open, []
 
@@ -226,9 +222,7 @@ def _no_locks(_file: int, _kind: int) -> None:
     raise OSError(errno.ENOLCK, "No locks available")
 
 
-def test_a_compaction_without_locks_leaves_living_writers_alone(
-    store: Store, two_machines: Callable
-):
+def test_a_compaction_without_locks_leaves_living_writers_alone(store: Store, two_machines: Callable):
     """Two writers on two machines, one of them compacting: no segment of a writer goes, no row."""
     two_machines("left")
     one = store.writer()
@@ -250,9 +244,7 @@ def test_a_compaction_without_locks_leaves_living_writers_alone(
     assert store.rows()["run_id"].tolist() == [f"{k:032x}" for k in (1, 2, 3)]
 
 
-def test_a_writer_that_was_quiet_for_an_hour_finds_its_segment_gone(
-    store: Store, two_machines: Callable
-):
+def test_a_writer_that_was_quiet_for_an_hour_finds_its_segment_gone(store: Store, two_machines: Callable):
     """Another machine has compacted the segment; what is written next goes to a new one."""
     two_machines("left")
     writer = store.writer()
@@ -322,8 +314,7 @@ def test_two_machines_lose_no_row(store: Store):
     here = Path(__file__).resolve().parent
     code = WRITES_AND_COMPACTS.format(path=[str(here), str(here.parents[1])], store=str(store.root))
     both = [
-        subprocess.Popen([sys.executable, "-c", code, name], stderr=subprocess.PIPE, text=True)
-        for name in ("0", "1")
+        subprocess.Popen([sys.executable, "-c", code, name], stderr=subprocess.PIPE, text=True) for name in ("0", "1")
     ]
     assert [(process.communicate()[1], process.returncode) for process in both] == [("", 0)] * 2
     assert len(store.rows()) == 400
@@ -411,8 +402,10 @@ def test_a_store_of_an_earlier_format_is_migrated(store: Store):
     """Rows of format 1 say what their joules are by: when they are read, then for good."""
     marker = store.root / "store.json"
     now = json.loads(marker.read_text())["format_version"]
-    rows = [{**row(k), "scenario": {"settings": {"driver": driver}}}
-            for k, driver in ((1, "simgrid"), (2, "reference"), (3, "reference"))]  # fmt: skip
+    rows = [
+        {**row(k), "scenario": {"settings": {"driver": driver}}}
+        for k, driver in ((1, "simgrid"), (2, "reference"), (3, "reference"))
+    ]
     rows[1]["metrics"]["energy_source"] = "model"  # written since by this version
     write(store, rows[0], {**rows[2], "status": "failed", "metrics": {}})
     store.compact()
@@ -425,11 +418,7 @@ def test_a_store_of_an_earlier_format_is_migrated(store: Store):
     assert sorted(path.name for path in store.root.rglob("*")) == before
     old.compact()
     assert Store.open(store.root).version == old.version == now
-    assert Store.open(store.root).rows()["energy_source"].fillna("").tolist() == [
-        "plugin",
-        "model",
-        "",
-    ]
+    assert Store.open(store.root).rows()["energy_source"].fillna("").tolist() == ["plugin", "model", ""]
     assert len(list(store.root.glob("rows-*.parquet"))) == 1
 
 

@@ -48,9 +48,8 @@ network = "{network}"
 
 @pytest.mark.parametrize(
     ("driver", "network", "source"),
-    [("simgrid", "platform", "plugin"), ("simgrid", "none", "plugin"),
-     ("reference", "none", "model")],
-)  # fmt: skip
+    [("simgrid", "platform", "plugin"), ("simgrid", "none", "plugin"), ("reference", "none", "model")],
+)
 def test_rows_say_which_energy_they_hold(tmp_path: Path, driver: str, network: str, source: str):
     """The links' energy is stored where a network is simulated, and who found the hosts'."""
     (tmp_path / "links.xml").write_text(PLATFORM)
@@ -79,16 +78,13 @@ class _Maker(ScenarioMaker):
         other = replace(first, epsilon_w=first.epsilon_w * 1.1, busy_w=first.busy_w * 1.1)
         changed = (replace(platform.hosts[0], pstates=(other, *others)), *platform.hosts[1:])
         return Scenario(
-            replace(platform, hosts=changed), ROOT / "examples/ex_a.csv", "wq",
-            platform_file=EX_A, timeout_s=timeout_s,
-        )  # fmt: skip
+            replace(platform, hosts=changed), ROOT / "examples/ex_a.csv", "wq", platform_file=EX_A, timeout_s=timeout_s
+        )
 
 
 def test_energies_that_disagree_are_no_result(tmp_path: Path):
     """A run whose plugin and model differ beyond 1e-9 is a failed row that names the host."""
-    row, result = perform(
-        _Maker({}, tmp_path), Job("0" * 32, {"settings": {"driver": "simgrid"}}), 60.0
-    )
+    row, result = perform(_Maker({}, tmp_path), Job("0" * 32, {"settings": {"driver": "simgrid"}}), 60.0)
     assert (row["status"], result) == ("failed", None)
     assert "host 'h1' has energy_j " in row["error"]
     assert "energy_model_j" in row["error"]

@@ -140,10 +140,7 @@ def test_an_own_policy_is_part_of_the_identity(tmp_path: Path):
 def test_runs_come_platform_by_platform(small: str, tmp_path: Path):
     """Runs of one platform are consecutive, so that it is made once."""
     text = small.replace("hosts = 6", "hosts = [6, 3]")
-    sections = [
-        json.dumps([each["platform"], each["replicate"]])
-        for each in scenarios_of(study_of(text, tmp_path))
-    ]
+    sections = [json.dumps([each["platform"], each["replicate"]]) for each in scenarios_of(study_of(text, tmp_path))]
     changes = sum(a != b for a, b in itertools.pairwise(sections))
     assert changes == len(set(sections)) - 1
 
@@ -192,8 +189,7 @@ WRONG = [
     ("[workload]", "[[claims]]\nid = 'a'\n[workload]", "claims[0].kind is missing"),
     (
         "[workload]",
-        "[[claims]]\nid='a'\nsource='b'\nmetric='c'\ntolerance_set='after'\n"
-        "kind='number'\n[workload]",
+        "[[claims]]\nid='a'\nsource='b'\nmetric='c'\ntolerance_set='after'\nkind='number'\n[workload]",
         "claims[0].tolerance_ground is missing",
     ),
     (
@@ -226,10 +222,7 @@ def test_errors_name_file_and_key(small: str, tmp_path: Path, old: str, new: str
     ("keys", "place"),
     [
         ('cfg = ["tracing:yes", "tracing/filename:{victim}"]', "cfg"),
-        (
-            'cfg = [["network/crosstraffic:1"], ["tracing:yes", "tracing/filename:{victim}"]]',
-            "cfg[1]",
-        ),
+        ('cfg = [["network/crosstraffic:1"], ["tracing:yes", "tracing/filename:{victim}"]]', "cfg[1]"),
         ('cfg = ["precision/timing:1e-9 tracing:yes tracing/filename:{victim}"]', "cfg"),
         ('cfg = ["model-check/dot-output:{victim}"]', "cfg"),
         ('[group.how.traced]\ncfg = ["tracing/filename:{victim}"]', "group.how.traced.cfg"),
@@ -290,9 +283,20 @@ def test_only_chooses_runs(text: str, meant: bool):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "scheduler =", "tasks == 3", "schedule == 'wq'", "__import__('os')", "replicate + 1 > 2",
-     "scheduler.x == 1", "(lambda: 1)()", "scheduler is 'wq'", "x" * 20_000, "scheduler < 3"],
-)  # fmt: skip
+    [
+        "",
+        "scheduler =",
+        "tasks == 3",
+        "schedule == 'wq'",
+        "__import__('os')",
+        "replicate + 1 > 2",
+        "scheduler.x == 1",
+        "(lambda: 1)()",
+        "scheduler is 'wq'",
+        "x" * 20_000,
+        "scheduler < 3",
+    ],
+)
 def test_what_is_no_expression_is_refused(text: str):
     """Anything but comparisons of axes with values is an InputError, whatever it would do."""
     with pytest.raises(InputError, match="--only"):

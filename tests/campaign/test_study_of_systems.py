@@ -70,8 +70,7 @@ def test_only_chooses_runs(tmp_path: Path):
 def test_only_reads_several_lines(tmp_path: Path):
     """A line break in the expression is a blank."""
     text = TEXT.replace(
-        "only = \"driver == 'reference' or replicate == 0",
-        "only = '''\n  driver == \"reference\"\n  or replicate == 0",
+        "only = \"driver == 'reference' or replicate == 0", "only = '''\n  driver == \"reference\"\n  or replicate == 0"
     ).replace("'random_mapping'\"\n", "\"random_mapping\"\n'''\n")
     assert study_of(text, tmp_path).n_runs == 14
 
@@ -141,9 +140,7 @@ def test_bounds_of_typed_systems_are_refused(metric: str, tmp_path: Path):
 def test_files_of_a_system_are_inputs(tmp_path: Path):
     """They are known by content, like all files of a study, and copied into the store."""
     (tmp_path / "c.csv").write_text("class,start,fraction,urgency_modifier\nc,0,1,1\n")
-    study = study_of(
-        TEXT.replace("task_types = 10", 'classes_csv = "c.csv"\ntask_types = 10'), tmp_path
-    )
+    study = study_of(TEXT.replace("task_types = 10", 'classes_csv = "c.csv"\ntask_types = 10'), tmp_path)
     reference = next(study.scenarios()).scenario["workload"]["classes_csv"]
     assert reference == study.inputs["c.csv"].reference
 
@@ -183,9 +180,15 @@ def test_runs_have_the_metrics_of_utility(kept: tuple[Study, Store]):
     """Each of those that a study of such a workload may name."""
     study, store = kept
     assert {
-        "utility", "utility_possible", "window_utility", "window_energy_j", "tasks_postponed",
-        "budget_excess_j", "carried_over_j", "energy_budget_j",
-    } <= set(store.row(next(study.scenarios()).run_id)["metrics"])  # fmt: skip
+        "utility",
+        "utility_possible",
+        "window_utility",
+        "window_energy_j",
+        "tasks_postponed",
+        "budget_excess_j",
+        "carried_over_j",
+        "energy_budget_j",
+    } <= set(store.row(next(study.scenarios()).run_id)["metrics"])
     assert {"utility", "window_energy_j", "budget_excess_j"} <= set(study.metrics)
     metrics = store.row(next(study.scenarios()).run_id)["metrics"]
     assert set(study.metrics) <= set(metrics)
@@ -226,9 +229,7 @@ def test_series_repeat_exactly(kept: tuple[Study, Store], tmp_path: Path):
     other = Store.create(tmp_path / "other")
     for last in (0.0, 1e-9):
         writer = other.writer()
-        series = {
-            name: [*values[:-1], values[-1] + last] for name, values in stored["series"].items()
-        }
+        series = {name: [*values[:-1], values[-1] + last] for name, values in stored["series"].items()}
         writer.write({**stored, "series": series})
         writer.close()
     other.rows()
@@ -241,9 +242,15 @@ def test_a_study_without_series_keeps_its_run_ids(tmp_path: Path):
     settings = next(study.scenarios()).scenario["settings"]
     assert "series_step_s" not in settings
     assert sorted(settings) == [
-        "cfg", "deployment", "driver", "hosts_off", "mapping_interval_s", "network", "pstate",
+        "cfg",
+        "deployment",
+        "driver",
+        "hosts_off",
+        "mapping_interval_s",
+        "network",
+        "pstate",
         "way",
-    ]  # fmt: skip
+    ]
 
 
 def test_series_without_a_window_fail_the_run(tmp_path: Path):

@@ -111,8 +111,9 @@ def test_a_log_beside_the_study_or_in_the_working_folder_is_run(
 
 def test_what_is_left_must_be_something(tmp_path: Path):
     """A study of absent logs alone, and a file that is not optional, are refused."""
-    of_logs = TEXT.replace('{ generator = "rigid_jobs", jobs = 40, nodes = 8, widest_job = 8 }',
-                           f'{{ file = "{LOG}", nodes = 5 }}')  # fmt: skip
+    of_logs = TEXT.replace(
+        '{ generator = "rigid_jobs", jobs = 40, nodes = 8, widest_job = 8 }', f'{{ file = "{LOG}", nodes = 5 }}'
+    )
     with pytest.raises(InputError, match="optional leaves no run"):
         Study.from_text(of_logs, tmp_path / "s.toml")
     with pytest.raises(InputError, match=f"trace.log.workload.file is '{LOG}': .* cannot be read"):

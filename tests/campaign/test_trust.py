@@ -192,9 +192,7 @@ def test_a_study_that_an_earlier_gridsched_kept_needs_trust(store: Path, old: Pa
 
 
 @pytest.mark.parametrize(("answer", "status"), [("n", 2), ("y", 0)])
-def test_on_a_terminal_it_asks(
-    store: Path, old: Path, monkeypatch: pytest.MonkeyPatch, answer: str, status: int
-):
+def test_on_a_terminal_it_asks(store: Path, old: Path, monkeypatch: pytest.MonkeyPatch, answer: str, status: int):
     """What is asked names the file; only a yes runs it."""
     ours, theirs = os.openpty()
     with open(theirs, closefd=False) as read, open(theirs, "w", closefd=False) as written:
@@ -237,9 +235,7 @@ def test_another_file_in_a_policys_place_is_never_run(store: Path, tmp_path: Pat
     assert not was_run(store)
 
 
-def test_policies_of_a_rerun_are_imported_in_the_studys_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_policies_of_a_rerun_are_imported_in_the_studys_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """One may import those before it; what their digests are decides nothing."""
     monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
     first = "LIMIT = 2\n"
@@ -251,8 +247,10 @@ def test_policies_of_a_rerun_are_imported_in_the_studys_order(
         first += "#"
     (tmp_path / "earlier_policy.py").write_text(first)
     (tmp_path / "later_policy.py").write_text(second)
-    text = STUDY.partition("metrics")[0].replace("Patient", "Later").replace(
-        '"marked_policy.py"', '"earlier_policy.py", "later_policy.py"'
+    text = (
+        STUDY.partition("metrics")[0]
+        .replace("Patient", "Later")
+        .replace('"marked_policy.py"', '"earlier_policy.py", "later_policy.py"')
     )
     world = STUDY[STUDY.index("platform =") : STUDY.index("[[figures]]")]
     (tmp_path / "two.toml").write_text(text + world)

@@ -21,9 +21,8 @@ def zone_xml(body: str) -> str:
 
 
 def host_xml(
-    name: str = "h1", speed: str = "100f", watts: str | None = "4:50:50", extra: str = "",
-    properties: str = "",
-) -> str:  # fmt: skip
+    name: str = "h1", speed: str = "100f", watts: str | None = "4:50:50", extra: str = "", properties: str = ""
+) -> str:
     """Return one host."""
     energy = "" if watts is None else f'<prop id="wattage_per_state" value="{watts}"/>'
     return f'<host id="{name}" speed="{speed}"{extra}>{energy}{properties}</host>'
@@ -32,9 +31,10 @@ def host_xml(
 def star_xml(hosts: int = 3, master: bool = True) -> str:
     """Return a platform whose hosts reach the master by links of 10 byte/s and 0.5 s."""
     names = [f"h{k}" for k in range(1, hosts + 1)]
-    lines = ['<config><prop id="network/model" value="CM02"/>'
-             '<prop id="network/crosstraffic" value="0"/></config>',
-             '<zone id="z" routing="Full">']  # fmt: skip
+    lines = [
+        '<config><prop id="network/model" value="CM02"/><prop id="network/crosstraffic" value="0"/></config>',
+        '<zone id="z" routing="Full">',
+    ]
     role = '<prop id="role" value="master"/>' if master else ""
     lines.append(host_xml("m", watts="0:0:0", properties=role))
     lines += [host_xml(name) for name in names]
@@ -42,16 +42,14 @@ def star_xml(hosts: int = 3, master: bool = True) -> str:
     lines += [f'<route src="m" dst="{n}"><link_ctn id="l{n}"/></route>' for n in names]
     lines += [
         f'<route src="{a}" dst="{b}"><link_ctn id="l{a}"/><link_ctn id="l{b}"/></route>'
-        for k, a in enumerate(names) for b in names[k + 1 :]
-    ]  # fmt: skip
+        for k, a in enumerate(names)
+        for b in names[k + 1 :]
+    ]
     return platform_xml("\n".join([*lines, "</zone>"]))
 
 
 def deployment_xml(master: str, workers: list[str]) -> str:
     """Return a deployment file."""
     lines = [f'<actor host="{master}" function="master"/>']
-    lines += [
-        f'<actor host="{name}" function="worker"><argument value="{master}"/></actor>'
-        for name in workers
-    ]
+    lines += [f'<actor host="{name}" function="worker"><argument value="{master}"/></actor>' for name in workers]
     return platform_xml("\n".join(lines))

@@ -73,9 +73,11 @@ def refused(gridsched: Callable[..., Outcome], tmp_path: Path) -> Callable[..., 
     """Call a command that must refuse its input and touch nothing; return its one line."""
 
     def call(
-        *words: object, status: int = 2, folder: Path = tmp_path,
+        *words: object,
+        status: int = 2,
+        folder: Path = tmp_path,
         within: contextlib.AbstractContextManager | None = None,
-    ) -> str:  # fmt: skip
+    ) -> str:
         before = contents(folder)
         with within or contextlib.nullcontext():
             outcome = gridsched(*words)

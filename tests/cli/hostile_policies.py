@@ -223,7 +223,7 @@ ASKED = {
     "cancel": (lambda *_: [Cancel(0, 0)], ""),
     "power_off": (lambda *_: [PowerOff(0)], "powers_hosts"),
     "delegate": (lambda self, _: [Delegate(self)], "delegates"),
-}  # fmt: skip
+}
 #: Kinds that take seconds whatever the machine is: they wait for a server that is stopped.
 SLOW = {"stop_parent"}
 #: What is done elsewhere than where it is asked, and the words that are told.
@@ -304,9 +304,7 @@ IMPORTED = {
     "base_exception": ("raise BaseException('base')", "BaseException: base ("),
     "generator_exit": ("raise GeneratorExit", "GeneratorExit"),
     "fails": ("1 / 0", "ZeroDivisionError: division by zero ("),
-    "unprintable": (
-        "class Bad(Exception):\n    def __str__(self): raise self\nraise Bad", "Bad",
-    ),
+    "unprintable": ("class Bad(Exception):\n    def __str__(self): raise self\nraise Bad", "Bad"),
     "ends": ("import os; os._exit(0)", "exit status 0"),
     "kills": ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
     "loops": ("while True: pass", "time-out"),
@@ -315,4 +313,4 @@ IMPORTED = {
     "recursion": ("def f(): f()\nf()", "RecursionError"),
     "forgets_itself": ("import sys; del sys.modules[__name__]", ""),
     "removes_itself": ("import os; os.remove(__file__)", ""),
-}  # fmt: skip
+}

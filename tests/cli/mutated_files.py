@@ -43,24 +43,34 @@ def shipped(*names: str) -> dict[str, bytes]:
     return {Path(name).name: (ROOT / name).read_bytes() for name in names}
 
 
-PLATFORM = zone_xml("\n".join([
-    host_xml("h1", "100f,50f", "4:50:50,2:20:20", ' core="2"'),
-    host_xml("h2", "50f,25f", "4:20,2:9", properties='<prop id="wattage_off" value="1"/>'),
-    '<link id="l" bandwidth="10Bps" latency="1ms"/>',
-    '<route src="h1" dst="h2"><link_ctn id="l"/></route>',
-]))  # fmt: skip
+PLATFORM = zone_xml(
+    "\n".join(
+        [
+            host_xml("h1", "100f,50f", "4:50:50,2:20:20", ' core="2"'),
+            host_xml("h2", "50f,25f", "4:20,2:9", properties='<prop id="wattage_off" value="1"/>'),
+            '<link id="l" bandwidth="10Bps" latency="1ms"/>',
+            '<route src="h1" dst="h2"><link_ctn id="l"/></route>',
+        ]
+    )
+)
 _CLUSTER = (
     '<cluster id="{0}" prefix="{0}" radical="0-3,7" suffix="" speed="1Gf" bw="1GBps" lat="1us"{1}>'
     '<prop id="wattage_per_state" value="1:2:3"/></cluster>'
 )
 CLUSTER = zone_xml(_CLUSTER.format("c", ""))
-TOPOLOGIES = platform_xml('<zone id="w" routing="Full">' + "\n".join([
-    _CLUSTER.format("t", ' topology="TORUS" topo_parameters="2,2"'),
-    _CLUSTER.format("f", ' topology="FAT_TREE" topo_parameters="2;2,2;1,2;1,1"'),
-    _CLUSTER.format("d", ' topology="DRAGONFLY" topo_parameters="1,3;1,2;1,1;2"'),
-    '<zone id="v" routing="Cluster"><cabinet id="b" prefix="b" suffix="" radical="1-2" '
-    'speed="1Gf" bw="1Gbps" lat="1us"/></zone>',
-]) + "</zone>")  # fmt: skip
+TOPOLOGIES = platform_xml(
+    '<zone id="w" routing="Full">'
+    + "\n".join(
+        [
+            _CLUSTER.format("t", ' topology="TORUS" topo_parameters="2,2"'),
+            _CLUSTER.format("f", ' topology="FAT_TREE" topo_parameters="2;2,2;1,2;1,1"'),
+            _CLUSTER.format("d", ' topology="DRAGONFLY" topo_parameters="1,3;1,2;1,1;2"'),
+            '<zone id="v" routing="Cluster"><cabinet id="b" prefix="b" suffix="" radical="1-2" '
+            'speed="1Gf" bw="1Gbps" lat="1us"/></zone>',
+        ]
+    )
+    + "</zone>"
+)
 BAG = (
     "# nominal_heterogeneity=0.5\n"
     "id,flops,input_bytes,output_bytes,submit_time_s,input_files\n"
@@ -98,12 +108,11 @@ LOGS = {
         ' {"id": 2, "subtime": 1.5, "res": 1, "profile": "p"}], "profiles": {"d": {"type": "delay",'
         ' "delay": 8}, "p": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0}}}'
     ),
-}  # fmt: skip
+}
 LOGS["z.swf.gz"] = gzip.compress(LOGS["a.swf"].encode(), mtime=0)
 
 GENERATORS = {
-    "bag": "kind = 'bag'\ntasks = 5\nmean_flops = 1e2\nheterogeneity = 0.5\nseed = 3\n"
-    "input_bytes = 0\n",
+    "bag": "kind = 'bag'\ntasks = 5\nmean_flops = 1e2\nheterogeneity = 0.5\nseed = 3\ninput_bytes = 0\n",
     "utility": "kind = 'utility'\nseed = 1\ndays = 0.02\nspecial_machine_counts = [2]\n"
     "special_task_types = [2]\ngeneral_machine_counts = [3, 5]\ntask_types = 10\n"
     "tasks_per_type = 300\ntasks_per_type_deviation = 30\ntasks_per_type_in_s = 86400\n"
@@ -135,17 +144,20 @@ GENERATORS = {
     "rigid_jobs": "kind = 'rigid_jobs'\njobs = 20\nnodes = 16\nload = 0.9\n"
     "run_time_median_s = 100\nrun_time_sigma = 1\nlongest_run_time_s = 1000\nwidest_job = 8\n"
     "estimate_factor = [1, 5]\nidle_w = 5\nbusy_w = 10\n",
-}  # fmt: skip
+}
 #: A scheduler for a run of each kind that has its own system.
 SCHEDULERS = {
-    "utility": "max_max_upe", "parallel": "arrival_aware", "bursts": "arrival_aware",
-    "profit": "mct", "robust": "shortest_queue", "rigid_jobs": "easy_backfilling",
-}  # fmt: skip
+    "utility": "max_max_upe",
+    "parallel": "arrival_aware",
+    "bursts": "arrival_aware",
+    "profit": "mct",
+    "robust": "shortest_queue",
+    "rigid_jobs": "easy_backfilling",
+}
 
 MEASURED = {
-    "g.toml": "kind = 'utility'\ndays = 0.01\n" + "".join(
-        f"{part}_csv = '{part}.csv'\n" for part in ("machines", "etc", "apc", "classes", "tasks")
-    ),
+    "g.toml": "kind = 'utility'\ndays = 0.01\n"
+    + "".join(f"{part}_csv = '{part}.csv'\n" for part in ("machines", "etc", "apc", "classes", "tasks")),
     "machines.csv": "machine_type,count\nsmall,2\nbig,1\n",
     "etc.csv": "task_type,machine_type,pstate,etc_s\nsort,small,0,600\nsort,small,1,840.5\n"
     "sort,big,0,300\nsort,big,1,420\nfft,big,0,1200\n",
@@ -155,7 +167,7 @@ MEASURED = {
     "0,20,0.6,0.5,\n0,60,0,1,decaying\n1,0,1,1,linear\n1,4,0,1,linear\n",
     "tasks.csv": "id,submit_time_s,task_type,priority,urgency,utility_class\n"
     "# two tasks\n7,120.25,fft,8,0.1,0\n3,0,sort,4,0,1\n",
-}  # fmt: skip
+}
 PARALLEL = {
     "g.toml": "kind = 'parallel'\nclusters_csv = 'clusters.csv'\netc_csv = 'etc.csv'\n"
     "task_types_csv = 'types.csv'\ntasks_csv = 'tasks.csv'\ndays = 0.01\nwarm_up_s = 0\n",
@@ -170,10 +182,8 @@ PROFIT = {
     "g.toml": "kind = 'profit'\nmachines_csv = 'machines.csv'\netc_csv = 'etc.csv'\n"
     "apc_csv = 'apc.csv'\ncounts_csv = 'counts.csv'\n",
     "machines.csv": "machine_type,count,idle_w\nsmall,2,3\nbig,1,0\n",
-    "etc.csv": "task_type,machine_type,pstate,etc_s\nsort,small,0,600\nsort,big,0,300\n"
-    "fft,big,0,1200\n",
-    "apc.csv": "task_type,machine_type,pstate,apc_w\nsort,small,0,100\nsort,big,0,200\n"
-    "fft,big,0,199.5\n",
+    "etc.csv": "task_type,machine_type,pstate,etc_s\nsort,small,0,600\nsort,big,0,300\nfft,big,0,1200\n",
+    "apc.csv": "task_type,machine_type,pstate,apc_w\nsort,small,0,100\nsort,big,0,200\nfft,big,0,199.5\n",
     "counts.csv": "task_type,tasks\nsort,5\nfft,3\n",
 }
 STUDY = """name = "small"
@@ -234,107 +244,185 @@ def readers() -> dict[str, Reader]:
         "platform in SimGrid's eyes": Reader(
             {"p.xml": PLATFORM, "d.xml": deployment_xml("h1", ["h2"])},
             ("platform check {}/p.xml --deployment {}/d.xml --json",),
-            is_slow=True, needs_simgrid=True,
+            is_slow=True,
+            needs_simgrid=True,
         ),
         "cluster": Reader({"p.xml": CLUSTER, **bag}, (ON_REFERENCE,), ("p.xml",)),
-        "topologies": Reader({"p.xml": TOPOLOGIES, **bag}, (
-            f"{ON_REFERENCE} --power none",), ("p.xml",)),
+        "topologies": Reader({"p.xml": TOPOLOGIES, **bag}, (f"{ON_REFERENCE} --power none",), ("p.xml",)),
         "topologies on SimGrid": Reader(
-            {"p.xml": TOPOLOGIES, **bag}, (f"{RUN} --power none",), ("p.xml",),
-            is_slow=True, needs_simgrid=True,
+            {"p.xml": TOPOLOGIES, **bag}, (f"{RUN} --power none",), ("p.xml",), is_slow=True, needs_simgrid=True
         ),
         "profiles": Reader(
             {**bag, "p.xml": (ROOT / "examples/failing.xml").read_bytes()},
-            (f"{ON_REFERENCE} --horizon-s 1e4",), ("p.xml",),
+            (f"{ON_REFERENCE} --horizon-s 1e4",),
+            ("p.xml",),
         ),
         "switching": Reader(
             {**bag, "p.xml": (ROOT / "examples/boot.xml").read_bytes()},
-            (f"{ON_REFERENCE} --scheduler idle_off",), ("p.xml",),
+            (f"{ON_REFERENCE} --scheduler idle_off",),
+            ("p.xml",),
         ),
         "power for a platform": Reader(
-            {"p.xml": PLATFORM}, ("platform add-power {}/p.xml --power 1:2:3 -o {}/made.xml",),
-            made=("made.xml",),
+            {"p.xml": PLATFORM}, ("platform add-power {}/p.xml --power 1:2:3 -o {}/made.xml",), made=("made.xml",)
         ),
         "deployment": Reader(
             {"p.xml": star_xml(), **bag, "d.xml": deployment_xml("m", ["h1", "h2"])},
-            (f"{RUN} --deployment {{}}/d.xml",), ("d.xml",), is_slow=True, needs_simgrid=True,
+            (f"{RUN} --deployment {{}}/d.xml",),
+            ("d.xml",),
+            is_slow=True,
+            needs_simgrid=True,
         ),
         "bag": Reader(
             {"p.xml": PLATFORM, "w.csv": BAG, "f.csv": FILES},
-            (f"{ON_REFERENCE} --files {{}}/f.csv --scheduler xsufferage",
-             "workload describe {}/w.csv --files {}/f.csv --json"), ("w.csv", "f.csv"),
+            (
+                f"{ON_REFERENCE} --files {{}}/f.csv --scheduler xsufferage",
+                "workload describe {}/w.csv --files {}/f.csv --json",
+            ),
+            ("w.csv", "f.csv"),
         ),
         "prices": Reader(
-            {**both, "m.csv": (ROOT / "examples/prices.csv").read_bytes(),
-             "b.csv": (ROOT / "examples/day_and_night.csv").read_bytes()},
-            (f"{ON_REFERENCE} --price 1 --prices {{}}/m.csv",
-             f"{ON_REFERENCE} --money-budget 5 --budget-prices {{}}/b.csv --budget-period-s 50"),
+            {
+                **both,
+                "m.csv": (ROOT / "examples/prices.csv").read_bytes(),
+                "b.csv": (ROOT / "examples/day_and_night.csv").read_bytes(),
+            },
+            (
+                f"{ON_REFERENCE} --price 1 --prices {{}}/m.csv",
+                f"{ON_REFERENCE} --money-budget 5 --budget-prices {{}}/b.csv --budget-period-s 50",
+            ),
             ("m.csv", "b.csv"),
         ),
         "own table": Reader({"t.csv": TABLE}, (table % "t.csv",), made=("made.xml",)),
         "Green500": Reader({"t.csv": GREEN500}, (table % "t.csv",), made=("made.xml",)),
-        "TSV": Reader(
-            {"t.tsv": GREEN500.replace(",", "\t")}, (table % "t.tsv",), made=("made.xml",)
-        ),
+        "TSV": Reader({"t.tsv": GREEN500.replace(",", "\t")}, (table % "t.tsv",), made=("made.xml",)),
         "TOP500": Reader({"t.xml": TOP500}, (table % "t.xml",), made=("made.xml",)),
         "workbook": Reader(
-            {"t.xlsx": xlsx([[line.split(",") for line in GREEN500.splitlines()[1:]]])}, (table % "t.xlsx",), made=("made.xml",), is_slow=True
+            {"t.xlsx": xlsx([[line.split(",") for line in GREEN500.splitlines()[1:]]])},
+            (table % "t.xlsx",),
+            made=("made.xml",),
+            is_slow=True,
         ),
-        "measured": Reader(MEASURED, (
-            "workload describe {}/g.toml --json",
-            "run --workload {}/g.toml --scheduler max_max_upe --driver reference --json")),
-        "parallel tables": Reader(PARALLEL, (
-            "workload describe {}/g.toml --json",
-            "run --workload {}/g.toml --scheduler arrival_aware --driver reference --json")),
-        "profit tables": Reader(PROFIT, (
-            "optimize pareto --workload {}/g.toml --json",
-            "optimize profit --workload {}/g.toml --price 1e9 --json")),
+        "measured": Reader(
+            MEASURED,
+            (
+                "workload describe {}/g.toml --json",
+                "run --workload {}/g.toml --scheduler max_max_upe --driver reference --json",
+            ),
+        ),
+        "parallel tables": Reader(
+            PARALLEL,
+            (
+                "workload describe {}/g.toml --json",
+                "run --workload {}/g.toml --scheduler arrival_aware --driver reference --json",
+            ),
+        ),
+        "profit tables": Reader(
+            PROFIT,
+            ("optimize pareto --workload {}/g.toml --json", "optimize profit --workload {}/g.toml --price 1e9 --json"),
+        ),
         "run times": Reader(
             shipped("examples/measured.toml", "examples/measured_times.csv"),
             ("run --workload {}/measured.toml --scheduler shortest_queue --driver reference",),
         ),
-        "study": Reader(
-            {"s.toml": STUDY, "p.xml": PLATFORM}, ("study check {}/s.toml --json",), ("s.toml",)
-        ),
-    }  # fmt: skip
+        "study": Reader({"s.toml": STUDY, "p.xml": PLATFORM}, ("study check {}/s.toml --json",), ("s.toml",)),
+    }
     for name, text in LOGS.items():
         log = f"{{}}/{name}"
-        found[name] = Reader({name: text}, (
-            f"workload describe {log}",
-            f"run --workload {log} --scheduler fcfs --driver reference --nodes 9",
-        ))  # fmt: skip
-        found[f"{name} as others"] = Reader({name: text}, (
-            f"workload import {log} -o {{}}/made.csv",
-            f"workload convert {log} -o {{}}/made.swf"), made=("made.csv", "made.swf"),
-        )  # fmt: skip
+        found[name] = Reader(
+            {name: text},
+            (f"workload describe {log}", f"run --workload {log} --scheduler fcfs --driver reference --nodes 9"),
+        )
+        found[f"{name} as others"] = Reader(
+            {name: text},
+            (f"workload import {log} -o {{}}/made.csv", f"workload convert {log} -o {{}}/made.swf"),
+            made=("made.csv", "made.swf"),
+        )
     for kind, text in GENERATORS.items():
         run = f"run --workload {{}}/g.toml --driver reference --json --scheduler {SCHEDULERS.get(kind)}"
         found[f"generator {kind}"] = Reader(
             {"g.toml": text},
-            ("workload describe {}/g.toml --json",) * (kind not in ("profit", "robust"))
-            + (run,) * (kind != "bag"),
-        )  # fmt: skip
+            ("workload describe {}/g.toml --json",) * (kind not in ("profit", "robust")) + (run,) * (kind != "bag"),
+        )
     found["generated bag"] = Reader(
-        {"g.toml": GENERATORS["bag"]}, ("workload generate {}/g.toml -o {}/made.csv",),
-        made=("made.csv",),
-    )  # fmt: skip
+        {"g.toml": GENERATORS["bag"]}, ("workload generate {}/g.toml -o {}/made.csv",), made=("made.csv",)
+    )
     return found
 
 
 #: Pieces that hurt readers.
 PIECES = [
-    b"", b"\0", b"\xff", b"\xef\xbb\xbf", b"\n", b"\r", b'"', b"'", b"<", b">", b"&", b"&x;",
-    b"&#0;", b"]]>", b"<!--", b"-->", b",", b";", b":", b"=", b"[", b"{", b"\t", b"\x1b[31m",
-    "\u202e\U0001d7d8".encode(), b"<host/>", b"<zone>", b'<!DOCTYPE x [<!ENTITY x "y">]>', b"%s",
-    b"\\", b"../", b" " * 200, b"$", b"#", "\u2028".encode(),
-]  # fmt: skip
+    b"",
+    b"\0",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\n",
+    b"\r",
+    b'"',
+    b"'",
+    b"<",
+    b">",
+    b"&",
+    b"&x;",
+    b"&#0;",
+    b"]]>",
+    b"<!--",
+    b"-->",
+    b",",
+    b";",
+    b":",
+    b"=",
+    b"[",
+    b"{",
+    b"\t",
+    b"\x1b[31m",
+    "\u202e\U0001d7d8".encode(),
+    b"<host/>",
+    b"<zone>",
+    b'<!DOCTYPE x [<!ENTITY x "y">]>',
+    b"%s",
+    b"\\",
+    b"../",
+    b" " * 200,
+    b"$",
+    b"#",
+    "\u2028".encode(),
+]
 #: Words in the place of others.
 WORDS = [
-    b"nan", b"inf", b"-inf", b"Infinity", b"-1", b"-0", b"0", b"1", b"0.5", b"1e999", b"1e-999",
-    b"1e30", b"1e-30", b"1e18", b"1e9", b"1000000", b"100000", b"2147483648",
-    b"9223372036854775807", b"9" * 30, b"9" * 400, b"1" * 5000, "\u00b2".encode(),
-    "\u0663".encode(), b"true", b"null", b"[]", b"{}", b"x", b"$x$y", b'""', b"''", b"a" * 2000,
-]  # fmt: skip
+    b"nan",
+    b"inf",
+    b"-inf",
+    b"Infinity",
+    b"-1",
+    b"-0",
+    b"0",
+    b"1",
+    b"0.5",
+    b"1e999",
+    b"1e-999",
+    b"1e30",
+    b"1e-30",
+    b"1e18",
+    b"1e9",
+    b"1000000",
+    b"100000",
+    b"2147483648",
+    b"9223372036854775807",
+    b"9" * 30,
+    b"9" * 400,
+    b"1" * 5000,
+    "\u00b2".encode(),
+    "\u0663".encode(),
+    b"true",
+    b"null",
+    b"[]",
+    b"{}",
+    b"x",
+    b"$x$y",
+    b'""',
+    b"''",
+    b"a" * 2000,
+]
 _WORD = re.compile(rb"[\w.+-]+")
 
 
@@ -403,8 +491,9 @@ def _array_changed(draw: st.DrawFn, name: str, data: bytes) -> bytes:
         entry, field_name = draw(st.integers(0, len(flat) - 1)), None
         if array.dtype.names:
             field_name = draw(st.sampled_from(array.dtype.names))
-        values = [-1, 0, 1, 7, 2**31, 2**62] if "i" in array.dtype.str else [
-            -1, 0, 1e-9, 1e308, np.nan, np.inf, -np.inf]  # fmt: skip
+        values = (
+            [-1, 0, 1, 7, 2**31, 2**62] if "i" in array.dtype.str else [-1, 0, 1e-9, 1e308, np.nan, np.inf, -np.inf]
+        )
         value = draw(st.sampled_from(values))
         with np.errstate(all="ignore"):
             if field_name is None:
@@ -412,19 +501,44 @@ def _array_changed(draw: st.DrawFn, name: str, data: bytes) -> bytes:
             else:
                 flat[field_name][entry] = np.array(value).astype(array.dtype[field_name])
     else:
-        array = draw(st.sampled_from([
-            array[:-1], array[None], np.concatenate([array, array]), np.zeros(array.shape, "S8"),
-            array[::-1].copy(), np.array(3), np.zeros(0, array.dtype),
-        ]))  # fmt: skip
+        array = draw(
+            st.sampled_from(
+                [
+                    array[:-1],
+                    array[None],
+                    np.concatenate([array, array]),
+                    np.zeros(array.shape, "S8"),
+                    array[::-1].copy(),
+                    np.array(3),
+                    np.zeros(0, array.dtype),
+                ]
+            )
+        )
     stream = io.BytesIO()
     np.save(stream, array)
     return stream.getvalue()
 
 
 ODD: list[Any] = [
-    None, True, -1, 0, 0.5, 10**30, 10**400, float("nan"), float("inf"), "", "x", "$x$y", "\n",
-    [], [1], {}, {"x": 1}, [[[]]],
-]  # fmt: skip
+    None,
+    True,
+    -1,
+    0,
+    0.5,
+    10**30,
+    10**400,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    "$x$y",
+    "\n",
+    [],
+    [1],
+    {},
+    {"x": 1},
+    [[[]]],
+]
 
 
 def _description_changed(draw: st.DrawFn, text: bytes) -> bytes:

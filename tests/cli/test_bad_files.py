@@ -10,9 +10,7 @@ from cli_cases import EX_A_TASKS, deployment_xml, host_xml, platform_xml, star_x
 
 BILLION_LAUGHS = (
     '<?xml version="1.0"?>\n<!DOCTYPE platform [\n<!ENTITY a "ha">\n'
-    + "".join(
-        f'<!ENTITY {b} "{f"&{a};" * 10}">\n' for a, b in zip("abcdefgh", "bcdefghi", strict=True)
-    )
+    + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">\n' for a, b in zip("abcdefgh", "bcdefghi", strict=True))
     + ']>\n<platform version="4.1"><zone id="&i;" routing="Full"/></platform>\n'
 )
 OUTSIDE = (
@@ -69,14 +67,9 @@ PLATFORMS = {
         zone_xml(host_xml(watts=None, properties='<prop id="watt_per_state" value="4:50"/>')),
         ["'h1'", "wattage_per_state"],
     ),
-    "off power negative": (
-        zone_xml(host_xml(properties='<prop id="wattage_off" value="-1"/>')), ["'h1'", "'-1'"],
-    ),
+    "off power negative": (zone_xml(host_xml(properties='<prop id="wattage_off" value="-1"/>')), ["'h1'", "'-1'"]),
     **{
-        name: (
-            zone_xml(host_xml(extra=f' {name}="none.txt"')),
-            ["line 5", "'h1'", name, "none.txt", "cannot be read"],
-        )
+        name: (zone_xml(host_xml(extra=f' {name}="none.txt"')), ["line 5", "'h1'", name, "none.txt", "cannot be read"])
         for name in ("speed_file", "availability_file", "state_file")
     },
     "cluster with a profile": (
@@ -113,14 +106,10 @@ PLATFORMS = {
         )
     },
     "two masters": (
-        zone_xml(
-            "\n".join(host_xml(n, properties='<prop id="role" value="master"/>') for n in "abc")
-        ),
+        zone_xml("\n".join(host_xml(n, properties='<prop id="role" value="master"/>') for n in "abc")),
         ["role=master", "'a'"],
     ),
-    "only a master": (
-        zone_xml(host_xml(properties='<prop id="role" value="master"/>')), ["no host"],
-    ),
+    "only a master": (zone_xml(host_xml(properties='<prop id="role" value="master"/>')), ["no host"]),
     "huge cluster": (platform_xml(CLUSTER.format("0-1000000000")), ["cluster 'c'", "300,000"]),
     "cluster backwards": (platform_xml(CLUSTER.format("9-0")), ["no host"]),
     "cluster of words": (platform_xml(CLUSTER.format("a-b")), ["'a-b'"]),
@@ -130,10 +119,8 @@ PLATFORMS = {
     "file outside by a parameter entity": (OUTSIDE_PARAMETER, ["entity"]),
     "unknown entity": (zone_xml(host_xml(name="&nope;")), ["nope"]),
     "not UTF-8": (zone_xml(host_xml()).encode().replace(b"h1", b"h\xff1"), ["XML"]),
-    "unknown encoding": (
-        zone_xml(host_xml()).replace('"1.0"', '"1.0" encoding="klingon"'), ["encoding"],
-    ),
-}  # fmt: skip
+    "unknown encoding": (zone_xml(host_xml()).replace('"1.0"', '"1.0" encoding="klingon"'), ["encoding"]),
+}
 #: content of the workload file, and words of the message
 WORKLOADS = {
     "empty": ("", ["id,flops"]),
@@ -173,10 +160,7 @@ GENERATORS = {
     "binary": (bytes(range(256)), ["UTF-8"]),
     "unknown key": ("tasks = 1\nmean_flops = 1\ntask = 2\n", ["task ", "'tasks'"]),
     "unknown kind": ("kind = 'bags'\ntasks = 1\nmean_flops = 1\n", ["kind", "'bags'", "'bag'"]),
-    "a billion tasks": (
-        "tasks = 1000000000\nmean_flops = 1\n",
-        ["tasks", "1000000000", "10000000"],
-    ),
+    "a billion tasks": ("tasks = 1000000000\nmean_flops = 1\n", ["tasks", "1000000000", "10000000"]),
     "negative tasks": ("tasks = -1\nmean_flops = 1\n", ["tasks", "-1", "0"]),
     "tasks a text": ("tasks = 'many'\nmean_flops = 1\n", ["tasks", "'many'", "integer"]),
     "tasks a list": ("tasks = [1, 2]\nmean_flops = 1\n", ["tasks", "[1, 2]"]),
@@ -200,15 +184,11 @@ DEPLOYMENTS = {
         ["2 master"],
     ),
     "unknown host": (deployment_xml("m", ["h1", "g2"]), ["line 6", "'g2'"]),
-    "unknown function": (
-        platform_xml('<actor host="m" function="boss"/>'), ["line 4", "'boss'", "'master'"],
-    ),
+    "unknown function": (platform_xml('<actor host="m" function="boss"/>'), ["line 4", "'boss'", "'master'"]),
     "two workers on a host": (deployment_xml("m", ["h1", "h1"]), ["line 6", "'h1'", "line 5"]),
-    "another master": (
-        deployment_xml("m", ["h1"]).replace('value="m"', 'value="h2"'), ["line 5", "'h2'", "'m'"],
-    ),
+    "another master": (deployment_xml("m", ["h1"]).replace('value="m"', 'value="h2"'), ["line 5", "'h2'", "'m'"]),
     "entity": (OUTSIDE, ["entity"]),
-}  # fmt: skip
+}
 FILES = {
     "empty": ("", ["file,size_bytes,location"]),
     "no location": ("file,size_bytes,location\nf,1,\n", ["line 2", "location"]),
@@ -286,9 +266,7 @@ def test_bad_input_files(refused, write, ex_a, content, words):
     """`run` refuses the table of input files."""
     workload = write("w.csv", "id,flops,input_files\n1,1,f\n")
     path = write("f.csv", content)
-    line = refused(
-        "run", *ex_a[:2], "--workload", workload, "--files", path, "--scheduler", "xsufferage"
-    )
+    line = refused("run", *ex_a[:2], "--workload", workload, "--files", path, "--scheduler", "xsufferage")
     check_words(line, "", words)
 
 
@@ -315,8 +293,7 @@ TABLES = {
     "power beyond limits": ("t.csv", TABLE_HEADER + "a,1e10,1e-30,1\n", ["'a'", "1e+40 W"]),
     "speed beyond limits": (
         "list2012.csv",
-        "Green500_Rank,Mflops/Watt,Name,Power (kW),RMax\n1,2026.48,A,85.1,172490\n"
-        "2,1684.2,B,38.8,1e30\n",
+        "Green500_Rank,Mflops/Watt,Name,Power (kW),RMax\n1,2026.48,A,85.1,172490\n2,1684.2,B,38.8,1e30\n",
         ["'B'", "1e+39 flop/s"],
     ),
 }
@@ -348,9 +325,11 @@ READERS = {
 def filled(words: list[str], bad: object, write, tmp_path) -> list[str]:
     """Return the command with good files and the bad one put in."""
     good = {
-        "p": write("p.xml", star_xml()), "w": write("w.csv", EX_A_TASKS),
-        "t": write("t.csv", GREEN500), "o": tmp_path / "out",
-    }  # fmt: skip
+        "p": write("p.xml", star_xml()),
+        "w": write("w.csv", EX_A_TASKS),
+        "t": write("t.csv", GREEN500),
+        "o": tmp_path / "out",
+    }
     return [word.format(bad, **good) for word in words]
 
 
@@ -413,10 +392,13 @@ def test_file_of_many_gigabytes(refused, write, tmp_path, words):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("trace.swf", "Standard Workload Format"), ("trace.swf.gz", "Standard Workload Format"),
-        ("bag.txt", "sacct"), ("bag.dat", ".csv"), ("bag", ".csv"),
+        ("trace.swf", "Standard Workload Format"),
+        ("trace.swf.gz", "Standard Workload Format"),
+        ("bag.txt", "sacct"),
+        ("bag.dat", ".csv"),
+        ("bag", ".csv"),
     ],
-)  # fmt: skip
+)
 def test_workload_of_another_kind(refused, write, ex_a, name, told):
     """What is no log is told what one needs; other endings are told what is legal."""
     line = refused("run", *ex_a[:2], "--workload", write(name, "1 2 3\n"))

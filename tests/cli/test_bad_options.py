@@ -29,79 +29,45 @@ RUN_OPTIONS = {
     "interval nan": (["--mapping-interval-s", "nan"], ["nan", "greater than 0"]),
     "interval inf": (["--mapping-interval-s", "inf"], ["inf", "greater than 0"]),
     "interval tiny": (["--mapping-interval-s", "1e-9"], ["1e-09", "30 s", "1e+08"]),
-    "periods tiny": (
-        ["--energy-budget-j", "1", "--budget-period-s", "1e-9"], ["1e-09", "30 s", "1e+06 periods"]
-    ),
+    "periods tiny": (["--energy-budget-j", "1", "--budget-period-s", "1e-9"], ["1e-09", "30 s", "1e+06 periods"]),
     "interval no number": (["--mapping-interval-s", "soon"], ["--mapping-interval-s", "'soon'"]),
     "timeout 0": (["--timeout-s", "0"], ["timeout_s is 0", "greater than 0"]),
     "timeout nan": (["--timeout-s", "nan"], ["nan", "greater than 0"]),
     "timeout inf": (["--timeout-s", "inf"], ["inf", "1e+08"]),
     "set without value": (["--set", "max_replicas"], ["'max_replicas'", "KEY=VALUE"]),
     "set without key": (["--set", "=3"], ["'=3'", "KEY=VALUE"]),
-    "unknown parameter": (
-        ["--scheduler", "wqr", "--set", "max_replica=3"], ["'max_replica'", "'max_replicas'"],
-    ),
+    "unknown parameter": (["--scheduler", "wqr", "--set", "max_replica=3"], ["'max_replica'", "'max_replicas'"]),
     "parameter of nobody": (["--scheduler", "wq", "--set", "x=3"], ["'x'", "none"]),
-    "parameter of another": (
-        ["--scheduler", "wq", "--set", "wqr.max_replicas=3"], ["'wqr'", "wq"],
-    ),
-    "value too small": (
-        ["--scheduler", "wqr", "--set", "max_replicas=0"], ["'max_replicas'", "0", ">= 1"],
-    ),
-    "value of another type": (
-        ["--scheduler", "wqr", "--set", "max_replicas=many"], ["'max_replicas'", "'many'"],
-    ),
-    "value no whole number": (
-        ["--scheduler", "wqr", "--set", "max_replicas=2.5"], ["'max_replicas'", "2.5"],
-    ),
+    "parameter of another": (["--scheduler", "wq", "--set", "wqr.max_replicas=3"], ["'wqr'", "wq"]),
+    "value too small": (["--scheduler", "wqr", "--set", "max_replicas=0"], ["'max_replicas'", "0", ">= 1"]),
+    "value of another type": (["--scheduler", "wqr", "--set", "max_replicas=many"], ["'max_replicas'", "'many'"]),
+    "value no whole number": (["--scheduler", "wqr", "--set", "max_replicas=2.5"], ["'max_replicas'", "2.5"]),
     "value nan": (["--scheduler", "wqr", "--set", "max_replicas=nan"], ["'max_replicas'", "nan"]),
-    "value no truth": (
-        ["--scheduler", "sufferage", "--set", "reschedule=maybe"], ["'reschedule'", "'maybe'"],
-    ),
-    "value no choice": (
-        ["--scheduler", "lecsa", "--set", "share_rule=values"], ["'values'", "'value'", "'levels'"],
-    ),
-    "share out of range": (
-        ["--scheduler", "lecsa", "--set", "few_tasks_share=1.5"], ["'few_tasks_share'", "1.5"],
-    ),
+    "value no truth": (["--scheduler", "sufferage", "--set", "reschedule=maybe"], ["'reschedule'", "'maybe'"]),
+    "value no choice": (["--scheduler", "lecsa", "--set", "share_rule=values"], ["'values'", "'value'", "'levels'"]),
+    "share out of range": (["--scheduler", "lecsa", "--set", "few_tasks_share=1.5"], ["'few_tasks_share'", "1.5"]),
     "share nan": (["--scheduler", "lecsa", "--set", "few_tasks_share=nan"], ["few_tasks_share"]),
     "share a word": (["--scheduler", "lecsa", "--set", "few_tasks_share=x"], ["few_tasks_share"]),
     "budget 0": (["--energy-budget-j", "0"], ["energy_j is 0", "greater than 0 J"]),
     "budget negative": (["--energy-budget-j", "-1"], ["energy_j is -1", "greater than 0 J"]),
     "budget nan": (["--energy-budget-j", "nan"], ["energy_j is nan", "greater than 0 J"]),
     "budget no number": (["--energy-budget-j", "much"], ["--energy-budget-j", "'much'"]),
-    "period 0": (
-        ["--energy-budget-j", "9", "--budget-period-s", "0"], ["period_s is 0", "greater than 0 s"],
-    ),
-    "period nan": (
-        ["--energy-budget-j", "9", "--budget-period-s", "nan"],
-        ["period_s is nan", "greater than 0 s"],
-    ),
-    "parked_pstate": (
-        ["--parked-pstate", "1"], ["host 'h1'", "P-states 0 to 0", "P-state 1 was asked for"],
-    ),
+    "period 0": (["--energy-budget-j", "9", "--budget-period-s", "0"], ["period_s is 0", "greater than 0 s"]),
+    "period nan": (["--energy-budget-j", "9", "--budget-period-s", "nan"], ["period_s is nan", "greater than 0 s"]),
+    "parked_pstate": (["--parked-pstate", "1"], ["host 'h1'", "P-states 0 to 0", "P-state 1 was asked for"]),
     "power cap 0": (["--power-cap-w", "0"], ["power_cap_w is 0", "greater than 0 W"]),
-    "power cap below idle power": (
-        ["--power-cap-w", "11"], ["power_cap_w is 11 W", "draw 12 W before anything runs"],
-    ),
+    "power cap below idle power": (["--power-cap-w", "11"], ["power_cap_w is 11 W", "draw 12 W before anything runs"]),
     "power cap without power": (
-        ["--power-cap-w", "99", "--power", "none"], ["--power none", "a power cap (--power-cap-w)"],
+        ["--power-cap-w", "99", "--power", "none"],
+        ["--power none", "a power cap (--power-cap-w)"],
     ),
-    "unknown exhaustion": (
-        ["--energy-budget-j", "9", "--on-exhaustion", "halt"], ["'halt'", "'refuse'", "'stop'"],
-    ),
-    "exhaustion of no budget": (
-        ["--on-exhaustion", "stop"], ["--on-exhaustion", "--energy-budget-j"],
-    ),
-    "period of no budget": (
-        ["--budget-period-s", "9"], ["--budget-period-s", "--energy-budget-j"],
-    ),
+    "unknown exhaustion": (["--energy-budget-j", "9", "--on-exhaustion", "halt"], ["'halt'", "'refuse'", "'stop'"]),
+    "exhaustion of no budget": (["--on-exhaustion", "stop"], ["--on-exhaustion", "--energy-budget-j"]),
+    "period of no budget": (["--budget-period-s", "9"], ["--budget-period-s", "--energy-budget-j"]),
     "horizon 0": (["--horizon-s", "0"], ["horizon_s is 0", "greater than 0"]),
     "horizon negative": (["--horizon-s", "-1"], ["horizon_s is -1", "greater than 0"]),
     "horizon nan": (["--horizon-s", "nan"], ["horizon_s is nan", "greater than 0"]),
-    "charged without events": (
-        ["--charge-mapping-time"], ["charge_mapping_time", "--mapping-interval-s"],
-    ),
+    "charged without events": (["--charge-mapping-time"], ["charge_mapping_time", "--mapping-interval-s"]),
     "cfg malformed": (["--cfg", "tracing"], ["tracing", "KEY:VALUE"]),
     "cfg with =": (["--cfg", "tracing=yes"], ["tracing=yes", "KEY:VALUE"]),
     "log malformed": (["--log", "root"], ["root", "CATEGORY.KEY:VALUE"]),
@@ -112,7 +78,7 @@ RUN_OPTIONS = {
     "network without master": (["--network", "platform"], ["master", "--deployment"]),
     "output of another kind": (["-o", "x.txt"], ["x.txt", ".json", ".csv"]),
     "output in no folder": (["-o", "no/such/x.json"], ["x.json", "'no/such'"]),
-}  # fmt: skip
+}
 #: Options that only SimGrid can refuse.
 SIMGRID_OPTIONS = {
     "cfg key": (["--cfg", "nope:1"], ["nope"]),
@@ -130,16 +96,14 @@ COMMANDS = {
     "describe without anything": (["workload", "describe"], ["WORKLOAD"]),
     "generate without output": (["workload", "generate", "--tasks", "3"], ["-o"]),
     "generate without tasks": (["workload", "generate", "-o", "b.csv"], ["--tasks", "missing"]),
-    "generate without size": (
-        ["workload", "generate", "--tasks", "3", "-o", "b.csv"], ["--mean-flops", "missing"],
-    ),
+    "generate without size": (["workload", "generate", "--tasks", "3", "-o", "b.csv"], ["--mean-flops", "missing"]),
     "generate another ending": (["workload", "generate", "-o", "b.txt"], ["b.txt", ".csv"]),
     "plot without anything": (["plot", "gantt"], ["DIR"]),
     "plot without output": (["plot", "gantt", "x"], ["-o"]),
     "from-table without anything": (["platform", "from-table"], ["TABLE"]),
     "check without anything": (["platform", "check"], ["PLATFORM"]),
     "unknown group command": (["workload", "make"], ["make"]),
-}  # fmt: skip
+}
 GENERATE = ["workload", "generate", "--tasks", "3", "--mean-flops", "1"]
 GENERATE_OPTIONS = {
     "tasks negative": (["--tasks", "-3"], ["--tasks", "-3"]),
@@ -281,9 +245,7 @@ def filled(words: list[str], ex_a: list[str], tmp_path) -> list[str]:
 
 
 @pytest.mark.parametrize(("words", "name"), OUTPUTS.values(), ids=OUTPUTS)
-def test_existing_output_is_replaced_only_by_force(
-    refused, gridsched, ex_a, tmp_path, simgrid, words, name
-):
+def test_existing_output_is_replaced_only_by_force(refused, gridsched, ex_a, tmp_path, simgrid, words, name):
     """A file that exists stays as it is without --force, and is replaced with it."""
     command = filled(words, ex_a, tmp_path)
     (tmp_path / name).write_text("precious")
@@ -306,9 +268,7 @@ def test_output_that_cannot_be_written(refused, ex_a, tmp_path, words, name):
 
 
 @pytest.mark.parametrize(("words", "name"), OUTPUTS.values(), ids=OUTPUTS)
-def test_folder_without_write_permission(
-    refused, gridsched, ex_a, open_folder, without_privileges, words, name
-):
+def test_folder_without_write_permission(refused, gridsched, ex_a, open_folder, without_privileges, words, name):
     """An output in somebody else's folder is refused, and nothing is left there."""
     command = filled(words, ex_a, open_folder)
     gridsched(*command)  # imports what is needed

@@ -25,22 +25,34 @@ from gridsched.cli import app
 from gridsched.policy.registry import entries
 
 COMMAND = [sys.executable, "-m", "gridsched"]
-EX_A = [
-    "--platform", "platforms/ex_a.xml", "--workload", "examples/ex_a.csv", "--driver", "reference",
-]  # fmt: skip
+EX_A = ["--platform", "platforms/ex_a.xml", "--workload", "examples/ex_a.csv", "--driver", "reference"]
 COMMANDS = [
-    ["schedulers"], ["platform"], ["platform", "from-table"], ["platform", "check"], ["workload"],
-    ["workload", "generate"], ["workload", "describe"], ["run"], ["compare"], ["validate"],
-    ["plot"], ["plot", "gantt"], ["plot", "power"],
-]  # fmt: skip
+    ["schedulers"],
+    ["platform"],
+    ["platform", "from-table"],
+    ["platform", "check"],
+    ["workload"],
+    ["workload", "generate"],
+    ["workload", "describe"],
+    ["run"],
+    ["compare"],
+    ["validate"],
+    ["plot"],
+    ["plot", "gantt"],
+    ["plot", "power"],
+]
 
 
 def process(*words: object, **options) -> subprocess.CompletedProcess:
     """Run the command in a process of its own."""
     return subprocess.run(
-        [*COMMAND, *map(str, words)], cwd=ROOT, text=True, check=False, timeout=300,
+        [*COMMAND, *map(str, words)],
+        cwd=ROOT,
+        text=True,
+        check=False,
+        timeout=300,
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
-    )  # fmt: skip
+    )
 
 
 #: Ends with as many threads as before, whatever it has read and written of a store.
@@ -89,11 +101,7 @@ def test_version():
 
 def test_the_shell_completes_commands():
     """What bash asks for when a command is begun: those that begin so."""
-    asked = {
-        "_GRIDSCHED_COMPLETE": "complete_bash",
-        "COMP_WORDS": "gridsched pl",
-        "COMP_CWORD": "1",
-    }
+    asked = {"_GRIDSCHED_COMPLETE": "complete_bash", "COMP_WORDS": "gridsched pl", "COMP_CWORD": "1"}
     done = process(env={**os.environ, **asked})
     assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", ["platform", "plot"])
 
@@ -112,16 +120,22 @@ def test_without_any_stream_a_run_is_done(simgrid, tmp_path):
             os.close(number)
 
     done = process(
-        "run", "--platform", "platforms/ex_a.xml", "--workload", "examples/ex_a.csv",
-        "-o", tmp_path / "r.json", stdout=None, stderr=None, preexec_fn=close,
-    )  # fmt: skip
+        "run",
+        "--platform",
+        "platforms/ex_a.xml",
+        "--workload",
+        "examples/ex_a.csv",
+        "-o",
+        tmp_path / "r.json",
+        stdout=None,
+        stderr=None,
+        preexec_fn=close,
+    )
     assert done.returncode == 0
     assert (tmp_path / "r.json").exists()
 
 
-def test_too_few_descriptors_are_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-):
+def test_too_few_descriptors_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     """What the machine lacks is no fault of gridsched."""
 
     def fail(app: object) -> None:
@@ -172,9 +186,17 @@ def test_any_locale_and_any_file_name(simgrid, tmp_path):
     options = ["--platform", "platforms/ex_a.xml", "--workload", bag]
     for environment in ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}, {}):
         done = process(
-            "compare", *options, "--schedulers", "wq", "-o", folder / "c.json", "--force",
-            "--driver", "reference", env={**os.environ, **environment},
-        )  # fmt: skip
+            "compare",
+            *options,
+            "--schedulers",
+            "wq",
+            "-o",
+            folder / "c.json",
+            "--force",
+            "--driver",
+            "reference",
+            env={**os.environ, **environment},
+        )
         assert (done.returncode, done.stderr) == (0, "")
         assert "caf" in done.stdout
     done = process("run", *options, "--export", folder / "out", "--json")
@@ -189,10 +211,7 @@ def test_a_study_in_a_folder_whose_name_is_no_text(gridsched, tmp_path):
     for name, source in (("p.xml", "platforms/ex_a.xml"), ("w.csv", "examples/ex_a.csv")):
         shutil.copyfile(ROOT / source, folder / name)
     study, store = folder / "s.toml", folder / "store"
-    study.write_text(
-        "name = 's'\nplatform = 'p.xml'\nworkload = 'w.csv'\nschedulers = ['wq']\n"
-        "driver = 'reference'\n"
-    )
+    study.write_text("name = 's'\nplatform = 'p.xml'\nworkload = 'w.csv'\nschedulers = ['wq']\ndriver = 'reference'\n")
     done = gridsched("study", "run", study, "--store", store, "--quiet", "--records")
     assert (done.status, done.err) == (0, "")
     assert gridsched("study", "claims", store).status == 0
@@ -207,18 +226,21 @@ def test_full_disk(words):
     with open("/dev/full", "w") as full:
         done = process(*words, stdout=full)
     assert done.returncode == 1
-    assert done.stderr == (
-        "gridsched: what is to be printed cannot be written: No space left on device.\n"
-    )
+    assert done.stderr == ("gridsched: what is to be printed cannot be written: No space left on device.\n")
 
 
 def test_progress_bar_on_a_terminal_only(simgrid):
     """On a terminal stderr shows a bar that is gone at the end; results stay on stdout."""
     ours, theirs = pty.openpty()
     done = process(
-        "compare", "--platform", "platforms/ex_a.xml", "--workload", "examples/ex_a.csv",
-        stderr=theirs, env={**os.environ, "TERM": "xterm"},
-    )  # fmt: skip
+        "compare",
+        "--platform",
+        "platforms/ex_a.xml",
+        "--workload",
+        "examples/ex_a.csv",
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm"},
+    )
     os.close(theirs)
     shown = os.read(ours, 1 << 20).decode(errors="replace")
     os.close(ours)
@@ -234,9 +256,18 @@ def test_interrupt(simgrid, driver, tmp_path):
     (tmp_path / "w.csv").write_text("id,flops\n1,1e9\n")
     started = tmp_path / "started"
     options = [
-        "run", "--platform", ROOT / "platforms" / "ex_a.xml", "--workload", tmp_path / "w.csv",
-        "--driver", driver, "--mapping-interval-s", "0.2", "--export", tmp_path / "out",
-    ]  # fmt: skip
+        "run",
+        "--platform",
+        ROOT / "platforms" / "ex_a.xml",
+        "--workload",
+        tmp_path / "w.csv",
+        "--driver",
+        driver,
+        "--mapping-interval-s",
+        "0.2",
+        "--export",
+        tmp_path / "out",
+    ]
     program = (
         # whoever started the tests in the background of a script has SIGINT ignored in all of them
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -246,9 +277,13 @@ def test_interrupt(simgrid, driver, tmp_path):
         "sys.exit(main())"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, options)], cwd=ROOT, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, start_new_session=True,
-    ) as running:  # fmt: skip
+        [sys.executable, "-c", program, *map(str, options)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as running:
         for _ in range(600):
             if started.exists() or running.poll() is not None:
                 break
@@ -292,8 +327,19 @@ def test_schedulers_lists_all(gridsched):
     outcome = gridsched("schedulers")
     found = gridsched("schedulers", "--json").json["schedulers"]
     ids = {row["id"] for row in found}
-    assert ids >= {"wq", "wqr", "sufferage", "xsufferage", "dynamic_fpltf", "lecsa", "round_robin",
-                   "olb", "mct", "min_min", "max_min"}  # fmt: skip
+    assert ids >= {
+        "wq",
+        "wqr",
+        "sufferage",
+        "xsufferage",
+        "dynamic_fpltf",
+        "lecsa",
+        "round_robin",
+        "olb",
+        "mct",
+        "min_min",
+        "max_min",
+    }
     shipped = {each.id for each in entries() if each.target.startswith("gridsched.")}
     assert ids >= shipped
     for row in (row for row in found if row["id"] in shipped):
@@ -315,22 +361,23 @@ def test_console_script_is_the_same():
 EX_A = ["--platform", "platforms/ex_a.xml", "--workload", "examples/ex_a.csv"]
 
 
-@pytest.mark.parametrize(("words", "may_load"), [
-    (["--version"], set()),
-    (["--help"], set()),
-    (["schedulers"], {"numpy", "pydantic"}),
-    (["platform", "check", "platforms/ex_a.xml"], {"numpy", "pydantic"}),
-    (["run", *EX_A, "--scheduler", "wq", "--driver", "reference"], {"numpy", "pydantic"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "may_load"),
+    [
+        (["--version"], set()),
+        (["--help"], set()),
+        (["schedulers"], {"numpy", "pydantic"}),
+        (["platform", "check", "platforms/ex_a.xml"], {"numpy", "pydantic"}),
+        (["run", *EX_A, "--scheduler", "wq", "--driver", "reference"], {"numpy", "pydantic"}),
+    ],
+)
 def test_a_command_loads_no_library_that_it_does_not_use(words, may_load):
     """Each of these takes longer to load than what most commands do."""
     code = (
         "import sys; from gridsched.cli.app import main; main(sys.argv[1:]); "
         "print([*{'numpy', 'numba', 'pandas', 'pyarrow', 'pydantic', 'scipy'} & {*sys.modules}])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True, cwd=ROOT)
     assert set(literal_eval(done.stdout.splitlines()[-1])) <= may_load
 
 

@@ -17,10 +17,22 @@ from gridsched.runs.run import RunResult, run
 from gridsched.runs.scenario import Scenario
 
 NUMBERS = {
-    "makespan_s", "busy_time_s", "energy_j", "energy_model_j", "energy_busy_j", "energy_idle_j",
-    "energy_off_j", "energy_wasted_j", "wasted_flops", "waste_ratio", "makespan_above_best",
-    "energy_above_best", "energy_relative_difference", "mean_flow_time_s", "horizon_s",
-}  # fmt: skip
+    "makespan_s",
+    "busy_time_s",
+    "energy_j",
+    "energy_model_j",
+    "energy_busy_j",
+    "energy_idle_j",
+    "energy_off_j",
+    "energy_wasted_j",
+    "wasted_flops",
+    "waste_ratio",
+    "makespan_above_best",
+    "energy_above_best",
+    "energy_relative_difference",
+    "mean_flow_time_s",
+    "horizon_s",
+}
 COUNTS = {"hosts_used", "executions", "tasks", "tasks_finished", "tasks_rejected"}
 
 
@@ -32,8 +44,13 @@ def test_json_schema(gridsched, ex_a, simgrid):
     assert set(found) == {"results", "failures"}
     assert found["failures"] == []
     assert [row["scheduler"] for row in found["results"]] == [
-        "wq", "wqr", "sufferage", "xsufferage", "dynamic_fpltf", "lecsa",
-    ]  # fmt: skip
+        "wq",
+        "wqr",
+        "sufferage",
+        "xsufferage",
+        "dynamic_fpltf",
+        "lecsa",
+    ]
     for row in found["results"]:
         assert set(row) >= NUMBERS | COUNTS | {"scheduler", "provenance", "timing"}
         assert all(isinstance(row[name], float) for name in NUMBERS)
@@ -46,9 +63,18 @@ def test_json_schema(gridsched, ex_a, simgrid):
 def test_provenance_repeats_the_run(gridsched, ex_a):
     """The JSON tells what is needed to run it again."""
     outcome = gridsched(
-        "compare", *ex_a, "--schedulers", "wqr", "--set", "max_replicas=3", "--seed", "7",
-        "--driver", "reference", "--json",
-    )  # fmt: skip
+        "compare",
+        *ex_a,
+        "--schedulers",
+        "wqr",
+        "--set",
+        "max_replicas=3",
+        "--seed",
+        "7",
+        "--driver",
+        "reference",
+        "--json",
+    )
     told = outcome.json["results"][0]["provenance"]
     assert told["platform"] == ex_a[1]
     assert told["workload"] == ex_a[3]
@@ -61,9 +87,19 @@ def test_environment_2_of_the_lecsa_paper(gridsched, tmp_path, simgrid):
     """720 tasks of 50 %: plugin and model agree to 1e-9, and LECSA needs least energy."""
     bag = tmp_path / "bag.csv"
     made = gridsched(
-        "workload", "generate", "--tasks", 720, "--mean-flops", "1e6", "--heterogeneity", "0.5",
-        "--seed", "1", "-o", bag,
-    )  # fmt: skip
+        "workload",
+        "generate",
+        "--tasks",
+        720,
+        "--mean-flops",
+        "1e6",
+        "--heterogeneity",
+        "0.5",
+        "--seed",
+        "1",
+        "-o",
+        bag,
+    )
     assert made.status == 0
     platform = ROOT / "platforms" / "lecsa_env2.xml"
     outcome = gridsched("compare", "--platform", platform, "--workload", bag, "--json")
@@ -175,9 +211,7 @@ def faulty():
 
 def test_a_failed_run_leaves_the_others(gridsched, ex_a, faulty):
     """Exit 1 and one line for the failed run; the other results are shown."""
-    outcome = gridsched(
-        "compare", *ex_a, "--driver", "reference", "--schedulers", "wq,broken,lecsa", "--json"
-    )
+    outcome = gridsched("compare", *ex_a, "--driver", "reference", "--schedulers", "wq,broken,lecsa", "--json")
     assert outcome.status == 1
     assert [row["scheduler"] for row in outcome.json["results"]] == ["wq", "lecsa"]
     assert len(outcome.json["failures"]) == len(outcome.complaints) == 1
@@ -188,9 +222,8 @@ def test_a_failed_run_leaves_the_others(gridsched, ex_a, faulty):
 def test_nothing_but_failed_runs(gridsched, ex_a, tmp_path, faulty):
     """Where no run succeeds nothing is drawn, and the exit status is 1."""
     outcome = gridsched(
-        "compare", *ex_a, "--driver", "reference", "--schedulers", "broken",
-        "--plot", tmp_path / "c.png",
-    )  # fmt: skip
+        "compare", *ex_a, "--driver", "reference", "--schedulers", "broken", "--plot", tmp_path / "c.png"
+    )
     assert (outcome.status, outcome.out) == (1, "")
     assert not list(tmp_path.iterdir())
 
@@ -203,9 +236,7 @@ def test_a_bug_in_a_scheduler_is_one_line(gridsched, ex_a, simgrid, faulty):
         assert (outcome.status, outcome.out) == (1, "")
         assert len(outcome.complaints) == 1
         assert "ZeroDivisionError" in outcome.err
-    outcome = gridsched(
-        "--traceback", "run", *ex_a, "--driver", "reference", "--scheduler", "buggy"
-    )
+    outcome = gridsched("--traceback", "run", *ex_a, "--driver", "reference", "--scheduler", "buggy")
     assert "Traceback" in outcome.err
     assert "1 // 0" in outcome.err
     assert outcome.status == 1
@@ -214,9 +245,7 @@ def test_a_bug_in_a_scheduler_is_one_line(gridsched, ex_a, simgrid, faulty):
 def test_warnings_about_the_platform_come_once(gridsched, write, ex_a):
     """What is odd in a platform is a warning on stderr, once, not one for each scheduler."""
     odd = zone_xml(host_xml(speed="50f,100f", watts="4:50:50,4:60:60"))
-    outcome = gridsched(
-        "compare", "--platform", write("p.xml", odd), *ex_a[2:], "--driver", "reference"
-    )
+    outcome = gridsched("compare", "--platform", write("p.xml", odd), *ex_a[2:], "--driver", "reference")
     assert outcome.status == 0
     assert len(outcome.complaints) == 1
     assert outcome.complaints[0].startswith("gridsched: warning: ")

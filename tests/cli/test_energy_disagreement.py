@@ -42,8 +42,7 @@ def files(tmp_path) -> list[object]:
 def test_run_tells_the_host_and_writes_nothing(gridsched, files, tmp_path):
     """300 J by the plugin, 1000 J by the model: exit status 1, no table, no file."""
     target, records = tmp_path / "t.json", tmp_path / "out"
-    found = gridsched("run", *files, "--scheduler", tmp_path / "meddler.py", "-o", target,
-                      "--export", records)  # fmt: skip
+    found = gridsched("run", *files, "--scheduler", tmp_path / "meddler.py", "-o", target, "--export", records)
     assert found.status == 1
     assert found.out == ""
     assert not target.exists()

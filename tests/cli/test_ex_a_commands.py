@@ -27,16 +27,13 @@ def driver(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.mark.parametrize(("scheduler", "settings", "makespan", "busy", "joules", "idle", "wasted"),
-                         WORKED)  # fmt: skip
+@pytest.mark.parametrize(("scheduler", "settings", "makespan", "busy", "joules", "idle", "wasted"), WORKED)
 def test_run_gives_the_worked_numbers(
     gridsched, ex_a, driver, scheduler, settings, makespan, busy, joules, idle, wasted
 ):
     """`run` gives makespan, busy time and joules of A1-A6 on both drivers."""
     options = [word for item in settings for word in ("--set", item)]
-    outcome = gridsched(
-        "run", *ex_a, "--scheduler", scheduler, *options, "--driver", driver, "--json"
-    )
+    outcome = gridsched("run", *ex_a, "--scheduler", scheduler, *options, "--driver", driver, "--json")
     assert (outcome.status, outcome.err) == (0, "")
     found = outcome.json
     assert found["makespan_s"] == makespan
@@ -86,10 +83,9 @@ def test_validate_finds_plugin_and_model_equal(gridsched, ex_a, simgrid):
     assert found["differences"] == 0
     assert found["tolerance"] == 1e-9
     totals = {row["scheduler"]: row["plugin_j"] for row in found["hosts"] if row["host"] == "total"}
-    assert totals == pytest.approx({
-        "wq": 2430, "wqr": 2745, "sufferage": 2520, "xsufferage": 2520, "dynamic_fpltf": 2250,
-        "lecsa": 1700,
-    })  # fmt: skip
+    assert totals == pytest.approx(
+        {"wq": 2430, "wqr": 2745, "sufferage": 2520, "xsufferage": 2520, "dynamic_fpltf": 2250, "lecsa": 1700}
+    )
     assert len(found["hosts"]) == 6 * (3 + 1)
 
 

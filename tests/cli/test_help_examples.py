@@ -35,10 +35,7 @@ GRIDSCHED = get_command(app)
 GRIDSCHED.commands = {name: load_command(name) for name in GRIDSCHED.commands}
 ALL = {words: examples(each) for words, each in commands(GRIDSCHED)}
 #: What is tried, by the command whose help has it.
-FOUND = {
-    words: lines for words, lines in ALL.items()
-    if any(not each.startswith(CAMPAIGNS) for each in lines)
-}  # fmt: skip
+FOUND = {words: lines for words, lines in ALL.items() if any(not each.startswith(CAMPAIGNS) for each in lines)}
 
 
 def test_most_commands_have_examples():

@@ -21,9 +21,15 @@ DRIVERS = ("reference", "simgrid")
 KINDS = {kind: words for kind, (_, words) in ASKED.items()} | ELSEWHERE
 #: Kinds whose own process is in danger, or that of others, for the campaigns of the normal run.
 WORST = (
-    "sys_exit", "os_exit_0", "sigkill", "write_to_all", "patch_numpy", "patch_builtins",
-    "remove_scratch", "leave_daemon",
-)  # fmt: skip
+    "sys_exit",
+    "os_exit_0",
+    "sigkill",
+    "write_to_all",
+    "patch_numpy",
+    "patch_builtins",
+    "remove_scratch",
+    "leave_daemon",
+)
 #: Kinds that fail before a campaign begins, or take long.
 NEVER = ("parameters_raise", "init_exits", "init_raises", "stop_parent")
 ALL = tuple(kind for kind in KINDS if kind not in NEVER)
@@ -58,9 +64,13 @@ def scratch(tmp_path: Path) -> Path:
 def is_one_line(err: str, words: str) -> bool:
     """Whether a complaint is one line a user can do something with."""
     return (
-        err.count("\n") == 1 and err.startswith("gridsched: ") and words in err
-        and len(err) < 1000 and "Traceback" not in err and "internal error" not in err
-    )  # fmt: skip
+        err.count("\n") == 1
+        and err.startswith("gridsched: ")
+        and words in err
+        and len(err) < 1000
+        and "Traceback" not in err
+        and "internal error" not in err
+    )
 
 
 def check_gone(folder: Path) -> None:
@@ -73,21 +83,31 @@ def check_gone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-@pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=pytest.mark.long if k in SLOW else ()) for k in KINDS]
-)
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.long if k in SLOW else ()) for k in KINDS])
 def test_harm_ends_with_its_run(
-    gridsched: Callable, ex_a: list[str], tmp_path: Path, file: Path, scratch: Path, driver: str,
-    kind: str,
-):  # fmt: skip
+    gridsched: Callable, ex_a: list[str], tmp_path: Path, file: Path, scratch: Path, driver: str, kind: str
+):
     """A failed run is one line and leaves files alone; one that ends is as a work queue's."""
     out, words = tmp_path / "out.json", KINDS[kind]
     out.write_bytes(PAST)
     outcome = gridsched(
-        "run", *ex_a, "--driver", driver, "--scheduler", f"{file}:Hostile", "--quiet",
-        "--set", f"kind={kind}", "--set", f"folder={scratch}", "--timeout-s", limit_s(words),
-        "-o", out, "--force",
-    )  # fmt: skip
+        "run",
+        *ex_a,
+        "--driver",
+        driver,
+        "--scheduler",
+        f"{file}:Hostile",
+        "--quiet",
+        "--set",
+        f"kind={kind}",
+        "--set",
+        f"folder={scratch}",
+        "--timeout-s",
+        limit_s(words),
+        "-o",
+        out,
+        "--force",
+    )
     check_gone(scratch)
     if outcome.status == 0:
         assert words in ("finishes", "either")
@@ -114,9 +134,7 @@ def study_text(driver: str, file: Path, entries: list[str]) -> str:
 
 @pytest.mark.parametrize("kind", IMPORTED)
 @pytest.mark.parametrize("command", ["run", "compare", "study check", "study run"])
-def test_harm_at_import_is_bad_input(
-    gridsched: Callable, ex_a: list[str], tmp_path: Path, command: str, kind: str
-):
+def test_harm_at_import_is_bad_input(gridsched: Callable, ex_a: list[str], tmp_path: Path, command: str, kind: str):
     """One line, exit status 2, and nothing is written; what does no harm runs."""
     text, words = IMPORTED[kind]
     file, study = tmp_path / f"imported_{kind}.py", tmp_path / "s.toml"
@@ -169,13 +187,16 @@ def entry_of(kind: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-@pytest.mark.parametrize(
-    "kinds", [WORST, pytest.param(ALL, marks=pytest.mark.long)], ids=["worst", "all"]
-)
+@pytest.mark.parametrize("kinds", [WORST, pytest.param(ALL, marks=pytest.mark.long)], ids=["worst", "all"])
 def test_neighbours_in_a_campaign_are_finished(
-    gridsched: Callable, tmp_path: Path, file: Path, scratch: Path,
-    monkeypatch: pytest.MonkeyPatch, driver: str, kinds: tuple[str, ...],
-):  # fmt: skip
+    gridsched: Callable,
+    tmp_path: Path,
+    file: Path,
+    scratch: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    driver: str,
+    kinds: tuple[str, ...],
+):
     """Sound schedulers between hostile ones are stored as finished, as in a quiet campaign."""
     monkeypatch.setenv("TMPDIR", str(scratch))
     monkeypatch.setattr("tempfile.tempdir", None)
@@ -189,9 +210,17 @@ def test_neighbours_in_a_campaign_are_finished(
         study, store = tmp_path / "s.toml", tmp_path / name
         study.write_text(study_text(driver, file, entries))
         outcome = gridsched(
-            "study", "run", study, "--store", store, "--quiet", "--workers", 2,
-            "--timeout-s", 60 if kinds is WORST else limit,
-        )  # fmt: skip
+            "study",
+            "run",
+            study,
+            "--store",
+            store,
+            "--quiet",
+            "--workers",
+            2,
+            "--timeout-s",
+            60 if kinds is WORST else limit,
+        )
         assert outcome.status == status, outcome.err
         assert "Traceback" not in outcome.err
         check_gone(tmp_path)
@@ -226,13 +255,24 @@ register_metric(Metric("own", "", "a number of my own", lambda run: {value}))
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("2**70", "is a whole number of 71 bits"), ("10**5000", "bits"), ("'x'", "type str"),
-        ("True", "type bool"), ("np.bool_(True)", "type bool"), ("[1]", "type list"),
-        ("np.ones(2)", "type ndarray"), ("1 / 0", "ZeroDivisionError"), ("1j", "type complex"),
-        ("sys.exit()", "SystemExit"), ("2**62", ""), ("np.float32(0.5)", ""), ("np.int8(3)", ""),
-        ("float('nan')", ""), ("-float('inf')", ""), ("None", ""),
+        ("2**70", "is a whole number of 71 bits"),
+        ("10**5000", "bits"),
+        ("'x'", "type str"),
+        ("True", "type bool"),
+        ("np.bool_(True)", "type bool"),
+        ("[1]", "type list"),
+        ("np.ones(2)", "type ndarray"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("1j", "type complex"),
+        ("sys.exit()", "SystemExit"),
+        ("2**62", ""),
+        ("np.float32(0.5)", ""),
+        ("np.int8(3)", ""),
+        ("float('nan')", ""),
+        ("-float('inf')", ""),
+        ("None", ""),
     ],
-)  # fmt: skip
+)
 def test_odd_values_of_metrics_spoil_no_store(
     gridsched: Callable, ex_a: list[str], tmp_path: Path, value: str, words: str
 ):

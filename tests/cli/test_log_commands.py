@@ -20,9 +20,19 @@ def test_a_log_runs_as_it_is(gridsched, tmp_path):
     """Records of section I's example; all lines left out are in JSON and provenance."""
     folder = tmp_path / "out"
     outcome = gridsched(
-        "run", "--workload", FOUR, "--scheduler", "easy_backfilling", "--driver", "reference",
-        "--export", folder, "--power", "50:150", "--json",
-    )  # fmt: skip
+        "run",
+        "--workload",
+        FOUR,
+        "--scheduler",
+        "easy_backfilling",
+        "--driver",
+        "reference",
+        "--export",
+        folder,
+        "--power",
+        "50:150",
+        "--json",
+    )
     assert outcome.status == 0
     assert len(outcome.complaints) == 3
     assert outcome.complaints[0].endswith("(status 2 to 4) (line 10)")
@@ -51,14 +61,27 @@ def test_serial_schedulers_are_refused_in_one_line(refused):
 
 def test_a_log_on_anybodys_platform(gridsched, write):
     """Eight nodes of a platform file, whose power the command gives: joules by hand."""
-    platform = write("p.xml", platform_xml(
-        '<zone id="z" routing="Full"><cluster id="c" prefix="n" radical="0-7" suffix="" '
-        'speed="2Gf" bw="1GBps" lat="1us"/></zone>'
-    ))  # fmt: skip
+    platform = write(
+        "p.xml",
+        platform_xml(
+            '<zone id="z" routing="Full"><cluster id="c" prefix="n" radical="0-7" suffix="" '
+            'speed="2Gf" bw="1GBps" lat="1us"/></zone>'
+        ),
+    )
     found = gridsched(
-        "run", "--platform", platform, "--workload", FOUR, "--scheduler", "fcfs",
-        "--driver", "reference", "--power", "50:150", "--json",
-    ).json  # fmt: skip
+        "run",
+        "--platform",
+        platform,
+        "--workload",
+        FOUR,
+        "--scheduler",
+        "fcfs",
+        "--driver",
+        "reference",
+        "--power",
+        "50:150",
+        "--json",
+    ).json
     assert found["tasks_finished"] == 5
     assert found["busy_time_s"] == 77 + 8 * 7
     busy_j = 133 * 150
@@ -105,9 +128,7 @@ def test_drawn_jobs_are_described_too(gridsched, write):
 def test_serial_jobs_are_imported(gridsched, tmp_path):
     """As a bag that runs; the report has all lines."""
     bag, report = tmp_path / "bag.csv", tmp_path / "report.json"
-    outcome = gridsched(
-        "workload", "import", FOUR, "-o", bag, "--speed", 100, "--report", report
-    )  # fmt: skip
+    outcome = gridsched("workload", "import", FOUR, "-o", bag, "--speed", 100, "--report", report)
     assert (outcome.status, outcome.err) == (0, "")
     assert outcome.out.splitlines()[0] == f"Wrote {bag}: 2 tasks."
     assert bag.read_text() == "id,flops,submit_time_s\n3,2000.0,0.0\n4,700.0,1.0\n"
@@ -115,8 +136,7 @@ def test_serial_jobs_are_imported(gridsched, tmp_path):
     assert told["tasks"] == 2
     assert told["left_out"][-1]["lines"] == "4-5 9"
     platform = ROOT / "platforms" / "ex_a.xml"
-    ran = gridsched("run", "--platform", platform, "--workload", bag, "--driver", "reference",
-                    "--json")  # fmt: skip
+    ran = gridsched("run", "--platform", platform, "--workload", bag, "--driver", "reference", "--json")
     assert ran.json["tasks_finished"] == 2
 
 
@@ -135,9 +155,7 @@ def test_targets_are_looked_at_before_a_log_is_read(refused):
     """Names of files, and options that mean nothing here."""
     assert "tasks are written as .csv" in refused("workload", "import", FOUR, "-o", "x.swf")
     assert "jobs are written as .swf or .json" in refused("workload", "convert", FOUR, "-o", "x.y")
-    assert "nodes has no effect" in refused(
-        "workload", "convert", FOUR, "-o", "x.swf", "--nodes", 3
-    )
+    assert "nodes has no effect" in refused("workload", "convert", FOUR, "-o", "x.swf", "--nodes", 3)
     assert "--speed is 0" in refused("workload", "import", FOUR, "-o", "x.csv", "--speed", 0)
 
 
@@ -152,9 +170,17 @@ def test_what_booting_costs_on_a_logs_machine(gridsched, refused, write):
     """Off at 15 s for nothing, which is said; or once idle for 560 J / 50 W = 11.2 s."""
     log = write("two.swf", TWO)
     what = (
-        "--workload", log, "--driver", "reference", "--power", "50:150",
-        "--set", "idle_off.scheduler=fcfs", "--set", "idle_off.timeout_s=5",
-    )  # fmt: skip
+        "--workload",
+        log,
+        "--driver",
+        "reference",
+        "--power",
+        "50:150",
+        "--set",
+        "idle_off.scheduler=fcfs",
+        "--set",
+        "idle_off.timeout_s=5",
+    )
     costs = ("--boot", "4:100", "--shutdown", "2:80")
     commands = (("run", "--scheduler", "idle_off"), ("compare", "--schedulers", "fcfs,idle_off"))
     for command in commands:
@@ -178,8 +204,18 @@ def test_the_meter_agrees_on_nodes_that_boot(gridsched, write):
     """SimGrid's plugin, host by host, on the machine made from a log."""
     log = write("two.swf", TWO)
     outcome = gridsched(
-        "validate", "--workload", log, "--schedulers", "idle_off", "--set", "scheduler=fcfs",
-        "--boot", "4:100", "--shutdown", "2:80", "--json",
-    )  # fmt: skip
+        "validate",
+        "--workload",
+        log,
+        "--schedulers",
+        "idle_off",
+        "--set",
+        "scheduler=fcfs",
+        "--boot",
+        "4:100",
+        "--shutdown",
+        "2:80",
+        "--json",
+    )
     assert outcome.status == 0
     assert outcome.json["hosts"][-1]["plugin_j"] > 2 * 560

@@ -46,9 +46,10 @@ tolerance_ground = "the first run"
 #: 'make test-long' asks for 10,000 files in all.
 _IS_WIDE = settings.default.max_examples > 100
 few = settings(
-    max_examples=300 if _IS_WIDE else 8, deadline=None,
+    max_examples=300 if _IS_WIDE else 8,
+    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+)
 fewer = settings(few, max_examples=80 if _IS_WIDE else 3)
 #: A command that takes longer has no end [s].
 ENDLESS_S = 120
@@ -191,15 +192,27 @@ def export(tmp_path_factory) -> Reader:
     prices = "time_s,price,energy_cost_per_kwh\n0,1,0.5\n20,1,0.25\n"
     for name, text in (("p.xml", PLATFORM), ("w.csv", EX_A_TASKS), ("m.csv", prices)):
         (folder / name).write_text(text)
-    words = ["run", "--platform", folder / "p.xml", "--workload", folder / "w.csv", "--quiet",
-             "--driver", "reference", "--price", "1", "--prices", folder / "m.csv",
-             "--export", folder / "out"]  # fmt: skip
+    words = [
+        "run",
+        "--platform",
+        folder / "p.xml",
+        "--workload",
+        folder / "w.csv",
+        "--quiet",
+        "--driver",
+        "reference",
+        "--price",
+        "1",
+        "--prices",
+        folder / "m.csv",
+        "--export",
+        folder / "out",
+    ]
     assert main([str(word) for word in words]) == 0
     files = {f"out/{path.name}": path.read_bytes() for path in (folder / "out").iterdir()}
     made = [word.rpartition("/")[2] for command in EXPORT_COMMANDS for word in command.split()]
     plots = tuple(name for name in made if name.endswith(".svg"))
-    return Reader(files, EXPORT_COMMANDS, ("out/trace.npz",),
-                  (*plots, *(name.replace("svg", "csv") for name in plots)))  # fmt: skip
+    return Reader(files, EXPORT_COMMANDS, ("out/trace.npz",), (*plots, *(name.replace("svg", "csv") for name in plots)))
 
 
 @few
@@ -218,8 +231,9 @@ def store(request, tmp_path_factory) -> Reader:
         Store.open(folder).compact()
     files = {
         str(path.relative_to(folder.parent)): path.read_bytes()
-        for path in folder.parent.rglob("*") if path.is_file() and "store-study" not in str(path)
-    }  # fmt: skip
+        for path in folder.parent.rglob("*")
+        if path.is_file() and "store-study" not in str(path)
+    }
     rows = tuple(name for name in files if "segments/" in name or name.endswith(".parquet"))
     command = "study claims {}/store --study {}/study/small.toml --json"
     return Reader(files, (command,), rows or tuple(files))
@@ -233,20 +247,34 @@ def test_store(gridsched, store, data):
 
 
 OPTIONS = (
-    ["--scheduler", "lecsa", "--set", "few_tasks_share={}"], ["--scheduler", "wqr", "--set", "{}"],
-    ["--scheduler", "{}"], ["--timeout-s={}"], ["--pstate={}"], ["--power={}"],
-    ["--power=h*={}:1:2"], ["--failures=mtbf={},mttr=1"], ["--failures={}"], ["--horizon-s={}"],
-    ["--mapping-interval-s={}"], ["--energy-budget-j={}"], ["--power-cap-w={}"], ["--price={}"],
-    ["--hosts-off={}"], ["--seed={}"], ["--scheduler", "idle_off", "--set", "scheduler={}"],
-)  # fmt: skip
+    ["--scheduler", "lecsa", "--set", "few_tasks_share={}"],
+    ["--scheduler", "wqr", "--set", "{}"],
+    ["--scheduler", "{}"],
+    ["--timeout-s={}"],
+    ["--pstate={}"],
+    ["--power={}"],
+    ["--power=h*={}:1:2"],
+    ["--failures=mtbf={},mttr=1"],
+    ["--failures={}"],
+    ["--horizon-s={}"],
+    ["--mapping-interval-s={}"],
+    ["--energy-budget-j={}"],
+    ["--power-cap-w={}"],
+    ["--price={}"],
+    ["--hosts-off={}"],
+    ["--seed={}"],
+    ["--scheduler", "idle_off", "--set", "scheduler={}"],
+)
 
 
 @few
 @given(
     option=st.sampled_from(OPTIONS),
-    value=st.text(max_size=20) | st.floats().map(repr) | st.integers().map(str)
+    value=st.text(max_size=20)
+    | st.floats().map(repr)
+    | st.integers().map(str)
     | st.sampled_from(["1" * 400, "1e999", "²", "$x$y", "*" * 30, "[" * 200, "(a+)+$"]),
-)  # fmt: skip
+)
 def test_values_of_options(gridsched, ex_a, option, value):
     """Any text as a parameter's value, seed, scheduler, power or list of names."""
     words = [word.replace("{}", value) for word in option]

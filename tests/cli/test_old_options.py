@@ -128,10 +128,22 @@ def test_profiles_of_such_a_file_are_found(gridsched, tmp_path):
     (folder / "link.txt").write_text("3 500\n")
     (tmp_path / "bag.csv").write_text("id,flops,input_bytes\n1,1,10000\n")
     assert "SimGrid: loads it" in gridsched("platform", "check", path).out
-    row = json.loads(gridsched(
-        "run", "--platform", path, "--workload", tmp_path / "bag.csv", "--master", "a", "--json",
-        "--cfg", "network/model:CM02", "--cfg", "network/crosstraffic:0",
-    ).out)  # fmt: skip
+    row = json.loads(
+        gridsched(
+            "run",
+            "--platform",
+            path,
+            "--workload",
+            tmp_path / "bag.csv",
+            "--master",
+            "a",
+            "--json",
+            "--cfg",
+            "network/model:CM02",
+            "--cfg",
+            "network/crosstraffic:0",
+        ).out
+    )
     assert row["makespan_s"] == pytest.approx(17.1)
     (folder / "link.txt").unlink()
     refused = gridsched("platform", "check", path)

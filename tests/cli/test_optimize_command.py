@@ -21,9 +21,7 @@ FILES = {
 @pytest.fixture
 def example(write):
     """Options that name the example's matrices."""
-    return [
-        word for name, text in FILES.items() for word in (f"--{name}", write(f"{name}.csv", text))
-    ]
+    return [word for name, text in FILES.items() for word in (f"--{name}", write(f"{name}.csv", text))]
 
 
 @pytest.fixture
@@ -123,9 +121,7 @@ def test_a_generator_is_taken_by_its_counts(gridsched, write):
     """Ten million million tasks are no list; both numbers of tasks have the same plan."""
     shape = "task_types = 4\nmachine_types = 3\nmachines_per_type = 2\n"
     text = f'kind = "profit"\n{shape}tasks = 10_000_000_000\n'
-    found = gridsched(
-        "optimize", "profit", "--workload", write("g.toml", text), "--gamma", 1.2, "--json"
-    ).json
+    found = gridsched("optimize", "profit", "--workload", write("g.toml", text), "--gamma", 1.2, "--json").json
     assert "10,000,000,000 tasks of 4 types on 6 machines of 3 types" in found["bag"]
     assert 0 <= found["relative_decrease"] < 1e-6
     assert sum(place["tasks"] for place in found["places"]) == 10**10
@@ -134,9 +130,7 @@ def test_a_generator_is_taken_by_its_counts(gridsched, write):
 def test_files_are_written(gridsched, example, tmp_path):
     """-o tells who executes what; the figure stands with its data."""
     table, figure = tmp_path / "plan.csv", tmp_path / "front.svg"
-    outcome = gridsched(
-        "optimize", "profit", *example, "--price", 300, "-o", table, "--plot", figure
-    )
+    outcome = gridsched("optimize", "profit", *example, "--price", 300, "-o", table, "--plot", figure)
     assert (outcome.status, outcome.err) == (0, "")
     with table.open(newline="") as lines:
         rows = list(csv.DictReader(lines))
@@ -229,16 +223,12 @@ def test_a_cap_equal_to_the_idle_power_is_no_error(gridsched, example, write):
 
 
 @pytest.mark.parametrize("output", [("--json",), ("-o", "p.json"), ("-o", "p.csv"), ()])
-def test_whole_tasks_that_are_too_slow_for_the_promise_say_so(
-    gridsched, write, tmp_path, monkeypatch, output
-):
+def test_whole_tasks_that_are_too_slow_for_the_promise_say_so(gridsched, write, tmp_path, monkeypatch, output):
     """Ten tasks of 2 s or 4 s: divided 40/3 s, whole 14 s; a bag in 13.5 s is promised."""
     monkeypatch.chdir(tmp_path)
     words = [w for n, text in FILES.items() for w in (f"--{n}", write(f"{n}.csv", text))]
     write("counts.csv", "task_type,tasks\na,10\n")
-    outcome = gridsched(
-        "optimize", "profit", *words, "--price", 300, "--r-min", 1 / 13.5, *output, "--quiet"
-    )
+    outcome = gridsched("optimize", "profit", *words, "--price", 300, "--r-min", 1 / 13.5, *output, "--quiet")
     assert outcome.status == 0
     said = "whole tasks take 14 s a bag, too slow for the promised 0.0740741 a second"
     assert said in outcome.err

@@ -41,9 +41,7 @@ KINDS = [pipe, link, broken_link, link_to_device, unix_socket]
 
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("force", [False, True])
-def test_what_is_no_regular_file_is_never_replaced(
-    tmp_path: Path, make: Callable[[Path], None], force: bool
-):
+def test_what_is_no_regular_file_is_never_replaced(tmp_path: Path, make: Callable[[Path], None], force: bool):
     """One line that says so, before and when it is written; the target is what it was."""
     target = tmp_path / "out.csv"
     make(target)

@@ -60,8 +60,10 @@ def test_without_energy_columns_are_empty_and_that_is_said_once(gridsched, bare,
     for row in rows:
         values = dict(zip(header, row, strict=True))
         assert float(values["makespan_s"]) == {"wq": 40, "mct": 30}[values["scheduler"]]
-        of_energy = [values[name] for name in ("energy_j", "energy_model_j", "energy_bound_j",
-                                               "energy_busy_j", "energy_above_best")]  # fmt: skip
+        of_energy = [
+            values[name]
+            for name in ("energy_j", "energy_model_j", "energy_bound_j", "energy_busy_j", "energy_above_best")
+        ]
         assert of_energy == [""] * 5
 
 

@@ -48,9 +48,7 @@ def test_the_table_has_the_columns(words, capsys):
 def test_provenance_tells_the_tariff(words, capsys):
     """All of it, defaults too; without a price there is none."""
     assert main([*words, "--price", "5e6", "--wear-per-s", "0.5", "--json"]) == 0
-    (tariff, *_) = (
-        row["provenance"]["tariff"] for row in json.loads(capsys.readouterr().out)["results"]
-    )
+    (tariff, *_) = (row["provenance"]["tariff"] for row in json.loads(capsys.readouterr().out)["results"])
     assert (tariff["price"], tariff["wear_per_s"], tariff["pue"]) == (5e6, 0.5, 1.0)
 
 

@@ -59,8 +59,9 @@ def test_estimates_follow_each_hosts_own(gridsched, files, scheduler):
     (files[-1]).write_text("id,flops\n1,1000\n2,1000\n3,1000\n")
     found = gridsched("run", *files, "--scheduler", scheduler, "--driver", "reference", "--json")
     assert found.json["makespan_s"] == 20.0
-    compared = gridsched("compare", *files, "--schedulers", scheduler, "--driver", "reference",
-                         "--json").json["results"][0]  # fmt: skip
+    compared = gridsched("compare", *files, "--schedulers", scheduler, "--driver", "reference", "--json").json[
+        "results"
+    ][0]
     assert compared["fixed_makespan_bound_s"] == pytest.approx(20.0, rel=1e-12)
     assert compared["energy_above_bound"] >= 0
 

@@ -29,9 +29,7 @@ def test_the_commands_run_and_compare_policies_on_it(gridsched, write, tmp_path)
     toml = write("jobs.toml", 'kind = "rigid_jobs"\njobs = 60\nnodes = 16\nwidest_job = 16\n')
     options = ("--workload", toml, "--driver", "reference")
     plot = tmp_path / "bars.svg"
-    outcome = gridsched(
-        "compare", *options, "--schedulers", "fcfs,easy_backfilling", "--plot", plot
-    )  # fmt: skip
+    outcome = gridsched("compare", *options, "--schedulers", "fcfs,easy_backfilling", "--plot", plot)
     assert (outcome.status, outcome.err) == (0, "")
     assert "bounded" in outcome.out
     assert "sation" in outcome.out

@@ -29,9 +29,11 @@ def test_pstate(gridsched, write, driver):
 def test_network(gridsched, write):
     """Input and result cross a link of 10 byte/s and 0.5 s: 1.5 s there, 1 s back."""
     options = [
-        "--platform", write("p.xml", star_xml(hosts=1)),
-        "--workload", write("w.csv", "id,flops,input_bytes,output_bytes\n1,100,10,5\n"),
-    ]  # fmt: skip
+        "--platform",
+        write("p.xml", star_xml(hosts=1)),
+        "--workload",
+        write("w.csv", "id,flops,input_bytes,output_bytes\n1,100,10,5\n"),
+    ]
     found = numbers(gridsched, *options)
     assert found["provenance"]["network"] == "platform"
     assert found["busy_time_s"] == pytest.approx(1.0, rel=1e-9)
@@ -45,8 +47,7 @@ def test_network(gridsched, write):
 
 def test_deployment(gridsched, write):
     """Only hosts with a worker compute, and only they count in the energy."""
-    options = ["--platform", write("p.xml", star_xml(hosts=3)),
-               "--workload", write("w.csv", EX_A_TASKS)]  # fmt: skip
+    options = ["--platform", write("p.xml", star_xml(hosts=3)), "--workload", write("w.csv", EX_A_TASKS)]
     everyone = numbers(gridsched, *options)
     assert everyone["hosts_used"] == 3
     half = numbers(gridsched, *options, "--deployment", write("d.xml", deployment_xml("m", ["h2"])))
@@ -54,9 +55,8 @@ def test_deployment(gridsched, write):
     assert half["makespan_s"] == pytest.approx(5250 / 100)
     assert half["energy_j"] == pytest.approx(52.5 * 50)
     outcome = gridsched(
-        "validate", *options, "--deployment", write("d2.xml", deployment_xml("h1", ["h2", "h3"])),
-        "--json",
-    )  # fmt: skip
+        "validate", *options, "--deployment", write("d2.xml", deployment_xml("h1", ["h2", "h3"])), "--json"
+    )
     assert outcome.status == 0
     roles = {row["host"]: row["role"] for row in outcome.json["hosts"]}
     assert roles["h2"] == roles["h3"] == "computing"
@@ -66,21 +66,32 @@ def test_deployment(gridsched, write):
 def test_input_files(gridsched, write, tmp_path):
     """A4: XSufferage keeps tasks beside their file (30 s), Sufferage does not (60 s)."""
     table = write(
-        "t.csv",
-        "name,speed,efficiency,idle_power_w,cluster\n"
-        "a1,100,2,4,A\na2,100,2,4,A\nb1,100,2,4,B\nb2,100,2,4,B\n",
+        "t.csv", "name,speed,efficiency,idle_power_w,cluster\na1,100,2,4,A\na2,100,2,4,A\nb1,100,2,4,B\nb2,100,2,4,B\n"
     )
     platform = tmp_path / "p.xml"
     made = gridsched(
-        "platform", "from-table", table, "--clusters", "cluster", "--cluster-bandwidth", "10Bps",
-        "--cluster-latency", "0s", "-o", platform, "--quiet",
-    )  # fmt: skip
+        "platform",
+        "from-table",
+        table,
+        "--clusters",
+        "cluster",
+        "--cluster-bandwidth",
+        "10Bps",
+        "--cluster-latency",
+        "0s",
+        "-o",
+        platform,
+        "--quiet",
+    )
     assert made.status == 0
     options = [
-        "--platform", platform,
-        "--workload", write("w.csv", "id,flops,input_files\n1,3000,\n2,3000,\n3,3000,f\n4,3000,f"),
-        "--files", write("f.csv", "file,size_bytes,location\nf,1000,A\n"),
-    ]  # fmt: skip
+        "--platform",
+        platform,
+        "--workload",
+        write("w.csv", "id,flops,input_files\n1,3000,\n2,3000,\n3,3000,f\n4,3000,f"),
+        "--files",
+        write("f.csv", "file,size_bytes,location\nf,1000,A\n"),
+    ]
     outcome = gridsched("compare", *options, "--schedulers", "xsufferage,sufferage", "--json")
     assert (outcome.status, outcome.err) == (0, "")
     assert [row["makespan_s"] for row in outcome.json["results"]] == [30, 60]
@@ -91,10 +102,13 @@ def test_input_files(gridsched, write, tmp_path):
 def test_files_and_network_are_refused_together(refused, write):
     """Input files have a model of their own."""
     options = [
-        "--platform", write("p.xml", star_xml()),
-        "--workload", write("w.csv", "id,flops,input_bytes,input_files\n1,3000,10,f\n"),
-        "--files", write("f.csv", "file,size_bytes,location\nf,1000,h1\n"),
-    ]  # fmt: skip
+        "--platform",
+        write("p.xml", star_xml()),
+        "--workload",
+        write("w.csv", "id,flops,input_bytes,input_files\n1,3000,10,f\n"),
+        "--files",
+        write("f.csv", "file,size_bytes,location\nf,1000,h1\n"),
+    ]
     assert "--network none" in refused("run", *options)
 
 
@@ -118,9 +132,18 @@ def test_cfg_and_log_reach_simgrid(gridsched, ex_a, tmp_path):
     """SimGrid writes the trace it was told to, and its log comes on stderr."""
     trace = tmp_path / "x.trace"
     outcome = gridsched(
-        "run", *ex_a, "--way", "actors", "--cfg", "tracing:yes",
-        "--sg-cfg", f"tracing/filename:{trace}", "--log", "root.thresh:verbose", "--quiet",
-    )  # fmt: skip
+        "run",
+        *ex_a,
+        "--way",
+        "actors",
+        "--cfg",
+        "tracing:yes",
+        "--sg-cfg",
+        f"tracing/filename:{trace}",
+        "--log",
+        "root.thresh:verbose",
+        "--quiet",
+    )
     assert outcome.status == 0
     assert "%EventDef" in trace.read_text()
     assert "VERBOSE" in outcome.err
@@ -146,9 +169,7 @@ def test_export_and_figures(gridsched, ex_a, tmp_path):
     outcome = gridsched("run", *ex_a, "--scheduler", "wqr", "--export", folder)
     assert (outcome.status, outcome.err) == (0, "")
     assert str(folder) in outcome.out
-    assert {"jobs.csv", "hosts.csv", "schedule.json", "consumed_energy.csv"} <= {
-        path.name for path in folder.iterdir()
-    }
+    assert {"jobs.csv", "hosts.csv", "schedule.json", "consumed_energy.csv"} <= {path.name for path in folder.iterdir()}
     for kind, ending in (("gantt", "svg"), ("power", "png")):
         figure = tmp_path / f"{kind}.{ending}"
         drawn = gridsched("plot", kind, folder, "-o", figure)
@@ -162,9 +183,18 @@ def test_a_dollar_in_names_is_a_dollar(gridsched, tmp_path, write):
     platform = write("p.xml", zone_xml(host_xml("$x_{$")))
     workload, folder = write("w.csv", "id,flops\n1,1000\n"), tmp_path / "out"
     outcome = gridsched(
-        "run", "--platform", platform, "--workload", workload, "--driver", "reference",
-        "--network", "none", "--export", folder,
-    )  # fmt: skip
+        "run",
+        "--platform",
+        platform,
+        "--workload",
+        workload,
+        "--driver",
+        "reference",
+        "--network",
+        "none",
+        "--export",
+        folder,
+    )
     assert outcome.status == 0, outcome.err
     for kind in ("gantt", "power", "trace"):
         drawn = gridsched("plot", kind, folder, "-o", tmp_path / f"{kind}.svg")
@@ -195,6 +225,4 @@ def test_a_figure_never_replaces_a_file_of_the_export(refused, gridsched, ex_a, 
 def test_a_run_with_a_price_shows_its_profit(gridsched, ex_a):
     """10 - 2,430 J in 80 s."""
     shown = gridsched("run", *ex_a, "--driver", "reference", "--price", 10).out.splitlines()
-    assert [" ".join(line.split()) for line in shown[1:3]] == [
-        "profit [money] -2,420", "profit rate [money/s] -30.25",
-    ]  # fmt: skip
+    assert [" ".join(line.split()) for line in shown[1:3]] == ["profit [money] -2,420", "profit rate [money/s] -30.25"]

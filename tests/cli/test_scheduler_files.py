@@ -65,15 +65,12 @@ def test_its_class_is_its_name(gridsched, ex_a, policy):
 def test_files_are_listed(gridsched, policy):
     """The names to use, with summaries and parameters."""
     text = gridsched("schedulers", policy).out
-    assert [line.split()[0] for line in text.splitlines() if not line.startswith(" ")] == [
-        "First", "Second",
-    ]  # fmt: skip
+    assert [line.split()[0] for line in text.splitlines() if not line.startswith(" ")] == ["First", "Second"]
     assert "Parameters: shift=0" in text
 
 
 @pytest.mark.parametrize(
-    ("ending", "words"),
-    [("", "holds 2 schedulers; say which one"), (":Frist", "Did you mean 'First'?")],
+    ("ending", "words"), [("", "holds 2 schedulers; say which one"), (":Frist", "Did you mean 'First'?")]
 )
 def test_one_of_several_must_be_named(refused, ex_a, policy, ending, words):
     """The message lists what there is."""
@@ -96,9 +93,7 @@ def test_a_study_of_policies(gridsched, tmp_path):
     text = study.read_text().replace('name = "own"', 'name = "own"\ndriver = "reference"')
     copy = tmp_path / "own.toml"
     copy.write_text(
-        text.replace('"../', f'"{ROOT}/').replace(
-            '"energy_delay.py"', f'"{ROOT}/examples/energy_delay.py"'
-        )
+        text.replace('"../', f'"{ROOT}/').replace('"energy_delay.py"', f'"{ROOT}/examples/energy_delay.py"')
     )
     outcome = gridsched("study", "check", copy, "--json")
     assert outcome.status == 0, outcome.err
@@ -116,9 +111,7 @@ def test_a_study_names_a_scheduler_by_its_file(gridsched, tmp_path):
     (tmp_path / "by_class.toml").write_text(
         text.replace('"EnergyDelay"', '{ id = "energy_delay.py:EnergyDelay", label = "own" }')
     )
-    by_id, by_file, by_class = (
-        Study.from_file(tmp_path / f"{name}.toml") for name in ("by_id", "by_file", "by_class")
-    )
+    by_id, by_file, by_class = (Study.from_file(tmp_path / f"{name}.toml") for name in ("by_id", "by_file", "by_class"))
     ids = [run.run_id for run in by_id.scenarios()]
     assert ids == [run.run_id for run in by_file.scenarios()]
     assert ids == [run.run_id for run in by_class.scenarios()]

@@ -21,12 +21,10 @@ COLUMNS = (
     Column("difference", "difference", "exponent"),
 )
 ROWS = [
-    {"name": "a [b]", "energy": 1.6643e10, "model": 1.6643e10, "idle": 82495.4, "above": 0.541,
-     "difference": 1.1e-16},
-    {"name": "long name", "energy": 1.08e10, "model": 1.08e10, "idle": 0.0, "above": 0.0,
-     "difference": 0.0},
+    {"name": "a [b]", "energy": 1.6643e10, "model": 1.6643e10, "idle": 82495.4, "above": 0.541, "difference": 1.1e-16},
+    {"name": "long name", "energy": 1.08e10, "model": 1.08e10, "idle": 0.0, "above": 0.0, "difference": 0.0},
     {"name": "failed", "energy": None, "model": float("nan")},
-]  # fmt: skip
+]
 
 
 def printed(width: int, columns=COLUMNS, rows=ROWS, title: str = "") -> list[str]:
@@ -109,17 +107,17 @@ def test_prefix(largest):
 def test_percent():
     """0 is the best; nothing stays nothing."""
     assert [percent(v) for v in (0.0, 0.5, 12.345, -0.1, None, float("nan"))] == [
-        "best", "+50.0 %", "+1,234.5 %", "-10.0 %", "-", "-",
-    ]  # fmt: skip
+        "best",
+        "+50.0 %",
+        "+1,234.5 %",
+        "-10.0 %",
+        "-",
+        "-",
+    ]
 
 
 def test_values_stand_in_line():
     """Decimal points stand under each other; texts are left as they are."""
     out = Console(file=io.StringIO(), width=80, highlight=False)
     print_values(out, [("a", 1234.0, "J"), ("long", 0.5, ""), ("b", "text", ""), ("c", None, "s")])
-    assert out.file.getvalue().splitlines() == [
-        "a     1,234   J",
-        "long      0.5",
-        "b     text",
-        "c         -   s",
-    ]
+    assert out.file.getvalue().splitlines() == ["a     1,234   J", "long      0.5", "b     text", "c         -   s"]

@@ -32,9 +32,7 @@ def day(write):
 
 def test_compare_tells_utility_and_no_bounds(gridsched, day):
     """The keys of utility runs; the best has share 1; bounds of bags are left out."""
-    outcome = gridsched(
-        "compare", "--workload", day, "--schedulers", "mct,round_robin", *REFERENCE, "--json"
-    )
+    outcome = gridsched("compare", "--workload", day, "--schedulers", "mct,round_robin", *REFERENCE, "--json")
     assert (outcome.status, outcome.err) == (0, "")
     rows = outcome.json["results"]
     for row in rows:
@@ -48,9 +46,7 @@ def test_compare_tells_utility_and_no_bounds(gridsched, day):
         states = ("finished", "dropped", "rejected", "killed", "failed", "unfinished")
         assert sum(row[f"tasks_{state}"] for state in states) == row["tasks"]
     best = max(row["window_utility"] for row in rows)
-    assert [row["utility_share_of_best"] for row in rows] == [
-        row["window_utility"] / best for row in rows
-    ]
+    assert [row["utility_share_of_best"] for row in rows] == [row["window_utility"] / best for row in rows]
     assert max(row["utility_share_of_best"] for row in rows) == 1.0
 
 
@@ -58,9 +54,8 @@ def test_the_table_of_a_utility_comparison(gridsched, day, tmp_path):
     """Columns of the issue, at most 120 wide; the figure's data hold utility and energy."""
     figure = tmp_path / "c.png"
     outcome = gridsched(
-        "compare", "--workload", day, "--schedulers", "mct,round_robin", "--plot", figure,
-        "--energy-budget-j", "1e7",
-    )  # fmt: skip
+        "compare", "--workload", day, "--schedulers", "mct,round_robin", "--plot", figure, "--energy-budget-j", "1e7"
+    )
     assert (outcome.status, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
     words = outcome.out.split("─")[0].split()
@@ -81,10 +76,22 @@ def test_run_exports_what_the_plots_draw(gridsched, day, tmp_path):
     """Each figure is drawn from the export; its last steps are the run's totals."""
     folder = tmp_path / "out"
     outcome = gridsched(
-        "run", "--workload", day, "--scheduler", "mct", *REFERENCE, "--export", folder,
-        "--energy-budget-j", "1e7", "--on-exhaustion", "stop", "--budget-period-s", "10800",
+        "run",
+        "--workload",
+        day,
+        "--scheduler",
+        "mct",
+        *REFERENCE,
+        "--export",
+        folder,
+        "--energy-budget-j",
+        "1e7",
+        "--on-exhaustion",
+        "stop",
+        "--budget-period-s",
+        "10800",
         "--json",
-    )  # fmt: skip
+    )
     assert (outcome.status, outcome.err) == (0, "")
     found = outcome.json
     assert found["provenance"]["budget"]["energy_j"] == 1e7
@@ -121,8 +128,7 @@ def test_run_exports_what_the_plots_draw(gridsched, day, tmp_path):
 def test_run_shows_utility_for_people(gridsched, day):
     """The list names utility, window and mapping time."""
     outcome = gridsched("run", "--workload", day, "--scheduler", "mct", *REFERENCE)
-    for words in ("utility earned", "utility in the window", "energy in the window",
-                  "wall time of a mapping event"):  # fmt: skip
+    for words in ("utility earned", "utility in the window", "energy in the window", "wall time of a mapping event"):
         assert words in outcome.out
     assert "beyond the budget" not in outcome.out
 
@@ -164,8 +170,10 @@ def budget_of(outcome):
 
 def test_options_go_before_the_generators_file(gridsched, write):
     """Each option replaces its key; the other keys stay."""
-    path = write("day.toml", DAY + 'energy_budget_j = 5e6\non_exhaustion = "stop"\n'
-                 "budget_period_s = 10800\nfirst_period_start_s = 60\n")  # fmt: skip
+    path = write(
+        "day.toml",
+        DAY + 'energy_budget_j = 5e6\non_exhaustion = "stop"\nbudget_period_s = 10800\nfirst_period_start_s = 60\n',
+    )
     words = ("run", "--workload", path, *REFERENCE, "--json")
     told = budget_of(gridsched(*words))
     assert (told["energy_j"], told["period_s"], told["on_exhaustion"]) == (5e6, 10800, "stop")
@@ -179,9 +187,7 @@ def test_options_go_before_the_generators_file(gridsched, write):
 
 def test_a_budget_stops_a_bag(gridsched, ex_a):
     """EX-A draws 75 W in its first 15 s: 1000 J last for 13.33 s."""
-    outcome = gridsched(
-        "run", *ex_a, *REFERENCE, "--energy-budget-j", "1000", "--on-exhaustion", "stop", "--json"
-    )
+    outcome = gridsched("run", *ex_a, *REFERENCE, "--energy-budget-j", "1000", "--on-exhaustion", "stop", "--json")
     found = outcome.json
     assert found["horizon_s"] == pytest.approx(1000 / 75)
     assert found["energy_model_j"] == pytest.approx(1000)
@@ -230,12 +236,17 @@ def test_what_is_written_is_what_json_says(gridsched, day, tmp_path):
 
 def test_a_budget_for_the_whole_run(gridsched):
     """``inf`` is a period on the command line; both drivers stop at the same joules."""
-    words = ("--workload", ROOT / "examples" / "utility_small.toml", "--energy-budget-j", "2e6",
-             "--budget-period-s", "inf", "--on-exhaustion", "stop")  # fmt: skip
-    found = [
-        gridsched("run", *words, "--driver", driver, "--json").json
-        for driver in ("reference", "simgrid")
-    ]
+    words = (
+        "--workload",
+        ROOT / "examples" / "utility_small.toml",
+        "--energy-budget-j",
+        "2e6",
+        "--budget-period-s",
+        "inf",
+        "--on-exhaustion",
+        "stop",
+    )
+    found = [gridsched("run", *words, "--driver", driver, "--json").json for driver in ("reference", "simgrid")]
     assert found[0]["horizon_s"] == found[1]["horizon_s"]
     for each in found:
         assert each["tasks_killed"] > 0

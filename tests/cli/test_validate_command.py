@@ -41,18 +41,17 @@ def test_an_export_validates(gridsched, export):
     """The joules of an export agree, host by host."""
     outcome = gridsched("validate", export)
     assert (outcome.status, outcome.err) == (0, "")
-    rows = {line.split()[1]: line.split()[3:] for line in outcome.out.splitlines()
-            if line.startswith("wq")}  # fmt: skip
+    rows = {line.split()[1]: line.split()[3:] for line in outcome.out.splitlines() if line.startswith("wq")}
     assert rows == {
-        "h1": ["1,470", "1,470", "0"], "h2": ["560", "560", "0"], "h3": ["400", "400", "0"],
+        "h1": ["1,470", "1,470", "0"],
+        "h2": ["560", "560", "0"],
+        "h3": ["400", "400", "0"],
         "total": ["2,430", "2,430", "0"],
-    }  # fmt: skip
+    }
     assert "All 4 rows agree" in outcome.out
 
 
-@pytest.mark.parametrize(
-    ("host", "column"), [("h1", "busy_w"), ("h1", "idle_w"), ("h2", "busy_w"), ("h3", "busy_w")]
-)
+@pytest.mark.parametrize(("host", "column"), [("h1", "busy_w"), ("h1", "idle_w"), ("h2", "busy_w"), ("h3", "busy_w")])
 def test_a_shifted_wattage_is_found(gridsched, export, host, column):
     """Negative control: one wattage off by 1e-6 makes it exit 1 and name the host."""
     shift_wattage(export, host, column)
@@ -99,23 +98,19 @@ def other_host(description, arrays):
 BROKEN = {
     "no export": (lambda folder: (folder / "trace.npz").unlink(), ["trace.npz", "--export"]),
     "file empty": (lambda folder: (folder / "trace.npz").write_bytes(b""), ["trace.npz"]),
-    "file binary": (
-        lambda folder: (folder / "trace.npz").write_bytes(bytes(range(256))), ["trace.npz"],
-    ),
+    "file binary": (lambda folder: (folder / "trace.npz").write_bytes(bytes(range(256))), ["trace.npz"]),
     "file cut": (
-        lambda folder: (folder / "trace.npz").write_bytes(
-            (folder / "trace.npz").read_bytes()[:-100]), ["trace.npz"],
+        lambda folder: (folder / "trace.npz").write_bytes((folder / "trace.npz").read_bytes()[:-100]),
+        ["trace.npz"],
     ),
     "huge number": (lambda folder: edit_archive(folder, huge), ["trace.npz", "1e+300"]),
     "row lost": (lambda folder: edit_archive(folder, lose_a_row), ["trace.npz", "job", "0"]),
-    "plugin energy of another host": (
-        lambda folder: edit_archive(folder, other_host), ["trace.npz", "h9"],
-    ),
+    "plugin energy of another host": (lambda folder: edit_archive(folder, other_host), ["trace.npz", "h9"]),
     "folder for a file": (
         lambda folder: ((folder / "trace.npz").unlink(), (folder / "trace.npz").mkdir()),
         ["trace.npz", "folder"],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("break_it", "words"), BROKEN.values(), ids=BROKEN)

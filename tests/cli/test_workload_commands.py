@@ -10,9 +10,21 @@ def test_generated_bag_is_described(gridsched, tmp_path):
     """A bag has the number, mean and spread it was asked for, and says so in its first line."""
     bag = tmp_path / "bag.csv"
     outcome = gridsched(
-        "workload", "generate", "--kind", "bag", "--tasks", 2000, "--mean-flops", "1e6",
-        "--heterogeneity", "0.5", "--seed", 3, "-o", bag,
-    )  # fmt: skip
+        "workload",
+        "generate",
+        "--kind",
+        "bag",
+        "--tasks",
+        2000,
+        "--mean-flops",
+        "1e6",
+        "--heterogeneity",
+        "0.5",
+        "--seed",
+        3,
+        "-o",
+        bag,
+    )
     assert (outcome.status, outcome.err) == (0, "")
     assert outcome.out.strip() == f"Wrote {bag}: 2,000 tasks."
     assert bag.read_text().startswith("# nominal_heterogeneity=0.5\nid,flops\n1,")
@@ -30,10 +42,7 @@ def test_generator_file_and_options_give_the_same_bag(gridsched, write, tmp_path
     toml = write("g.toml", "tasks = 5\nmean_flops = 100.0\nheterogeneity = 1\nseed = 4\n")
     a, b = tmp_path / "a.csv", tmp_path / "b.csv"
     assert gridsched("workload", "generate", toml, "-o", a, "--quiet").out == ""
-    gridsched(
-        "workload", "generate", "--tasks", 5, "--mean-flops", 100, "--heterogeneity", 1,
-        "--seed", 4, "-o", b,
-    )  # fmt: skip
+    gridsched("workload", "generate", "--tasks", 5, "--mean-flops", 100, "--heterogeneity", 1, "--seed", 4, "-o", b)
     assert a.read_bytes() == b.read_bytes()
     assert gridsched("workload", "describe", toml).out.splitlines()[1].split() == ["tasks", "5"]
 

@@ -12,16 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from document_blocks import (
-    DOCUMENTS,
-    ROOT,
-    Block,
-    Command,
-    blocks_of,
-    commands_of,
-    missing_line,
-    name_of,
-)
+from document_blocks import DOCUMENTS, ROOT, Block, Command, blocks_of, commands_of, missing_line, name_of
 
 from gridsched.cli.app import main
 from gridsched.policy import registry
@@ -45,11 +36,7 @@ NOT_RUN = {
     "pip install .",
     "pip install gridsched-0.1.0-py3-none-any.whl simgrid-4.1-cp311-cp311-linux_x86_64.whl",
 }
-LONG = [
-    document
-    for document in DOCUMENTS
-    if any(block.info == "console long" for block in blocks_of(document))
-]
+LONG = [document for document in DOCUMENTS if any(block.info == "console long" for block in blocks_of(document))]
 
 
 @pytest.fixture
@@ -179,10 +166,7 @@ def test_no_block_escapes_the_convention():
 def test_figures_are_drawn_by_commands():
     """Each committed figure is the work of a command that a document shows."""
     typed = " ".join(
-        command.text
-        for block in all_blocks()
-        if block.info == "console"
-        for command in commands_of(block)
+        command.text for block in all_blocks() if block.info == "console" for command in commands_of(block)
     )
     figures = sorted((ROOT / "docs/figures").glob("*.png"))
     assert len(figures) > 0

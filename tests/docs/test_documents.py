@@ -158,18 +158,15 @@ def commands_below(command: object, words: str) -> Iterator[str]:
 def test_all_commands_are_listed():
     """The table of docs/commands.md has each command, and no command that does not exist."""
     known = {
-        words for name in get_command(app).commands
-        for words in commands_below(load_command(name), f"gridsched {name}")
-    }  # fmt: skip
+        words for name in get_command(app).commands for words in commands_below(load_command(name), f"gridsched {name}")
+    }
     rows = re.findall(r"^\| `(gridsched [^|]*)` \|", read("docs/commands.md"), flags=re.MULTILINE)
     shown = {name for row in rows for name in known if re.match(rf"{name}\b", row)}
     assert shown == known
     assert all(any(re.match(rf"{name}\b", row) for name in known) for row in rows)
 
 
-@pytest.mark.parametrize(
-    ("name", "file"), [("DRIVERS", "results.json"), ("COMMANDS", "whole_commands.json")]
-)
+@pytest.mark.parametrize(("name", "file"), [("DRIVERS", "results.json"), ("COMMANDS", "whole_commands.json")])
 def test_the_document_shows_the_measured_benchmarks(name: str, file: str):
     """The tables of docs/performance.md are renderings of what 'make benchmark' has written."""
     results = ROOT / "benchmarks" / file
@@ -200,9 +197,7 @@ def test_every_part_of_the_state_is_documented():
 
 def test_every_file_and_column_of_an_export_is_documented(tmp_path: Path):
     """files.md has a section for each table of an export, with all its columns."""
-    scenario = Scenario(
-        ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", "wqr", driver="reference"
-    )
+    scenario = Scenario(ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", "wqr", driver="reference")
     result = run(scenario)
     write_export(result.trace, None, result.provenance, tmp_path / "out", workload_name="ex_a")
     sections = sections_of("docs/files.md", 3)
@@ -219,9 +214,7 @@ def test_every_file_and_column_of_an_export_is_documented(tmp_path: Path):
 
 def test_every_metric_of_a_run_is_documented():
     """files.md explains the keys of a run's summary."""
-    scenario = Scenario(
-        ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", "wq", driver="reference"
-    )
+    scenario = Scenario(ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", "wq", driver="reference")
     text = read("docs/files.md")
     grouped = re.compile(r"tasks_\w+|max_\w+")  # told together
     missing = [

@@ -17,9 +17,7 @@ def tables() -> Iterator[ModuleType]:
     """docs/generated_tables.py, which is no part of the package."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "docs"))
-        spec = importlib.util.spec_from_file_location(
-            "generated_tables", ROOT / "docs" / "generated_tables.py"
-        )
+        spec = importlib.util.spec_from_file_location("generated_tables", ROOT / "docs" / "generated_tables.py")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         yield module

@@ -29,9 +29,7 @@ def test_tasks_are_counted_by_their_chance():
 
 def test_a_campaign_stores_the_counts_of_what_was_noted():
     """Of a heuristic with deadlines: every task that the budget's end leaves decided is counted."""
-    made = generate_robust_trial(
-        RobustTrial(nodes=2, total_cores=5, phases=((40, 60.0),), budget_tasks=30.0)
-    )
+    made = generate_robust_trial(RobustTrial(nodes=2, total_cores=5, phases=((40, 60.0),), budget_tasks=30.0))
     scenario = Scenario(None, made.tasks, "shortest_queue", driver="reference").with_system(made)
     trace = run(scenario).trace
     found = series_of_notes(trace)

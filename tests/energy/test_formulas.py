@@ -36,9 +36,17 @@ def test_equations_2_and_3_add_idle_power_and_hosts():
 
 @pytest.mark.parametrize(
     ("busy", "is_on", "watts"),
-    [(0, True, 20.0), (1, True, 40.0), (2, True, 50.0), (3, True, 60.0), (4, True, 70.0),
-     (9, True, 70.0), (0, False, 1.5), (4, False, 1.5)],
-)  # fmt: skip
+    [
+        (0, True, 20.0),
+        (1, True, 40.0),
+        (2, True, 50.0),
+        (3, True, 60.0),
+        (4, True, 70.0),
+        (9, True, 70.0),
+        (0, False, 1.5),
+        (4, False, 1.5),
+    ],
+)
 def test_power_of_a_four_core_host(busy, is_on, watts):
     """Idle 20 W, epsilon 30 W, all cores 70 W, off 1.5 W: 10 W for each core above epsilon."""
     assert host_power(busy, 4, 20.0, 30.0, 70.0, is_on, 1.5) == watts

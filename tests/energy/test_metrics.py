@@ -14,9 +14,7 @@ from gridsched import metrics
 from gridsched.model.tasks import make_tasks
 
 
-@pytest.mark.parametrize(
-    ("copies", "makespan", "flops", "joules"), [(2, 55, 1375, 275), (3, 45, 2625, 825)]
-)
+@pytest.mark.parametrize(("copies", "makespan", "flops", "joules"), [(2, 55, 1375, 275), (3, 45, 2625, 825)])
 def test_replication_reports_its_waste(copies, makespan, flops, joules):
     """The table of A2: makespan, wasted flops and joules."""
     found = metrics.summary(by_hand.replication(copies))
@@ -80,9 +78,8 @@ def test_an_original_that_beats_its_replica_tells_the_tasks_times():
 def test_makespan_begins_with_the_first_submission():
     """A bag submitted at 100 s and done at 130 s has makespan 30 s."""
     trace = by_hand.make_trace(
-        plain_platform([1.0]), make_tasks([10.0, 20.0], 100.0),
-        [(0, 0, 0, 100.0, 110.0, 0), (1, 0, 0, 110.0, 130.0, 0)],
-    )  # fmt: skip
+        plain_platform([1.0]), make_tasks([10.0, 20.0], 100.0), [(0, 0, 0, 100.0, 110.0, 0), (1, 0, 0, 110.0, 130.0, 0)]
+    )
     assert metrics.makespan_s(trace) == 30.0
 
 
@@ -97,9 +94,8 @@ def test_bounded_slowdown():
 def test_an_execution_without_length_does_not_divide_by_zero():
     """A task of no duration has slowdown 1, or infinity if it waited."""
     trace = by_hand.make_trace(
-        plain_platform([1.0]), make_tasks([1e-30, 1e-30]),
-        [(0, 0, 0, 0.0, 0.0, 0), (1, 0, 0, 5.0, 5.0, 0)],
-    )  # fmt: skip
+        plain_platform([1.0]), make_tasks([1e-30, 1e-30]), [(0, 0, 0, 0.0, 0.0, 0), (1, 0, 0, 5.0, 5.0, 0)]
+    )
     assert metrics.slowdown(trace).tolist() == [1.0, math.inf]
 
 

@@ -47,9 +47,7 @@ def test_an_entry_is_whole(metric: Metric):
 def test_names_are_the_ids_in_words():
     """Without the unit, beginning with a capital."""
     names = {id: METRICS[id].name for id in ("makespan_s", "energy_delay_js", "wasted_flops")}
-    assert names == {
-        "makespan_s": "Makespan", "energy_delay_js": "Energy delay", "wasted_flops": "Wasted",
-    }  # fmt: skip
+    assert names == {"makespan_s": "Makespan", "energy_delay_js": "Energy delay", "wasted_flops": "Wasted"}
     assert METRICS["makespan_above_bound"].title == "Makespan above bound [%]"
     assert METRICS["waste_ratio"].row_name == "share of the work wasted"
 
@@ -70,9 +68,7 @@ def test_the_driver_decides_whose_energy_it_is():
 
 def test_a_metric_of_ones_own_is_one_entry(table):
     """It is computed with each run that has it, after those of gridsched."""
-    register_metric(
-        Metric("joules_each_j", "J", "energy over tasks", lambda run: run.energy_j / 5)
-    )  # fmt: skip
+    register_metric(Metric("joules_each_j", "J", "energy over tasks", lambda run: run.energy_j / 5))
     found = metrics_of(facts(by_hand.work_queue()))
     assert list(found)[-1] == "joules_each_j"
     assert found["joules_each_j"] == 2430 / 5

@@ -25,17 +25,13 @@ def trace_of(starts, jobs=JOBS, outcomes=None):
     submit, length, width = map(np.array, zip(*jobs, strict=True))
     tasks = make_tasks(length * 2e9, submit, width=width, requested_time_s=length)
     outcomes = outcomes or [by_hand.FINISHED] * len(jobs)
-    rows = sorted(
-        ((k, 0, 0, s, s + length[k], outcomes[k]) for k, s in enumerate(starts)),
-        key=lambda row: row[3],
-    )  # fmt: skip
+    rows = sorted(((k, 0, 0, s, s + length[k], outcomes[k]) for k, s in enumerate(starts)), key=lambda row: row[3])
     state = [TaskState.FINISHED if o == by_hand.FINISHED else TaskState.KILLED for o in outcomes]
     trace = by_hand.make_trace(cluster_of(4), tasks, rows, final_state=state)
     widths = [width[row[0]] for row in rows]
     return replace(
-        trace, host_offsets=np.cumsum([0, *widths]),
-        host_ids=np.concatenate([np.arange(each) for each in widths]),
-    )  # fmt: skip
+        trace, host_offsets=np.cumsum([0, *widths]), host_ids=np.concatenate([np.arange(each) for each in widths])
+    )
 
 
 @pytest.mark.parametrize(

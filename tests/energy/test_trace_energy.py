@@ -11,13 +11,7 @@ import traces_by_hand as by_hand
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridsched.energy import (
-    busy_energy_j,
-    compare_energy,
-    task_energy,
-    task_energy_j,
-    trace_energy,
-)
+from gridsched.energy import busy_energy_j, compare_energy, task_energy, task_energy_j, trace_energy
 from gridsched.errors import InputError
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import make_tasks
@@ -84,8 +78,10 @@ def test_hosts_that_compute_nothing_idle_in_their_p_state():
     metered = compare_energy(trace, {"h": 40.0, "m": 30.0})
     columns = ("host", "plugin_j", "model_j", "relative_difference")
     assert [tuple(row[column] for column in columns) for row in metered] == [
-        ("h", 40.0, 50.0, 0.2), ("m", 30.0, 30.0, 0.0), ("total", 40.0, 50.0, 0.2)
-    ]  # fmt: skip
+        ("h", 40.0, 50.0, 0.2),
+        ("m", 30.0, 30.0, 0.0),
+        ("total", 40.0, 50.0, 0.2),
+    ]
 
 
 def test_shares_of_a_two_core_host_by_hand():
@@ -98,8 +94,7 @@ def test_shares_of_a_two_core_host_by_hand():
 def test_a_host_switched_off_while_booting_boots_anew():
     """Boot time counts from the last switching on; a P-state change does not end it."""
     host = Host("a", (PState(1.0, 5.0, 5.0, 9.0), PState(1.0, 3.0, 3.0, 9.0)), boot_time_s=10.0)
-    switches = [(1.0, 0, 0, False), (2.0, 0, 0, True), (6.0, 0, 0, False), (8.0, 0, 0, True),
-                (14.0, 0, 1, True)]  # fmt: skip
+    switches = [(1.0, 0, 0, False), (2.0, 0, 0, True), (6.0, 0, 0, False), (8.0, 0, 0, True), (14.0, 0, 1, True)]
     trace = by_hand.make_trace(Platform((host,)), make_tasks([]), [], switches, 30.0)
     energy = trace_energy(trace)
     assert energy.boot_j.tolist() == [4 * 5 + 6 * 5 + 4 * 3]
@@ -111,12 +106,20 @@ def test_shutting_down_by_hand():
     """In 4 s at 30 W, or 5 W idle; a second change of a host that is off ends it."""
     state, still = PState(1.0, 5.0, 5.0, 9.0), PState(0.0, 6.0, 7.0, 30.0)
     own = {"switch_pstates": (still,), "shutdown_pstate": 1}
-    platform = Platform(tuple(
-        Host(name, (state,), off_w=1.0, shutdown_time_s=4.0, **each)
-        for name, each in (("own", own), ("idle", {}), ("fails", own), ("late", own))
-    ))  # fmt: skip
-    switches = [(2.0, 0, 0, False), (2.0, 1, 0, False), (2.0, 2, 0, False), (3.0, 2, 0, False),
-                (8.0, 0, 0, True), (8.0, 3, 0, False)]  # fmt: skip
+    platform = Platform(
+        tuple(
+            Host(name, (state,), off_w=1.0, shutdown_time_s=4.0, **each)
+            for name, each in (("own", own), ("idle", {}), ("fails", own), ("late", own))
+        )
+    )
+    switches = [
+        (2.0, 0, 0, False),
+        (2.0, 1, 0, False),
+        (2.0, 2, 0, False),
+        (3.0, 2, 0, False),
+        (8.0, 0, 0, True),
+        (8.0, 3, 0, False),
+    ]
     trace = by_hand.make_trace(platform, make_tasks([]), [], switches, 10.0)
     energy = trace_energy(trace)
     assert energy.shutdown_j.tolist() == [4 * 30, 4 * 5, 1 * 30, 2 * 30]

@@ -34,16 +34,12 @@ def one_host(watts: float = 50.0, idle_w: float = 0.0) -> Platform:
 
 def flat(*priorities: float, rate: float = 0.0) -> UtilityFunctions:
     """Return utility functions that decay exponentially at `rate` a minute."""
-    return UtilityFunctions.exponential(
-        np.array(priorities), np.full(len(priorities), rate), urgency_unit_s=60.0
-    )
+    return UtilityFunctions.exponential(np.array(priorities), np.full(len(priorities), rate), urgency_unit_s=60.0)
 
 
 def day_trace(executions, tasks, *, periods=(), horizon_s=None, final_state=None, **host):
     """Return a trace on one host."""
-    trace = by_hand.make_trace(
-        one_host(**host), tasks, executions, horizon_s=horizon_s, final_state=final_state
-    )
+    trace = by_hand.make_trace(one_host(**host), tasks, executions, horizon_s=horizon_s, final_state=final_state)
     object.__setattr__(trace, "periods", np.array(list(periods), dtype=PERIOD))
     return trace
 
@@ -124,10 +120,12 @@ def test_the_series_of_a_window_ends_at_its_totals():
 @pytest.mark.parametrize(
     ("window", "step", "times"),
     [
-        ((0.0, 10.0), 4.0, [0, 4, 8, 10]), ((5.0, 6.0), 4.0, [5, 6]),
-        ((0.0, 0.3), 0.1, [0, 0.1, 0.2, 0.3]), ((1.0, 2.0), 1.0, [1, 2]),
+        ((0.0, 10.0), 4.0, [0, 4, 8, 10]),
+        ((5.0, 6.0), 4.0, [5, 6]),
+        ((0.0, 0.3), 0.1, [0, 0.1, 0.2, 0.3]),
+        ((1.0, 2.0), 1.0, [1, 2]),
     ],
-)  # fmt: skip
+)
 def test_the_last_step_ends_with_the_window(window, step, times):
     """Steps need not divide the window; rounding adds none."""
     series = metrics.window_series(by_hand.work_queue(), window, step)
@@ -137,9 +135,17 @@ def test_the_last_step_ends_with_the_window(window, step, times):
 
 @pytest.mark.parametrize(
     ("window", "step"),
-    [((5.0, 5.0), 1.0), ((5.0, 4.0), 1.0), ((0.0, 5.0), 0.0), ((0.0, 5.0), -1.0),
-     ((0.0, 5.0), 1e-9), ((0.0, math.inf), 1.0), ((0.0, 5.0), math.nan), ((0.0, 5.0), math.inf)],
-)  # fmt: skip
+    [
+        ((5.0, 5.0), 1.0),
+        ((5.0, 4.0), 1.0),
+        ((0.0, 5.0), 0.0),
+        ((0.0, 5.0), -1.0),
+        ((0.0, 5.0), 1e-9),
+        ((0.0, math.inf), 1.0),
+        ((0.0, 5.0), math.nan),
+        ((0.0, 5.0), math.inf),
+    ],
+)
 def test_a_window_of_no_or_too_many_steps_is_refused(window, step):
     """The message tells window and step."""
     with pytest.raises(InputError, match=r"Window \["):
@@ -150,8 +156,7 @@ def test_the_excess_over_a_budget_leaves_out_what_was_carried_over():
     """Day 2 draws 60 kJ of a carried task and 100 kJ of its own; its budget is 70 kJ."""
     start, end = MIDNIGHT_TASK
     tasks = make_tasks([1800.0, 2000.0], [start, end])
-    runs = [(0, 0, 0, start, end, by_hand.FINISHED),
-            (1, 0, 0, end, end + 2000.0, by_hand.FINISHED)]  # fmt: skip
+    runs = [(0, 0, 0, start, end, by_hand.FINISHED), (1, 0, 0, end, end + 2000.0, by_hand.FINISHED)]
     periods = [(0.0, DAY, 40e3, 0.0, 0.0), (DAY, 2 * DAY, 70e3, 0.0, 0.0)]
     trace = day_trace(runs, tasks, periods=periods)
     carried = carried_over_energy(trace)
@@ -189,10 +194,8 @@ INTEGER_STRETCH = st.tuples(*(st.integers(0, 40).map(float),) * 3)
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(STRETCH | INTEGER_STRETCH, max_size=25),
-    st.lists(
-        st.floats(0, 160) | st.integers(0, 90).map(float), min_size=2, max_size=8, unique=True
-    ),
-)  # fmt: skip
+    st.lists(st.floats(0, 160) | st.integers(0, 90).map(float), min_size=2, max_size=8, unique=True),
+)
 @example([(0.0, 1e-238, 1e-273)], [0.0, 1.0])
 def test_amounts_are_divided_as_by_a_plain_loop(stretches, edges):
     """Each interval gets the share of each stretch that it covers."""
@@ -220,9 +223,7 @@ def test_days_add_up_and_series_end_at_the_totals(n_hosts, n_tasks, cores, seed)
     """Prorated parts of consecutive days sum to the total; so do the steps of a series."""
     trace = by_hand.list_schedule(n_hosts, n_tasks, cores, seed, cancel_every=4)
     rng = np.random.default_rng(seed)
-    functions = UtilityFunctions.exponential(
-        rng.uniform(1, 8, n_tasks), rng.uniform(0, 0.6, n_tasks)
-    )
+    functions = UtilityFunctions.exponential(rng.uniform(1, 8, n_tasks), rng.uniform(0, 0.6, n_tasks))
     object.__setattr__(trace.tasks, "utility", functions)
     end = max(trace.horizon_s, 1.0)
     days = [0.0, *sorted(rng.uniform(0, end, 3).tolist()), end]

@@ -24,9 +24,7 @@ ANYTHING = Traits(asked="event", replicates=True, may_cancel=True, may_drop=True
 class Scripted(Scheduler):
     """Answers by a function of the state, and notes when it was asked and what was mappable."""
 
-    def __init__(
-        self, answer: Callable[[State], Iterable[Decision]], traits: Traits = ANYTHING
-    ) -> None:
+    def __init__(self, answer: Callable[[State], Iterable[Decision]], traits: Traits = ANYTHING) -> None:
         self.answer = answer
         self.traits = traits
 
@@ -79,17 +77,26 @@ def hosts(*speeds: float, cores: int = 1, boot_time_s: float = 0.0) -> Platform:
 
 
 def controller_of(
-    platform: Platform, tasks: Tasks | list[float], policy: Scheduler, *,
-    estimates=None, pstate: int = 0, interval: float | None = None, pending_slots: int = 0,
-    hosts_off: tuple[int, ...] = (), **system_rules,
-) -> Controller:  # fmt: skip
+    platform: Platform,
+    tasks: Tasks | list[float],
+    policy: Scheduler,
+    *,
+    estimates=None,
+    pstate: int = 0,
+    interval: float | None = None,
+    pending_slots: int = 0,
+    hosts_off: tuple[int, ...] = (),
+    **system_rules,
+) -> Controller:
     """Return a controller that is ready to run."""
     tasks = tasks if isinstance(tasks, Tasks) else make_tasks(tasks)
     system = System(
-        platform, estimates or FlopsEstimates(platform, tasks), pstates=pstate,
+        platform,
+        estimates or FlopsEstimates(platform, tasks),
+        pstates=pstate,
         files=tasks.files,
         rules=Rules(mapping_interval_s=interval, pending_slots=pending_slots, **system_rules),
-    )  # fmt: skip
+    )
     return Controller(system, tasks, policy, rng=np.random.default_rng(0), hosts_off=hosts_off)
 
 
@@ -104,9 +111,8 @@ class Truth(RunTimes):
 
 
 def play(
-    platform: Platform, tasks: Tasks | list[float], answer, traits: Traits = ANYTHING, *,
-    run_time=None, **rules,
-) -> tuple[Trace, Scripted]:  # fmt: skip
+    platform: Platform, tasks: Tasks | list[float], answer, traits: Traits = ANYTHING, *, run_time=None, **rules
+) -> tuple[Trace, Scripted]:
     """Run a scripted policy to the end; return the trace and the policy."""
     policy = Scripted(answer, traits)
     truth = None if run_time is None else Truth(run_time)

@@ -54,10 +54,17 @@ def test_an_arrival_scheduler_attends_before_each_event():
     tasks = make_tasks([1.0, 1.0, 9.0], [3.0, 3.0, 7.0])
     reference.simulate(controller_of(hosts(1.0, 1.0, boot_time_s=4.0), tasks, policy))
     assert policy.seen_ == [
-        ("attends", 0, []), ("attends", 3, [0, 1]), ("schedules", 3, [0]), ("schedules", 3, [1]),
-        ("attends", 4, []), ("attends", 5, []), ("attends", 6, []), ("attends", 7, [2]),
-        ("schedules", 7, [2]), ("attends", 11, []),
-    ]  # fmt: skip
+        ("attends", 0, []),
+        ("attends", 3, [0, 1]),
+        ("schedules", 3, [0]),
+        ("schedules", 3, [1]),
+        ("attends", 4, []),
+        ("attends", 5, []),
+        ("attends", 6, []),
+        ("attends", 7, [2]),
+        ("schedules", 7, [2]),
+        ("attends", 11, []),
+    ]
 
 
 def test_attend_must_return_decisions():
@@ -75,15 +82,21 @@ def test_since_when_serial_hosts_are_idle():
         seen[state.now] = state.idle_since.tolist()
         return {
             0.0: [Assign(0, 0), Assign(1, 0), PowerOff(2), WakeAt(4.0)],
-            4.0: [PowerOn(2)], 5.0: [WakeAt(8.0)], 8.0: [Assign(2, 1)],
-        }.get(state.now, [])  # fmt: skip
+            4.0: [PowerOn(2)],
+            5.0: [WakeAt(8.0)],
+            8.0: [Assign(2, 1)],
+        }.get(state.now, [])
 
     tasks = make_tasks([2.0, 5.0, 1.0])
     play(hosts(1.0, 1.0, 1.0, cores=2, boot_time_s=3.0), tasks, answer)
     assert seen == {
-        0.0: [0, 0, 0], 2.0: [INF, 0, INF], 4.0: [INF, 0, INF], 5.0: [5, 0, INF], 7.0: [5, 0, 7],
+        0.0: [0, 0, 0],
+        2.0: [INF, 0, INF],
+        4.0: [INF, 0, INF],
+        5.0: [5, 0, INF],
+        7.0: [5, 0, 7],
         8.0: [5, 0, 7],
-    }  # fmt: skip
+    }
 
 
 def test_since_when_nodes_are_idle():

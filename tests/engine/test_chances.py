@@ -95,10 +95,14 @@ def drawn_case(seed: int) -> Case:
     means[2, 0, 1] = np.inf
     n = 12
     return make_stochastic_case(
-        "drawn", means, [0, 1, 1], rng.integers(0, 3, n).tolist(),
-        np.cumsum(rng.exponential(6.0, n)), slack_s=float(rng.uniform(25.0, 80.0)),
+        "drawn",
+        means,
+        [0, 1, 1],
+        rng.integers(0, 3, n).tolist(),
+        np.cumsum(rng.exponential(6.0, n)),
+        slack_s=float(rng.uniform(25.0, 80.0)),
         boot_time_s=4.0,
-    )  # fmt: skip
+    )
 
 
 @settings(max_examples=6, deadline=None)
@@ -124,14 +128,12 @@ def test_measured_times_with_and_without_a_grid(step):
         traits = Traits(asked="arrival", needs_distributions=True)
 
         def schedule(self, state):
-            told.append((state.late_masses(task := next(state.waiting())).item(),
-                         state.mean_ready_time().item()))  # fmt: skip
+            told.append((state.late_masses(task := next(state.waiting())).item(), state.mean_ready_time().item()))
             yield Assign(task, 0)
 
     case = make_stochastic_case(
-        "by hand", [[[3.0]]], [0], [0, 0, 0], [0.0, 1.0, 2.5], slack_s=7.5,
-        luck=False, distributions=listed,
-    )  # fmt: skip
+        "by hand", [[[3.0]]], [0], [0, 0, 0], [0.0, 1.0, 2.5], slack_s=7.5, luck=False, distributions=listed
+    )
     assert isinstance(case.types, StochasticTypes)
     assert (case.types.estimates(case.tasks).grid() is None) == (step is None)
     play(case, Queues())

@@ -23,9 +23,7 @@ ARRIVING = Traits("arrival", may_drop=True, heeds_budget=True)
 
 def idle_free(*speeds: float, watts: float = 10.0) -> Platform:
     """One-core hosts that draw `watts` while busy and nothing else."""
-    return Platform(
-        tuple(Host(f"h{k}", (PState(s, 0.0, watts, watts),)) for k, s in enumerate(speeds))
-    )
+    return Platform(tuple(Host(f"h{k}", (PState(s, 0.0, watts, watts),)) for k, s in enumerate(speeds)))
 
 
 def seen_energy(answer):
@@ -74,9 +72,13 @@ def test_a_host_that_boots_draws_its_own_power_and_takes_tasks_later():
     host = Host("h0", (PState(10.0, 0.0, 10.0, 10.0),), boot_pstate=1, **boots)
     answer, seen = seen_energy(at((0.0, [PowerOn(0), Assign(0, 0)]), (1.0, [Drop(1)])))
     trace, _ = play(
-        Platform((host,)), make_tasks([100.0, 1.0], [0.0, 1.0]), answer,
-        replace(HEEDING, powers_hosts=True), hosts_off=(0,), budget=EnergyBudget(1e3, period_s=8.0),
-    )  # fmt: skip
+        Platform((host,)),
+        make_tasks([100.0, 1.0], [0.0, 1.0]),
+        answer,
+        replace(HEEDING, powers_hosts=True),
+        hosts_off=(0,),
+        budget=EnergyBudget(1e3, period_s=8.0),
+    )
     assert rows(trace) == [(4.0, 0, 0, 14.0)]
     assert (seen[1.0].consumed_j, seen[1.0].committed_j) == (50.0, 40.0)
     assert trace.periods["consumed_j"].tolist() == [4 * 50 + 40.0, 60.0]
@@ -98,9 +100,7 @@ def test_figures_of_b5_two_machines_at_the_end_of_the_day():
     start, length = 1380 * 60.0, 1200.0
     before = 100_000.0 - 600.0 * watts  # consumed by the same machine earlier that day
     tasks = make_tasks([before / watts, length, 1.0], [0.0, start, 1390 * 60.0])
-    answer, seen = seen_energy(
-        at((0.0, [Assign(0, 1)]), (start, [Assign(1, 0)]), (1390 * 60.0, [Drop(2)]))
-    )
+    answer, seen = seen_energy(at((0.0, [Assign(0, 1)]), (start, [Assign(1, 0)]), (1390 * 60.0, [Drop(2)])))
     budget = EnergyBudget(500_000.0, period_s=day)
     play(idle_free(1.0, 1.0, watts=watts), tasks, answer, HEEDING, budget=budget)
     energy = seen[1390 * 60.0]
@@ -109,10 +109,7 @@ def test_figures_of_b5_two_machines_at_the_end_of_the_day():
     assert energy.remaining_j == pytest.approx(350_000.0, rel=1e-12)
 
 
-@pytest.mark.parametrize("decide", [
-    lambda task, host: Assign(task, host),
-    lambda task, host: plan((task, host)),
-])  # fmt: skip
+@pytest.mark.parametrize("decide", [lambda task, host: Assign(task, host), lambda task, host: plan((task, host))])
 def test_a_decision_beyond_the_budget_is_invalid(decide):
     """Of 95 J 60 are taken; another task of 40 J does not fit, one of 30 J does."""
     tasks = make_tasks([60.0, 30.0, 40.0])
@@ -127,9 +124,12 @@ def test_a_decision_beyond_the_budget_is_invalid(decide):
 def test_what_takes_the_whole_budget_fits_whatever_rounding_adds():
     """0.1 and 0.2 J of 0.3 J: the sum of the floats is above it."""
     trace, _ = play(
-        idle_free(1.0, watts=0.1), [1.0, 2.0], at((0.0, [plan((0, 0), (1, 0))])), HEEDING,
+        idle_free(1.0, watts=0.1),
+        [1.0, 2.0],
+        at((0.0, [plan((0, 0), (1, 0))])),
+        HEEDING,
         budget=EnergyBudget(0.3, period_s=1000.0),
-    )  # fmt: skip
+    )
     assert rows(trace) == [(0.0, 0, 0, 1.0), (1.0, 0, 1, 3.0)]
 
 
@@ -137,8 +137,7 @@ def test_of_a_plan_only_the_part_inside_the_period_counts():
     """Two tasks of 60 J in one queue until 12 s; the period ends at 8 s with 80 J."""
     tasks = make_tasks([60.0, 60.0])
     decisions = [plan((0, 0), (1, 0))]
-    trace, _ = play(idle_free(10.0), tasks, at((0.0, decisions)), HEEDING,
-                    budget=EnergyBudget(80.0, period_s=8.0))  # fmt: skip
+    trace, _ = play(idle_free(10.0), tasks, at((0.0, decisions)), HEEDING, budget=EnergyBudget(80.0, period_s=8.0))
     assert rows(trace) == [(0.0, 0, 0, 6.0), (6.0, 0, 1, 12.0)]
     periods = trace.periods
     assert periods["start"].tolist() == [0.0, 8.0]
@@ -146,37 +145,46 @@ def test_of_a_plan_only_the_part_inside_the_period_counts():
     np.testing.assert_allclose(periods["consumed_j"], [80.0, 40.0], rtol=1e-12)
     np.testing.assert_allclose(periods["carried_over_j"], [0.0, 40.0], rtol=1e-12)
     with pytest.raises(InvalidDecision, match="until the period's end at 8 s"):
-        play(idle_free(10.0), tasks, at((0.0, decisions)), HEEDING,
-             budget=EnergyBudget(79.9, period_s=8.0))  # fmt: skip
+        play(idle_free(10.0), tasks, at((0.0, decisions)), HEEDING, budget=EnergyBudget(79.9, period_s=8.0))
 
 
 def test_in_a_plan_each_host_begins_at_once():
     """60 J on each of two hosts lie in the period of 8 s, not 60 and 20: 110 J do not suffice."""
     with pytest.raises(InvalidDecision, match="draw 120 J until"):
-        play(idle_free(10.0, 10.0), [60.0, 60.0], at((0.0, [plan((0, 0), (1, 1))])), HEEDING,
-             budget=EnergyBudget(110.0, period_s=8.0))  # fmt: skip
+        play(
+            idle_free(10.0, 10.0),
+            [60.0, 60.0],
+            at((0.0, [plan((0, 0), (1, 1))])),
+            HEEDING,
+            budget=EnergyBudget(110.0, period_s=8.0),
+        )
 
 
 def test_what_begins_after_the_period_counts_nothing_in_it():
     """Three tasks of 60 J in one queue: 60, 20 and 0 J until 8 s."""
     with pytest.raises(InvalidDecision, match="draw 80 J until"):
-        play(idle_free(10.0), [60.0] * 3, at((0.0, [plan((0, 0), (1, 0), (2, 0))])), HEEDING,
-             budget=EnergyBudget(79.0, period_s=8.0))  # fmt: skip
+        play(
+            idle_free(10.0),
+            [60.0] * 3,
+            at((0.0, [plan((0, 0), (1, 0), (2, 0))])),
+            HEEDING,
+            budget=EnergyBudget(79.0, period_s=8.0),
+        )
 
 
 def test_in_a_plan_the_third_task_of_two_cores_waits_for_one():
     """30 J each at 5 W a core: two from 0 s on and, until 8 s, 10 J of the third."""
     host = Host("h0", (PState(10.0, 0.0, 0.0, 10.0),), cores=2)
     decisions = at((0.0, [plan((0, 0), (1, 0), (2, 0))]))
-    trace, _ = play(Platform((host,)), [60.0] * 3, decisions, HEEDING,
-                    budget=EnergyBudget(70.0, period_s=8.0))  # fmt: skip
+    trace, _ = play(Platform((host,)), [60.0] * 3, decisions, HEEDING, budget=EnergyBudget(70.0, period_s=8.0))
     assert rows(trace) == [(0.0, 0, 0, 6.0), (0.0, 0, 1, 6.0), (6.0, 0, 2, 12.0)]
 
 
 def test_a_task_that_spans_two_boundaries():
     """25 s at 10 W in periods of 10 s: the second one holds 100 J of it, the third 50 J."""
-    trace, _ = play(idle_free(10.0), [250.0], at((0.0, [Assign(0, 0)])), HEEDING,
-                    budget=EnergyBudget(1e3, period_s=10.0))  # fmt: skip
+    trace, _ = play(
+        idle_free(10.0), [250.0], at((0.0, [Assign(0, 0)])), HEEDING, budget=EnergyBudget(1e3, period_s=10.0)
+    )
     np.testing.assert_allclose(trace.periods["consumed_j"], [100.0, 100.0, 50.0], rtol=1e-12)
     np.testing.assert_allclose(trace.periods["carried_over_j"], [0.0, 100.0, 50.0], rtol=1e-12)
 
@@ -185,11 +193,8 @@ def test_what_is_carried_over_a_boundary_draws_from_the_next_budget():
     """23:50 to 00:20 with 90 kJ: 30 kJ on the first day and 60 kJ on the second (B7)."""
     day, start = 86_400.0, 23 * 3600.0 + 50 * 60.0
     tasks = make_tasks([1800.0, 1.0], [start, day + 60.0])
-    answer, seen = seen_energy(
-        at((start, [Assign(0, 0)]), (day + 60.0, [Drop(1)]))
-    )  # fmt: skip
-    trace, _ = play(idle_free(1.0, watts=50.0), tasks, answer, HEEDING,
-                    budget=EnergyBudget(1e6, period_s=day))  # fmt: skip
+    answer, seen = seen_energy(at((start, [Assign(0, 0)]), (day + 60.0, [Drop(1)])))
+    trace, _ = play(idle_free(1.0, watts=50.0), tasks, answer, HEEDING, budget=EnergyBudget(1e6, period_s=day))
     np.testing.assert_allclose(trace.periods["consumed_j"], [30e3, 60e3], rtol=1e-12)
     np.testing.assert_allclose(trace.periods["carried_over_j"], [0.0, 60e3], rtol=1e-12)
     assert seen[day + 60.0].consumed_j == pytest.approx(3e3, rel=1e-12)
@@ -200,8 +205,9 @@ def test_postponed_tasks_reappear_at_the_first_ask_of_the_next_period():
     """They are not mappable before; with mapping events the event at the boundary shows them."""
     tasks = make_tasks([10.0, 10.0])
     answer = at((0.0, [Postpone(1), Assign(0, 0)]), (100.0, [Assign(1, 0)]))
-    trace, policy = play(idle_free(10.0), tasks, answer, HEEDING, interval=25.0,
-                         budget=EnergyBudget(1e9, period_s=100.0))  # fmt: skip
+    trace, policy = play(
+        idle_free(10.0), tasks, answer, HEEDING, interval=25.0, budget=EnergyBudget(1e9, period_s=100.0)
+    )
     asked = dict(policy.asked_)
     assert asked == {0.0: [0, 1], 25.0: [], 50.0: [], 75.0: [], 100.0: [1]}
     assert rows(trace) == [(0.0, 0, 0, 1.0), (100.0, 0, 1, 101.0)]
@@ -222,13 +228,7 @@ def test_postponed_tasks_reappear_without_mapping_events_too():
         return [*answer(state), *first]
 
     for traits in (HEEDING, ARRIVING):
-        trace, policy = play(
-            idle_free(10.0),
-            tasks,
-            with_the_first,
-            traits,
-            budget=EnergyBudget(1e9, period_s=100.0),
-        )
+        trace, policy = play(idle_free(10.0), tasks, with_the_first, traits, budget=EnergyBudget(1e9, period_s=100.0))
         assert rows(trace) == [(0.0, 0, 0, 1.0), (100.0, 0, 1, 101.0), (101.0, 0, 2, 102.0)]
     assert policy.times == [0.0, 0.0, 0.0, 100.0, 100.0]
 
@@ -238,15 +238,20 @@ def test_postponing_needs_a_budget_and_a_mappable_task():
     with pytest.raises(InvalidDecision, match="there is none"):
         play(idle_free(10.0), [10.0], lambda s: [Postpone(0)], HEEDING)
     with pytest.raises(InvalidDecision, match="it is running"):
-        play(idle_free(10.0), [10.0], lambda s: [Assign(0, 0), Postpone(0)], HEEDING,
-             budget=EnergyBudget(1e9))  # fmt: skip
+        play(idle_free(10.0), [10.0], lambda s: [Assign(0, 0), Postpone(0)], HEEDING, budget=EnergyBudget(1e9))
 
 
 def test_a_task_that_is_postponed_for_ever_is_an_incomplete_run():
     """Nothing else would end the run."""
     with pytest.raises(IncompleteRun, match="1 of 1 tasks"):
-        play(idle_free(10.0), [10.0], lambda s: [Postpone(t) for t in s.waiting()], HEEDING,
-             interval=50.0, budget=EnergyBudget(1e9, period_s=100.0))  # fmt: skip
+        play(
+            idle_free(10.0),
+            [10.0],
+            lambda s: [Postpone(t) for t in s.waiting()],
+            HEEDING,
+            interval=50.0,
+            budget=EnergyBudget(1e9, period_s=100.0),
+        )
 
 
 def test_before_the_first_period_nothing_is_limited_or_counted():
@@ -292,9 +297,7 @@ def test_stop_heeds_what_earlier_periods_left():
     """95 J a period of 10 s: the first draws 10, so that the second has 180, for 9 s at 20 W."""
     tasks = make_tasks([10.0, 200.0, 200.0], [0.0, 10.0, 10.0])
     answer = at((0.0, [Assign(0, 0)]), (10.0, [Assign(1, 0), Assign(2, 1)]))
-    budget = EnergyBudget(
-        95.0, period_s=10.0, carry_over=True, periods=2, on_exhaustion="stop"
-    )  # fmt: skip
+    budget = EnergyBudget(95.0, period_s=10.0, carry_over=True, periods=2, on_exhaustion="stop")
     trace, _ = play(idle_free(10.0, 10.0), tasks, answer, budget=budget)
     assert trace.horizon_s == pytest.approx(19.0, rel=1e-12)
     np.testing.assert_allclose(trace.periods["consumed_j"], [10.0, 180.0], rtol=1e-12)
@@ -303,8 +306,12 @@ def test_stop_heeds_what_earlier_periods_left():
 def test_stop_ends_the_run_when_the_budget_is_used_up():
     """Two hosts draw 20 W; 50 J last 2.5 s; what is unfinished is killed."""
     tasks = make_tasks([20.0, 90.0, 10.0, 10.0], [0.0, 0.0, 0.0, 50.0])
-    trace, _ = play(idle_free(10.0, 10.0), tasks, at((0.0, [Assign(0, 0), Assign(1, 1),
-                    Assign(2, 0)])), budget=EnergyBudget(50.0, on_exhaustion="stop"))  # fmt: skip
+    trace, _ = play(
+        idle_free(10.0, 10.0),
+        tasks,
+        at((0.0, [Assign(0, 0), Assign(1, 1), Assign(2, 0)])),
+        budget=EnergyBudget(50.0, on_exhaustion="stop"),
+    )
     states = [TaskState.FINISHED, TaskState.KILLED, TaskState.KILLED, TaskState.KILLED]
     assert trace.final_state.tolist() == states
     assert trace.horizon_s == pytest.approx(2.5, rel=1e-12)
@@ -316,21 +323,18 @@ def test_stop_ends_the_run_when_the_budget_is_used_up():
 
 def test_idle_hosts_use_up_a_budget_too():
     """1 W idle and 2 W busy on each of two hosts: 30 J last 10 s with one busy for 10 s."""
-    trace, _ = play(hosts(10, 10), make_tasks([500.0]), first_host,
-                    budget=EnergyBudget(30.0, on_exhaustion="stop"))  # fmt: skip
+    trace, _ = play(hosts(10, 10), make_tasks([500.0]), first_host, budget=EnergyBudget(30.0, on_exhaustion="stop"))
     assert trace.horizon_s == pytest.approx(10.0, rel=1e-12)
 
 
-@pytest.mark.parametrize("decide", [
-    lambda *pairs: [Assign(task, host) for task, host in pairs],
-    lambda *pairs: [plan(*pairs)],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "decide", [lambda *pairs: [Assign(task, host) for task, host in pairs], lambda *pairs: [plan(*pairs)]]
+)
 def test_what_a_policy_that_knows_no_budget_asks_for_too_much_is_put_off(decide):
     """Of 95 J 60 are taken; the next task needs 40 J and waits for the next period, 30 J fit."""
     tasks = make_tasks([60.0, 30.0, 40.0])
     answer = at((0.0, decide((0, 0), (2, 1), (1, 1))), (1000.0, decide((2, 0))))
-    trace, _ = play(idle_free(10.0, 10.0), tasks, answer,
-                    budget=EnergyBudget(95.0, period_s=1000.0))  # fmt: skip
+    trace, _ = play(idle_free(10.0, 10.0), tasks, answer, budget=EnergyBudget(95.0, period_s=1000.0))
     assert rows(trace) == [(0.0, 0, 0, 6.0), (0.0, 1, 1, 3.0), (1000.0, 0, 2, 1004.0)]
     assert trace.times_postponed.tolist() == [0, 0, 1]
     assert trace.periods["consumed_j"].tolist() == pytest.approx([90.0, 40.0])
@@ -348,8 +352,9 @@ def test_of_such_a_policy_a_plan_fills_the_cores_of_a_host():
 
 def test_of_such_a_policy_a_plan_s_tasks_follow_each_other():
     """60 J, and of the second task the 20 J that lie in the period of 8 s: 85 J suffice."""
-    trace, _ = play(idle_free(10.0), [60.0, 60.0], at((0.0, [plan((0, 0), (1, 0))])),
-                    budget=EnergyBudget(85.0, period_s=8.0))  # fmt: skip
+    trace, _ = play(
+        idle_free(10.0), [60.0, 60.0], at((0.0, [plan((0, 0), (1, 0))])), budget=EnergyBudget(85.0, period_s=8.0)
+    )
     assert rows(trace) == [(0.0, 0, 0, 6.0), (6.0, 0, 1, 12.0)]
     assert trace.times_postponed.tolist() == [0, 0]
 
@@ -360,8 +365,9 @@ def test_what_a_policy_that_is_asked_once_plans_for_later_is_asked_for_again():
     def all_on_one(state):
         return [plan(*((task, 0) for task in state.mappable.tolist()))]
 
-    trace, policy = play(idle_free(10.0), [60.0, 60.0], all_on_one, Traits("start"),
-                         budget=EnergyBudget(1e9, period_s=5.0))  # fmt: skip
+    trace, policy = play(
+        idle_free(10.0), [60.0, 60.0], all_on_one, Traits("start"), budget=EnergyBudget(1e9, period_s=5.0)
+    )
     assert rows(trace) == [(0.0, 0, 0, 6.0), (6.0, 0, 1, 12.0)]
     assert trace.times_postponed[1] > 0
     assert policy.asked_[:2] == [(0.0, [0, 1]), (5.0, [1])]
@@ -400,10 +406,14 @@ def test_of_such_a_policy_copies_beyond_the_budget_are_not_made():
     """70 J: the first copy costs 60 J; a task that is put off is not copied either."""
     copying = Traits("event", replicates=True)
     tasks = make_tasks([60.0, 200.0])
-    answer = at((0.0, [Assign(0, 0), Assign(0, 1), Assign(1, 1), Assign(1, 2)]),
-                (1000.0, [Drop(1)]))  # fmt: skip
-    trace, _ = play(idle_free(10.0, 10.0, 10.0), tasks, answer, replace(copying, may_drop=True),
-                    budget=EnergyBudget(70.0, period_s=1000.0))  # fmt: skip
+    answer = at((0.0, [Assign(0, 0), Assign(0, 1), Assign(1, 1), Assign(1, 2)]), (1000.0, [Drop(1)]))
+    trace, _ = play(
+        idle_free(10.0, 10.0, 10.0),
+        tasks,
+        answer,
+        replace(copying, may_drop=True),
+        budget=EnergyBudget(70.0, period_s=1000.0),
+    )
     assert rows(trace) == [(0.0, 0, 0, 6.0)]
     assert trace.times_postponed.tolist() == [0, 1]
 
@@ -415,8 +425,9 @@ def test_what_is_put_off_is_asked_for_again(asked):
     def greedily(state):
         return [Assign(task, 0) for task in state.mappable.tolist()]
 
-    trace, _ = play(idle_free(10.0), make_tasks([60.0] * 3), greedily, Traits(asked),
-                    budget=EnergyBudget(100.0, period_s=50.0))  # fmt: skip
+    trace, _ = play(
+        idle_free(10.0), make_tasks([60.0] * 3), greedily, Traits(asked), budget=EnergyBudget(100.0, period_s=50.0)
+    )
     assert rows(trace) == [(0.0, 0, 0, 6.0), (50.0, 0, 1, 56.0), (100.0, 0, 2, 106.0)]
     assert trace.times_postponed.tolist() == [0, 1, 2]
 
@@ -424,8 +435,7 @@ def test_what_is_put_off_is_asked_for_again(asked):
 def test_a_budget_that_admits_no_task_is_an_incomplete_run():
     """The message says that the budget is what keeps it."""
     with pytest.raises(IncompleteRun, match=r"tasks 1\..*budget of 50 J admits"):
-        play(idle_free(10.0), make_tasks([60.0]), first_host,
-             budget=EnergyBudget(50.0, period_s=50.0))  # fmt: skip
+        play(idle_free(10.0), make_tasks([60.0]), first_host, budget=EnergyBudget(50.0, period_s=50.0))
 
 
 def test_no_task_starts_at_the_horizon_and_what_runs_then_goes_on():
@@ -447,14 +457,18 @@ def test_a_task_that_would_start_exactly_at_the_horizon_does_not():
     assert trace.final_state.tolist() == [TaskState.FINISHED, TaskState.UNFINISHED]
 
 
-@pytest.mark.parametrize(("values", "word"), [
-    ({"energy_j": 0.0}, "energy_j"), ({"energy_j": math.nan}, "energy_j"),
-    ({"energy_j": 1.0, "period_s": 0.0}, "period_s"),
-    ({"energy_j": 1.0, "first_period_start_s": -1.0}, "first_period_start_s"),
-    ({"energy_j": 1.0, "on_exhaustion": "halt"}, "'refuse' or 'stop'"),
-    ({"energy_j": 1.0, "carry_over": True}, "periods is missing; budget_carry_over needs it"),
-    ({"energy_j": 1.0, "periods": 0}, "periods"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ({"energy_j": 0.0}, "energy_j"),
+        ({"energy_j": math.nan}, "energy_j"),
+        ({"energy_j": 1.0, "period_s": 0.0}, "period_s"),
+        ({"energy_j": 1.0, "first_period_start_s": -1.0}, "first_period_start_s"),
+        ({"energy_j": 1.0, "on_exhaustion": "halt"}, "'refuse' or 'stop'"),
+        ({"energy_j": 1.0, "carry_over": True}, "periods is missing; budget_carry_over needs it"),
+        ({"energy_j": 1.0, "periods": 0}, "periods"),
+    ],
+)
 def test_illegal_budgets_are_refused(values, word):
     """The message names the value."""
     with pytest.raises(InputError, match=word):
@@ -486,16 +500,24 @@ def test_what_such_a_budget_refuses_is_never_done():
     """Of 95 J 60 are taken; no later period admits the 40 J, and the run says so at once."""
     tasks = make_tasks([60.0, 40.0])
     with pytest.raises(IncompleteRun, match="no period's budget of 95 J admits these"):
-        play(idle_free(10.0), tasks, at((0.0, [Assign(0, 0), Assign(1, 0)])),
-             budget=EnergyBudget(95.0, period_s=math.inf))  # fmt: skip
+        play(
+            idle_free(10.0),
+            tasks,
+            at((0.0, [Assign(0, 0), Assign(1, 0)])),
+            budget=EnergyBudget(95.0, period_s=math.inf),
+        )
 
 
 def test_a_cancel_takes_its_energy_out_of_what_was_assigned():
     """10 W: of 40 + 60 + 50 J the queued 60 go at 1 s, and of the 50 the 30 J after 2 s."""
-    answer, seen = seen_energy(at(
-        (0.0, [Assign(0, 0), Assign(1, 0), Assign(2, 1), WakeAt(1.0), WakeAt(2.0), WakeAt(3.0)]),
-        (1.0, [Cancel(1)]), (2.0, [Cancel(2)]), (3.0, [Drop(1), Drop(2)]),
-    ))  # fmt: skip
+    answer, seen = seen_energy(
+        at(
+            (0.0, [Assign(0, 0), Assign(1, 0), Assign(2, 1), WakeAt(1.0), WakeAt(2.0), WakeAt(3.0)]),
+            (1.0, [Cancel(1)]),
+            (2.0, [Cancel(2)]),
+            (3.0, [Drop(1), Drop(2)]),
+        )
+    )
     budget = EnergyBudget(1e3, on_exhaustion="stop")
     play(idle_free(10.0, 10.0), make_tasks([40.0, 60.0, 50.0]), answer, budget=budget)
     assert [seen[t].assigned_j for t in (1.0, 2.0, 3.0)] == pytest.approx([150, 90, 60])
@@ -513,9 +535,7 @@ def test_what_remains_keeps_the_idle_power_of_every_host():
     answer, seen = seen_energy(at((0.0, [Assign(0, 0)]), (10.0, []), (50.0, [Drop(1), Drop(2)])))
     tasks = make_tasks([30.0, 1.0, 1.0], [0.0, 10.0, 50.0])
     play(idling(2, 20.0), tasks, answer, HEEDING, budget=EnergyBudget(7000.0, period_s=100.0))
-    accounts = {
-        now: (e.consumed_j, e.committed_j, e.idle_j, e.remaining_j) for now, e in seen.items()
-    }
+    accounts = {now: (e.consumed_j, e.committed_j, e.idle_j, e.remaining_j) for now, e in seen.items()}
     assert accounts[0.0] == (0.0, 0.0, 4000.0, 3000.0)
     assert accounts[10.0] == (1200.0, 1600.0, 3600.0, 600.0)
     assert accounts[50.0] == (4400.0, 0.0, 2000.0, 600.0)

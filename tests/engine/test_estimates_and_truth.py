@@ -45,9 +45,7 @@ def test_a_task_that_fits_nowhere_is_rejected_before_the_policy_sees_it():
 def test_a_run_of_rejected_tasks_asks_nobody(asked):
     """Where nothing fits there is nothing to decide."""
     tasks = make_tasks([1.0, 1.0], 3.0, task_type=[0, 0])
-    trace, policy = play(
-        hosts(10), tasks, first_host, Traits(asked), estimates=typed([[[INF]]], [0, 0], [0])
-    )
+    trace, policy = play(hosts(10), tasks, first_host, Traits(asked), estimates=typed([[[INF]]], [0, 0], [0]))
     assert policy.times == []
     assert trace.final_state.tolist() == [TaskState.REJECTED] * 2
     assert trace.horizon_s == 3.0
@@ -105,9 +103,7 @@ def test_the_policy_sees_estimates_the_run_takes_the_truth():
         return first_host(state)
 
     tasks = make_tasks([10.0, 20.0, 30.0], [0.0, 0.0, 1.5])
-    trace, _ = play(
-        hosts(10), tasks, answer, run_time=lambda task, host, pstate: tasks.flops[task] / 5.0
-    )
+    trace, _ = play(hosts(10), tasks, answer, run_time=lambda task, host, pstate: tasks.flops[task] / 5.0)
     assert trace.finish_time_s.tolist() == [2.0, 6.0, 12.0]
     assert seen[1.5] == ([3.5], [1.0])  # late already: free now, then the queued 2 s
     assert seen[2.0] == ([7.0], [4.0])
@@ -116,9 +112,7 @@ def test_the_policy_sees_estimates_the_run_takes_the_truth():
 def test_a_task_that_ends_early_frees_its_host_early():
     """With shorter true times plans run down earlier than planned."""
     answer = at((0.0, [plan((0, 0), (1, 0), (2, 1))]))
-    trace, policy = play(
-        hosts(10, 10), [50.0, 50.0, 50.0], answer, run_time=lambda task, host, pstate: 1.0 + task
-    )
+    trace, policy = play(hosts(10, 10), [50.0, 50.0, 50.0], answer, run_time=lambda task, host, pstate: 1.0 + task)
     assert rows(trace) == [(0.0, 0, 0, 1.0), (0.0, 1, 2, 3.0), (1.0, 0, 1, 3.0)]
     assert policy.times == [0.0, 1.0]
 
@@ -127,9 +121,7 @@ def test_random_true_times_keep_every_task_once_and_the_hosts_busy():
     """Whatever the truth, a work queue runs each task once and leaves no gap on a host."""
     rng = np.random.default_rng(3)
     truth = rng.gamma(2.0, 5.0, (40, 4))
-    trace, _ = play(
-        hosts(1, 2, 3, 4), [10.0] * 40, idle_hosts, run_time=lambda task, host, _: truth[task, host]
-    )
+    trace, _ = play(hosts(1, 2, 3, 4), [10.0] * 40, idle_hosts, run_time=lambda task, host, _: truth[task, host])
     assert sorted(trace.executions["task"].tolist()) == list(range(40))
     lengths = trace.executions["end"] - trace.executions["start"]
     expected = truth[trace.executions["task"], trace.executions["host"]]

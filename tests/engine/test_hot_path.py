@@ -32,20 +32,30 @@ class Improvises(Scheduler):
 
     def schedule(self, state):
         waiting, running = state.mappable.tolist(), state.running
-        self.shown_.append((
-            state.now, waiting, running.tolist(), state.core_ready_time.tolist(),
-            state.idle_cores(), state.pstate.tolist(), state.free_cores.tolist(),
-            state.idle_since.tolist(), state.queue_tasks.tolist(), state.energy,
-            [state.copies_of(task) for task in range(len(state.tasks))],
-        ))  # fmt: skip
+        self.shown_.append(
+            (
+                state.now,
+                waiting,
+                running.tolist(),
+                state.core_ready_time.tolist(),
+                state.idle_cores(),
+                state.pstate.tolist(),
+                state.free_cores.tolist(),
+                state.idle_since.tolist(),
+                state.queue_tasks.tolist(),
+                state.energy,
+                [state.copies_of(task) for task in range(len(state.tasks))],
+            )
+        )
         draw, decisions = self.random_.random, []
         if self.traits.replicates:
             decisions += [self.somewhere(task) for task in running["task"].tolist() if draw() < 0.6]
         # what is planned in common goes another way afterwards
         return [
-            *decisions, Plan(self.random_.permutation(waiting), None),
+            *decisions,
+            Plan(self.random_.permutation(waiting), None),
             *[self.somewhere(task) for task in waiting if draw() < 0.15],
-        ]  # fmt: skip
+        ]
 
     def somewhere(self, task: int) -> Assign:
         """Queue the task on a random host, in a random P-state."""
@@ -56,20 +66,22 @@ class Improvises(Scheduler):
 def played(seed: int, replicates: bool, passes_on: bool):
     """Play a random run; return its records, what the policy was shown, and the short cuts."""
     random = np.random.default_rng(seed)
-    platform = Platform(tuple(
-        Host(f"h{k}", (PState(10.0 * 2**int(random.integers(3)), 1, 2, 3), PState(5.0, 1, 2, 2)),
-             cores=2 if random.random() < 0.05 else 1)
-        for k in range(random.integers(1, 5))
-    ))  # fmt: skip
+    platform = Platform(
+        tuple(
+            Host(
+                f"h{k}",
+                (PState(10.0 * 2 ** int(random.integers(3)), 1, 2, 3), PState(5.0, 1, 2, 2)),
+                cores=2 if random.random() < 0.05 else 1,
+            )
+            for k in range(random.integers(1, 5))
+        )
+    )
     n = int(random.integers(5, 25))
     submitted = np.sort(random.integers(0, 30, n) * (random.random(n) < 0.6))
     tasks = make_tasks(random.integers(1, 9, n) * 10.0, submitted)
     policy = Improvises(seed, replicates)
     budget = EnergyBudget(1e6, 20.0, on_exhaustion="stop") if random.random() < 0.2 else None
-    controller = controller_of(
-        platform, tasks, policy, interval=None if random.random() < 0.8 else 8.0,
-        budget=budget,
-    )  # fmt: skip
+    controller = controller_of(platform, tasks, policy, interval=None if random.random() < 0.8 else 8.0, budget=budget)
     taken, commands, step = [], [], controller.step
 
     def noted(now, finished):

@@ -45,10 +45,7 @@ def test_a_budget_counts_from_when_the_file_is_there():
         assigns = {0.0: [Assign(0, 2), WakeAt(5.0), WakeAt(11.0)], 12.0: [Assign(1, 2)]}
         return assigns.get(state.now, [])
 
-    trace, _ = play(
-        clusters(), tasks_with([(0,), ()], [100.0]), answer,
-        budget=EnergyBudget(200.0, period_s=12.0),
-    )  # fmt: skip
+    trace, _ = play(clusters(), tasks_with([(0,), ()], [100.0]), answer, budget=EnergyBudget(200.0, period_s=12.0))
     assert rows(trace) == [(10.0, 2, 0, 20.0), (20.0, 2, 1, 30.0)]
     # at 5 s nothing computes: four hosts idle; 2 s of the task lie before 12 s, 1 s of it at 11 s
     energies = [seen[time] for time in (5.0, 11.0)]
@@ -107,10 +104,9 @@ def test_a_new_plan_withdraws_transfers_that_have_not_begun():
 
     def answer(state):
         seen[state.now] = (state.file_available[:, 1].tolist(), float(state.uplink_free[1]))
-        return {
-            0.0: [Assign(2, 2), plan((0, 2), (1, 2)), WakeAt(5.0), WakeAt(6.0)],
-            5.0: [plan((1, 0), (0, 2))],
-        }.get(state.now, [])
+        return {0.0: [Assign(2, 2), plan((0, 2), (1, 2)), WakeAt(5.0), WakeAt(6.0)], 5.0: [plan((1, 0), (0, 2))]}.get(
+            state.now, []
+        )
 
     tasks = tasks_with([(0,), (1,), ()], [100.0, 100.0], flops=300.0)
     trace, _ = play(clusters(), tasks, answer)
@@ -126,10 +122,7 @@ def test_a_new_plan_leaves_the_transfers_of_started_tasks_alone():
 
     def answer(state):
         seen[state.now] = (state.file_available[:, 1].tolist(), float(state.uplink_free[1]))
-        return {
-            0.0: [plan((0, 2), (1, 3)), WakeAt(5.0), WakeAt(6.0)],
-            5.0: [plan((2, 2))],
-        }.get(state.now, [])
+        return {0.0: [plan((0, 2), (1, 3)), WakeAt(5.0), WakeAt(6.0)], 5.0: [plan((2, 2))]}.get(state.now, [])
 
     trace, _ = play(clusters(), tasks_with([(0,), (1,), (2,)], [100.0, 100.0, 100.0]), answer)
     assert seen[5.0] == ([10.0, 20.0, float("inf")], 20.0)
@@ -167,10 +160,11 @@ def test_a_copy_whose_data_comes_when_the_task_is_done_never_began():
 def test_a_copy_that_never_began_leaves_no_trace_in_the_account():
     """Its host computes another task from 10 s on: 2 W of one host, 1 W of three, for 20 s."""
     trace, _ = play(
-        clusters(), tasks_with([(0,), ()], [1000.0]),
+        clusters(),
+        tasks_with([(0,), ()], [1000.0]),
         at((0.0, [Assign(0, 0), Assign(0, 2)]), (10.0, [Assign(1, 2)])),
         budget=EnergyBudget(1e4, period_s=1e3),
-    )  # fmt: skip
+    )
     assert rows(trace) == [(0.0, 0, 0, 10.0), (10.0, 2, 1, 20.0)]
     assert trace.periods["consumed_j"].tolist() == [100.0]
 

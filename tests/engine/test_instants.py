@@ -82,9 +82,7 @@ def test_ends_of_one_instant_keep_their_own_times():
     """What ends in one instant is recorded with its own end; what follows starts at the latest."""
     late = 10.0 + 5e-10
     trace, _ = play(hosts(1, 1), [10.0, late, 7.0], idle_hosts)
-    assert rows(trace) == [
-        (0.0, 0, 0, 10.0), (0.0, 1, 1, late), (late, 0, 2, late + 7.0)
-    ]  # fmt: skip
+    assert rows(trace) == [(0.0, 0, 0, 10.0), (0.0, 1, 1, late), (late, 0, 2, late + 7.0)]
 
 
 def test_a_wake_up_asks_again():
@@ -178,8 +176,5 @@ def test_a_successor_that_maps_at_arrivals_is_asked_between_mapping_events():
     """Until then submissions were no instants; from the delegation on they are."""
     successor = Scripted(first_host, Traits("arrival"))
     tasks = make_tasks([10.0, 10.0], [0.0, 3.0])
-    trace, _ = play(
-        hosts(10), tasks, lambda s: [Delegate(successor)], Traits("event", delegates=True),
-        interval=10.0,
-    )  # fmt: skip
+    trace, _ = play(hosts(10), tasks, lambda s: [Delegate(successor)], Traits("event", delegates=True), interval=10.0)
     assert trace.start_time_s.tolist() == [0.0, 3.0]

@@ -51,9 +51,9 @@ def test_what_is_spent_committed_and_left():
 
     def answer(state):
         energy = state.energy
-        seen[state.now] = np.array(
-            [energy.budget_j, energy.consumed_j, energy.committed_j, energy.remaining_j]
-        ) * (energy.weights.money_per_j)  # fmt: skip
+        seen[state.now] = np.array([energy.budget_j, energy.consumed_j, energy.committed_j, energy.remaining_j]) * (
+            energy.weights.money_per_j
+        )
         return {5.0: [Assign(0, 0), Assign(1, 0), WakeAt(20.0)]}.get(state.now, [])
 
     tasks = make_tasks([30.0, 20.0], [5.0, 5.0])
@@ -84,9 +84,7 @@ def test_idle_hosts_cost_money_too():
 def test_the_run_ends_when_the_money_is_spent():
     """500 are spent 5 s at 2 and 10 s at 4, with 10 W: at 20 s, on both drivers."""
     tasks = make_tasks([30.0, 20.0], [5.0, 5.0])
-    whole = Scenario(
-        drawing(), tasks, "wq", budget=money(500.0, on_exhaustion="stop"), network="none"
-    )
+    whole = Scenario(drawing(), tasks, "wq", budget=money(500.0, on_exhaustion="stop"), network="none")
     for driver in ("reference", "simgrid"):
         result = run(replace(whole, driver=driver))
         assert result.trace.executions["end"] == pytest.approx([20.0], rel=1e-12)
@@ -153,16 +151,12 @@ def test_reservations_and_nodes_by_hand():
 def test_place_holders_are_judged_by_the_prices_of_their_starts():
     """Two nodes of 10 W for 40 s: 20 W x 110 in any 40 s; of 20 s until the period's end 20 W x 80
     from 10 s on."""
-    tasks = jobs(
-        (0, 0, 3),
-    )
+    tasks = jobs((0, 0, 3))
     early = steps({0: [Allocate(0, np.array([3, 4]), 1, start=10.0)]})
     for amount, period_s, told in ((2199.0, 1e3, "2200"), (1599.0, 30.0, "1600")):
         with pytest.raises(InvalidDecision, match=f"draw {told} of money"):
-            run(scenario(tasks, early, traits=OF_BUDGETS, idle_w=0.0,
-                         budget=money(amount, period_s=period_s)))  # fmt: skip
-        run(scenario(tasks, early, traits=OF_BUDGETS, idle_w=0.0,
-                     budget=money(amount + 1.0, period_s=period_s)))  # fmt: skip
+            run(scenario(tasks, early, traits=OF_BUDGETS, idle_w=0.0, budget=money(amount, period_s=period_s)))
+        run(scenario(tasks, early, traits=OF_BUDGETS, idle_w=0.0, budget=money(amount + 1.0, period_s=period_s)))
 
 
 # ---------------------------------------------------------------------- equal to joules
@@ -201,10 +195,7 @@ NEARLY = (3.7e-7, 3.7e-7 * (1 + 1e-13), 3.7e-7 * (1 - 1e-13))
 def in_money(budget: EnergyBudget, costs: tuple[float, ...]) -> EnergyBudget:
     """Return a budget in money that buys as many joules."""
     prices = PriceSeries.of_energy([7.3 * k for k in range(len(costs))], costs)
-    return replace(
-        budget, energy_j=None, money=budget.energy_j * costs[0], prices=prices,
-        prices_period_s=31.0,
-    )  # fmt: skip
+    return replace(budget, energy_j=None, money=budget.energy_j * costs[0], prices=prices, prices_period_s=31.0)
 
 
 @pytest.mark.parametrize("id", of_budgets())
@@ -226,9 +217,7 @@ def test_at_one_price_money_is_as_joules(id: str):
         assert not found.energy_weights.is_even
         assert trace_differences(expected, found) == []
         for column in ("budget_j", "consumed_j", "carried_over_j"):
-            np.testing.assert_allclose(
-                found.periods[column], expected.periods[column], rtol=1e-9, atol=1e-9
-            )
+            np.testing.assert_allclose(found.periods[column], expected.periods[column], rtol=1e-9, atol=1e-9)
 
 
 @needs_simgrid
@@ -239,17 +228,14 @@ def test_both_drivers_spend_alike(id: str):
     case = budgeted_cases(scheduler)[-1]
     budget = case.rules["budget"]
     prices = PriceSeries.of_energy((0.0, 11.0), (1.5, 0.5))
-    priced = replace(budget, energy_j=None, money=budget.energy_j, prices=prices,
-                     prices_period_s=23.0)  # fmt: skip
+    priced = replace(budget, energy_j=None, money=budget.energy_j, prices=prices, prices_period_s=23.0)
     case = replace(case, rules={**case.rules, "budget": priced})
     expected = run(case.scenario(scheduler, driver="reference"))
     result = run(case.scenario(scheduler, driver="simgrid", timeout_s=60.0))
     assert trace_differences(expected.trace, result.trace) == []
     assert metered_differences(result) == []
     assert (expected.trace.periods == result.trace.periods).all()
-    joules = run(replace(case, rules={**case.rules, "budget": budget}).scenario(
-        scheduler, driver="reference"
-    )).trace  # fmt: skip
+    joules = run(replace(case, rules={**case.rules, "budget": budget}).scenario(scheduler, driver="reference")).trace
     assert trace_differences(joules, expected.trace), "the prices decide nothing here"
 
 
@@ -265,17 +251,16 @@ def test_no_period_spends_more_than_its_budget(id: str):
             costs = [draw.choice((0.2, 1.0, 3.0, draw.uniform(0.1, 5.0))) for _ in begins]
             prices = PriceSeries.of_energy(begins, costs)
             amount = budget.energy_j * draw.uniform(0.5, 2.0)
-            priced = replace(budget, energy_j=None, money=amount, prices=prices,
-                             prices_period_s=draw.choice((61.0, 90.0, np.inf)))  # fmt: skip
+            priced = replace(
+                budget, energy_j=None, money=amount, prices=prices, prices_period_s=draw.choice((61.0, 90.0, np.inf))
+            )
             rules = {**case.rules, "budget": priced}
             if case.rules.get("mapping_interval_s") is None:
                 rules["horizon_s"] = 2000.0
             result = run(replace(case, rules=rules).scenario(scheduler, driver="reference"))
             found, periods = result.metrics(), result.trace.periods
             assert found["money_excess"] <= 1e-9 * amount
-            np.testing.assert_allclose(
-                result.facts.counted_j, periods["consumed_j"], rtol=1e-9, atol=1e-9
-            )
+            np.testing.assert_allclose(result.facts.counted_j, periods["consumed_j"], rtol=1e-9, atol=1e-9)
             some_spent |= found["money_spent"] > 0.5 * amount
     assert some_spent
 
@@ -300,12 +285,17 @@ def test_utility_per_money_prefers_what_is_cheap_now():
         ({"energy_j": 5.0, "prices": PRICES}, "budget_prices has no effect without money_budget"),
         ({"money": -5.0, "prices": PRICES}, "money is -5; it must be greater than 0"),
         ({"money": np.inf, "prices": PRICES}, "money is inf; it must be"),
-        ({"money": 5.0, "prices": PRICES, "prices_period_s": 30.0}, "begins again after 30 s "
-         r"\(budget_prices_period_s\)"),
-        ({"money": 5.0, "prices": PriceSeries.of_energy((0.0, 9.0), (1.0, 0.0))},
-         "from 9 s on a joule costs 0; under a budget in money every price must be positive"),
+        (
+            {"money": 5.0, "prices": PRICES, "prices_period_s": 30.0},
+            "begins again after 30 s "
+            r"\(budget_prices_period_s\)",
+        ),
+        (
+            {"money": 5.0, "prices": PriceSeries.of_energy((0.0, 9.0), (1.0, 0.0))},
+            "from 9 s on a joule costs 0; under a budget in money every price must be positive",
+        ),
     ],
-)  # fmt: skip
+)
 def test_budgets_that_are_none(values, message):
     """In one line each."""
     with pytest.raises(InputError, match=message):

@@ -82,13 +82,18 @@ def scene(late: float, *, width=None, requested=None):
     when = np.array([0.0, 0.0, 50.0, 50.0])
     mark = np.where(when > 0, late, 3.0)
     return make_tasks(
-        mark, when, input_bytes=mark, output_bytes=mark, deadline_s=mark + when,
-        labels=mark.astype(int) + np.arange(4), task_type=np.where(when > 0, late > 9, 0),
+        mark,
+        when,
+        input_bytes=mark,
+        output_bytes=mark,
+        deadline_s=mark + when,
+        labels=mark.astype(int) + np.arange(4),
+        task_type=np.where(when > 0, late > 9, 0),
         utility=UtilityFunctions.exponential(mark, mark),
         input_files=[(0,)] * 2 + [(0,) * int(late)] * 2,
         width=None if width is None else np.where(when > 0, 2 if late > 9 else 1, width),
         requested_time_s=None if requested is None else mark,
-    )  # fmt: skip
+    )
 
 
 TWO_NODES = node_platform(np.ones((1, 1, 1)), np.ones((1, 1, 1)), [2])
@@ -97,18 +102,18 @@ KINDS = {
     "parallel flops": (TWO_NODES, {"width": 1}, FlopsEstimates),
     "requested times": (hosts(10, 10), {"requested": True}, RequestedTimes),
     "types": (
-        hosts(10, 10), {},
-        lambda _, tasks: TypedEstimates(
-            [[[2.0]], [[3.0]]], np.ones((2, 1, 1)), tasks.task_type, [0, 0]
-        ),
+        hosts(10, 10),
+        {},
+        lambda _, tasks: TypedEstimates([[[2.0]], [[3.0]]], np.ones((2, 1, 1)), tasks.task_type, [0, 0]),
     ),
     "parallel types": (
-        TWO_NODES, {"width": 1},
+        TWO_NODES,
+        {"width": 1},
         lambda platform, tasks: ParallelEstimates(
             platform, tasks.flops[:, None, None], tasks.width[:, None], np.ones((1, 1, 1)), [0] * 4
         ),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -147,9 +152,8 @@ def test_utility_functions_and_types_are_cut_as_the_tasks_are():
     """The columns of tasks that have arrived are copies, the files' needs are cut with them."""
     utility = UtilityFunctions.exponential([4.0, 3.0, 2.0, 1.0], 0.1)
     tasks = make_tasks(
-        [1.0] * 4, [0.0, 1.0, 2.0, 3.0], task_type=[3, 2, 1, 0], utility=utility,
-        input_files=[(0,), (), (1,), ()],
-    )  # fmt: skip
+        [1.0] * 4, [0.0, 1.0, 2.0, 3.0], task_type=[3, 2, 1, 0], utility=utility, input_files=[(0,), (), (1,), ()]
+    )
     arrived = ArrivedTasks(tasks)
     first = arrived.first(2)
     assert first.task_type.tolist() == [3, 2]

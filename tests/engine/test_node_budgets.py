@@ -45,9 +45,7 @@ def test_what_is_drawn_and_committed():
 
     def answer(state):
         energy = state.energy
-        seen[state.now] = (
-            energy.consumed_j, energy.committed_j, energy.remaining_j, energy.assigned_j
-        )  # fmt: skip
+        seen[state.now] = (energy.consumed_j, energy.committed_j, energy.remaining_j, energy.assigned_j)
         return {0.0: [ON_A, ON_B, WakeAt(4.0), WakeAt(30.0)]}.get(state.now, [])
 
     trace = play(answer)
@@ -77,14 +75,17 @@ def test_only_the_part_inside_the_period_counts():
 @pytest.mark.parametrize(
     ("decisions", "why"),
     [
-        ([ON_A, ON_B], r"task 2, host 'B-1': Allocate would draw 800 J until the period's end at "
-                       r"100 s, and 700 J remain"),
+        (
+            [ON_A, ON_B],
+            r"task 2, host 'B-1': Allocate would draw 800 J until the period's end at "
+            r"100 s, and 700 J remain",
+        ),
         ([ON_B, ON_A], "Allocate would draw 1200 J until .* and 1100 J remain"),
         ([plan_of((0, 0, [0, 1, 2]), (1, 20, [3, 4]), pstates=[0, 1])], "Plan would draw 2000 J"),
         ([plan_of((1, 20, [3, 4]), pstates=[1]), ON_A], "draw 1200 J until .* 1100 J remain"),
         ([Allocate(1, np.array([3, 4]), 1, start=100.0)], "it would begin at 100 s, and the peri"),
     ],
-)  # fmt: skip
+)
 def test_what_a_budget_refuses(decisions, why):
     """1,900 J for a task of 1,200 J and one of 800 J; a plan counts as soon as it is made."""
     with pytest.raises(InvalidDecision, match=why):
@@ -103,8 +104,10 @@ def test_a_plan_is_judged_by_its_energy_inside_the_period():
             lambda state, now=decisions, later=later: (
                 {0.0: now, **later}.get(state.now, []) if 1 in state.mappable else []
             ),
-            energy_j=1900.0, idle_w=0.0, period_s=50.0,
-        )  # fmt: skip
+            energy_j=1900.0,
+            idle_w=0.0,
+            period_s=50.0,
+        )
         assert (trace.final_state == TaskState.FINISHED).all()
         assert (trace.periods["consumed_j"] <= 1900).all()
 
@@ -130,15 +133,11 @@ def test_what_a_policy_that_knows_no_budget_asks_for_too_much_waits():
     fast, slow = Allocate(0, np.array([0, 1, 2])), Allocate(1, np.array([3, 4]), 1)
     plan = plan_of((0, 0, [0, 1, 2]), (1, 0, [3, 4]), pstates=[0, 1])
     for decisions in ([fast, slow], [plan]):
-        trace = play(
-            {0: decisions, 100: [slow]}, traits=PARALLEL, energy_j=1300.0, idle_w=0.0
-        )  # fmt: skip
+        trace = play({0: decisions, 100: [slow]}, traits=PARALLEL, energy_j=1300.0, idle_w=0.0)
         assert trace.start_time_s.tolist() == [0.0, 100.0]
         assert trace.times_postponed.tolist() == [0, 1]
     # what would begin in a later period is put off when it is reserved, and waits when planned
-    trace = play(
-        {0: [fast, Allocate(1, np.array([3, 4]), 1, start=120.0)], 100: [slow]}, traits=PARALLEL
-    )  # fmt: skip
+    trace = play({0: [fast, Allocate(1, np.array([3, 4]), 1, start=120.0)], 100: [slow]}, traits=PARALLEL)
     assert trace.start_time_s.tolist() == [0.0, 100.0]
     assert trace.times_postponed.tolist() == [0, 1]
 
@@ -160,11 +159,16 @@ def test_a_budget_that_stops():
 def runs(draw):
     """Up to 14 tasks of both types, a budget and its periods, and a seed for the policy."""
     n = draw(st.integers(1, 14))
-    tasks = jobs(*sorted(
-        (draw(st.sampled_from([0.0, 5.0, 40.0]) | st.floats(0.0, 120.0)), draw(st.integers(0, 1)),
-         draw(st.integers(1, 9)))
-        for _ in range(n)
-    ))  # fmt: skip
+    tasks = jobs(
+        *sorted(
+            (
+                draw(st.sampled_from([0.0, 5.0, 40.0]) | st.floats(0.0, 120.0)),
+                draw(st.integers(0, 1)),
+                draw(st.integers(1, 9)),
+            )
+            for _ in range(n)
+        )
+    )
     budget = EnergyBudget(
         draw(st.sampled_from([1200.0, 2500.0, 6000.0])),
         period_s=draw(st.sampled_from([37.0, 60.0])),
@@ -197,9 +201,7 @@ def test_random_policies_keep_to_nodes_reservations_and_budgets(drawn):
                 continue
             nodes = first + rng.permutation(n)[: known.width(task, first)]
             start = float(max(taken[nodes].max(), state.now)) + 3.0 * (how == 1)
-            inside = known.energy(task, first, k) * min(
-                max(energy.period_end - start, 0.0) / time, 1.0
-            )
+            inside = known.energy(task, first, k) * min(max(energy.period_end - start, 0.0) / time, 1.0)
             if inside > remaining or start >= energy.period_end:
                 continue
             if how < 2:
@@ -215,9 +217,8 @@ def test_random_policies_keep_to_nodes_reservations_and_budgets(drawn):
         return decisions + [WakeAt(state.now + 9.0)] * (interval is None)
 
     made = scenario(
-        tasks, answer, traits=OF_BUDGETS, idle_w=0.0, budget=budget, mapping_interval_s=interval,
-        horizon_s=400.0,
-    )  # fmt: skip
+        tasks, answer, traits=OF_BUDGETS, idle_w=0.0, budget=budget, mapping_interval_s=interval, horizon_s=400.0
+    )
     trace = run(made).trace
     assert illegal_places(trace, made.estimates) == []
     runs = trace.executions

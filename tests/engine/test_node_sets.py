@@ -17,26 +17,23 @@ from gridsched.model.platform import Cluster, Host, Platform
 from gridsched.model.tasks import DataFiles, make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits
-from gridsched.policy.decisions import (
-    Allocate,
-    Assign,
-    Cancel,
-    Plan,
-    PowerOff,
-    PowerOn,
-    WakeAt,
-)
+from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan, PowerOff, PowerOn, WakeAt
 from gridsched.testing.contract import illegal_places
 
 
 def test_two_jobs_share_a_cluster():
     """Widths 3 and 2 on 5 nodes; the third waits for the first: records and joules by hand."""
     trace, _ = play(
-        nodes(5), [(0, 3, 10), (0, 2, 30), (4, 3, 8)],
-        at({0: [Allocate(0, np.array([4, 0, 2])), Allocate(1, np.array([1, 3]))],
-            6: [Allocate(2, np.array([0, 2, 4]))]}),
+        nodes(5),
+        [(0, 3, 10), (0, 2, 30), (4, 3, 8)],
+        at(
+            {
+                0: [Allocate(0, np.array([4, 0, 2])), Allocate(1, np.array([1, 3]))],
+                6: [Allocate(2, np.array([0, 2, 4]))],
+            }
+        ),
         logged=[6.0, 25.0, 8.0],
-    )  # fmt: skip
+    )
     assert trace.host_offsets.tolist() == [0, 3, 5, 8]
     assert trace.host_ids.tolist() == [0, 2, 4, 1, 3, 0, 2, 4]
     assert trace.executions["host"].tolist() == [0, 1, 0]
@@ -58,12 +55,18 @@ def test_what_a_policy_sees_of_nodes():
 
     def answer(state):
         view = state.nodes
-        seen.append((
-            state.now, view.n_free, np.flatnonzero(view.free).tolist(),
-            sorted(zip(view.estimated_end.tolist(), view.width.tolist(), strict=True)),
-            state.running[["task", "host", "estimated_end", "width"]].tolist(),
-            state.idle_cores(), state.ready_time.tolist(), state.free_cores.tolist(),
-        ))  # fmt: skip
+        seen.append(
+            (
+                state.now,
+                view.n_free,
+                np.flatnonzero(view.free).tolist(),
+                sorted(zip(view.estimated_end.tolist(), view.width.tolist(), strict=True)),
+                state.running[["task", "host", "estimated_end", "width"]].tolist(),
+                state.idle_cores(),
+                state.ready_time.tolist(),
+                state.free_cores.tolist(),
+            )
+        )
         assert not any(a.flags.writeable for a in (view.free, view.estimated_end, view.width))
         return at({0: [Allocate(0, np.array([1, 2]))], 2: [Allocate(1, np.array([0]))]})(state)
 
@@ -71,9 +74,8 @@ def test_what_a_policy_sees_of_nodes():
     assert seen[:3] == [
         (0.0, 3, [0, 1, 2], [], [], [0, 1, 2], [0, 0, 0, np.inf], [1, 1, 1, 1]),
         (2.0, 1, [0], [(10.0, 2)], [(0, 1, 10.0, 2)], [0], [2, 10, 10, np.inf], [1, 0, 0, 1]),
-        (5.0, 2, [1, 2], [(22.0, 1)], [(1, 0, 22.0, 1)], [1, 2], [22, 5, 5, np.inf],
-         [0, 1, 1, 1]),
-    ]  # fmt: skip
+        (5.0, 2, [1, 2], [(22.0, 1)], [(1, 0, 22.0, 1)], [1, 2], [22, 5, 5, np.inf], [0, 1, 1, 1]),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,10 +95,7 @@ def test_what_a_policy_sees_of_nodes():
         (Allocate("a", np.array([0, 1])), "task is 'a'"),
         (Allocate(1, np.array([0, 1])), "the task is not_submitted"),
         (Assign(0, 0), "Assign is for serial tasks"),
-        (
-            Plan(np.array([0]), np.array([0])),
-            "Plan.offsets is None; a Plan of parallel tasks needs",
-        ),
+        (Plan(np.array([0]), np.array([0])), "Plan.offsets is None; a Plan of parallel tasks needs"),
         (Cancel(0), "Cancel is for serial tasks"),
     ],
 )
@@ -120,9 +119,8 @@ def test_busy_nodes_and_started_jobs_are_refused():
 def test_serial_tasks_are_not_allocated():
     """The trait is needed, and tasks with a width."""
     serial = controller_of(
-        nodes(2), make_tasks([10.0]),
-        Scripted(lambda state: [Allocate(0, np.array([0]))], Traits(asked="event")),
-    )  # fmt: skip
+        nodes(2), make_tasks([10.0]), Scripted(lambda state: [Allocate(0, np.array([0]))], Traits(asked="event"))
+    )
     with pytest.raises(InvalidDecision, match="Allocate needs the trait 'parallel'"):
         reference.simulate(serial)
 
@@ -144,18 +142,22 @@ def test_nodes_boot_before_they_are_free():
     assert trace.executions[["start", "end"]].tolist() == [(4.0, 7.0)]
     with pytest.raises(InvalidDecision, match="host 1 has not booted yet"):
         play(
-            nodes(2, boot_time_s=4.0), [(0, 2, 3)],
-            lambda state: [PowerOn(1), Allocate(0, np.array([0, 1]))], hosts_off=(1,),
-        )  # fmt: skip
+            nodes(2, boot_time_s=4.0),
+            [(0, 2, 3)],
+            lambda state: [PowerOn(1), Allocate(0, np.array([0, 1]))],
+            hosts_off=(1,),
+        )
 
 
 def test_nodes_change_their_pstate_as_a_block_and_park():
     """At half the speed twice the time; nodes without work go into the parked P-state."""
     trace, _ = play(
-        nodes(3), [(0, 2, 10), (0, 1, 10)],
+        nodes(3),
+        [(0, 2, 10), (0, 1, 10)],
         at({0: [Allocate(0, np.array([0, 1]), 1), Allocate(1, np.array([2]))]}),
-        logged=[6.0, 6.0], parked_pstate=1,
-    )  # fmt: skip
+        logged=[6.0, 6.0],
+        parked_pstate=1,
+    )
     assert trace.executions["end"].tolist() == [12.0, 6.0]
     assert trace.executions["pstate"].tolist() == [1, 0]
     changes = [row for row in trace.host_changes.tolist() if row[0] > 0 or row[2] == 0]
@@ -165,9 +167,7 @@ def test_nodes_change_their_pstate_as_a_block_and_park():
 
 def test_a_job_wider_than_every_cluster_is_rejected():
     """Five nodes in clusters of 3 and 2 hold no job of 4."""
-    trace, _ = play(
-        nodes(3, 2), [(0, 4, 10), (0, 3, 10)], at({0: [Allocate(1, np.array([0, 1, 2]))]})
-    )  # fmt: skip
+    trace, _ = play(nodes(3, 2), [(0, 4, 10), (0, 3, 10)], at({0: [Allocate(1, np.array([0, 1, 2]))]}))
     assert trace.final_state.tolist() == [TaskState.REJECTED, TaskState.FINISHED]
 
 
@@ -176,21 +176,19 @@ def test_what_node_sets_do_not_have_is_refused_before_the_run():
     job, nothing = [(0, 1, 5)], at({})
     with pytest.raises(InputError, match=r"hosts of one core; host 'n0' .* has 4"):
         play(nodes(2, cores=4), job, nothing)
-    unequal = Platform(
-        (Host("a", NODE), Host("b", NODE[:1])), (Cluster("c", (0, 1)),)
-    )  # fmt: skip
+    unequal = Platform((Host("a", NODE), Host("b", NODE[:1])), (Cluster("c", (0, 1)),))
     with pytest.raises(InputError, match=r"clusters of equal hosts; in 'c' .* 'a' and 'b'"):
         play(unequal, job, nothing)
     types = TypedEstimates(np.ones((1, 1, 1)), np.ones((1, 1, 1)), [0], [0, 0])
     with pytest.raises(InputError, match="need estimates by cluster"):
-        controller_of(
-            nodes(2), make_tasks([10.0], width=1), Scripted(nothing, PARALLEL), estimates=types
-        )  # fmt: skip
+        controller_of(nodes(2), make_tasks([10.0], width=1), Scripted(nothing, PARALLEL), estimates=types)
     with pytest.raises(InputError, match="1 tasks, and estimates of 2; each"):
         controller_of(
-            two_clusters(), make_tasks([1.0], width=1, task_type=[0]), Scripted(nothing, PARALLEL),
+            two_clusters(),
+            make_tasks([1.0], width=1, task_type=[0]),
+            Scripted(nothing, PARALLEL),
             estimates=estimates_of(two_clusters(), jobs((0, 0, 1), (0, 0, 1))),
-        )  # fmt: skip
+        )
     files = DataFiles(("f",), np.array([1.0]), (("c0",),))
     tasks = make_tasks([10.0], width=1, input_files=[[0]], files=files)
     with pytest.raises(InputError, match="parallel jobs have no input files"):

@@ -46,8 +46,7 @@ def test_who_delegates_names_the_columns_of_its_successor():
 
 
 @pytest.mark.parametrize(
-    "id",
-    ["shortest_queue", "minimum_expected_completion_time", "lightest_load", "random_immediate"],
+    "id", ["shortest_queue", "minimum_expected_completion_time", "lightest_load", "random_immediate"]
 )
 def test_deadline_heuristics_note_the_chance_of_their_choice(id):
     """Every task that was mapped has a chance from 0 to 1, at its own start if nothing ran before.

@@ -38,9 +38,9 @@ def platform(n: int = 1, **profiles: dict[str, Profile]) -> Platform:
     """Hosts of 100 flop/s: 10 W idle, 20 to 40 W busy, 1 W off."""
     state = PState(100.0, 10.0, 20.0, 40.0)
     hosts = tuple(Host(f"h{k}", (state,), off_w=1.0) for k in range(n))
-    return Platform(hosts, name="P", profiles=HostProfiles(
-        **{kind: tuple(each.items()) for kind, each in profiles.items()}
-    ))  # fmt: skip
+    return Platform(
+        hosts, name="P", profiles=HostProfiles(**{kind: tuple(each.items()) for kind, each in profiles.items()})
+    )
 
 
 def play(platform: Platform, flops: list[float], scheduler="wq", **rules):
@@ -72,9 +72,7 @@ def test_down_and_started_again():
 
 def test_down_and_failed():
     """The task has failed, and nothing else is to be done."""
-    runs, states, result = play(
-        platform(states={"h0": DOWN_AT_20}), [3000.0], on_failure="failed"
-    )  # fmt: skip
+    runs, states, result = play(platform(states={"h0": DOWN_AT_20}), [3000.0], on_failure="failed")
     assert runs == [(0, 0, 0.0, 20.0, FAILED)]
     assert states == [TaskState.FAILED]
     assert metrics_of(result.facts)["tasks_failed"] == 1
@@ -97,15 +95,16 @@ def test_end_in_the_instant_of_the_outage():
 
 def test_queues_go_elsewhere():
     """What is fixed on a host that goes down waits again, and the policy is asked."""
-    policy = Scripted(lambda state: [
-        Assign(task, int(np.argmax(state.is_on))) for task in state.mappable.tolist()
-    ])  # fmt: skip
+    policy = Scripted(lambda state: [Assign(task, int(np.argmax(state.is_on))) for task in state.mappable.tolist()])
     asked = controller_of(platform(2, states={"h0": DOWN_AT_20}), [1500.0, 1000.0, 400.0], policy)
     trace = reference.simulate(asked)
     assert policy.asked_[2] == (20.0, [1, 2])
     assert trace.executions[["task", "host", "start"]].tolist() == [
-        (0, 0, 0.0), (1, 0, 15.0), (1, 1, 20.0), (2, 1, 30.0)
-    ]  # fmt: skip
+        (0, 0, 0.0),
+        (1, 0, 15.0),
+        (1, 1, 20.0),
+        (2, 1, 30.0),
+    ]
 
 
 @pytest.mark.parametrize("asked", ["start", "arrival"])
@@ -135,9 +134,7 @@ def test_a_replica_lives_on():
 def test_a_host_boots_when_it_is_back():
     """A boot of 3 s follows the outage, at idle power."""
     one = platform(states={"h0": DOWN_AT_20})
-    slow = Platform(
-        (Host("h0", one.hosts[0].pstates, off_w=1.0, boot_time_s=3.0),), profiles=one.profiles
-    )
+    slow = Platform((Host("h0", one.hosts[0].pstates, off_w=1.0, boot_time_s=3.0),), profiles=one.profiles)
     runs, _, result = play(slow, [3000.0])
     assert runs[1] == (0, 0, 28.0, 58.0, DONE)
     assert result.energy.boot_j.tolist() == [30.0]
@@ -220,26 +217,28 @@ def test_horizon():
 def test_a_node_of_a_parallel_job():
     """The job fails with one of its nodes, frees the others, and starts again when it can."""
     cluster = nodes(3)
-    cluster = Platform(cluster.hosts, cluster.clusters, profiles=HostProfiles(
-        states=(("n1", Profile((4.0, 6.0), (0.0, 1.0))),)
-    ))  # fmt: skip
+    cluster = Platform(
+        cluster.hosts, cluster.clusters, profiles=HostProfiles(states=(("n1", Profile((4.0, 6.0), (0.0, 1.0))),))
+    )
     tasks = make_tasks([100.0, 30.0], [0.0, 1.0], width=[2, 1], requested_time_s=[10.0, 3.0])
     result = run(Scenario(cluster, tasks, "fcfs", driver="reference"))
     trace = result.trace
     sets = [trace.hosts_of(k).tolist() for k in range(len(trace.executions))]
     assert sets == [[0, 1], [2], [0, 2]]
     assert trace.executions[["task", "start", "end", "outcome"]].tolist() == [
-        (0, 0.0, 4.0, FAILED), (1, 1.0, 4.0, DONE), (0, 4.0, 14.0, DONE)
-    ]  # fmt: skip
+        (0, 0.0, 4.0, FAILED),
+        (1, 1.0, 4.0, DONE),
+        (0, 4.0, 14.0, DONE),
+    ]
     assert metrics_of(result.facts)["lost_work_s"] == 8.0
 
 
 def test_reservations_of_a_node_are_withdrawn():
     """A job reserved on a node that goes down waits again; another's reservation stays."""
     cluster = nodes(2)
-    cluster = Platform(cluster.hosts, cluster.clusters, profiles=HostProfiles(
-        states=(("n0", Profile((2.0, 3.0), (0.0, 1.0))),)
-    ))  # fmt: skip
+    cluster = Platform(
+        cluster.hosts, cluster.clusters, profiles=HostProfiles(states=(("n0", Profile((2.0, 3.0), (0.0, 1.0))),))
+    )
     tasks = make_tasks([10.0] * 2, width=[1, 1], requested_time_s=[1.0] * 2)
 
     def answer(state):
@@ -270,9 +269,7 @@ def test_refused_together():
 def test_rounds():
     """SimGrid's LOOPAFTER: after the last date, the delay and the first distance pass."""
     looped = Profile((1.0, 4.0), (0.0, 1.0), 2.0)
-    assert list(islice(looped.events(), 5)) == [
-        (1.0, 0.0), (4.0, 1.0), (7.0, 0.0), (10.0, 1.0), (13.0, 0.0)
-    ]  # fmt: skip
+    assert list(islice(looped.events(), 5)) == [(1.0, 0.0), (4.0, 1.0), (7.0, 0.0), (10.0, 1.0), (13.0, 0.0)]
     assert list(Profile((1.0,), (0.5,)).events()) == [(1.0, 0.5)]
     assert list(Profile((), (), 1.0).events()) == []
 
@@ -281,9 +278,12 @@ shares = st.floats(0.1, 4.0)
 
 
 @given(
-    st.lists(st.tuples(st.floats(0.01, 20.0), shares), max_size=5), st.floats(0.01, 5.0),
-    st.booleans(), st.floats(0.0, 60.0), st.floats(0.01, 60.0),
-)  # fmt: skip
+    st.lists(st.tuples(st.floats(0.01, 20.0), shares), max_size=5),
+    st.floats(0.01, 5.0),
+    st.booleans(),
+    st.floats(0.0, 60.0),
+    st.floats(0.01, 60.0),
+)
 def test_the_integral(steps, delay, repeats, start, duration):
     """Work until the end is the work that was to be done, whatever the steps."""
     dates = tuple(np.cumsum([step for step, _ in steps]).tolist())
@@ -306,10 +306,7 @@ def test_drawn_failures():
     one = Failures.read("mtbf=100, mttr=10, distribution=weibull, shape=0.8").on(platform(2), 3, 0)
     again = Failures.read("mtbf=100,mttr=10,distribution=weibull,shape=0.8").on(platform(2), 3, 0)
     assert one == again
-    dates = {
-        name: np.array([date for date, _ in islice(each.events(), 20000)])
-        for name, each in one.profiles.states
-    }
+    dates = {name: np.array([date for date, _ in islice(each.events(), 20000)]) for name, each in one.profiles.states}
     assert not np.isin(dates["h0"], dates["h1"]).any()
     up, down = np.diff(dates["h0"])[1::2], np.diff(dates["h0"])[::2]
     assert up.mean() == pytest.approx(100.0, rel=0.05)
@@ -330,10 +327,9 @@ def test_what_is_carried_over_is_drawn_at_the_true_speed(cores, carried):
     host = Host("h0", (PState(100.0, 10.0, 20.0, 40.0),), cores=cores)
     profiles = HostProfiles(speeds=(("h0", Profile((5.0,), (0.5,))),))
     tasks = make_tasks([2000.0, 500.0], [0.0, 20.0])
-    result = run(Scenario(
-        Platform((host,), profiles=profiles), tasks, "wq", driver="reference",
-        budget=EnergyBudget(1e6, 20.0),
-    ))  # fmt: skip
+    result = run(
+        Scenario(Platform((host,), profiles=profiles), tasks, "wq", driver="reference", budget=EnergyBudget(1e6, 20.0))
+    )
     assert result.trace.finish_time_s[0] == 35.0
     periods = result.trace.periods
     assert periods["carried_over_j"].tolist() == pytest.approx(carried)

@@ -18,8 +18,11 @@ def test_a_booting_host_takes_its_queue_when_it_has_booted():
     assert trace.start_time_s.tolist() == [0.0, 6.0]
     assert policy.times == [0.0, 1.0, 6.0]
     assert trace.host_changes[["time", "host", "is_on"]].tolist() == [
-        (0.0, 0, True), (0.0, 1, True), (0.0, 1, False), (1.0, 1, True)
-    ]  # fmt: skip
+        (0.0, 0, True),
+        (0.0, 1, True),
+        (0.0, 1, False),
+        (1.0, 1, True),
+    ]
 
 
 def test_without_a_boot_time_a_host_works_at_once():
@@ -31,11 +34,7 @@ def test_without_a_boot_time_a_host_works_at_once():
 
 def test_a_host_booted_twice_waits_for_the_second_boot():
     """On at 0, off at 3, on at 5 with 10 s boot time: nothing starts or asks at 10, but at 15."""
-    answer = at(
-        (0.0, [PowerOn(0), WakeAt(3.0), WakeAt(5.0)]),
-        (3.0, [PowerOff(0)]),
-        (5.0, [PowerOn(0), plan((0, 0))]),
-    )
+    answer = at((0.0, [PowerOn(0), WakeAt(3.0), WakeAt(5.0)]), (3.0, [PowerOff(0)]), (5.0, [PowerOn(0), plan((0, 0))]))
     trace, policy = play(hosts(10, boot_time_s=10.0), [10.0], answer, hosts_off=(0,))
     assert trace.start_time_s.tolist() == [15.0]
     assert policy.times == [0.0, 3.0, 5.0, 15.0]
@@ -108,9 +107,7 @@ def test_a_plan_has_pstates_of_its_own():
 )
 def test_cores_of_a_host_share_one_pstate(decisions):
     """Whatever runs, is fixed or planned on a host with several cores agrees in its P-state."""
-    with pytest.raises(
-        InvalidDecision, match="host 'h1': P-state 1 on a host whose other work uses"
-    ):
+    with pytest.raises(InvalidDecision, match="host 'h1': P-state 1 on a host whose other work uses"):
         play(two_speeds(cores=2), [10.0] * 3, at((0.0, decisions)))
 
 
@@ -126,9 +123,7 @@ def test_a_host_with_several_cores_changes_its_pstate_when_it_is_empty():
 
 def test_a_planned_task_assigned_elsewhere_frees_the_hosts_pstate():
     """Task 1 was planned on h1 in P-state 1 and went to h2: P-state 0 is legal on h1 again."""
-    two = Platform(tuple(
-        Host(name, (PState(10.0, 1, 2, 4), PState(5.0, 1, 1, 2)), cores=2) for name in ("a", "b")
-    ))  # fmt: skip
+    two = Platform(tuple(Host(name, (PState(10.0, 1, 2, 4), PState(5.0, 1, 1, 2)), cores=2) for name in ("a", "b")))
     answer = at((0.0, [plan((1, 0), pstates=[1]), Assign(1, 1, 1), Assign(0, 0, 0)]))
     trace, _ = play(two, [10.0, 10.0], answer, Traits(asked="event"))
     assert trace.finish_time_s.tolist() == [1.0, 2.0]

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scripted import (
-    ANYTHING,
-    Scripted,
-    at,
-    controller_of,
-    first_host,
-    idle_hosts,
-    plan,
-    play,
-)
+from scripted import ANYTHING, Scripted, at, controller_of, first_host, idle_hosts, plan, play
 
 from gridsched.engine import reference
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
@@ -41,9 +32,8 @@ def test_the_state_tells_draw_and_cap():
     def answer(state):
         seen.append((state.now, state.power.draw_w, state.power.remaining_w))
         return at(
-            (0.0, [PowerOff(1), Assign(0, 0)]), (10.0, [PowerOn(1)]), (13.0, [Assign(1, 1, 1)]),
-            (14.0, [WakeAt(15.0)]),
-        )(state)  # fmt: skip
+            (0.0, [PowerOff(1), Assign(0, 0)]), (10.0, [PowerOn(1)]), (13.0, [Assign(1, 1, 1)]), (14.0, [WakeAt(15.0)])
+        )(state)
 
     tasks = make_tasks([100.0, 10.0, 10.0], [0.0, 0.0, 14.0])
 
@@ -52,9 +42,12 @@ def test_the_state_tells_draw_and_cap():
 
     trace, _ = play(two(), tasks, to_the_end, power_cap_w=150.0)
     assert seen == [
-        (0.0, 20.0, 130.0), (10.0, 12.0, 138.0), (13.0, 20.0, 130.0), (14.0, 50.0, 100.0),
+        (0.0, 20.0, 130.0),
+        (10.0, 12.0, 138.0),
+        (13.0, 20.0, 130.0),
+        (14.0, 50.0, 100.0),
         (15.0, 15.0, 135.0),
-    ]  # fmt: skip
+    ]
     assert peak_power_w(trace) == 105.0  # from 15 s on
 
 
@@ -99,9 +92,7 @@ def test_too_much_power_ends_the_run(answer, time: int):
 
 def test_what_ends_in_the_instant_draws_no_more():
     """A start in the instant of a finish counts without what has finished: 110 W all the time."""
-    trace, _ = play(
-        two(), [100.0, 100.0], at((0.0, [Assign(0, 0)]), (10.0, [Assign(1, 1)])), power_cap_w=110.0
-    )
+    trace, _ = play(two(), [100.0, 100.0], at((0.0, [Assign(0, 0)]), (10.0, [Assign(1, 1)])), power_cap_w=110.0)
     assert trace.horizon_s == 20.0
     assert peak_power_w(trace) == 110.0
 
@@ -110,9 +101,11 @@ def test_switching_on_counts():
     """A host that boots draws its idle power."""
     with pytest.raises(InvalidDecision, match="at t = 2 s: the hosts would draw 110 W"):
         play(
-            two(), make_tasks([100.0, 9.0], [0.0, 2.0]),
-            at((0.0, [PowerOff(1), Assign(0, 0)]), (2.0, [PowerOn(1)])), power_cap_w=105.0,
-        )  # fmt: skip
+            two(),
+            make_tasks([100.0, 9.0], [0.0, 2.0]),
+            at((0.0, [PowerOff(1), Assign(0, 0)]), (2.0, [PowerOn(1)])),
+            power_cap_w=105.0,
+        )
 
 
 def test_nodes_of_parallel_tasks_count():

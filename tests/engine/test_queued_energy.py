@@ -23,9 +23,7 @@ def committed_afresh(state, cores) -> float:
         free_from = []
         for task, on, pstate, start, estimated_end, _ in state.running.tolist():
             if on == host:
-                watts = estimates.energy(task, host, pstate) / estimates.run_time(
-                    task, host, pstate
-                )
+                watts = estimates.energy(task, host, pstate) / estimates.run_time(task, host, pstate)
                 total += watts * max(0.0, min(estimated_end, end) - max(start, now))
                 free_from.append(max(now, estimated_end))
         free_from += [now] * (n_cores - len(free_from))
@@ -43,25 +41,23 @@ def committed_afresh(state, cores) -> float:
 @given(
     cores=st.lists(st.integers(1, 2), min_size=1, max_size=3),
     sizes=st.lists(st.floats(10.0, 500.0), min_size=1, max_size=15),
-    period_s=st.floats(5.0, 60.0), seed=st.integers(0, 1000), asked=st.sampled_from(["event",
-    "arrival"]),
-)  # fmt: skip
+    period_s=st.floats(5.0, 60.0),
+    seed=st.integers(0, 1000),
+    asked=st.sampled_from(["event", "arrival"]),
+)
 def test_committed_energy_is_that_of_a_fresh_look(cores, sizes, period_s, seed, asked):
     """Tasks come, start, end early or late, are cancelled in queues; periods begin."""
     rng = np.random.default_rng(seed)
-    platform = Platform(tuple(
-        Host(f"h{k}", (PState(10.0 + k, 0.0, 20.0 / n, 20.0),), cores=n)
-        for k, n in enumerate(cores)
-    ))  # fmt: skip
+    platform = Platform(
+        tuple(Host(f"h{k}", (PState(10.0 + k, 0.0, 20.0 / n, 20.0),), cores=n) for k, n in enumerate(cores))
+    )
     tasks = make_tasks(sizes, np.sort(rng.uniform(0.0, 30.0, len(sizes))))
     factor = rng.uniform(0.6, 1.6, len(sizes))
     looks = []
 
     def answer(state):
         looks.append((state.energy.committed_j, committed_afresh(state, cores)))
-        decisions = [
-            Assign(task, int(rng.integers(len(cores)))) for task in state.mappable.tolist()
-        ]
+        decisions = [Assign(task, int(rng.integers(len(cores)))) for task in state.mappable.tolist()]
         queued = state.queue_tasks.tolist()
         if queued and asked == "event" and rng.random() < 0.3 and state.tasks_to_arrive:
             decisions.append(Cancel(queued[int(rng.integers(len(queued)))]))
@@ -72,8 +68,7 @@ def test_committed_energy_is_that_of_a_fresh_look(cores, sizes, period_s, seed, 
     def actual(task, host, pstate):
         return sizes[task] / (10.0 + host) * factor[task]
 
-    play(platform, tasks, answer, traits, run_time=actual,
-         budget=EnergyBudget(1e9, period_s=period_s))  # fmt: skip
+    play(platform, tasks, answer, traits, run_time=actual, budget=EnergyBudget(1e9, period_s=period_s))
     assert looks
     for kept, fresh in looks:
         assert kept == pytest.approx(fresh, rel=1e-9, abs=1e-9)

@@ -69,10 +69,7 @@ def test_assigning_a_planned_task_takes_it_out_of_the_plan():
 def test_a_plan_forgets_what_was_assigned_out_of_an_earlier_one():
     """Task 1: planned on h1, assigned to h2, cancelled, planned on h3: it runs on h3."""
     running = [Assign(0, 0), Assign(2, 1), Assign(3, 2), Assign(4, 3)]
-    answer = at(
-        (0.0, [*running, plan((1, 0)), Assign(1, 1)]),
-        (1.0, [Cancel(1), plan((1, 2))]),
-    )
+    answer = at((0.0, [*running, plan((1, 0)), Assign(1, 1)]), (1.0, [Cancel(1), plan((1, 2))]))
     trace, _ = play(hosts(10, 10, 10, 10), [20.0, 10.0, 40.0, 30.0, 10.0], answer)
     assert [row for row in rows(trace) if row[2] == 1] == [(3.0, 2, 1, 4.0)]
 
@@ -131,9 +128,7 @@ def test_a_dropped_task_is_final_and_never_starts():
 
 def test_all_tasks_dropped_is_a_complete_run():
     """A run of which nothing is left to do is done."""
-    trace, policy = play(
-        hosts(10), make_tasks([1.0, 1.0], 4.0), lambda s: [Drop(t) for t in s.waiting()]
-    )
+    trace, policy = play(hosts(10), make_tasks([1.0, 1.0], 4.0), lambda s: [Drop(t) for t in s.waiting()])
     assert policy.times == [4.0]
     assert trace.horizon_s == 4.0
 
@@ -205,12 +200,8 @@ def test_arrays_of_the_state_cannot_be_written_to():
 
 def test_any_free_core_takes_from_a_common_queue():
     """Five tasks of 10, 20, 10, 10 and 10 flop on two hosts of 10 flop/s, planned together."""
-    trace, policy = play(
-        hosts(10, 10), [10.0, 20.0, 10.0, 10.0, 10.0], at((0.0, [Plan(np.arange(5), None)]))
-    )
-    assert rows(trace) == [
-        (0.0, 0, 0, 1.0), (0.0, 1, 1, 2.0), (1.0, 0, 2, 2.0), (2.0, 0, 3, 3.0), (2.0, 1, 4, 3.0),
-    ]  # fmt: skip
+    trace, policy = play(hosts(10, 10), [10.0, 20.0, 10.0, 10.0, 10.0], at((0.0, [Plan(np.arange(5), None)])))
+    assert rows(trace) == [(0.0, 0, 0, 1.0), (0.0, 1, 1, 2.0), (1.0, 0, 2, 2.0), (2.0, 0, 3, 3.0), (2.0, 1, 4, 3.0)]
     assert policy.times == [0.0, 2.0]  # at 1 s task 4 is still planned: nothing to decide
 
 

@@ -10,17 +10,7 @@ from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Traits
-from gridsched.policy.decisions import (
-    Assign,
-    Cancel,
-    Drop,
-    Note,
-    Plan,
-    Postpone,
-    PowerOff,
-    PowerOn,
-    WakeAt,
-)
+from gridsched.policy.decisions import Assign, Cancel, Drop, Note, Plan, Postpone, PowerOff, PowerOn, WakeAt
 
 PLAIN = Traits(asked="event")
 MAY_CANCEL = Traits(asked="event", may_cancel=True)
@@ -76,7 +66,7 @@ REFUSED = [
     ([WakeAt(float("inf"))], PLAIN, r"WakeAt\(inf\) must lie in the future"),
     (["wq"], PLAIN, "'wq' is no decision; see gridsched.policy.decisions"),
     (None, PLAIN, r"schedule\(\) returned None; return a list of decisions"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("decisions", "traits", "message"), REFUSED)
@@ -101,9 +91,7 @@ def test_a_task_cannot_go_where_it_cannot_run():
     """A host on which the estimate is infinite is no place for the task."""
     tasks = make_tasks([1.0], task_type=[0])
     estimates = TypedEstimates([[[np.inf], [2.0]]], [[[1.0], [1.0]]], [0], [0, 1])
-    with pytest.raises(
-        InvalidDecision, match="task 1, host 'h1': the task cannot run on this host"
-    ):
+    with pytest.raises(InvalidDecision, match="task 1, host 'h1': the task cannot run on this host"):
         play(hosts(10, 10), tasks, at((0.0, [Assign(0, 0)])), PLAIN, estimates=estimates)
 
 

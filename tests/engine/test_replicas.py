@@ -11,10 +11,7 @@ from gridsched.policy.decisions import Assign, Cancel
 
 def outcomes(trace) -> dict[tuple[int, int], int]:
     """Return the outcome of each execution by (task, host)."""
-    return {
-        (task, host): outcome
-        for task, host, outcome in trace.executions[["task", "host", "outcome"]].tolist()
-    }
+    return {(task, host): outcome for task, host, outcome in trace.executions[["task", "host", "outcome"]].tolist()}
 
 
 def test_the_first_copy_to_finish_finishes_the_task():
@@ -101,9 +98,7 @@ def test_a_task_with_a_copy_in_a_queue_is_not_waiting():
 
 def test_a_queued_copy_can_be_cancelled_while_another_runs():
     """Cancel with the host of a queued copy takes it out of that queue."""
-    answer = at(
-        (0.0, [Assign(0, 0), Assign(1, 1), Assign(2, 2), Assign(0, 1)]), (1.0, [Cancel(0, 1)])
-    )
+    answer = at((0.0, [Assign(0, 0), Assign(1, 1), Assign(2, 2), Assign(0, 1)]), (1.0, [Cancel(0, 1)]))
     trace, _ = play(hosts(10, 5, 10), [90.0, 20.0, 10.0], answer)
     assert rows(trace) == [(0.0, 0, 0, 9.0), (0.0, 1, 1, 4.0), (0.0, 2, 2, 1.0)]
 

@@ -27,21 +27,29 @@ def test_conservative_by_hand():
     def answer(state):
         if state.now == 0:
             return [
-                BUSY, Allocate(1, np.array([2, 0, 1]), start=10.0), Allocate(2, np.array([2, 3])),
+                BUSY,
+                Allocate(1, np.array([2, 0, 1]), start=10.0),
+                Allocate(2, np.array([2, 3])),
                 Allocate(3, np.array([1, 0]), start=30.0),
-            ]  # fmt: skip
+            ]
         view = state.nodes.reserved
-        reserved.append((
-            state.now, view.task.tolist(), view.start.tolist(), view.end.tolist(),
-            view.offsets.tolist(), view.hosts.tolist(), state.nodes.free_at.tolist(), len(view),
-        ))  # fmt: skip
+        reserved.append(
+            (
+                state.now,
+                view.task.tolist(),
+                view.start.tolist(),
+                view.end.tolist(),
+                view.offsets.tolist(),
+                view.hosts.tolist(),
+                state.nodes.free_at.tolist(),
+                len(view),
+            )
+        )
         assert not any(a.flags.writeable for a in (view.task, view.hosts, state.nodes.free_at))
         return []
 
     trace, _ = play(nodes(4), C6, answer)
-    assert starts(trace) == {
-        0: (0.0, [0, 1]), 1: (10.0, [0, 1, 2]), 2: (0.0, [2, 3]), 3: (30.0, [0, 1]),
-    }  # fmt: skip
+    assert starts(trace) == {0: (0.0, [0, 1]), 1: (10.0, [0, 1, 2]), 2: (0.0, [2, 3]), 3: (30.0, [0, 1])}
     # at 10 s the first reservation starts before anybody is asked
     assert reserved == [
         (10.0, [3], [30.0], [45.0], [0, 2], [0, 1], [30.0, 30.0, 30.0, 10.0], 1),
@@ -52,9 +60,7 @@ def test_conservative_by_hand():
 def test_reservations_of_one_start():
     """They start in the order in which they were made, and are shown in order of their tasks."""
     seen = []
-    made = [
-        Allocate(task, np.array([task, task + 3]), start=10.0) for task in (2, 0, 1)
-    ]  # fmt: skip
+    made = [Allocate(task, np.array([task, task + 3]), start=10.0) for task in (2, 0, 1)]
 
     def answer(state):
         view = state.nodes.reserved
@@ -92,34 +98,43 @@ def test_a_reservation_that_finds_its_nodes_busy_voids_the_run():
     """Its predecessor takes 12 s where 10 were estimated: the message names task and host."""
     with pytest.raises(InvalidDecision, match=r"t = 10 s, task 2, host 'n1': its reservation, fr"):
         play(
-            nodes(3), C6[:2],
+            nodes(3),
+            C6[:2],
             at({0: [Allocate(0, np.array([1, 2])), Allocate(1, np.array([0, 1, 2]), start=10.0)]}),
             logged=[12.0, 20.0],
-        )  # fmt: skip
+        )
 
 
 @pytest.mark.parametrize(
     ("decisions", "why"),
     [
-        ([Allocate(1, np.array([0, 1, 2]), start=9.5)],
-         r"task 2: host 0 is free from 10 s on, as state.nodes.free_at tells; 9.5 s is too early"),
-        ([Allocate(1, np.array([0, 1, 2]), start=10.0), Allocate(2, np.array([2, 3]), start=29.0)],
-         r"task 3: host 2 is reserved from 10 s to 30 s, as .* for from 29 s to 39 s"),
-        ([Allocate(1, np.array([1, 2, 3]), start=10.0), Allocate(3, np.array([2, 3]))],
-         r"task 4: host 2 is reserved from 10 s to 30 s, as .* for from 0 s to 15 s"),
+        (
+            [Allocate(1, np.array([0, 1, 2]), start=9.5)],
+            r"task 2: host 0 is free from 10 s on, as state.nodes.free_at tells; 9.5 s is too early",
+        ),
+        (
+            [Allocate(1, np.array([0, 1, 2]), start=10.0), Allocate(2, np.array([2, 3]), start=29.0)],
+            r"task 3: host 2 is reserved from 10 s to 30 s, as .* for from 29 s to 39 s",
+        ),
+        (
+            [Allocate(1, np.array([1, 2, 3]), start=10.0), Allocate(3, np.array([2, 3]))],
+            r"task 4: host 2 is reserved from 10 s to 30 s, as .* for from 0 s to 15 s",
+        ),
         ([Allocate(1, np.array([0, 1, 2]), start=-1.0)], "start is -1.0; it must lie at or after"),
         ([Allocate(1, np.array([0, 1, 2]), start=np.nan)], "start is nan; it must lie at or after"),
         ([Allocate(1, np.array([0, 1, 2]), start="10")], "start is '10'; it must lie at or after"),
         ([Allocate(1, np.array([0, 1]), start=10.0)], "the task takes 3 nodes, not 2"),
         ([Allocate(1, np.array([0, 1, 4]), start=10.0)], "its nodes lie in several clusters"),
-        ([Allocate(1, np.array([0, 1, 2]), start=10.0), Allocate(1, np.array([0, 1, 2]), start=30)],
-         "the task is queued"),
+        (
+            [Allocate(1, np.array([0, 1, 2]), start=10.0), Allocate(1, np.array([0, 1, 2]), start=30)],
+            "the task is queued",
+        ),
         ([Allocate(1, np.array([0, 1, 2]), start=10.0), Drop(1)], "needs the trait 'may_drop'"),
         ([Allocate(1, np.array([1, 2, 3]), start=10.0), PowerOff(3)], "or is reserved there"),
         ([Allocate(2, np.array([4, 5]), start=10.0)], "host 5 is off; PowerOn it first"),
         ([PowerOn(5), Allocate(2, np.array([4, 5]), start=1.0)], "host 5 is free from 2 s on"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_reserved(decisions, why):
     """Overlaps, times in the past, too few nodes, another cluster, hosts that are off."""
     with pytest.raises(InvalidDecision, match=why):
@@ -130,19 +145,13 @@ def test_many_reservations_share_nodes_one_after_the_other():
     """More of them than there is room at first; each starts when its predecessor ends."""
     n = 150
     jobs = [(0, 1 + k % 2, 3) for k in range(n)]
-    trace, _ = play(
-        nodes(2), jobs,
-        at({0: [Allocate(k, np.arange(1 + k % 2), start=3.0 * k) for k in range(n)][::-1]}),
-    )  # fmt: skip
+    trace, _ = play(nodes(2), jobs, at({0: [Allocate(k, np.arange(1 + k % 2), start=3.0 * k) for k in range(n)][::-1]}))
     assert starts(trace) == {k: (3.0 * k, list(range(1 + k % 2))) for k in range(n)}
 
 
 def test_a_horizon_leaves_reservations_unfinished():
     """Nothing starts at 10 s or later; what runs then goes on."""
-    trace, _ = play(
-        nodes(3), C6[:2], at({0: [BUSY, Allocate(1, np.array([0, 1, 2]), start=10.0)]}),
-        horizon_s=10.0,
-    )  # fmt: skip
+    trace, _ = play(nodes(3), C6[:2], at({0: [BUSY, Allocate(1, np.array([0, 1, 2]), start=10.0)]}), horizon_s=10.0)
     assert trace.final_state.tolist() == [TaskState.FINISHED, TaskState.UNFINISHED]
 
 
@@ -152,14 +161,17 @@ def test_a_horizon_leaves_reservations_unfinished():
 def test_place_holders_start_when_their_time_comes():
     """Mapping events at 0 and 25 s: three start in between, nobody being asked again."""
     trace, policy = play(
-        nodes(4), C6,
-        at({0: [plan_of((3, 30, [1, 0]), (1, 10, [2, 1, 0]), (2, 0, [2, 3]), (0, 0, [0, 1]))],
-            25: [plan_of((3, 32, [0, 1]))]}),
+        nodes(4),
+        C6,
+        at(
+            {
+                0: [plan_of((3, 30, [1, 0]), (1, 10, [2, 1, 0]), (2, 0, [2, 3]), (0, 0, [0, 1]))],
+                25: [plan_of((3, 32, [0, 1]))],
+            }
+        ),
         interval=25.0,
-    )  # fmt: skip
-    assert starts(trace) == {
-        2: (0.0, [2, 3]), 0: (0.0, [0, 1]), 1: (10.0, [0, 1, 2]), 3: (32.0, [0, 1]),
-    }  # fmt: skip
+    )
+    assert starts(trace) == {2: (0.0, [2, 3]), 0: (0.0, [0, 1]), 1: (10.0, [0, 1, 2]), 3: (32.0, [0, 1])}
     assert policy.asked_ == [(0.0, [0, 1, 2, 3]), (25.0, [3])]
 
 
@@ -178,21 +190,26 @@ def test_place_holders_are_withdrawn_before_the_next_ask():
     assert seen == [(0.0, [0, 1], 0), (4.0, [1], 0)]
     assert starts(trace)[1] == (4.0, [0, 1, 2])
     with pytest.raises(IncompleteRun, match="left 1 of 2 tasks unfinished at t = 4 s"):
-        play(
-            nodes(3), C6[:2], at({0: [plan_of((0, 0, [0, 1]), (1, 10, [0, 1, 2]))]}),
-            logged=[4.0, 20.0],
-        )  # fmt: skip
+        play(nodes(3), C6[:2], at({0: [plan_of((0, 0, [0, 1]), (1, 10, [0, 1, 2]))]}), logged=[4.0, 20.0])
 
 
 def test_a_planned_task_may_go_another_way():
     """Allocated, or dropped, in the answer that planned it: its place-holder is void."""
     traits = Traits(asked="start", parallel=True, may_drop=True)
     trace, _ = play(
-        nodes(5), C6,
-        at({0: [plan_of((0, 0, [0, 1]), (1, 5, [1, 2, 3]), (2, 12, [0, 4]), (3, 40, [0, 3])),
-                Allocate(1, np.array([1, 2, 3]), start=10.0), Drop(3)]}),
+        nodes(5),
+        C6,
+        at(
+            {
+                0: [
+                    plan_of((0, 0, [0, 1]), (1, 5, [1, 2, 3]), (2, 12, [0, 4]), (3, 40, [0, 3])),
+                    Allocate(1, np.array([1, 2, 3]), start=10.0),
+                    Drop(3),
+                ]
+            }
+        ),
         traits=traits,
-    )  # fmt: skip
+    )
     assert starts(trace) == {0: (0.0, [0, 1]), 1: (10.0, [1, 2, 3]), 2: (12.0, [0, 4])}
     assert trace.final_state[3] == TaskState.DROPPED
 
@@ -202,16 +219,23 @@ def test_a_planned_task_may_go_another_way():
     [
         (Plan(np.array([1]), None), "Plan.hosts is None; a Plan of parallel tasks needs hosts"),
         (Plan(np.array([1]), np.array([0])), "Plan.offsets is None"),
-        (Plan(np.array([1]), np.array([0.5]), None, np.array([0, 1]), np.array([0])),
-         "must be an array of whole numbers"),
-        (Plan(np.array([1]), np.array([0]), None, np.array([0, 1]), np.array(["a"])),
-         "must be an array of numbers"),
-        (Plan(np.array([1]), np.array([0]), None, np.array([0]), np.array([1.0])),
-         "Plan has 1 tasks, 1 starts, 1 offsets; it needs a start for each task, and one"),
-        (Plan(np.array([1]), np.array([0, 1, 2]), None, np.array([0, 2]), np.array([1.0])),
-         "Plan.offsets must rise from 0 to 3, the number of hosts"),
-        (Plan(np.array([1]), np.array([0, 1, 2]), np.array([0, 1]), np.array([0, 3]), np.ones(1)),
-         "Plan has 1 tasks and 2 pstates"),
+        (
+            Plan(np.array([1]), np.array([0.5]), None, np.array([0, 1]), np.array([0])),
+            "must be an array of whole numbers",
+        ),
+        (Plan(np.array([1]), np.array([0]), None, np.array([0, 1]), np.array(["a"])), "must be an array of numbers"),
+        (
+            Plan(np.array([1]), np.array([0]), None, np.array([0]), np.array([1.0])),
+            "Plan has 1 tasks, 1 starts, 1 offsets; it needs a start for each task, and one",
+        ),
+        (
+            Plan(np.array([1]), np.array([0, 1, 2]), None, np.array([0, 2]), np.array([1.0])),
+            "Plan.offsets must rise from 0 to 3, the number of hosts",
+        ),
+        (
+            Plan(np.array([1]), np.array([0, 1, 2]), np.array([0, 1]), np.array([0, 3]), np.ones(1)),
+            "Plan has 1 tasks and 2 pstates",
+        ),
         (plan_of((1, -1, [0, 1, 2])), r"task 2: Plan.starts holds .*-1.0.* s; it must lie"),
         (plan_of((1, np.inf, [0, 1, 2])), "Plan.starts holds .*inf.* s; it must lie at or"),
         (plan_of((9, 5, [0, 1, 2])), "there are tasks 0 to 3"),
@@ -226,7 +250,7 @@ def test_a_planned_task_may_go_another_way():
         (plan_of((2, 5, [2, 3]), (3, 9, [3, 2])), "t = 9 s, task 4: .* host 2 is busy"),
         (plan_of((2, 5, [4, 5])), "t = 5 s, task 3: .* starts, and host 5 is off"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_planned(plan, why):
     """A plan is judged when it is made, its nodes when a task starts."""
     with pytest.raises(InvalidDecision, match=why):
@@ -235,13 +259,8 @@ def test_what_cannot_be_planned(plan, why):
 
 def test_a_place_holder_respects_reservations():
     """The reservation from 12 s on is permanent; a place-holder until 15 s cannot start there."""
-    with pytest.raises(
-        InvalidDecision, match=r"task 4: its .* starts, and host 3 is reserved from"
-    ):
-        play(
-            nodes(4), C6,
-            at({0: [Allocate(2, np.array([2, 3]), start=12.0), plan_of((3, 2, [0, 3]))]}),
-        )  # fmt: skip
+    with pytest.raises(InvalidDecision, match=r"task 4: its .* starts, and host 3 is reserved from"):
+        play(nodes(4), C6, at({0: [Allocate(2, np.array([2, 3]), start=12.0), plan_of((3, 2, [0, 3]))]}))
 
 
 def test_serial_tasks_have_no_plan_of():

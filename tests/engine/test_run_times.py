@@ -57,9 +57,7 @@ def test_a_scenario_estimates_by_requested_times():
     """Ten seconds asked for, four taken: the policy sees the ten, the records have the four."""
     platform = hosts(1e9)
     tasks = make_tasks([10e9], requested_time_s=[10.0])
-    scenario = Scenario(
-        platform, tasks, "wq", driver="reference", run_times=LoggedRunTimes(platform, [4.0])
-    )  # fmt: skip
+    scenario = Scenario(platform, tasks, "wq", driver="reference", run_times=LoggedRunTimes(platform, [4.0]))
     assert make_system(scenario).estimates.run_time(0, 0, 0) == 10.0
     assert run(scenario).trace.finish_time_s.tolist() == [4.0]
 
@@ -84,14 +82,14 @@ def test_executed_flops_are_those_of_the_true_time():
 def bag(scheduler: str) -> Scenario:
     """Twelve tasks, some of which come later, on three hosts, one with two cores."""
     rng = np.random.default_rng(5)
-    platform = Platform(tuple(
-        Host(f"h{k}", (PState(speed, 4, 6, watts),), cores=cores)
-        for k, (speed, watts, cores) in enumerate([(100, 50, 1), (50, 40, 2), (25, 20, 1)])
-    ))  # fmt: skip
-    tasks = make_tasks(rng.uniform(100, 2000, 12), np.repeat([0.0, 7.0], 6))
-    truth = DrawnRunTimes(
-        FlopsEstimates(platform, tasks), random_stream(1, "runtime", 0).random(12), uniform
+    platform = Platform(
+        tuple(
+            Host(f"h{k}", (PState(speed, 4, 6, watts),), cores=cores)
+            for k, (speed, watts, cores) in enumerate([(100, 50, 1), (50, 40, 2), (25, 20, 1)])
+        )
     )
+    tasks = make_tasks(rng.uniform(100, 2000, 12), np.repeat([0.0, 7.0], 6))
+    truth = DrawnRunTimes(FlopsEstimates(platform, tasks), random_stream(1, "runtime", 0).random(12), uniform)
     return Scenario(platform, tasks, scheduler, run_times=truth)
 
 
@@ -99,8 +97,9 @@ def typed(scheduler: str) -> Scenario:
     """Two task types on two host types with two P-states."""
     types = TaskTypes(
         np.array([[[10.0, 14], [20, 28]], [[6, 9], [4, 5]]]),
-        np.array([[[100.0, 50], [80, 40]], [[120, 70], [90, 60]]]), np.array([0, 1]),
-    )  # fmt: skip
+        np.array([[[100.0, 50], [80, 40]], [[120, 70], [90, 60]]]),
+        np.array([0, 1]),
+    )
     tasks = make_tasks([TYPED_TASK_FLOPS] * 6, [0.0] * 4 + [11.0] * 2, task_type=[0, 1] * 3)
     shares = random_stream(2, "runtime", 0).random(6)
     truth = DrawnRunTimes(types.estimates(tasks), shares, uniform)
@@ -109,9 +108,10 @@ def typed(scheduler: str) -> Scenario:
 
 @pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
 @pytest.mark.parametrize(
-    "scenario", [bag("wq"), bag("wqr"), bag("min_min"), bag("lecsa"), typed("mct")],
+    "scenario",
+    [bag("wq"), bag("wqr"), bag("min_min"), bag("lecsa"), typed("mct")],
     ids=lambda scenario: f"{scenario.scheduler}-{'typed' if scenario.types else 'bag'}",
-)  # fmt: skip
+)
 def test_both_drivers_agree_on_run_times_other_than_the_estimates(scenario):
     """Times and joules to 1e-9, and not those of the estimates."""
     reference = run(replace(scenario, driver="reference"))

@@ -53,13 +53,24 @@ def test_jobs_of_every_final_state():
     table = batsim_files.jobs_table(by_hand.everything_at_once(), "bag")
     assert table["job_id"].tolist() == [7, 3, 5, 9, 11, 2]
     assert list(table["final_state"]) == [
-        "COMPLETED_SUCCESSFULLY", "COMPLETED_SUCCESSFULLY", "COMPLETED_SUCCESSFULLY",
-        "COMPLETED_KILLED", "REJECTED", "REJECTED",
-    ]  # fmt: skip
+        "COMPLETED_SUCCESSFULLY",
+        "COMPLETED_SUCCESSFULLY",
+        "COMPLETED_SUCCESSFULLY",
+        "COMPLETED_KILLED",
+        "REJECTED",
+        "REJECTED",
+    ]
     assert table["success"].tolist() == [True, True, True, False, False, False]
     assert table["allocated_resources"] == [0, 0, 0, 1, None, None]
-    for column in ("starting_time", "execution_time", "finish_time", "waiting_time",
-                   "turnaround_time", "stretch", "consumed_energy"):  # fmt: skip
+    for column in (
+        "starting_time",
+        "execution_time",
+        "finish_time",
+        "waiting_time",
+        "turnaround_time",
+        "stretch",
+        "consumed_energy",
+    ):
         assert np.isnan(table[column][4:]).all(), column
         assert not np.isnan(table[column][:4]).any(), column
 
@@ -67,13 +78,20 @@ def test_jobs_of_every_final_state():
 def test_a_killed_task_that_never_started_is_rejected():
     """What the budget's end finds waiting has no start to show."""
     trace = by_hand.make_trace(
-        by_hand.example_platform(), by_hand.example_tasks(),
-        [(0, 0, 0, 0.0, 10.0, by_hand.FINISHED), (1, 1, 0, 0.0, 7.0, by_hand.KILLED),
-         (2, 2, 0, 0.0, 10.0, 3)], (), 10.0, [6, 9, 10, 9, 11],
-    )  # fmt: skip
+        by_hand.example_platform(),
+        by_hand.example_tasks(),
+        [(0, 0, 0, 0.0, 10.0, by_hand.FINISHED), (1, 1, 0, 0.0, 7.0, by_hand.KILLED), (2, 2, 0, 0.0, 10.0, 3)],
+        (),
+        10.0,
+        [6, 9, 10, 9, 11],
+    )
     assert batsim_files.batsim_state(trace) == [
-        "COMPLETED_SUCCESSFULLY", "COMPLETED_KILLED", "COMPLETED_FAILED", "REJECTED", "REJECTED",
-    ]  # fmt: skip
+        "COMPLETED_SUCCESSFULLY",
+        "COMPLETED_KILLED",
+        "COMPLETED_FAILED",
+        "REJECTED",
+        "REJECTED",
+    ]
 
 
 def test_an_original_that_beat_its_replicas_tells_the_jobs_times():
@@ -85,9 +103,7 @@ def test_an_original_that_beat_its_replicas_tells_the_jobs_times():
     assert table["execution_time"].tolist() == [10.0, 5.0]
     assert table["stretch"].tolist() == [1.0, 1.0]
     assert table["executions"].tolist() == [3, 1]
-    found = batsim_files.schedule_values(
-        by_hand.beaten_replica(), trace_energy(by_hand.beaten_replica())
-    )
+    found = batsim_files.schedule_values(by_hand.beaten_replica(), trace_energy(by_hand.beaten_replica()))
     assert found["max_waiting_time"] == 0.0
     assert found["max_slowdown"] == 1.0
 
@@ -118,10 +134,14 @@ def test_machine_states_by_hand():
     table = batsim_files.machine_states_table(host_timeline(by_hand.everything_at_once()))
     rows = list(zip(*(column.tolist() for column in table.values()), strict=True))
     assert rows == [
-        (0.0, 0, 0, 0, 1, 1), (20.0, 0, 0, 0, 2, 0), (25.0, 1, 0, 0, 1, 0),
-        (35.0, 0, 1, 0, 1, 0), (45.0, 0, 0, 0, 2, 0), (50.0, 0, 0, 0, 1, 1),
+        (0.0, 0, 0, 0, 1, 1),
+        (20.0, 0, 0, 0, 2, 0),
+        (25.0, 1, 0, 0, 1, 0),
+        (35.0, 0, 1, 0, 1, 0),
+        (45.0, 0, 0, 0, 2, 0),
+        (50.0, 0, 0, 0, 1, 1),
         (70.0, 0, 0, 0, 2, 0),
-    ]  # fmt: skip
+    ]
 
 
 def test_pstate_changes_by_hand():
@@ -129,9 +149,7 @@ def test_pstate_changes_by_hand():
     trace = by_hand.everything_at_once()
     table = batsim_files.pstate_changes_table(trace, host_timeline(trace))
     rows = list(zip(*(column.tolist() for column in table.values()), strict=True))
-    assert rows == [
-        (0.0, 0, 0), (0.0, 1, 0), (25.0, 0, 2), (35.0, 0, -1), (45.0, 0, 0), (47.0, 0, 1),
-    ]  # fmt: skip
+    assert rows == [(0.0, 0, 0), (0.0, 1, 0), (25.0, 0, 2), (35.0, 0, -1), (45.0, 0, 0), (47.0, 0, 1)]
 
 
 def test_consumed_energy_by_hand():
@@ -140,12 +158,21 @@ def test_consumed_energy_by_hand():
     table = batsim_files.consumed_energy_table(trace, trace_power(trace))
     rows = list(zip(*(column.tolist() for column in table.values()), strict=True))
     assert rows == [
-        (0, 0, "p", 12, 75), (0, 0, "s", 12, 75), (0, 0, "s", 12, 75), (0, 0, "s", 12, 75),
-        (10, 750, "e", 8, 75), (10, 750, "p", 8, 75), (30, 1250, "e", 8, 25),
-        (30, 1250, "s", 8, 25), (35, 1375, "e", 4, 25), (35, 1375, "p", 4, 25),
-        (80, 1600, "e", 4, 5), (80, 1600, "s", 4, 5), (100, 1700, "e", 0, 5),
+        (0, 0, "p", 12, 75),
+        (0, 0, "s", 12, 75),
+        (0, 0, "s", 12, 75),
+        (0, 0, "s", 12, 75),
+        (10, 750, "e", 8, 75),
+        (10, 750, "p", 8, 75),
+        (30, 1250, "e", 8, 25),
+        (30, 1250, "s", 8, 25),
+        (35, 1375, "e", 4, 25),
+        (35, 1375, "p", 4, 25),
+        (80, 1600, "e", 4, 5),
+        (80, 1600, "s", 4, 5),
+        (100, 1700, "e", 0, 5),
         (100, 1700, "p", 0, 5),
-    ]  # fmt: skip
+    ]
 
 
 def test_consumed_energy_ends_with_the_run():
@@ -159,8 +186,7 @@ def test_consumed_energy_ends_with_the_run():
 
 def test_schedule_values(tmp_path):
     """Keys in alphabetical order; makespan is last finish minus first submission."""
-    values = json.loads((export(by_hand.replication(2), tmp_path / "run") / "schedule.json")
-                        .read_text())  # fmt: skip
+    values = json.loads((export(by_hand.replication(2), tmp_path / "run") / "schedule.json").read_text())
     assert list(values) == sorted(values)
     assert values["makespan"] == 55.0
     assert values["consumed_joules"] == 2745.0

@@ -91,9 +91,8 @@ def test_a_trace_comes_back_bit_by_bit(tmp_path, name):
     first = trace.platform.hosts[0].name
     provenance = {"seed": 7, "scheduler": "wq", "files": [Path("a.xml").name]}
     folder = export(
-        trace, tmp_path / "run", plugin_j={first: 1 / 3}, provenance=provenance,
-        workload_name="a bag, with comma",
-    )  # fmt: skip
+        trace, tmp_path / "run", plugin_j={first: 1 / 3}, provenance=provenance, workload_name="a bag, with comma"
+    )
     back = read_export(folder)
     assert same_trace(back.trace, trace)
     assert back.plugin_j == {first: 1 / 3}
@@ -121,9 +120,7 @@ def test_nodes_and_requested_times_come_back(tmp_path):
     """Width and requested time stand in the archive and in tasks.csv, where tasks have them."""
     trace = by_hand.work_queue()
     n = len(trace.tasks)
-    tasks = replace(
-        trace.tasks, width=np.arange(1, n + 1), requested_time_s=np.arange(n) + 0.1
-    )  # fmt: skip
+    tasks = replace(trace.tasks, width=np.arange(1, n + 1), requested_time_s=np.arange(n) + 0.1)
     folder = export(replace(trace, tasks=tasks), tmp_path / "run")
     back = read_export(folder).trace.tasks
     assert back.width.tolist() == tasks.width.tolist()
@@ -133,9 +130,7 @@ def test_nodes_and_requested_times_come_back(tmp_path):
     assert first.endswith(",1,0.1")
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(1, 4), st.integers(0, 40), st.integers(1, 3), st.integers(0, 10**6))
 def test_metrics_of_an_export_are_those_of_the_run(tmp_path, n_hosts, n_tasks, cores, seed):
     """Random runs: every metric and every joule repeats exactly from the files."""
@@ -366,7 +361,7 @@ def describe(path, value):
         (describe(["delegated_to"], {}), r"delegated_to is \{\}; .* string"),
         (describe(["urgency_unit_s"], 0), "urgency_unit_s is 0; .* greater"),
     ],
-)  # fmt: skip
+)
 def test_a_spoilt_archive_is_refused(tmp_path, change, message):
     """Each fault is one line that names the file, the place, what was found and what is legal."""
     folder = export(by_hand.everything_at_once(), tmp_path / "run")
@@ -409,8 +404,7 @@ def test_an_archive_that_is_none(tmp_path, fault):
         with open(path, "wb") as stream:
             np.save(stream, np.arange(3))
     else:
-        words = {"empty": b"", "binary": b"\x89PNG\x00\xff\xfe" * 100,
-                 "pickle": pickle.dumps({"description": 1})}  # fmt: skip
+        words = {"empty": b"", "binary": b"\x89PNG\x00\xff\xfe" * 100, "pickle": pickle.dumps({"description": 1})}
         path.write_bytes(words[fault])
     with pytest.raises(InputError, match=r"trace\.npz: ") as caught:
         read_export(folder)

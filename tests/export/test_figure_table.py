@@ -12,10 +12,13 @@ from gridsched.figures.figure_file import draw_figure, new_figure
 from gridsched.figures.table import _TABLE, Drawn, figures, register_figure
 
 EXPECTED = {
-    "run": ["gantt", "power", "trace"], "comparison": ["bars"], "tasks": ["sizes"],
-    "system": ["overview"], "study": ["bars", "sweep", "boxes", "pareto", "trace"],
+    "run": ["gantt", "power", "trace"],
+    "comparison": ["bars"],
+    "tasks": ["sizes"],
+    "system": ["overview"],
+    "study": ["bars", "sweep", "boxes", "pareto", "trace"],
     "declared": ["best", "sweep", "traces"],
-}  # fmt: skip
+}
 
 
 @pytest.fixture

@@ -41,8 +41,7 @@ def rows_of(path):
 
 def comparison_rows():
     """Rows as `compare` makes them, one of a failed run."""
-    runs = {"wq": by_hand.work_queue(), "wqr": by_hand.replication(3),
-            "lecsa": by_hand.lecsa(switch_off=True)}  # fmt: skip
+    runs = {"wq": by_hand.work_queue(), "wqr": by_hand.replication(3), "lecsa": by_hand.lecsa(switch_off=True)}
     rows = [{"scheduler": name} | summary(trace) for name, trace in runs.items()]
     return [*rows, {"scheduler": "broken", "error": "IncompleteRun"}]
 
@@ -81,8 +80,14 @@ def test_the_data_of_the_gantt_chart(tmp_path):
     rows = rows_of(tmp_path / "g.csv")
     assert [row["job_id"] for row in rows] == ["7", "3", "5", "9"]
     assert [row["core"] for row in rows] == ["0", "1", "0", "0"]
-    assert rows[3] == {"job_id": "9", "host": "bare", "core": "0", "start_s": "60.0",
-                       "end_s": "70.0", "outcome": "killed"}  # fmt: skip
+    assert rows[3] == {
+        "job_id": "9",
+        "host": "bare",
+        "core": "0",
+        "start_s": "60.0",
+        "end_s": "70.0",
+        "outcome": "killed",
+    }
 
 
 def test_executions_of_one_host_never_share_a_core():
@@ -113,8 +118,7 @@ def test_the_data_of_the_comparison(tmp_path):
     assert [row["scheduler"] for row in rows] == ["wq", "wqr", "lecsa", "broken"]
     assert float(rows[1]["energy_useful_j"]) == 3375 - 825
     for row in rows[:3]:
-        parts = [float(value) for name, value in row.items()
-                 if name.startswith("energy") and name != "energy_model_j"]  # fmt: skip
+        parts = [float(value) for name, value in row.items() if name.startswith("energy") and name != "energy_model_j"]
         assert math.fsum(parts) == float(row["energy_model_j"])
     assert set(rows[3].values()) == {"broken", ""}
 
@@ -131,10 +135,9 @@ def test_only_parts_that_occur_are_in_the_legend():
 def test_a_run_that_finished_nothing_is_not_the_best():
     """It has the least energy and makespan, and says why."""
     rows = [
-        {"scheduler": id, "makespan_s": time, "energy_model_j": time, "tasks": 2,
-         "tasks_finished": done}
+        {"scheduler": id, "makespan_s": time, "energy_model_j": time, "tasks": 2, "tasks_finished": done}
         for id, time, done in (("idle", 0.0, 0), ("quick", 5.0, 2), ("slow", 9.0, 2))
-    ]  # fmt: skip
+    ]
     for axes in comparison_figure.comparison_bars(rows).figure.axes:
         shown = [text.get_text() for text in axes.texts]
         assert shown == ["0 (nothing finished)", "5 (best)", "9"]
@@ -143,10 +146,16 @@ def test_a_run_that_finished_nothing_is_not_the_best():
 def test_parallel_jobs_are_compared_by_how_they_wait():
     """Waiting time and slowdown in the makespan's place, their data beside them; whole numbers."""
     rows = [
-        {"scheduler": name, "makespan_s": 9.0, "energy_model_j": 5.0, "utilisation": 0.75,
-         "mean_waiting_time_s": wait, "mean_bounded_slowdown": slowdown}
+        {
+            "scheduler": name,
+            "makespan_s": 9.0,
+            "energy_model_j": 5.0,
+            "utilisation": 0.75,
+            "mean_waiting_time_s": wait,
+            "mean_bounded_slowdown": slowdown,
+        }
         for name, wait, slowdown in (("fcfs", 28_693.4, 31.908), ("easy_backfilling", 0.5, 1.0))
-    ]  # fmt: skip
+    ]
     drawn = comparison_figure.comparison_bars(rows)
     _, wait, slowdown = drawn.figure.axes
     assert wait.get_xlabel() == "Mean waiting time [s]"
@@ -184,9 +193,8 @@ def test_looks_differ_in_brightness_or_hatching():
 
 @pytest.mark.parametrize(
     ("largest", "expected"),
-    [(0.0, (1, "J")), (999.0, (1, "J")), (1000.0, (1e3, "kJ")), (2.5e9, (1e9, "GJ")),
-     (1e30, (1e18, "EJ"))],
-)  # fmt: skip
+    [(0.0, (1, "J")), (999.0, (1, "J")), (1000.0, (1e3, "kJ")), (2.5e9, (1e9, "GJ")), (1e30, (1e18, "EJ"))],
+)
 def test_units_with_prefixes(largest, expected):
     """Axes show numbers between 1 and 1000."""
     assert prefixed("J", largest) == expected

@@ -18,9 +18,8 @@ from gridsched.export.export import read_export, write_export
 def folder(tmp_path):
     """The export of a run."""
     write_export(
-        by_hand.everything_at_once(), directory=tmp_path / "e", plugin_j=None, provenance={},
-        workload_name="bag",
-    )  # fmt: skip
+        by_hand.everything_at_once(), directory=tmp_path / "e", plugin_j=None, provenance={}, workload_name="bag"
+    )
     return tmp_path / "e"
 
 
@@ -71,11 +70,16 @@ def test_an_archive_that_unpacks_to_far_too_much_is_refused(folder, name):
 
 @pytest.mark.parametrize(
     "options",
-    [{"shape": (1 << 40,)}, {"shape": (1 << 20, 1 << 20)}, {"dtype": "|O"},
-     {"dtype": "|V0", "shape": (1 << 40,)},
-     {"dtype": "|V8", "shape": (1 << 40, 0, 1 << 40)}, {"compression": zipfile.ZIP_LZMA},
-     {"compression": zipfile.ZIP_BZIP2}],
-)  # fmt: skip
+    [
+        {"shape": (1 << 40,)},
+        {"shape": (1 << 20, 1 << 20)},
+        {"dtype": "|O"},
+        {"dtype": "|V0", "shape": (1 << 40,)},
+        {"dtype": "|V8", "shape": (1 << 40, 0, 1 << 40)},
+        {"compression": zipfile.ZIP_LZMA},
+        {"compression": zipfile.ZIP_BZIP2},
+    ],
+)
 def test_an_array_that_says_that_it_is_larger_than_it_is_is_refused(folder, options):
     """Nothing is put aside for it."""
     with_member(folder, "notes.own", 64, **options)
@@ -95,10 +99,15 @@ def test_an_array_that_says_that_it_is_larger_than_it_is_is_refused(folder, opti
         b"{'descr': [['<f8']], 'fortran_order': False, 'shape': (3,)}",
         b"{'descr': None, 'fortran_order': False, 'shape': (3,)}",
         b"{'descr': '<f8', 'fortran_order': False, 'shape': 'x'}",
-        b"[]", b"{}", b"(" * 9_000, b"-" * 9_000 + b"1", b"1" * 60_000, b"\0",
+        b"[]",
+        b"{}",
+        b"(" * 9_000,
+        b"-" * 9_000 + b"1",
+        b"1" * 60_000,
+        b"\0",
     ],
     ids=range(13),
-)  # fmt: skip
+)
 def test_an_array_whose_header_is_none_is_refused(folder, header):
     """In one line, whatever the header makes of Python's parser and of NumPy."""
     array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(24)

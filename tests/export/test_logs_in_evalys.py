@@ -17,20 +17,13 @@ LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "swf"
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "options"),
-    [
-        ("HPC2N_excerpt.swf", {}),
-        ("KTH-SP2.swf.gz", {}),
-        ("CEA-Curie_10day.swf.gz", {"procs_per_node": 16}),
-    ],
+    [("HPC2N_excerpt.swf", {}), ("KTH-SP2.swf.gz", {}), ("CEA-Curie_10day.swf.gz", {"procs_per_node": 16})],
 )
 def test_evalys_reads_logs_under_easy(tmp_path: Path, name: str, options: dict):
     """Each job with its times and as many hosts as it asked for; node-seconds are ours."""
     if not (LOGS / name).exists():
         pytest.skip("the logs of the Parallel Workloads Archive are not beside the checkout")
-    result = run(
-        Scenario(None, LOGS / name, "easy_backfilling", driver="reference",
-                 trace=TraceOptions(**options))
-    )  # fmt: skip
+    result = run(Scenario(None, LOGS / name, "easy_backfilling", driver="reference", trace=TraceOptions(**options)))
     write_export(result.trace, None, {}, tmp_path / "run", workload_name="jobs")
     trace = result.trace
     with warnings.catch_warnings():

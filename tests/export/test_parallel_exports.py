@@ -44,8 +44,7 @@ def table(path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "text"),
-    [([4], "4"), ([0, 1, 2, 3, 7], "0-3 7"), ([1, 3, 5], "1 3 5"), ([2, 3, 9, 10], "2-3 9-10")],
+    ("hosts", "text"), [([4], "4"), ([0, 1, 2, 3, 7], "0-3 7"), ([1, 3, 5], "1 3 5"), ([2, 3, 9, 10], "2-3 9-10")]
 )
 def test_interval_sets(hosts, text):
     """Batsim's way to write sets of hosts."""
@@ -55,9 +54,13 @@ def test_interval_sets(hosts, text):
 def test_jobs_have_their_nodes_and_what_they_asked_for(folder):
     """J1 has three nodes until 4 s; J4 overtakes J2 at 3 s, which starts when J4 ends, at 10 s."""
     columns = (
-        "job_id", "requested_number_of_resources", "requested_time", "starting_time",
-        "execution_time", "allocated_resources",
-    )  # fmt: skip
+        "job_id",
+        "requested_number_of_resources",
+        "requested_time",
+        "starting_time",
+        "execution_time",
+        "allocated_resources",
+    )
     assert [tuple(row[name] for name in columns) for row in table(folder / "jobs.csv")] == [
         ("1", "3", "10.0", "0.0", "4.0", "0-2"),
         ("2", "4", "5.0", "10.0", "5.0", "0-3"),
@@ -75,9 +78,7 @@ def test_evalys_reads_sets_of_nodes(folder):
         warnings.simplefilter("ignore")  # it and its libraries warn on new versions of theirs
         jobset = pytest.importorskip("evalys.jobset", reason="evalys is not installed")
         jobs = jobset.JobSet.from_csv(str(folder / "jobs.csv"), resource_bounds=(0, 3))
-        assert [sorted(hosts) for hosts in jobs.df.allocated_resources] == [
-            [0, 1, 2], [0, 1, 2, 3], [0], [3]
-        ]  # fmt: skip
+        assert [sorted(hosts) for hosts in jobs.df.allocated_resources] == [[0, 1, 2], [0, 1, 2, 3], [0], [3]]
         assert jobs.utilisation.area.sum() == pytest.approx(59.0, abs=1e-3)
 
 
@@ -111,18 +112,14 @@ def test_stored_records_have_the_width():
     """One row for each job, with its first node and its width."""
     records = records_of(example())
     rows = records[records["record"] == "execution"]
-    assert rows[["task_id", "host_id", "width"]].to_numpy().tolist() == [
-        [1, 0, 3], [4, 3, 1], [2, 0, 4], [3, 0, 1]
-    ]  # fmt: skip
+    assert rows[["task_id", "host_id", "width"]].to_numpy().tolist() == [[1, 0, 3], [4, 3, 1], [2, 0, 4], [3, 0, 1]]
 
 
 def test_a_gantt_chart_has_a_bar_for_each_run_of_hosts():
     """A job on nodes 0, 1 and 3 is two bars, of two hosts and of one."""
     trace = example().trace
     bars = bars_of(trace)
-    assert list(zip(bars.execution, bars.top, bars.rows, strict=True)) == [
-        (0, 0, 3), (1, 3, 1), (2, 0, 4), (3, 0, 1)
-    ]  # fmt: skip
+    assert list(zip(bars.execution, bars.top, bars.rows, strict=True)) == [(0, 0, 3), (1, 3, 1), (2, 0, 4), (3, 0, 1)]
     object.__setattr__(trace, "host_ids", np.array([0, 1, 3, *trace.host_ids[3:]]))
     assert list(zip(bars_of(trace).top, bars_of(trace).rows, strict=True))[:2] == [(0, 2), (3, 1)]
     drawn = gantt(example().trace)

@@ -22,10 +22,13 @@ from gridsched.model.trace import PERIOD, TaskState
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
 
-CLASSES = UtilityClasses.joined([
-    UtilityClasses.from_intervals([([0, 20, 40, 60], [1, 0.6, 0.2, 0], [1, 0.5, 2, 1])]),
-    UtilityClasses.plateau_linear(5.0, 7.5), UtilityClasses.exponential(),
-])  # fmt: skip
+CLASSES = UtilityClasses.joined(
+    [
+        UtilityClasses.from_intervals([([0, 20, 40, 60], [1, 0.6, 0.2, 0], [1, 0.5, 2, 1])]),
+        UtilityClasses.plateau_linear(5.0, 7.5),
+        UtilityClasses.exponential(),
+    ]
+)
 #: ETC [s] and APC [W] of two task types on two host types with two P-states.
 ETC = np.array([[[600, 900], [np.inf, np.inf]], [[1200, 1500], [300, 400]]], dtype=float)
 APC = np.array([[[200, 100], [1, 1]], [[150, 80], [300, 120]]], dtype=float)
@@ -35,15 +38,20 @@ def typed_trace():
     """Four tasks on two hosts: one finishes late in P-state 1, one is dropped, one postponed."""
     types = TaskTypes(ETC, APC, np.array([0, 1]))
     functions = UtilityFunctions(
-        np.array([8.0, 4.0, 2.0, 1.0]), np.array([0.1, 0.2, 0.0, 0.01]),
-        np.array([0, 1, 2, 2]), CLASSES, urgency_unit_s=60.0,
-    )  # fmt: skip
+        np.array([8.0, 4.0, 2.0, 1.0]),
+        np.array([0.1, 0.2, 0.0, 0.01]),
+        np.array([0, 1, 2, 2]),
+        CLASSES,
+        urgency_unit_s=60.0,
+    )
     tasks = make_tasks(
-        np.full(4, TYPED_TASK_FLOPS), [0, 0, 10, 20], task_type=[0, 1, 1, 0], utility=functions,
-        name="four",
-    )  # fmt: skip
-    runs = [(0, 0, 1, 0.0, 900.0, by_hand.FINISHED), (1, 1, 2, 0.0, 300.0, by_hand.FINISHED),
-            (3, 0, 0, 1000.0, 1600.0, by_hand.FINISHED)]  # fmt: skip
+        np.full(4, TYPED_TASK_FLOPS), [0, 0, 10, 20], task_type=[0, 1, 1, 0], utility=functions, name="four"
+    )
+    runs = [
+        (0, 0, 1, 0.0, 900.0, by_hand.FINISHED),
+        (1, 1, 2, 0.0, 300.0, by_hand.FINISHED),
+        (3, 0, 0, 1000.0, 1600.0, by_hand.FINISHED),
+    ]
     state = [TaskState.FINISHED, TaskState.FINISHED, TaskState.DROPPED, TaskState.FINISHED]
     switches = [(0.0, 0, 1, True), (0.0, 1, 2, True), (1000.0, 0, 0, True)]
     trace = by_hand.make_trace(typed_platform(types), tasks, runs, switches, final_state=state)
@@ -75,8 +83,7 @@ def test_utility_periods_and_postponements_come_back(tmp_path):
     ours, theirs = trace.tasks.utility, back.tasks.utility
     for name in ("priority", "urgency", "utility_class"):
         assert getattr(ours, name).tolist() == getattr(theirs, name).tolist()
-    for name in ("first", "start_time", "start_fraction", "end_fraction", "urgency_modifier",
-                 "kind"):  # fmt: skip
+    for name in ("first", "start_time", "start_fraction", "end_fraction", "urgency_modifier", "kind"):
         assert getattr(ours.classes, name).tolist() == getattr(theirs.classes, name).tolist()
     assert theirs.urgency_unit_s == 60.0
     assert back.periods.tolist() == trace.periods.tolist()
@@ -92,9 +99,15 @@ def test_jobs_tell_utility_and_the_schedulers_pstate(tmp_path):
     folder = export(typed_trace(), tmp_path / "run", scheduler_pstates=2)
     jobs = rows_of(folder / "jobs.csv")
     assert list(jobs[0])[-8:] == [
-        "task_type", "scheduler_pstate", "utility", "utility_possible", "priority", "urgency",
-        "utility_class", "times_postponed",
-    ]  # fmt: skip
+        "task_type",
+        "scheduler_pstate",
+        "utility",
+        "utility_possible",
+        "priority",
+        "urgency",
+        "utility_class",
+        "times_postponed",
+    ]
     assert [job["scheduler_pstate"] for job in jobs] == ["1", "0", "", "0"]
     assert [job["pstate"] for job in jobs] == ["1", "2", "", "0"]
     earned = [float(job["utility"]) for job in jobs]
@@ -102,12 +115,13 @@ def test_jobs_tell_utility_and_the_schedulers_pstate(tmp_path):
     expected = [4.8, 4.0, 0.0, math.exp(-0.01 * 1580 / 60)]
     assert earned == pytest.approx(expected)
     assert [job["final_state"] for job in jobs] == [
-        "COMPLETED_SUCCESSFULLY", "COMPLETED_SUCCESSFULLY", "REJECTED", "COMPLETED_SUCCESSFULLY",
-    ]  # fmt: skip
+        "COMPLETED_SUCCESSFULLY",
+        "COMPLETED_SUCCESSFULLY",
+        "REJECTED",
+        "COMPLETED_SUCCESSFULLY",
+    ]
     assert [job["times_postponed"] for job in jobs] == ["0", "0", "0", "2"]
-    assert [float(job["consumed_energy"] or 0) for job in jobs] == pytest.approx(
-        [90e3, 90e3, 0, 120e3]
-    )
+    assert [float(job["consumed_energy"] or 0) for job in jobs] == pytest.approx([90e3, 90e3, 0, 120e3])
     budgets = [row["budget_j"] for row in rows_of(folder / "periods.csv")]
     assert budgets == ["200000.0", ""]
 
@@ -136,12 +150,8 @@ def set_value(name, row, value):
 
 
 SPOILT = {
-    "words for classes": (
-        lambda _, arrays: arrays.update({"classes.kind": np.array([b"x"] * 3)}), "no whole archive"
-    ),
-    "rows of classes": (
-        lambda _, arrays: arrays["classes.first"].__setitem__(-1, 2**40), "classes.first"
-    ),
+    "words for classes": (lambda _, arrays: arrays.update({"classes.kind": np.array([b"x"] * 3)}), "no whole archive"),
+    "rows of classes": (lambda _, arrays: arrays["classes.first"].__setitem__(-1, 2**40), "classes.first"),
     "negative priority": (set_value("utility.priority", 0, -8.0), "priority"),
     "unknown class": (set_value("utility.utility_class", 1, 9), "classes 0 to 2"),
     "no classes": (lambda _, arrays: arrays.pop("classes.kind"), "classes.kind"),
@@ -216,9 +226,11 @@ def test_the_parts_outside_all_periods():
 
 
 TRACES = {
-    "typed": typed_trace, "bag": by_hand.work_queue, "empty": by_hand.empty,
+    "typed": typed_trace,
+    "bag": by_hand.work_queue,
+    "empty": by_hand.empty,
     "awkward": by_hand.everything_at_once,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TRACES)

@@ -14,9 +14,12 @@ from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_te
 from gridsched.files.json_files import canonical_text, json_text, stored_text
 
 COLUMNS = {
-    "id": Whole(0, 9), "name": Text(is_name=True), "size": Number(above=True),
-    "weight": Number(default=1.5), "note": Text(default="none"),
-}  # fmt: skip
+    "id": Whole(0, 9),
+    "name": Text(is_name=True),
+    "size": Number(above=True),
+    "weight": Number(default=1.5),
+    "note": Text(default="none"),
+}
 
 
 def read(text: str) -> Table:
@@ -92,8 +95,7 @@ def test_what_is_missing_is_an_empty_cell(kind):
 
 def test_what_json_lacks():
     """Null for people, texts in stored rows, Python's words where it must read back."""
-    value = {"a": math.nan, "b": (math.inf, -math.inf), 3: np.int64(4), "p": Path("x"),
-             "v": np.array([1.5, math.nan])}  # fmt: skip
+    value = {"a": math.nan, "b": (math.inf, -math.inf), 3: np.int64(4), "p": Path("x"), "v": np.array([1.5, math.nan])}
     plain = {"a": None, "b": [None, None], "3": 4, "p": "x", "v": [1.5, None]}
     assert json.loads(json_text(value)) == plain
     told = json.loads(stored_text(value))

@@ -52,9 +52,7 @@ def test_no_cell_is_a_formula():
     columns = {"=name": cells, "value": [-1.5] * len(cells)}
     quoted = list(csv.reader(io.StringIO(csv_text(columns, for_people=True))))
     assert quoted[0] == ["'=name", "value"]
-    assert [row[0] for row in quoted[1:]] == [
-        "'=1+1", "'@x", "'+x()", "'-x", "-1.5", "+3", "-1e-5", "a=b", "'\tx"
-    ]  # fmt: skip
+    assert [row[0] for row in quoted[1:]] == ["'=1+1", "'@x", "'+x()", "'-x", "-1.5", "+3", "-1e-5", "a=b", "'\tx"]
     assert {row[1] for row in quoted[1:]} == {"-1.5"}
     plain = list(csv.reader(io.StringIO(csv_text(columns))))
     assert [row[0] for row in plain[1:]] == cells
@@ -67,13 +65,20 @@ def test_markdown_has_no_html():
 
 
 LINKS = [
-    "[x](javascript:alert(1))", "![x](javascript:alert(1))", "\\[x](javascript:alert(1))",
-    "\\\\[x](javascript:alert(1))", "[x][y]\n\n[y]: javascript:alert(1)", "<javascript:alert(1)>",
-    "[x]: javascript:alert(1)", "`a [x](javascript:alert(1))", "|[x](javascript:alert(1))|",
-    "\\|[x](javascript:alert(1))", "<a href='javascript:alert(1)'>x</a>",
+    "[x](javascript:alert(1))",
+    "![x](javascript:alert(1))",
+    "\\[x](javascript:alert(1))",
+    "\\\\[x](javascript:alert(1))",
+    "[x][y]\n\n[y]: javascript:alert(1)",
+    "<javascript:alert(1)>",
+    "[x]: javascript:alert(1)",
+    "`a [x](javascript:alert(1))",
+    "|[x](javascript:alert(1))|",
+    "\\|[x](javascript:alert(1))",
+    "<a href='javascript:alert(1)'>x</a>",
     "&#91;x](javascript:alert(1))",
     "[![x](javascript:alert(1))](javascript:alert(1))",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", LINKS)
@@ -83,9 +88,18 @@ def test_claims_as_markdown_hold_no_links_of_a_study(text: str):
     markdown.validateLink = lambda url: True  # many a reader checks nothing
     word = "".join(text.split())
     claim = Claim(
-        id=word, kind="number", source=text, metric="makespan_s", scheduler="wq", paper=1.0,
-        tolerance=(0.0, 1.0), tolerance_set="before", tolerance_ground=text, text=text, unit=text,
-    )  # fmt: skip
+        id=word,
+        kind="number",
+        source=text,
+        metric="makespan_s",
+        scheduler="wq",
+        paper=1.0,
+        tolerance=(0.0, 1.0),
+        tolerance_set="before",
+        tolerance_ground=text,
+        text=text,
+        unit=text,
+    )
     finding = Finding(claim, Interval(2.0, 1.0, 3.0, 3), text, MISSED, text, ("0" * 32,))
     page = markdown.render(claims_markdown([finding], text))
     assert "alert(1)" in page

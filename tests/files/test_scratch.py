@@ -19,19 +19,14 @@ GONE = 2**22 + 5
 def test_folders_of_dead_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Not those of living ones, nor what others have put there."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    old, mine, other = (
-        tmp_path / name
-        for name in (f"gridsched-scratch-{GONE}-a", "gridsched-scratch-thesis", "else")
-    )
+    old, mine, other = (tmp_path / name for name in (f"gridsched-scratch-{GONE}-a", "gridsched-scratch-thesis", "else"))
     for folder in (old, mine, other):
         folder.mkdir()
         (folder / "file").write_text("x")
     assert is_alive(os.getpid())
     assert not is_alive(GONE)
     with temporary_folder() as one, temporary_folder() as two:
-        assert {each.name for each in tmp_path.iterdir()} == {
-            one.name, two.name, mine.name, other.name
-        }  # fmt: skip
+        assert {each.name for each in tmp_path.iterdir()} == {one.name, two.name, mine.name, other.name}
     assert {each.name for each in tmp_path.iterdir()} == {mine.name, other.name}
 
 

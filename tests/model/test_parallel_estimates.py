@@ -18,18 +18,10 @@ def test_times_powers_and_energies_of_whole_allocations():
     platform, tasks = two_clusters(), jobs((0, 0, 9), (0, 1, 3), (0, 0, 4))
     known = estimates_of(platform, tasks)
     hosts = np.array([0, 2, 3])
-    assert known.etc([0, 1, 2], hosts, 1).tolist() == [
-        [20, 20, INF], [INF, INF, 24], [20, 20, 40],
-    ]  # fmt: skip
-    assert known.apc([0, 1, 2], hosts).tolist() == [
-        [120, 120, INF], [INF, INF, 100], [40, 40, 60],
-    ]  # fmt: skip
-    assert known.eec([0, 1, 2], hosts).tolist() == [
-        [1200, 1200, INF], [INF, INF, 1200], [400, 400, 1200],
-    ]  # fmt: skip
-    assert [known.width(task, host) for task, host in ((0, 1), (1, 4), (2, 0), (2, 6))] == [
-        3, 2, 1, 2,
-    ]  # fmt: skip
+    assert known.etc([0, 1, 2], hosts, 1).tolist() == [[20, 20, INF], [INF, INF, 24], [20, 20, 40]]
+    assert known.apc([0, 1, 2], hosts).tolist() == [[120, 120, INF], [INF, INF, 100], [40, 40, 60]]
+    assert known.eec([0, 1, 2], hosts).tolist() == [[1200, 1200, INF], [INF, INF, 1200], [400, 400, 1200]]
+    assert [known.width(task, host) for task, host in ((0, 1), (1, 4), (2, 0), (2, 6))] == [3, 2, 1, 2]
     assert (known.run_time(1, 3, 1), known.energy(1, 3, 1)) == (24.0, 960.0)
     pairs = np.array([0, 1, 2]), np.array([1, 5, 3]), np.array([0, 0, 1])
     assert known.run_times(*pairs).tolist() == [10, 12, 40]
@@ -86,13 +78,15 @@ def test_a_policy_learns_of_tasks_as_they_arrive():
 def test_what_does_not_fit_is_refused(changes, why):
     """The message names the array, the task or the host, what is legal and what was found."""
     other = Platform(
-        tuple(Host(f"x{k}", (PState(1.0),)) for k in range(7)),
-        (Cluster("A", (0, 1, 2)), Cluster("B", (3, 4, 5, 6))),
+        tuple(Host(f"x{k}", (PState(1.0),)) for k in range(7)), (Cluster("A", (0, 1, 2)), Cluster("B", (3, 4, 5, 6)))
     )
     fine = {
-        "platform": two_clusters(), "time_s": np.ones((1, 2, 2)), "nodes": [[1, 1]],
-        "node_power_w": NODE_POWER_W, "task_type": [0],
-    }  # fmt: skip
+        "platform": two_clusters(),
+        "time_s": np.ones((1, 2, 2)),
+        "nodes": [[1, 1]],
+        "node_power_w": NODE_POWER_W,
+        "task_type": [0],
+    }
     ParallelEstimates(**fine)
     given = {**fine, **changes}
     with pytest.raises(InputError, match=why):

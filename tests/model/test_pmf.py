@@ -26,8 +26,7 @@ def grids(draw: st.DrawFn, step: float = 10.0) -> Pmf:
 def impulses(draw: st.DrawFn) -> Pmf:
     """A pmf of free impulses."""
     times = draw(st.lists(st.floats(0.0, 1e4), min_size=1, max_size=12, unique=True))
-    weights = np.array(draw(st.lists(st.floats(0.01, 1.0), min_size=len(times),
-                                     max_size=len(times))))  # fmt: skip
+    weights = np.array(draw(st.lists(st.floats(0.01, 1.0), min_size=len(times), max_size=len(times))))
     return from_impulses(times, weights / weights.sum())
 
 
@@ -199,9 +198,7 @@ def test_one_sum_gives_the_late_mass_of_a_convolution(ready: Pmf, task: Pmf, dea
     # times of both ways are rounded differently, so none may fall on the deadline
     deadline = 10.0 * np.floor(deadline / 10.0) + 5.0
     whole = ready.convolved(task)
-    assert ready.sum_late_mass(task, deadline) == pytest.approx(
-        whole.late_mass(deadline), abs=2e-12
-    )
+    assert ready.sum_late_mass(task, deadline) == pytest.approx(whole.late_mass(deadline), abs=2e-12)
 
 
 @given(pmf=impulses(), now=st.floats(0, 1.2e4))

@@ -22,10 +22,16 @@ DAY = PriceSeries((0.0, 10.0, 40.0), (5.0, 6.0, 7.0), (1.0, 3.0, 2.0), (0.0, -1.
 @pytest.mark.parametrize(
     ("now", "period", "expected"),
     [
-        (0, 100, (0, 10)), (9.5, 100, (0, 10)), (10, 100, (1, 40)), (40, 100, (2, 100)),
-        (100, 100, (0, 110)), (1045, 100, (2, 1100)), (40, INF, (2, INF)), (1e9, INF, (2, INF)),
+        (0, 100, (0, 10)),
+        (9.5, 100, (0, 10)),
+        (10, 100, (1, 40)),
+        (40, 100, (2, 100)),
+        (100, 100, (0, 110)),
+        (1045, 100, (2, 1100)),
+        (40, INF, (2, INF)),
+        (1e9, INF, (2, INF)),
     ],
-)  # fmt: skip
+)
 def test_the_line_of_a_time_and_its_end(now, period, expected):
     """A line holds from its time on; after a period the first one begins again."""
     assert DAY.now_and_next(period, now) == expected

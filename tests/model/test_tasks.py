@@ -16,9 +16,8 @@ SIZES = st.floats(1.0, 1e12)
 def test_tasks_are_in_order_of_submission_and_stable():
     """Tasks of one instant keep their order; labels and bytes go with them."""
     tasks = make_tasks(
-        [1.0, 2.0, 3.0, 4.0], [5.0, 0.0, 5.0, 0.0], output_bytes=[10, 20, 30, 40],
-        labels=[11, 12, 13, 14],
-    )  # fmt: skip
+        [1.0, 2.0, 3.0, 4.0], [5.0, 0.0, 5.0, 0.0], output_bytes=[10, 20, 30, 40], labels=[11, 12, 13, 14]
+    )
     assert tasks.flops.tolist() == [2.0, 4.0, 1.0, 3.0]
     assert tasks.labels.tolist() == [12, 14, 11, 13]
     assert tasks.output_bytes.tolist() == [20, 40, 10, 30]
@@ -70,10 +69,7 @@ def test_heterogeneity_does_not_depend_on_unit_or_order(sizes, factor):
         ({"flops": [-1.0]}, "task 1 has flops -1"),
         ({"flops": [float("nan")]}, "task 1 has flops nan"),
         ({"flops": [float("inf")]}, "task 1 has flops inf"),
-        (
-            {"flops": [1.0], "submit_time_s": [-1.0]},
-            "task 1 has submit_time_s -1; it must be finite",
-        ),
+        ({"flops": [1.0], "submit_time_s": [-1.0]}, "task 1 has submit_time_s -1; it must be finite"),
         ({"flops": [1.0], "input_bytes": [float("nan")]}, "task 1 has input_bytes nan"),
         ({"flops": [1.0], "output_bytes": [-2.0]}, "task 1 has output_bytes -2"),
         ({"flops": [1.0, 1.0], "width": [2, 0]}, "task 2 has width 0; it must be a whole number"),

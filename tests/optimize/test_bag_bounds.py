@@ -139,9 +139,7 @@ def test_epsilon_below_idle_bends_the_curve():
 
 def test_a_host_that_draws_less_when_busy():
     """Useless work may lower the power, so the curve starts at the least power."""
-    assert host_power_curve(1, (PState(10.0, 50.0, 30.0, 30.0),), None) == [
-        (0.0, 30.0), (10.0, 30.0),
-    ]  # fmt: skip
+    assert host_power_curve(1, (PState(10.0, 50.0, 30.0, 30.0),), None) == [(0.0, 30.0), (10.0, 30.0)]
 
 
 def test_free_pstates_choose_the_cheaper_one():
@@ -221,17 +219,13 @@ def test_no_load_is_below_the_power_curve(platform, pstate, off_w):
         assert (np.diff(slopes) >= -1e-12 * slopes[1:]).all()
 
 
-def solve_with_highs(
-    platform, tasks, pstate, least_makespan, most_makespan=None, *, may_switch_off
-):
+def solve_with_highs(platform, tasks, pstate, least_makespan, most_makespan=None, *, may_switch_off):
     """Least energy from the whole programme: flops of each task on each host, times, makespan."""
     n, hosts = len(tasks), platform.hosts
     modes = []  # (host, useful flop/s, watts)
     for h, host in enumerate(hosts):
         state = host.pstates[pstate]
-        power = host_power(
-            np.arange(host.cores + 1), host.cores, state.idle_w, state.epsilon_w, state.busy_w
-        )
+        power = host_power(np.arange(host.cores + 1), host.cores, state.idle_w, state.epsilon_w, state.busy_w)
         modes += [(h, b * state.speed, float(p)) for b, p in enumerate(power)]
         modes += [(h, 0.0, host.off_w)] * may_switch_off
     share, n_modes = n * len(hosts), len(modes)
@@ -256,18 +250,13 @@ def solve_with_highs(
     cost = np.zeros(width)
     cost[share:-1] = [watts for _, _, watts in modes]
     limits = [(0, None)] * (width - 1) + [(least_makespan, most_makespan)]
-    result = linprog(
-        cost, capacity, np.zeros(len(hosts)), np.array(equal), values, limits, method="highs"
-    )
+    result = linprog(cost, capacity, np.zeros(len(hosts)), np.array(equal), values, limits, method="highs")
     assert result.status == 0
     return result.fun
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    platforms(most_hosts=3), bags(), st.integers(0, 1), st.booleans(),
-    st.sampled_from([None, 1.0, 1.1, 3.0]),
-)  # fmt: skip
+@given(platforms(most_hosts=3), bags(), st.integers(0, 1), st.booleans(), st.sampled_from([None, 1.0, 1.1, 3.0]))
 def test_sorting_equals_the_linear_programme(platform, tasks, pstate, may_switch_off, longer):
     """The bound is the optimum of the programme over tasks x hosts that HiGHS solves.
 
@@ -276,9 +265,7 @@ def test_sorting_equals_the_linear_programme(platform, tasks, pstate, may_switch
     tasks = make_tasks(tasks.flops)
     bounds = bag_bounds(platform, tasks, pstate, may_switch_off=may_switch_off)
     most = None if longer is None else longer * bounds.makespan_s
-    optimum = solve_with_highs(
-        platform, tasks, pstate, bounds.makespan_s, most, may_switch_off=may_switch_off
-    )
+    optimum = solve_with_highs(platform, tasks, pstate, bounds.makespan_s, most, may_switch_off=may_switch_off)
     found = bounds.energy_j if most is None else bounds.least_energy_j(most)
     assert found == pytest.approx(optimum, rel=1e-6, abs=1e-6)
 
@@ -293,10 +280,7 @@ def test_no_scheduler_is_below_a_bound(platform, tasks, scheduler, pstate):
     except InputError:  # LECSA refuses hosts without power figures
         assert not platform.busy_w[:, pstate].all()
         return
-    bounds = bag_bounds(
-        platform, tasks, pstate,
-        may_switch_off=traits.powers_hosts, free_pstates=traits.uses_dvfs,
-    )  # fmt: skip
+    bounds = bag_bounds(platform, tasks, pstate, may_switch_off=traits.powers_hosts, free_pstates=traits.uses_dvfs)
     assert makespan >= bounds.makespan_s * (1 - SLACK)
     assert energy >= bounds.least_energy_j(makespan) * (1 - SLACK)
 

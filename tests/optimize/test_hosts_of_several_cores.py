@@ -86,23 +86,19 @@ def test_less_power_with_one_busy_core_than_idle():
 def test_a_host_takes_its_tasks_in_the_order_of_their_starts():
     """4 s and then 2 s of work on one core of `a`, 1 s on the other one: 4, 1 and 2 s."""
     platform, tasks = Platform(bent().hosts[:1]), make_tasks([4.0, 2.0, 1.0])
-    grouped = grouped_bag(
-        platform, FlopsEstimates(platform, tasks), tasks, np.arange(3), np.arange(1)
-    )  # fmt: skip
+    grouped = grouped_bag(platform, FlopsEstimates(platform, tasks), tasks, np.arange(3), np.arange(1))
     placed, hosts = grouped.placed(recover(grouped.bag, np.array([[0.0, 1], [1, 0], [1, 0]])))
     assert (placed.tolist(), hosts.tolist()) == ([0, 2, 1], [0, 0, 0])
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "parameters"),
-    [("lp_max_profit", {}), ("lp_pareto", {"energy_weight": 0}), ("lp_rolling", {})],
+    ("scheduler", "parameters"), [("lp_max_profit", {}), ("lp_pareto", {"energy_weight": 0}), ("lp_rolling", {})]
 )
 def test_plans_on_bent_power_curves_are_executed(scheduler, parameters):
     """Each core is one machine of one type: at a price that pays haste all work, two tasks each."""
     scenario = Scenario(
-        bent(), make_tasks([10.0] * 6), scheduler, parameters, driver="reference",
-        tariff=Tariff(price=1e6),
-    )  # fmt: skip
+        bent(), make_tasks([10.0] * 6), scheduler, parameters, driver="reference", tariff=Tariff(price=1e6)
+    )
     done = run(scenario).summary()
     assert (done["tasks_finished"], done["makespan_s"]) == (6, pytest.approx(20))
 
@@ -118,10 +114,9 @@ money = st.sampled_from([0.0, 0.5, 5.0])
 def platforms(draw) -> Platform:
     """Hosts of several cores, any order of idle power, epsilon and the power of all cores."""
     hosts = [
-        host(f"h{k}", draw(speed), [draw(watt) for _ in range(3)],
-             draw(st.sampled_from([1, 2, 2, 4])), draw(watt))
+        host(f"h{k}", draw(speed), [draw(watt) for _ in range(3)], draw(st.sampled_from([1, 2, 2, 4])), draw(watt))
         for k in range(draw(st.integers(1, 3)))
-    ]  # fmt: skip
+    ]
     return Platform(tuple(hosts))
 
 
@@ -130,30 +125,31 @@ def tariffs(draw) -> Tariff:
     """Prices around what the energy costs, wear and depreciation."""
     return Tariff(
         price=draw(st.sampled_from([0.0, 100.0, 3000.0])),
-        energy_cost_per_j=draw(st.sampled_from([0.0, 1.0])), pue=draw(st.sampled_from([1.0, 1.5])),
-        overhead=draw(st.sampled_from([0.0, 500.0])), wear_per_s=draw(money),
+        energy_cost_per_j=draw(st.sampled_from([0.0, 1.0])),
+        pue=draw(st.sampled_from([1.0, 1.5])),
+        overhead=draw(st.sampled_from([0.0, 500.0])),
+        wear_per_s=draw(money),
         depreciation_per_s=draw(money),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.filterwarnings("ignore")
 @settings(max_examples=150, deadline=None)
 @given(
-    platforms(), st.lists(st.sampled_from([1.0, 10.0, 10.0, 37.0]), min_size=1, max_size=8),
-    tariffs(), st.sampled_from(BAG_SCHEDULERS), st.sampled_from([1.0, 1.3, np.inf]),
-)  # fmt: skip
-def test_no_schedule_is_better_than_what_the_programmes_prove(
-    platform, flops, tariff, scheduler, room
-):
+    platforms(),
+    st.lists(st.sampled_from([1.0, 10.0, 10.0, 37.0]), min_size=1, max_size=8),
+    tariffs(),
+    st.sampled_from(BAG_SCHEDULERS),
+    st.sampled_from([1.0, 1.3, np.inf]),
+)
+def test_no_schedule_is_better_than_what_the_programmes_prove(platform, flops, tariff, scheduler, room):
     """Every registered scheduler; with all hosts on, as the programmes have them."""
     if make_scheduler(scheduler).traits.powers_hosts:  # off is idle, so that it saves nothing
         rested = [dataclasses.replace(h, off_w=h.pstates[0].idle_w) for h in platform.hosts]
         platform = Platform(tuple(rested))
     tasks = make_tasks(flops)
     try:
-        done = run(
-            Scenario(platform, tasks, scheduler, driver="reference", tariff=tariff)
-        ).summary()
+        done = run(Scenario(platform, tasks, scheduler, driver="reference", tariff=tariff)).summary()
     except InputError:  # LECSA and its like refuse hosts without power figures
         assume(False)
     named = bag_of_platform(platform, tasks)

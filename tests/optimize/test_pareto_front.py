@@ -13,13 +13,7 @@ from scipy.optimize import linprog
 from typed_bags import changed, every_schedule, exact_idle_w, example, random_bag
 
 from gridsched.errors import InputError
-from gridsched.optimize.pareto_front import (
-    exact_front,
-    feasible_energies,
-    least_energy,
-    non_dominated,
-    weighted_point,
-)
+from gridsched.optimize.pareto_front import exact_front, feasible_energies, least_energy, non_dominated, weighted_point
 from gridsched.optimize.recovery import recover
 from gridsched.optimize.typed_bag import BagPlan, typed_bag
 
@@ -46,9 +40,7 @@ def test_the_worked_example():
     assert front.energies_j.tolist() == pytest.approx([200, 120], rel=1e-12)
     assert front.joules_per_second.tolist() == pytest.approx([2.5], rel=1e-12)
     for points in (front.points, weighted_points(example(), 101)):
-        assert [point.x[0].tolist() for point in points] == [
-            pytest.approx([8, 4]), pytest.approx([0, 12], abs=1e-12),
-        ]  # fmt: skip
+        assert [point.x[0].tolist() for point in points] == [pytest.approx([8, 4]), pytest.approx([0, 12], abs=1e-12)]
 
 
 def test_bounds_of_the_worked_example():
@@ -97,9 +89,7 @@ def test_high_idle_power_makes_the_shortest_the_cheapest():
 def test_dominated_points_and_duplicates_go():
     """Of equal points one stays; a point worse in one and equal in the other goes."""
     points = [at(2, 5), at(1, 9), at(2, 5 + 1e-9), at(3, 5), at(1 + 1e-9, 8), at(4, 6), at(5, 1)]
-    assert [(p.makespan_s, p.energy_j) for p in non_dominated(points)] == [
-        (1 + 1e-9, 8), (2, 5), (5, 1),
-    ]  # fmt: skip
+    assert [(p.makespan_s, p.energy_j) for p in non_dominated(points)] == [(1 + 1e-9, 8), (2, 5), (5, 1)]
 
 
 @pytest.mark.parametrize(
@@ -132,9 +122,8 @@ def least_energy_within(bag, makespan):
         columns[j, j::n_machines] = bag.runnable[:, j] / max(bag.machines[j], 1) / makespan
     bounds = [(0, most) for most in np.where(bag.usable, np.inf, 0).ravel()]
     answer = linprog(
-        energy, A_ub=columns, b_ub=np.ones(n_machines), A_eq=rows, b_eq=bag.tasks, bounds=bounds,
-        method="highs-ipm",
-    )  # fmt: skip
+        energy, A_ub=columns, b_ub=np.ones(n_machines), A_eq=rows, b_eq=bag.tasks, bounds=bounds, method="highs-ipm"
+    )
     assert answer.status == 0
     return answer.fun + bag.all_idle_w * makespan
 
@@ -281,9 +270,12 @@ def test_bounds_are_tight_with_very_different_numbers(seed):
     shape = tuple(rng.integers(1, 10, 2))
     apc = 10 ** rng.normal(2, 0.5, shape)
     bag = typed_bag(
-        10 ** rng.normal(0, 1, shape), apc, np.floor(10 ** rng.uniform(0, 9, shape[0])),
-        np.floor(10 ** rng.uniform(0, 4, shape[1])), apc.min(axis=0) * rng.random(shape[1]),
-    )  # fmt: skip
+        10 ** rng.normal(0, 1, shape),
+        apc,
+        np.floor(10 ** rng.uniform(0, 9, shape[0])),
+        np.floor(10 ** rng.uniform(0, 4, shape[1])),
+        apc.min(axis=0) * rng.random(shape[1]),
+    )
     front = exact_front(bag, 4)
     first, last = front.points[0], front.points[-1]
     assert front.least_makespan_s <= first.makespan_s * (1 + 1e-14)

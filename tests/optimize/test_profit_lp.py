@@ -67,8 +67,7 @@ def test_do_not_run():
 def test_do_not_run_costs_the_idle_power():
     """Machines that stand still lose their idle power and their depreciation."""
     plan = most_profit(
-        example(idle_w=(1, 0.25)),
-        Tariff(price=1, energy_cost_per_j=2, pue=1.5, depreciation_per_s=(1, 0.5)),
+        example(idle_w=(1, 0.25)), Tariff(price=1, energy_cost_per_j=2, pue=1.5, depreciation_per_s=(1, 0.5))
     )
     assert not plan.runs
     assert plan.profit_rate == pytest.approx(-2 * 1.5 * 1.25 - 1.5)
@@ -162,8 +161,7 @@ def as_printed(bag, tariff, cap, rate):
     watts = tariff.pue * busy * bag.extra_w
     idle = tariff.pue * bag.all_idle_w
     profit = np.append(
-        -(tariff.energy_cost_per_j * watts + busy * tariff.wear(n_machines)).ravel(),
-        tariff.price - tariff.overhead,
+        -(tariff.energy_cost_per_j * watts + busy * tariff.wear(n_machines)).ravel(), tariff.price - tariff.overhead
     )
     rows = np.zeros((n_tasks, n + 1))
     columns = np.zeros((n_machines + 1, n + 1))
@@ -177,9 +175,8 @@ def as_printed(bag, tariff, cap, rate):
     upper = np.where(bag.usable, np.inf, 0).ravel()
     bounds = [*((0, most) for most in upper), (rate, None)]
     answer = linprog(
-        -profit, A_ub=columns, b_ub=right, A_eq=rows, b_eq=np.zeros(n_tasks), bounds=bounds,
-        method="highs-ipm",
-    )  # fmt: skip
+        -profit, A_ub=columns, b_ub=right, A_eq=rows, b_eq=np.zeros(n_tasks), bounds=bounds, method="highs-ipm"
+    )
     assert answer.status == 0
     constant = tariff.energy_cost_per_j * idle + tariff.depreciation(bag.machines)
     return -answer.fun - constant
@@ -192,10 +189,14 @@ def test_the_programme_as_printed(seed, gamma, capped):
     bag = random_bag(seed)
     rng = np.random.default_rng(seed)
     tariff = priced(
-        bag, gamma, pue=rng.uniform(1, 2), overhead=rng.uniform(0, 10),
-        wear_per_s=tuple(rng.uniform(0, 3, len(bag.machines))), depreciation_per_s=0.5,
+        bag,
+        gamma,
+        pue=rng.uniform(1, 2),
+        overhead=rng.uniform(0, 10),
+        wear_per_s=tuple(rng.uniform(0, 3, len(bag.machines))),
+        depreciation_per_s=0.5,
         energy_cost_per_j=rng.uniform(0.5, 2),
-    )  # fmt: skip
+    )
     cap = tariff.pue * (bag.all_idle_w + rng.uniform(1, 400)) if capped else np.inf
     plan = most_profit(bag, tariff, power_cap_w=cap)
     size = abs(plan.bound) + tariff.energy_cost_per_j * plan.mean_power_w + 1
@@ -317,9 +318,7 @@ def test_scaling_laws(seed, gamma, k):
 
     def same(other_bag, expected=base, **money):
         plan = most_profit(other_bag, replace(tariff, **money))
-        assert plan.bound == pytest.approx(
-            expected, abs=1e-8 * size * max(1, expected / (base or 1))
-        )
+        assert plan.bound == pytest.approx(expected, abs=1e-8 * size * max(1, expected / (base or 1)))
 
     more = k * tariff.price
     same(changed(bag, tasks=bag.tasks * k), price=more)
@@ -361,9 +360,7 @@ def test_worth_of_a_task_is_the_difference_it_makes():
 
 def test_extreme_numbers():
     """10^12 tasks of a microsecond beside one of ten years; a machine 10^12 times slower."""
-    bag = typed_bag(
-        [[1e-6, 1e6], [3e8, np.inf]], [[100, 1e-3], [200, 1]], [10**12, 1], [1000, 1], [5, 0]
-    )
+    bag = typed_bag([[1e-6, 1e6], [3e8, np.inf]], [[100, 1e-3], [200, 1]], [10**12, 1], [1000, 1], [5, 0])
     plan = most_profit(bag, Tariff(price=1e13))
     assert plan.runs
     assert plan.profit_rate <= plan.bound

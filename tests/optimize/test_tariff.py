@@ -11,9 +11,8 @@ from gridsched.model.tariff import Tariff, depreciation_per_s
 def test_profit_of_a_bag_by_hand():
     """Each cost enters once: 300 - 12 - 1.5 x 200 x 0.5 - 16 x 1 - 16 x 0.5 - 16 x 3."""
     tariff = Tariff(
-        price=300, energy_cost_per_j=0.5, pue=1.5, overhead=12, wear_per_s=(1, 0.5),
-        depreciation_per_s=(1, 0.5),
-    )  # fmt: skip
+        price=300, energy_cost_per_j=0.5, pue=1.5, overhead=12, wear_per_s=(1, 0.5), depreciation_per_s=(1, 0.5)
+    )
     assert tariff.profit(200, [16, 16], 16, [2, 2]) == 300 - 12 - 150 - 16 - 8 - 48
 
 

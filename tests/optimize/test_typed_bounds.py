@@ -122,13 +122,13 @@ def test_useless_copies_may_save_power():
     """
     inf = np.inf
     types = TaskTypes(
-        np.array([[inf, 100.0], [100.0, inf]])[:, :, None], np.full((2, 2, 1), 10.0),
-        np.array([0, 0, 1]), idle_w=np.array([100.0, 0.0]),
-    )  # fmt: skip
+        np.array([[inf, 100.0], [100.0, inf]])[:, :, None],
+        np.full((2, 2, 1), 10.0),
+        np.array([0, 0, 1]),
+        idle_w=np.array([100.0, 0.0]),
+    )
     tasks = tasks_of((1, 1))
-    done = run(
-        Scenario(typed_platform(types), tasks, "wqr", types=types, driver="reference")
-    ).summary()
+    done = run(Scenario(typed_platform(types), tasks, "wqr", types=types, driver="reference")).summary()
     assert (done["energy_j"], done["makespan_s"]) == (3000, 100)
     bounds = typed_bounds(types, tasks)
     assert bounds.energy_j <= bounds.least_energy_j(100) <= 3000

@@ -59,7 +59,4 @@ def every_schedule(bag: TypedBag) -> Iterator[tuple[Fraction, Fraction, list[Fra
 
 def exact_idle_w(bag: TypedBag) -> Fraction:
     """Idle power of all machines, exactly."""
-    return sum(
-        (int(m) * Fraction(float(w)) for m, w in zip(bag.machines, bag.idle_w, strict=True)),
-        Fraction(0),
-    )
+    return sum((int(m) * Fraction(float(w)) for m, w in zip(bag.machines, bag.idle_w, strict=True)), Fraction(0))

@@ -20,9 +20,16 @@ GREEN = (
     "4,Dan,Ax,Oslo,500,80,40,2009\n"
 )
 TABLE2 = {
-    6000: 0.070, 7000: 0.045, 8000: 0.098, 9000: 0.094, 10000: 0.066, 11000: 0.018,
-    12000: 0.049, 13000: 0.081, 14000: 0.029,
-}  # fmt: skip
+    6000: 0.070,
+    7000: 0.045,
+    8000: 0.098,
+    9000: 0.094,
+    10000: 0.066,
+    11000: 0.018,
+    12000: 0.049,
+    13000: 0.081,
+    14000: 0.029,
+}
 LEVELS = "name,speed,efficiency\n" + "".join(f"s{s},{s},{e}\n" for s, e in TABLE2.items())
 
 
@@ -50,13 +57,8 @@ def test_one_host_for_each_usable_row(build):
 
 def test_names_of_machines_become_names_of_hosts(build):
     """Letters that suit a host; where a name lacks, or several share one, the rank says which."""
-    text = (
-        "Rank,Name,Rmax (GFlop/s),Power (kW)\n1,El Toro (B),100,1\n2,,100,1\n3,Ann,100,1\n"
-        "4,ann,100,1\n"
-    )
-    assert [host.name for host in build(text).hosts] == [
-        "El-Toro-B", "rank2", "Ann-rank3", "ann-rank4",
-    ]  # fmt: skip
+    text = "Rank,Name,Rmax (GFlop/s),Power (kW)\n1,El Toro (B),100,1\n2,,100,1\n3,Ann,100,1\n4,ann,100,1\n"
+    assert [host.name for host in build(text).hosts] == ["El-Toro-B", "rank2", "Ann-rank3", "ann-rank4"]
     numbered = "Rank,Name,Rmax (GFlop/s),Power (kW)\n1,Ann,100,1\n2,Ann-1,100,1\n"
     names = [host.name for host in build(numbered, hosts=3).hosts]
     assert names == ["Ann-rank1-1", "Ann-rank1-2", "Ann-1-rank2"]
@@ -81,9 +83,7 @@ def test_scaled_efficiency_keeps_the_real_power(build):
     """eps_sim = s_sim * eps_real / s_real: a host burns the real machine's watts."""
     platform = build(speed_levels=(1000.0, 2000.0, 4000.0), hosts=6, seed=3)
     by_name = {host.name.split("-")[0]: host.pstates[0] for host in platform.hosts}
-    assert {name: state.speed for name, state in by_name.items()} == {
-        "Ann": 1000.0, "Bob": 2000.0, "Dan": 4000.0,
-    }  # fmt: skip
+    assert {name: state.speed for name, state in by_name.items()} == {"Ann": 1000.0, "Bob": 2000.0, "Dan": 4000.0}
     assert [by_name[n].busy_w for n in ("Ann", "Bob", "Dan")] == pytest.approx([5e4, 2e4, 8e4])
 
 
@@ -160,9 +160,7 @@ def test_own_table_columns(build):
     assert [h.off_w for h in platform.hosts] == [1, 1, 0]
     assert [(c.name, c.hosts) for c in platform.clusters] == [("left", (0, 1)), ("right", (2,))]
     other = build(text, hosts=2, cores=1, off_power_w=0.5, pstates=((1.0, 1.0),), clusters=1)
-    assert [(h.name, h.cores, h.off_w, len(h.pstates)) for h in other.hosts] == [
-        ("a", 1, 0.5, 1), ("b", 1, 0.5, 1),
-    ]  # fmt: skip
+    assert [(h.name, h.cores, h.off_w, len(h.pstates)) for h in other.hosts] == [("a", 1, 0.5, 1), ("b", 1, 0.5, 1)]
 
 
 @pytest.mark.parametrize(
@@ -174,10 +172,9 @@ def test_own_table_columns(build):
         ("site", [("Rome", 2), ("Oslo", 4)]),
         ("year", [("2011", 2), ("2010", 2), ("2009", 2)]),
         ("computer", [("Ax", 4), ("Bx", 2)]),
-        ("speed", [("speed-20000000000000", 2), ("speed-40000000000000", 2),
-                   ("speed-100000000000000", 2)]),
+        ("speed", [("speed-20000000000000", 2), ("speed-40000000000000", 2), ("speed-100000000000000", 2)]),
     ],
-)  # fmt: skip
+)
 def test_clusters(build, clusters, expected):
     """By number, host, row, column or speed; together they hold every host once."""
     platform = build(hosts=6, clusters=clusters)
@@ -205,17 +202,28 @@ def test_master(build):
 @pytest.mark.parametrize(
     "options",
     [
-        {"hosts": 0}, {"hosts": 10**7}, {"cores": 0}, {"clusters": 0}, {"seed": -1},
-        {"idle_share": 1.5}, {"idle_share": float("nan")}, {"off_power_w": -1.0},
-        {"speed_levels": (0.0,)}, {"speed_levels": (float("nan"),)},
-        {"speed_uniform": (5.0, 4.0)}, {"speed_uniform": (1.0, float("inf"))},
-        {"idle_power_w": (-1.0, 2.0)}, {"idle_power_w": (3.0, 2.0)},
-        {"cluster_bandwidth": (0.0,)}, {"cluster_latency_s": (-1.0,)},
+        {"hosts": 0},
+        {"hosts": 10**7},
+        {"cores": 0},
+        {"clusters": 0},
+        {"seed": -1},
+        {"idle_share": 1.5},
+        {"idle_share": float("nan")},
+        {"off_power_w": -1.0},
+        {"speed_levels": (0.0,)},
+        {"speed_levels": (float("nan"),)},
+        {"speed_uniform": (5.0, 4.0)},
+        {"speed_uniform": (1.0, float("inf"))},
+        {"idle_power_w": (-1.0, 2.0)},
+        {"idle_power_w": (3.0, 2.0)},
+        {"cluster_bandwidth": (0.0,)},
+        {"cluster_latency_s": (-1.0,)},
         {"speed_levels": (1.0,), "speed_uniform": (1.0, 2.0)},
         {"idle_share": 0.1, "idle_power_w": (1.0, 2.0)},
-        {"efficiency": "best"}, {"name_pattern": "("},
+        {"efficiency": "best"},
+        {"name_pattern": "("},
     ],
-)  # fmt: skip
+)
 def test_bad_recipes_are_refused(options):
     """Values out of range and options that exclude each other."""
     with pytest.raises(InputError):

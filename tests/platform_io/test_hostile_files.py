@@ -82,9 +82,12 @@ def test_more_hosts_or_speeds_than_any_platform_has(platform, read, radical, spe
 
 @pytest.mark.parametrize(
     "topology",
-    ["TORUS' topo_parameters='100000,100000", "FAT_TREE' topo_parameters='1;4;1000000;1000000",
-     "DRAGONFLY' topo_parameters='1,3;1,2;1,1;100000000"],
-)  # fmt: skip
+    [
+        "TORUS' topo_parameters='100000,100000",
+        "FAT_TREE' topo_parameters='1;4;1000000;1000000",
+        "DRAGONFLY' topo_parameters='1,3;1,2;1,1;100000000",
+    ],
+)
 def test_more_links_than_any_cluster_has(platform, topology: str):
     """A few characters would have SimGrid make thousands of millions of them."""
     cluster = CLUSTER.format("0-3", "1f").replace("/>", f" topology='{topology}'/>")
@@ -93,9 +96,13 @@ def test_more_links_than_any_cluster_has(platform, topology: str):
 
 @pytest.mark.parametrize(
     "element",
-    ["<host id='{}' speed='1f'/>", "<link id='{}' bandwidth='1Bps'/>", "<route src='{}' dst='a'/>",
-     "<cluster id='c' prefix='{}' suffix='' radical='0-9' speed='1f' bw='1Bps' lat='0s'/>"],
-)  # fmt: skip
+    [
+        "<host id='{}' speed='1f'/>",
+        "<link id='{}' bandwidth='1Bps'/>",
+        "<route src='{}' dst='a'/>",
+        "<cluster id='c' prefix='{}' suffix='' radical='0-9' speed='1f' bw='1Bps' lat='0s'/>",
+    ],
+)
 def test_names_longer_than_any(platform, element: str):
     """Line, attribute and limit are named; the name is not repeated."""
     message = refusal(check_platform_file, platform(element.format("h" * 10_000)))
@@ -157,8 +164,7 @@ def test_footnotes_end_a_list(tmp_path: Path):
     """Lines below the last machine that hold no number are told, not refused."""
     path = tmp_path / "list.csv"
     path.write_text(
-        "Rank,Computer,Power,Rmax [TFlop/s]\n1,A,5,3\n2,B,6,2\n\n* Power, as measured, by night\n"
-        "Source: the owners\n"
+        "Rank,Computer,Power,Rmax [TFlop/s]\n1,A,5,3\n2,B,6,2\n\n* Power, as measured, by night\nSource: the owners\n"
     )
     table = read_machine_table(path)
     assert table.frame["computer"].tolist() == ["A", "B"]

@@ -24,9 +24,16 @@ COMMANDS = [
     if line.startswith("gridsched platform from-table")
 ]
 TABLE2 = {
-    6000: 0.070, 7000: 0.045, 8000: 0.098, 9000: 0.094, 10000: 0.066, 11000: 0.018,
-    12000: 0.049, 13000: 0.081, 14000: 0.029,
-}  # fmt: skip
+    6000: 0.070,
+    7000: 0.045,
+    8000: 0.098,
+    9000: 0.094,
+    10000: 0.066,
+    11000: 0.018,
+    12000: 0.049,
+    13000: 0.081,
+    14000: 0.029,
+}
 
 
 def run(*arguments: str | Path, status: int = 0):
@@ -65,8 +72,7 @@ def test_every_shipped_platform_has_a_command():
 
 
 @pytest.mark.parametrize(
-    ("name", "levels"),
-    [("lecsa_env1.xml", (9000, 10000, 11000)), ("lecsa_env2.xml", tuple(TABLE2))],
+    ("name", "levels"), [("lecsa_env1.xml", (9000, 10000, 11000)), ("lecsa_env2.xml", tuple(TABLE2))]
 )
 def test_lecsa_environments(name, levels):
     """Algorithms A7: 90 hosts, levels in equal numbers, table 2's efficiencies, idle 4 to 12 W."""
@@ -128,10 +134,28 @@ def test_links_and_units_on_the_command_line(table, tmp_path):
     """Bandwidths and latencies take SimGrid's units, speeds may do without."""
     output = tmp_path / "p.xml"
     run(
-        "from-table", table, "-o", output, "--clusters", "2", "--cluster-bandwidth", "8Gbps,1kBps",
-        "--cluster-latency", "2ms", "--speed-uniform", "60:0.1kf", "--idle-power-w", "1:2",
-        "--pstates", "1:1;0.5:0.4", "--master", "--host-latency", "5us", "--seed", "3",
-    )  # fmt: skip
+        "from-table",
+        table,
+        "-o",
+        output,
+        "--clusters",
+        "2",
+        "--cluster-bandwidth",
+        "8Gbps,1kBps",
+        "--cluster-latency",
+        "2ms",
+        "--speed-uniform",
+        "60:0.1kf",
+        "--idle-power-w",
+        "1:2",
+        "--pstates",
+        "1:1;0.5:0.4",
+        "--master",
+        "--host-latency",
+        "5us",
+        "--seed",
+        "3",
+    )
     platform = read_platform(output)
     assert [c.bandwidth for c in platform.clusters] == [1e9, 1e3]
     assert [c.latency_s for c in platform.clusters] == [2e-3, 2e-3]
@@ -214,9 +238,7 @@ def test_check_tells_of_profiles(written, tmp_path):
     )
     report = json.loads(run("check", path, "--json", status=1).output)
     found = [each for each in report["problems"] if each.startswith(str(path))]
-    assert [each.removeprefix(f"{path}, ").split(":")[0] for each in found] == [
-        "line 5", "line 8", "line 9"
-    ]  # fmt: skip
+    assert [each.removeprefix(f"{path}, ").split(":")[0] for each in found] == ["line 5", "line 8", "line 9"]
     for problem, word in zip(found, ("none.txt", "a speed of 0", "trace 'u'"), strict=True):
         assert word in problem
     assert "1 host(s) with a speed profile, 1 with a state profile" in report["notes"][-1]
@@ -266,9 +288,7 @@ def test_check_tells_the_network():
     report = json.loads(run("check", ROOT / "examples/campus.xml", "--json").output)
     links = {link["name"]: link for link in report["links"]}
     assert len(links) == 13
-    assert links["backbone"] == {
-        "name": "backbone", "bandwidth": 125e6, "latency_s": 0.001, "wattage_range": None,
-    }  # fmt: skip
+    assert links["backbone"] == {"name": "backbone", "bandwidth": 125e6, "latency_s": 0.001, "wattage_range": None}
     ways = {(route["source"], route["target"]): route for route in report["routes"]}
     assert ways["old-1", "new-1"]["links"] == ["old_link_1_UP", "backbone", "new_link_1_DOWN"]
     assert ways["old-1", "new-1"]["latency_s"] == pytest.approx(1.1e-3, rel=1e-12)

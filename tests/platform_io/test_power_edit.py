@@ -34,9 +34,7 @@ def platform(written) -> Path:
 def powers_of(path: Path, *power: str) -> dict[str, list[tuple[float, float, float]]]:
     """Return idle, epsilon and busy power of each P-state by host."""
     found = read_platform(path, GivenPower.read(power))
-    return {
-        host.name: [(s.idle_w, s.epsilon_w, s.busy_w) for s in host.pstates] for host in found.hosts
-    }
+    return {host.name: [(s.idle_w, s.epsilon_w, s.busy_w) for s in host.pstates] for host in found.hosts}
 
 
 def test_power_for_all_hosts_replaces_their_own(platform: Path):
@@ -45,9 +43,7 @@ def test_power_for_all_hosts_replaces_their_own(platform: Path):
     expected = {"a": [same, same], "b": [same], "k0": [same], "k1": [same]}
     assert powers_of(platform, "10:20:30") == expected
     warnings = read_platform(platform, GivenPower.read(["10:20:30"])).warnings
-    assert [line.split(")")[0] for line in warnings if "--power" in line] == [
-        "1 host(s", "1 host(s",
-    ]  # fmt: skip
+    assert [line.split(")")[0] for line in warnings if "--power" in line] == ["1 host(s", "1 host(s"]
     assert any("power of their own" in line for line in warnings)
 
 
@@ -99,10 +95,13 @@ def test_add_power_changes_nothing_else(platform: Path, tmp_path: Path):
 
 def test_add_power_says_what_a_file_cannot_hold(written, tmp_path: Path):
     """A cabinet has no properties in SimGrid's format; a cluster has one power for its hosts."""
-    cabinet = written(platform_text(
-        '<zone id="z" routing="Cluster"><cabinet id="c" prefix="n" suffix="" radical="1-2" '
-        'speed="1f" bw="1GBps" lat="0s"/></zone>'
-    ), "cabinet.xml")  # fmt: skip
+    cabinet = written(
+        platform_text(
+            '<zone id="z" routing="Cluster"><cabinet id="c" prefix="n" suffix="" radical="1-2" '
+            'speed="1f" bw="1GBps" lat="0s"/></zone>'
+        ),
+        "cabinet.xml",
+    )
     with pytest.raises(InputError, match=r"<cabinet> 'c' cannot hold the power.*--power"):
         add_power(cabinet, tmp_path / "q.xml", ("1:2:3",))
     cluster = written(platform_text(BODY), "cluster.xml")
@@ -125,9 +124,7 @@ def test_busy_below_idle_is_a_finding(written):
 
 def test_power_is_written_behind_comments_with_two_hyphens(written, tmp_path):
     """SimGrid takes them, XML does not; they stay as they are."""
-    text = platform_text(
-        '<!-- -- ä -- -->\n<zone id="z" routing="Full"><host id="a" speed="1f"/></zone>'
-    )
+    text = platform_text('<!-- -- ä -- -->\n<zone id="z" routing="Full"><host id="a" speed="1f"/></zone>')
     add_power(written(text, "p.xml"), tmp_path / "new.xml", ["1:2:3"])
     new = (tmp_path / "new.xml").read_text()
     assert "<!-- -- ä -- -->" in new

@@ -56,9 +56,12 @@ def transfer(path: Path, source: str, target: str):
     package = str(Path(gridsched.__file__).parent.parent)
     done = subprocess.run(
         [sys.executable, "-c", _TRANSFER, str(path), source, target],
-        capture_output=True, text=True, timeout=300, check=True,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
         env={**os.environ, "PYTHONPATH": package},
-    )  # fmt: skip
+    )
     return json.loads(done.stdout)
 
 
@@ -152,11 +155,14 @@ def test_every_way_to_die_is_a_reason(act, part, monkeypatch, tmp_path):
 
 FINE = {"batsim_cluster_energy_128.xml": 128, "simgrid_energy_platform.xml": 3}
 BAD = {
-    "batsim_energy_platform.xml": (5, ["'Venus' has 7 speeds but 6", "'Earth' has 9 speeds but 6"],
-                                   "6 energetic profiles for 7 pstates"),
+    "batsim_energy_platform.xml": (
+        5,
+        ["'Venus' has 7 speeds but 6", "'Earth' has 9 speeds but 6"],
+        "6 energetic profiles for 7 pstates",
+    ),
     "batsim_graphene.xml": (144, ["144 host(s)", "no wattage_per_state"], None),
     "caos_scheduler_miniHPC_energy.xml": (22, ["old property watt_per_state", "0 W"], None),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", [*FINE, *BAD])
@@ -194,8 +200,7 @@ def test_differences_are_problems(tmp_path):
     write_platform(PLATFORM, path, command="x")
     report = check_platform_file(path)
     seen = [
-        SimGridHost(h.name, h.cores, tuple(s.speed for s in h.pstates), {})
-        for h in (*PLATFORM.hosts, PLATFORM.master)
+        SimGridHost(h.name, h.cores, tuple(s.speed for s in h.pstates), {}) for h in (*PLATFORM.hosts, PLATFORM.master)
     ]
     assert with_inspection(report, Inspection("loaded", hosts=tuple(seen))).is_fine
     seen[1] = SimGridHost("b", 2, (100.0,), {})
@@ -207,8 +212,21 @@ def test_differences_are_problems(tmp_path):
     assert any("'hub'" in text for text in problems)
 
 
-UNITS = ["1.1f", "2.3kf", "83.67952522255192Mf", "0.7Gf", "1e-9Mf", "3Tf", "0.1Pf", "1.7Ef",
-         "16.673E9flops", "1.3kiloflops", "0.3megaflops", "9.9teraflops", "7"]  # fmt: skip
+UNITS = [
+    "1.1f",
+    "2.3kf",
+    "83.67952522255192Mf",
+    "0.7Gf",
+    "1e-9Mf",
+    "3Tf",
+    "0.1Pf",
+    "1.7Ef",
+    "16.673E9flops",
+    "1.3kiloflops",
+    "0.3megaflops",
+    "9.9teraflops",
+    "7",
+]
 
 
 @needs_simgrid

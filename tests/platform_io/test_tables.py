@@ -43,9 +43,7 @@ def test_all_real_header_variants(shared_data):
         assert ("rmax_flops" in found) == has_rmax
         has_efficiency = any("wat" in h.lower() or h == "MFW" for h in headers)
         assert ("efficiency_flop_per_j" in found) == has_efficiency
-        assert ("cores" in found) == any(
-            h in ("Cores", "Total Cores", "Processors") for h in headers
-        )
+        assert ("cores" in found) == any(h in ("Cores", "Total Cores", "Processors") for h in headers)
 
 
 def test_units_and_columns(written):
@@ -156,9 +154,7 @@ def test_a_real_row_that_is_off(shared_data):
     """In November 2016 rank 344 lists 2,100 kW, but 0.67 GFlop/J and 0.5 PFlop/s make 750 kW."""
     table = read_machine_table(shared_data("green500/green500_top_201611.csv"))
     frame = table.frame.set_index("rank")
-    assert frame.loc[344, "efficiency_flop_per_j"] == pytest.approx(
-        frame.loc[344, "rmax_flops"] / 2.1e6
-    )
+    assert frame.loc[344, "efficiency_flop_per_j"] == pytest.approx(frame.loc[344, "rmax_flops"] / 2.1e6)
     assert any("taken for rank 344 (" in note for note in table.notes)
 
 
@@ -315,9 +311,7 @@ def test_real_lists(shared_data, name, join, rows, usable, first):
 
 def test_what_is_trusted_counts(written):
     """100 GFlop/s at 1 kW are 0.1 GFlop/J; 0.11 and 0.5 are listed."""
-    table = written(
-        "Rank,Name,Rmax (GFlop/s),Power (kW),GFlops/Watt\n1,a,100,1,0.11\n2,b,100,1,0.5\n"
-    )
+    table = written("Rank,Name,Rmax (GFlop/s),Power (kW),GFlops/Watt\n1,a,100,1,0.11\n2,b,100,1,0.5\n")
 
     def efficiencies(trust: str | None) -> list[float]:
         frame = read_machine_table(table, trust=trust).frame

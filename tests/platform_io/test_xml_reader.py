@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 from gridsched.errors import InputError
 from gridsched.platform_io import xml_document, xml_entries
 from gridsched.platform_io.xml_reader import read_platform
-from gridsched.platform_io.xml_units import (
-    escape_text,
-    expand_radical,
-    parse_quantity,
-    quote_value,
-)
+from gridsched.platform_io.xml_units import escape_text, expand_radical, parse_quantity, quote_value
 
 from .conftest import platform_text, zone
 
@@ -160,10 +155,7 @@ def test_wattage_count_mismatch_has_the_agreed_text(written):
     """The error names host, both counts and what SimGrid needs."""
     message = refused(
         written,
-        zone(
-            '<host id="n3" speed="5f,4f,3f,2f,1f">'
-            '<prop id="wattage_per_state" value="1:2,1:2,1:2,1:2"/></host>'
-        ),
+        zone('<host id="n3" speed="5f,4f,3f,2f,1f"><prop id="wattage_per_state" value="1:2,1:2,1:2,1:2"/></host>'),
     )
     assert message.endswith(
         "p.xml: host 'n3' has 5 speeds but 4 wattage_per_state entries; SimGrid needs one for each."
@@ -221,34 +213,32 @@ def host_with(prop: str, value: str) -> str:
         (host_with("wattage_per_state", "1"), "Idle:AllCores"),
         (host_with("boot_time_s", "-3"), "boot_time_s"),
         (
-            zone('<host id="a" speed="1f"><prop id="wattage_per_state" value="1:2"/>'
-                 '<prop id="wattage_off" value="x"/></host>'),
+            zone(
+                '<host id="a" speed="1f"><prop id="wattage_per_state" value="1:2"/>'
+                '<prop id="wattage_off" value="x"/></host>'
+            ),
             "wattage_off",
         ),
         (
-            zone('<cluster id="c" prefix="h" suffix="" radical="0-3" speed="1f" bw="1Bps" lat="0">'
-                 '<prop id="role" value="master"/></cluster><cluster id="d" prefix="i" suffix="" '
-                 'radical="0-3" speed="1f" bw="1Bps" lat="0"><prop id="role" value="master"/>'
-                 '</cluster>' + HOST),
+            zone(
+                '<cluster id="c" prefix="h" suffix="" radical="0-3" speed="1f" bw="1Bps" lat="0">'
+                '<prop id="role" value="master"/></cluster><cluster id="d" prefix="i" suffix="" '
+                'radical="0-3" speed="1f" bw="1Bps" lat="0"><prop id="role" value="master"/>'
+                "</cluster>" + HOST
+            ),
             "2 hosts have the property role=master",
         ),
         (
-            zone('<cluster id="c" prefix="h" suffix="" radical="0-9999999" speed="1f" bw="1Bps" '
-                 'lat="0"/>'),
+            zone('<cluster id="c" prefix="h" suffix="" radical="0-9999999" speed="1f" bw="1Bps" lat="0"/>'),
             "exceed 300,000 hosts",
         ),
         (
-            zone('<cluster id="c" prefix="h" suffix="" radical="0\u221215" speed="1f" bw="1Bps" '
-                 'lat="0"/>'),
+            zone('<cluster id="c" prefix="h" suffix="" radical="0\u221215" speed="1f" bw="1Bps" lat="0"/>'),
             "must read like '0-9,12', with '-' itself",
         ),
-        (
-            zone('<cluster id="c" prefix="h" suffix="" radical="a-b" speed="1f" bw="1Bps" '
-                 'lat="0"/>'),
-            "0-9,12",
-        ),
+        (zone('<cluster id="c" prefix="h" suffix="" radical="a-b" speed="1f" bw="1Bps" lat="0"/>'), "0-9,12"),
     ],
-)  # fmt: skip
+)
 def test_bad_files_are_refused_in_one_line(written, text, part):
     """Each defect gives one line that names the file and what is wrong."""
     assert part in refused(written, text)
@@ -294,12 +284,8 @@ def test_deep_nesting_is_refused(written):
 def test_the_limit_on_hosts_counts_all_clusters(written, monkeypatch):
     """Several clusters together may not pass the limit."""
     monkeypatch.setattr(xml_entries, "MAX_HOSTS", 5)
-    cluster = (
-        '<cluster id="{0}" prefix="{0}" suffix="" radical="1-3" speed="1f" bw="1Bps" lat="0"/>'
-    )
-    text = platform_text(
-        f'<zone id="z" routing="Full">{cluster.format("c")}{cluster.format("d")}</zone>'
-    )
+    cluster = '<cluster id="{0}" prefix="{0}" suffix="" radical="1-3" speed="1f" bw="1Bps" lat="0"/>'
+    text = platform_text(f'<zone id="z" routing="Full">{cluster.format("c")}{cluster.format("d")}</zone>')
     assert "exceed 5 hosts" in refused(written, text)
 
 

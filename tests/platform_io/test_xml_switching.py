@@ -22,9 +22,7 @@ WATTS = "10:20:40, 8:20, 50:60, 30:30"
 def host_xml(speed: str = "100f,50f,0f,0f", watts: str | None = WATTS, pstate="0", **properties):
     """Return a platform of one host with these properties, but for those that are None."""
     found = {"wattage_per_state": watts, **properties}
-    props = "".join(
-        f'<prop id="{name}" value="{value}"/>' for name, value in found.items() if value is not None
-    )
+    props = "".join(f'<prop id="{name}" value="{value}"/>' for name, value in found.items() if value is not None)
     return zone(f'<host id="a" speed="{speed}" pstate="{pstate}">{props}</host>')
 
 
@@ -39,9 +37,7 @@ def test_what_is_read_and_written_again(written, tmp_path):
     assert read_platform(tmp_path / "again.xml").hosts == (host,)
     report = check_platform_file(tmp_path / "again.xml")
     assert report.is_fine
-    assert report.notes == (
-        "1 host(s) ('a') boot in 5 s at 60 W (P-state 2) and shut down in 2 s at 30 W (P-state 3)",
-    )
+    assert report.notes == ("1 host(s) ('a') boot in 5 s at 60 W (P-state 2) and shut down in 2 s at 30 W (P-state 3)",)
 
 
 def test_one_pstate_for_both_and_times_without_any(written):
@@ -71,7 +67,7 @@ def test_one_pstate_for_both_and_times_without_any(written):
         (host_xml(pstate="2", **BOTH), "starts in pstate 2 but has 2 speed(s) above 0"),
         (host_xml(watts="10:20,8:20", **BOTH), "has 4 speeds but 2 wattage_per_state entries"),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused_in_one_line(written, text: str, part: str):
     """A P-state of speed 0 says what it is for, or the file is refused."""
     with pytest.raises(InputError) as caught:

@@ -13,12 +13,7 @@ from gridsched.errors import InputError
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_reader import read_platform
-from gridsched.platform_io.xml_writer import (
-    NetworkLinks,
-    comment_text,
-    platform_xml,
-    write_platform,
-)
+from gridsched.platform_io.xml_writer import NetworkLinks, comment_text, platform_xml, write_platform
 
 watts = st.floats(0, 1e9)
 positive = st.floats(1e-6, 1e17)
@@ -31,12 +26,7 @@ def hosts(draw, name: str) -> Host:
     watt = watts if has_energy else st.just(0.0)
     states = draw(st.lists(st.builds(PState, positive, watt, watt, watt), min_size=1, max_size=3))
     return Host(
-        name,
-        tuple(states),
-        draw(st.integers(1, 64)),
-        draw(watt),
-        draw(st.sampled_from([0.0, 12.5])),
-        has_energy,
+        name, tuple(states), draw(st.integers(1, 64)), draw(watt), draw(st.sampled_from([0.0, 12.5])), has_energy
     )
 
 
@@ -70,11 +60,7 @@ def test_a_platform_without_clusters_keeps_each_host_alone(tmp_path):
     assert [c.name for c in read_platform(tmp_path / "p.xml").clusters] == ["h1", "h2"]
 
 
-@given(
-    st.lists(
-        st.text(string.ascii_letters + "- '\"\\$*", max_size=8).map(lambda t: f"--{t}"), max_size=5
-    )
-)
+@given(st.lists(st.text(string.ascii_letters + "- '\"\\$*", max_size=8).map(lambda t: f"--{t}"), max_size=5))
 def test_comments_hold_any_command_and_a_shell_reads_it(words):
     """No two hyphens meet, and splitting the comment as a shell does gives the command."""
     text = comment_text(shlex.join(words))

@@ -14,8 +14,15 @@ from gridsched.errors import InputError
 from gridsched.runs.study import Study
 from gridsched.runs.study_document import parse_document, parse_study_file, studies_folder
 
-CLAIM = {"kind": "number", "source": "table 1", "metric": "makespan_s", "paper": 1.0,
-         "tolerance": 0.5, "tolerance_set": "before", "tolerance_ground": "before any run"}  # fmt: skip
+CLAIM = {
+    "kind": "number",
+    "source": "table 1",
+    "metric": "makespan_s",
+    "paper": 1.0,
+    "tolerance": 0.5,
+    "tolerance_set": "before",
+    "tolerance_ground": "before any run",
+}
 BASE: dict[str, Any] = {
     "name": "base",
     "seed": 4,
@@ -52,16 +59,13 @@ def refusal(folder: Path, **own: Any) -> str:
 def test_tables_change_key_by_key_and_all_else_whole(tmp_path: Path):
     """The rest is as it was, in its order."""
     document = content_of(
-        tmp_path, driver="simgrid", schedulers=["wqr"],
-        workload={"tasks": 7}, report={"where": {"replicate": 1}},
-    )  # fmt: skip
+        tmp_path, driver="simgrid", schedulers=["wqr"], workload={"tasks": 7}, report={"where": {"replicate": 1}}
+    )
     content = document.content
     assert (content.name, content.seed, content.replicates) == ("own", 4, 2)
     assert document.settings == {"driver": "simgrid"}
     assert content.schedulers == ("wqr",)
-    assert list(content.workload.items()) == [
-        ("generator", "bag"), ("tasks", 7), ("length_flop", 1e9)
-    ]  # fmt: skip
+    assert list(content.workload.items()) == [("generator", "bag"), ("tasks", 7), ("length_flop", 1e9)]
     assert content.platform == BASE["platform"]
     assert content.report.where == {"replicate": 1}
     assert [claim.id for claim in content.claims] == ["A", "B", "C"]
@@ -75,8 +79,11 @@ def test_claims_and_figures_change_one_by_one(tmp_path: Path):
         figures=[{"name": "bars", "caption": "Bars."}],
     ).content
     assert [(claim.id, claim.paper, claim.scheduler) for claim in content.claims] == [
-        ("A", 1.0, "wq"), ("B", 2.0, "wq"), ("C", 1.0, "wq"), ("D", 1.0, None)
-    ]  # fmt: skip
+        ("A", 1.0, "wq"),
+        ("B", 2.0, "wq"),
+        ("C", 1.0, "wq"),
+        ("D", 1.0, None),
+    ]
     (figure,) = content.figures
     assert (figure.kind, figure.metric, figure.caption) == ("best", "makespan_s", "Bars.")
 
@@ -105,9 +112,7 @@ def test_input_files_of_either_study(tmp_path: Path):
     assert own.inputs["tiny_machines.csv"].sha256 == tiny.inputs["tiny_machines.csv"].sha256
     one = tiny.with_replicates(1)
     assert [run.run_id for run in own.scenarios()] == [run.run_id for run in one.scenarios()]
-    (tmp_path / "tiny_machines.csv").write_bytes(
-        (studies_folder() / "tiny_machines.csv").read_bytes() + b"\n"
-    )
+    (tmp_path / "tiny_machines.csv").write_bytes((studies_folder() / "tiny_machines.csv").read_bytes() + b"\n")
     assert Study.from_file(path).inputs["tiny_machines.csv"].path.parent == tmp_path
 
 

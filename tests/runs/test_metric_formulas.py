@@ -64,7 +64,7 @@ def test_formulas_by_hand(text: str, value: float | None):
         ("1" * 10_001, "at most 10000 are read"),
         ("", "cannot be read"),
     ],
-)  # fmt: skip
+)
 def test_what_a_formula_refuses(text: str, complaint: str):
     """In one line, with what is legal."""
     with pytest.raises(InputError) as caught:
@@ -73,11 +73,7 @@ def test_what_a_formula_refuses(text: str, complaint: str):
     assert str(caught.value).startswith("expressions.own")
 
 
-@given(
-    st.text(
-        st.sampled_from("energy_j makespan_s tasks()*+-/.,0123[]{}'lambdif:=<>&|~@^% "), max_size=40
-    )
-)
+@given(st.text(st.sampled_from("energy_j makespan_s tasks()*+-/.,0123[]{}'lambdif:=<>&|~@^% "), max_size=40))
 def test_any_text_is_a_formula_or_refused(text: str):
     """No text does anything else: no other error, no number that is not finite."""
     try:

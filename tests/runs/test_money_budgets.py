@@ -77,8 +77,15 @@ def test_prices_that_no_budget_can_have(tmp_path: Path, text: str, message: str)
 
 def test_a_budget_of_money_takes_the_place_of_one_of_joules(prices: Path, capsys):
     """An option goes before the file's keys, and the file's period stays."""
-    words = ["run", "--workload", str(ROOT / "examples/utility_small.toml"), "--scheduler",
-             "max_max_upe", "--driver", "reference"]  # fmt: skip
+    words = [
+        "run",
+        "--workload",
+        str(ROOT / "examples/utility_small.toml"),
+        "--scheduler",
+        "max_max_upe",
+        "--driver",
+        "reference",
+    ]
     money = ["--money-budget", "9e6", "--budget-prices-period-s", "40"]
     assert main([*words, *money, "--budget-prices", str(prices)]) == 0
     shown = capsys.readouterr().out
@@ -86,8 +93,22 @@ def test_a_budget_of_money_takes_the_place_of_one_of_joules(prices: Path, capsys
     assert "share of the budget used" in shown
     assert main([*words, *money]) == 2
     assert "money_budget has no effect without budget_prices" in capsys.readouterr().err
-    assert main(["run", "--platform", str(BAG[0]), "--workload", str(BAG[1]), "--scheduler", "wq",
-                 "--budget-prices", str(prices)]) == 2  # fmt: skip
+    assert (
+        main(
+            [
+                "run",
+                "--platform",
+                str(BAG[0]),
+                "--workload",
+                str(BAG[1]),
+                "--scheduler",
+                "wq",
+                "--budget-prices",
+                str(prices),
+            ]
+        )
+        == 2
+    )
     told = "--budget-prices has no effect without --energy-budget-j or --money-budget"
     assert told in capsys.readouterr().err
 
@@ -97,9 +118,8 @@ def test_generators_and_studies_have_the_keys(prices: Path, tmp_path: Path):
     (tmp_path / "day.toml").write_text(DAY)
     loaded = Scenario(None, tmp_path / "day.toml", "max_max_upe", driver="reference").loaded()
     wanted = EnergyBudget(
-        money=9e5, prices=PriceSeries.of_energy((0.0, 20.0), (1.0, 2.0)), prices_period_s=40.0,
-        period_s=1800.0,
-    )  # fmt: skip
+        money=9e5, prices=PriceSeries.of_energy((0.0, 20.0), (1.0, 2.0)), prices_period_s=40.0, period_s=1800.0
+    )
     assert loaded.budget == wanted
     assert str(prices) in loaded.inputs
     text = f"""
@@ -131,17 +151,14 @@ def test_a_workload_that_was_written_finds_its_prices(prices: Path, tmp_path: Pa
     monkeypatch.chdir(tmp_path)
     assert main(["workload", "generate", "day.toml", "-o", "there/tasks.csv", "--quiet"]) == 0
     first, again = (
-        Scenario(None, file, "max_max_upe", driver="reference").loaded()
-        for file in ("day.toml", "there/tasks.toml")
+        Scenario(None, file, "max_max_upe", driver="reference").loaded() for file in ("day.toml", "there/tasks.toml")
     )
     assert again.budget == first.budget
 
 
 def test_exports_and_figures_tell_the_money(prices: Path, tmp_path: Path):
     """Periods are in money; the archive gives weights and prices back."""
-    budget = EnergyBudget(
-        money=7000.0, prices=read_prices(prices), prices_period_s=40.0, period_s=25.0
-    )
+    budget = EnergyBudget(money=7000.0, prices=read_prices(prices), prices_period_s=40.0, period_s=25.0)
     result = run(Scenario(*BAG, "mct", driver="reference", budget=budget))
     folder = tmp_path / "out"
     write_export(result.trace, None, result.provenance, folder, workload_name="bag")

@@ -76,9 +76,14 @@ def ask(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
     """Call Python with that copy."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "200"}
     return subprocess.run(
-        [sys.executable, *map(str, words)], cwd=folder, env=environment, text=True,
-        capture_output=True, timeout=300, check=False,
-    )  # fmt: skip
+        [sys.executable, *map(str, words)],
+        cwd=folder,
+        env=environment,
+        text=True,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def test_a_new_rule_reaches_everything(changed: Path):
@@ -160,9 +165,11 @@ def test_a_study_of_a_bag_has_rules(tmp_path: Path):
     maker = ScenarioMaker(inputs, tmp_path)
     tight = EnergyBudget(2000.0)
     assert [maker.make(run.scenario).rules for run in study.scenarios()] == [
-        Rules(horizon_s=60.0, budget=tight), Rules(horizon_s=90.0, budget=tight),
-        Rules(horizon_s=60.0, pending_slots=1), Rules(horizon_s=90.0, pending_slots=1),
-    ]  # fmt: skip
+        Rules(horizon_s=60.0, budget=tight),
+        Rules(horizon_s=90.0, budget=tight),
+        Rules(horizon_s=60.0, pending_slots=1),
+        Rules(horizon_s=90.0, pending_slots=1),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -14,21 +14,14 @@ from gridsched.cli.app import load_command
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.model.rules import EnergyBudget, Rules
-from gridsched.runs.run_spec import (
-    PlatformTable,
-    RunSpec,
-    Settings,
-    WorkloadFile,
-    drawn_workload,
-)
+from gridsched.runs.run_spec import PlatformTable, RunSpec, Settings, WorkloadFile, drawn_workload
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.schema import BEGIN, END, study_keys, study_schema
 from gridsched.runs.study import Study
 from gridsched.runs.study_document import studies_folder
 
 ROOT = Path(__file__).parents[2]
-EX_A = {"platform": {"file": str(ROOT / "platforms/ex_a.xml")},
-        "workload": {"file": str(ROOT / "examples/ex_a.csv")}}  # fmt: skip
+EX_A = {"platform": {"file": str(ROOT / "platforms/ex_a.xml")}, "workload": {"file": str(ROOT / "examples/ex_a.csv")}}
 DAY = """
 generator = "utility"
 special_machine_counts = [1]
@@ -60,13 +53,13 @@ def test_a_spec_goes_through_json_and_gives_the_same_run(tmp_path: Path):
     """Serialised, read back and run: the same records."""
     paths = {part: Path(section["file"]) for part, section in EX_A.items()}
     places = {sha256(path): path for path in paths.values()}
-    named = {
-        part: {"file": {"name": path.name, "sha256": sha256(path)}} for part, path in paths.items()
-    }
+    named = {part: {"file": {"name": path.name, "sha256": sha256(path)}} for part, path in paths.items()}
     spec = RunSpec(
-        **named, scheduler={"id": "wqr", "parameters": {"max_replicas": 3}},
-        settings=Settings(driver="reference", energy_budget_j=1e9, pending_slots=1), seed=3,
-    )  # fmt: skip
+        **named,
+        scheduler={"id": "wqr", "parameters": {"max_replicas": 3}},
+        settings=Settings(driver="reference", energy_budget_j=1e9, pending_slots=1),
+        seed=3,
+    )
     again = RunSpec.read(json.loads(canonical_text(spec.canonical())))
     assert again == spec
     first, second = (ScenarioMaker(places, tmp_path).make(each) for each in (spec, again))
@@ -79,10 +72,18 @@ def test_a_run_from_python_goes_into_a_study_and_back(tmp_path: Path, monkeypatc
     monkeypatch.chdir(ROOT)
     (tmp_path / "prices.csv").write_text("time_s,energy_cost_per_kwh\n0,0.5\n")
     first = Scenario(
-        "platforms/ex_a.xml", Path("examples/ex_a.csv"), "wqr", {"max_replicas": 3}, seed=3,
-        replicate=1, driver="reference", pending_slots=1, power=("h1=5:40:60",),
-        budget=EnergyBudget(money=1e3, prices=str(tmp_path / "prices.csv")), timeout_s=60.0,
-    )  # fmt: skip
+        "platforms/ex_a.xml",
+        Path("examples/ex_a.csv"),
+        "wqr",
+        {"max_replicas": 3},
+        seed=3,
+        replicate=1,
+        driver="reference",
+        pending_slots=1,
+        power=("h1=5:40:60",),
+        budget=EnergyBudget(money=1e3, prices=str(tmp_path / "prices.csv")),
+        timeout_s=60.0,
+    )
     study = Study.from_text(first.study_text("one"), tmp_path / "one.toml")
     (stored,) = study.scenarios()
     places = {file.sha256: file.path for file in study.inputs.values()}
@@ -105,9 +106,11 @@ def test_what_exists_in_memory_alone_goes_into_no_study():
 def test_what_is_set_goes_before_the_generators_rules(tmp_path: Path):
     """A rule set to its usual value is set, too: 0 pending slots, where the generator says 1."""
     workload = tomllib.loads(DAY)
-    described = {"platform": {}, "workload": {k: tuple(v) if isinstance(v, list) else v
-                                              for k, v in workload.items()},
-                 "scheduler": {"id": "max_max_upe"}}  # fmt: skip
+    described = {
+        "platform": {},
+        "workload": {k: tuple(v) if isinstance(v, list) else v for k, v in workload.items()},
+        "scheduler": {"id": "max_max_upe"},
+    }
     maker = ScenarioMaker({}, tmp_path)
     usual = maker.make(RunSpec(**described, settings=Settings(driver="reference")))
     settings = Settings(driver="reference", pending_slots=0, horizon_s=600.0)
@@ -131,9 +134,7 @@ def test_a_missing_file_is_named():
 
 def test_provenance_has_the_hashes_of_all_inputs():
     """Platform, workload, input files of tasks: by path, with their SHA-256."""
-    paths = [ROOT / name for name in (
-        "platforms/ex_a.xml", "examples/data_bag.csv", "examples/data_files.csv",
-    )]  # fmt: skip
+    paths = [ROOT / name for name in ("platforms/ex_a.xml", "examples/data_bag.csv", "examples/data_files.csv")]
     scenario = Scenario(paths[0], ROOT / "examples/ex_a.csv", "wq", driver="reference")
     inputs = run(scenario).provenance["inputs"]
     assert inputs == {str(path): sha256(path) for path in (paths[0], ROOT / "examples/ex_a.csv")}
@@ -143,9 +144,7 @@ def test_provenance_has_the_hashes_of_all_inputs():
 
 def test_files_of_a_generator_are_inputs(tmp_path: Path):
     """The TOML and the CSV files that it names."""
-    (tmp_path / "c.csv").write_text(
-        "utility_class,start_time,start_fraction,urgency_modifier\n0,0,1,1\n"
-    )
+    (tmp_path / "c.csv").write_text("utility_class,start_time,start_fraction,urgency_modifier\n0,0,1,1\n")
     day = tmp_path / "day.toml"
     day.write_text(DAY.replace("generator", "classes_csv = 'c.csv'\nkind"))
     assert set(Scenario(None, day).loaded().inputs.items()) == {
@@ -183,13 +182,12 @@ def test_the_schema_knows_every_key_of_the_shipped_studies(name: str):
     for section in ("platform", "workload"):
         known = [
             schema["$defs"][choice["$ref"].rpartition("/")[2]]["properties"]
-            for choice in schema["properties"][section]["anyOf"] if "$ref" in choice
-        ]  # fmt: skip
+            for choice in schema["properties"][section]["anyOf"]
+            if "$ref" in choice
+        ]
         keys = set(content.get(section, {}))
         assert not keys or any(keys <= set(each) for each in known)
-    assert {key for claim in content.get("claims", ()) for key in claim} <= set(
-        schema["$defs"]["Claim"]["properties"]
-    )
+    assert {key for claim in content.get("claims", ()) for key in claim} <= set(schema["$defs"]["Claim"]["properties"])
 
 
 def test_the_schema_takes_lists_as_axes():
@@ -210,8 +208,10 @@ def options_of(*command: str) -> set[str]:
         found = found.commands[name]
     return {
         option[2:].replace("-", "_")
-        for parameter in found.params for option in parameter.opts if option.startswith("--")
-    }  # fmt: skip
+        for parameter in found.params
+        for option in parameter.opts
+        if option.startswith("--")
+    }
 
 
 def test_keys_are_spelled_as_options():

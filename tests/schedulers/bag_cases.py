@@ -15,13 +15,18 @@ from gridsched.policy.decisions import Assign, Plan
 
 #: Table 2 of paper 004: simulated speed [flop/s] and efficiency [flop/J].
 TABLE_2 = {
-    6000: 0.070, 7000: 0.045, 8000: 0.098, 9000: 0.094, 10000: 0.066,
-    11000: 0.018, 12000: 0.049, 13000: 0.081, 14000: 0.029,
-}  # fmt: skip
+    6000: 0.070,
+    7000: 0.045,
+    8000: 0.098,
+    9000: 0.094,
+    10000: 0.066,
+    11000: 0.018,
+    12000: 0.049,
+    13000: 0.081,
+    14000: 0.029,
+}
 #: Fields of a state's `running`.
-RUNNING = [
-    ("task", int), ("host", int), ("pstate", int), ("start", float), ("estimated_end", float),
-]  # fmt: skip
+RUNNING = [("task", int), ("host", int), ("pstate", int), ("start", float), ("estimated_end", float)]
 
 
 def platform_of(speeds, efficiencies, idle_w: float = 4.0, cores=None) -> Platform:

@@ -117,15 +117,14 @@ def largest_first(case: Instance, flops: list[float], load: list[float]) -> list
             return INF
         return case.now + (time - case.now) / (1 - x) if x else time
 
-    available = [
-        [stretched(time, x) for time in row] for row, x in zip(case.ready, load, strict=True)
-    ]
+    available = [[stretched(time, x) for time in row] for row, x in zip(case.ready, load, strict=True)]
     plan = []
     for task in sorted(case.tasks, key=lambda task: (-flops[task], task)):
         options = [
             (available[host][0] + case.run_time[task][host] / (1 - load[host]), host)
-            for host in range(len(load)) if load[host] < 1
-        ]  # fmt: skip
+            for host in range(len(load))
+            if load[host] < 1
+        ]
         end, host = min(options, default=(INF, -1))
         if end < INF:
             available[host] = sorted([*available[host][1:], end])

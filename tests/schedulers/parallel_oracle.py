@@ -91,9 +91,7 @@ def admissible(event: Event, task: tuple) -> list:
                 event.seen.add("too late")
                 continue
             whole = cost(event, time, energy)
-            if whole > event.task_budget_j or (
-                whole / (time * float(n * event.cores[c])) > event.resource_budget_w
-            ):
+            if whole > event.task_budget_j or (whole / (time * float(n * event.cores[c])) > event.resource_budget_w):
                 event.seen.add("filtered")
                 continue
             if inside_j(event, start, time, energy) > event.remaining_j:
@@ -129,10 +127,9 @@ def objective_of(event: Event, objective: str, task: tuple, option: tuple) -> fl
     n, pstates = task[1][c]
     time, energy = pstates[k]
     value = utility(event, task, start + time)
-    divisor = {
-        "util": 1.0, "upt": time, "upr": time * float(n * event.cores[c]),
-        "upe": cost(event, time, energy),
-    }[objective]  # fmt: skip
+    divisor = {"util": 1.0, "upt": time, "upr": time * float(n * event.cores[c]), "upe": cost(event, time, energy)}[
+        objective
+    ]
     return value / divisor if divisor > 0 else (INF if value > 0 else 0.0)
 
 
@@ -141,10 +138,10 @@ def greedy(event: Event, objective: str, later: str | None = None, spent_j=0.0, 
     left, decided = list(event.tasks), []
     while True:
         scored = [
-            (-objective_of(event, objective, task, option), task[0], option[0], option[1],
-             task, option)
-            for task in left for option in admissible(event, task)
-        ]  # fmt: skip
+            (-objective_of(event, objective, task, option), task[0], option[0], option[1], task, option)
+            for task in left
+            for option in admissible(event, task)
+        ]
         if not scored:
             return decided
         best = min(scored, key=lambda each: each[:4])
@@ -165,8 +162,7 @@ def greedy(event: Event, objective: str, later: str | None = None, spent_j=0.0, 
 def by_queues(event: Event, queue_of: list, quotas: list, *, first: bool = False) -> list:
     """C4: conservative (one queue), or several queues with so many tasks of each in a cycle."""
     queues = [
-        [task for task, q in zip(event.tasks, queue_of, strict=True) if q == number]
-        for number in range(len(quotas))
+        [task for task, q in zip(event.tasks, queue_of, strict=True) if q == number] for number in range(len(quotas))
     ]
     decided = []
     while any(queues):
@@ -212,9 +208,8 @@ def randomly(event: Event, uniforms: list) -> list:
         possible = set(admissible(event, task))
         starts = {option[:2]: option for option in possible}
         pairs = [
-            (c, k) for c, (_, pstates) in sorted(task[1].items())
-            for k, (time, _) in enumerate(pstates) if time < INF
-        ]  # fmt: skip
+            (c, k) for c, (_, pstates) in sorted(task[1].items()) for k, (time, _) in enumerate(pstates) if time < INF
+        ]
         for uniform in draws[: len(pairs)]:
             pair = pairs.pop(int(uniform * len(pairs)))
             if pair in starts:

@@ -19,11 +19,7 @@ from gridsched.workloads.traces.trace_system import trace_system
 
 #: Logs of the Parallel Workloads Archive.
 LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "swf"
-ORACLES = {
-    "fcfs": oracles.fcfs,
-    "easy_backfilling": oracles.easy,
-    "conservative_backfilling": oracles.conservative,
-}
+ORACLES = {"fcfs": oracles.fcfs, "easy_backfilling": oracles.easy, "conservative_backfilling": oracles.conservative}
 
 
 def machine(n_nodes: int) -> Platform:
@@ -38,9 +34,7 @@ def scenario(jobs, n_nodes, scheduler, **options) -> Scenario:
     submit, length, width, estimate = map(np.array, zip(*jobs, strict=True))
     tasks = make_tasks(estimate * 1e9, submit, width=width, requested_time_s=estimate)
     options = {"driver": "reference"} | options
-    return Scenario(
-        platform, tasks, scheduler, run_times=LoggedRunTimes(platform, length), **options
-    )  # fmt: skip
+    return Scenario(platform, tasks, scheduler, run_times=LoggedRunTimes(platform, length), **options)
 
 
 def starts(jobs, n_nodes, scheduler) -> list[float]:

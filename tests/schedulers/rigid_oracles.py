@@ -57,9 +57,10 @@ def easy(now, queue, free, ends) -> list[int]:
         return chosen
     head = rest[0][1]
     shadow = next(
-        time for time in sorted({end for end, _ in ends})
+        time
+        for time in sorted({end for end, _ in ends})
         if free + sum(width for end, width in ends if end <= time) >= head
-    )  # fmt: skip
+    )
     extra = free + sum(width for end, width in ends if end <= shadow) - head
     for job, width, estimate in rest[1:]:
         if width > free:
@@ -88,10 +89,7 @@ def conservative(now, queue, free, ends) -> list[int]:
         for begin in sorted({now, *(end for _, end, _ in stays)}):
             until = begin + estimate
             instants = {begin, *(b for b, _, _ in stays if begin < b < until)}
-            if all(
-                sum(w for b, e, w in stays if b <= instant < e) + width <= total
-                for instant in instants
-            ):
+            if all(sum(w for b, e, w in stays if b <= instant < e) + width <= total for instant in instants):
                 break
         stays.append((begin, until, width))
         if begin == now:
@@ -159,9 +157,7 @@ class ReservedOnce:
             for begin in sorted({now, *(end for _, end, _ in stays)}):
                 until = begin + estimate
                 instants = {begin, *(b for b, _, _ in stays if begin < b < until)}
-                if all(
-                    sum(w for b, e, w in stays if b <= i < e) + width <= total for i in instants
-                ):
+                if all(sum(w for b, e, w in stays if b <= i < e) + width <= total for i in instants):
                     break
             self.reserved[job] = begin
             stays.append((begin, until, width))

@@ -18,13 +18,7 @@ from gridsched.errors import InputError
 from gridsched.metrics import window_series
 from gridsched.runs.scenario import make_system
 from gridsched.runs.study import Study
-from gridsched.schedulers.filters import (
-    AdaptiveFilter,
-    EnergyFilter,
-    budget_pace,
-    energy_filter,
-    leniency_at,
-)
+from gridsched.schedulers.filters import AdaptiveFilter, EnergyFilter, budget_pace, energy_filter, leniency_at
 
 ROOT = Path(__file__).resolve().parents[2]
 INF = math.inf
@@ -34,9 +28,8 @@ HEURISTICS = ("max_max_upe", "max_max_upt", "max_max_util", "min_min_completion_
 def energy(remaining_kj: float, *, budget_kj=1000.0, start_h=24.0, end_h=48.0) -> SimpleNamespace:
     """Return what the filter reads of `state.energy`."""
     return SimpleNamespace(
-        budget_j=budget_kj * 1e3, remaining_j=remaining_kj * 1e3,
-        period_start=start_h * 3600, period_end=end_h * 3600,
-    )  # fmt: skip
+        budget_j=budget_kj * 1e3, remaining_j=remaining_kj * 1e3, period_start=start_h * 3600, period_end=end_h * 3600
+    )
 
 
 def at_hour(hour: float, remaining_kj: float, **changes) -> SimpleNamespace:
@@ -99,17 +92,22 @@ def test_task_budgets_by_hand():
     ready = np.array([36.0, 36.0]) * 3600
     tasks_that_fit = 24 * 60 / ((10 + 14 + 20 + 28 + 5 + 7 + 10 + 14 + 10 + 14 + 10 + 14) / 12)
     for remaining_kj, by_utility, leniency in [
-        (500, True, 1.05), (495, True, 0.5), (495, False, 0.858802), (510, False, 1.560245),
-    ]:  # fmt: skip
+        (500, True, 1.05),
+        (495, True, 0.5),
+        (495, False, 0.858802),
+        (510, False, 1.560245),
+    ]:
         expected = leniency * remaining_kj * 1e3 / tasks_that_fit
         found = filter_of(by_utility).task_budget(at_hour(36, remaining_kj), ready)
         assert found == pytest.approx(expected, rel=1e-6)
 
 
 @given(
-    st.floats(24, 48, exclude_max=True), st.floats(1e-3, 1000), st.booleans(),
+    st.floats(24, 48, exclude_max=True),
+    st.floats(1e-3, 1000),
+    st.booleans(),
     st.lists(st.floats(0, 50), min_size=2, max_size=2),
-)  # fmt: skip
+)
 def test_the_task_budget_is_positive(hour, remaining_kj, by_utility, busy_h):
     """Whatever is left can be used, as with a fixed leniency."""
     ready = (hour + np.array(busy_h)) * 3600
@@ -152,22 +150,16 @@ def decisions(scenario: Scenario) -> list:
     """Return what ran where and when, and every task's final state."""
     trace = run(scenario).trace
     done = trace.executions
-    return [done["task"].tolist(), done["host"].tolist(), done["pstate"].tolist(),
-            trace.final_state.tolist()]  # fmt: skip
+    return [done["task"].tolist(), done["host"].tolist(), done["pstate"].tolist(), trace.final_state.tolist()]
 
 
 @pytest.mark.parametrize("scheduler", HEURISTICS)
 def test_without_a_finite_budget_it_is_no_filter(scheduler):
     """As with infinite leniency."""
-    tasks = exponential_tasks(
-        np.arange(60) * 20.0, np.arange(60) % 3, [(8, 0.01), (4, 0.1), (1, 0.01)] * 20
-    )
+    tasks = exponential_tasks(np.arange(60) * 20.0, np.arange(60) % 3, [(8, 0.01), (4, 0.1), (1, 0.01)] * 20)
     for budget in (None, day(INF, 60)):
         each = [
-            replace(
-                b6_scenario(scheduler, parameters={"energy_leniency": leniency}, budget=budget),
-                tasks=tasks,
-            )
+            replace(b6_scenario(scheduler, parameters={"energy_leniency": leniency}, budget=budget), tasks=tasks)
             for leniency in ("auto", INF)
         ]
         assert decisions(each[0]) == decisions(each[1])

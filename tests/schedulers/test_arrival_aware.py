@@ -18,11 +18,7 @@ from gridsched.policy.registry import make_scheduler
 from gridsched.policy.state import EnergyState
 from gridsched.runs.scenario import make_system
 from gridsched.schedulers.kernels.parallel_options import UPE, UPR, Objective
-from gridsched.schedulers.parallel.arrival_aware import (
-    DemandPattern,
-    energy_weight,
-    least_energy_j,
-)
+from gridsched.schedulers.parallel.arrival_aware import DemandPattern, energy_weight, least_energy_j
 from gridsched.sim.library import is_installed
 
 DRIVERS = ("reference", "simgrid") if is_installed() else ("reference",)
@@ -100,14 +96,14 @@ def two_pstates(budget: EnergyBudget | None) -> Scenario:
     nodes = np.ones((2, 1), dtype=np.int64)
     platform = node_platform(times[:1], watts, [2])
     tasks = make_tasks(
-        [TYPED_TASK_FLOPS] * 2, [0.0, 20.0], task_type=[0, 0], width=[1, 1],
+        [TYPED_TASK_FLOPS] * 2,
+        [0.0, 20.0],
+        task_type=[0, 0],
+        width=[1, 1],
         utility=UtilityFunctions.exponential([4.0, 4.0], 0.0),
-    )  # fmt: skip
+    )
     estimates = ParallelEstimates(platform, times, nodes, watts, [0, 0], cores_per_node=1)
-    return Scenario(
-        platform, tasks, "arrival_aware", estimates=estimates, mapping_interval_s=10.0,
-        budget=budget,
-    )  # fmt: skip
+    return Scenario(platform, tasks, "arrival_aware", estimates=estimates, mapping_interval_s=10.0, budget=budget)
 
 
 def pstates_of(budget: EnergyBudget | None, driver: str) -> list[int]:
@@ -139,17 +135,17 @@ def test_what_is_dropped_may_count_less(demand: str, pstate: int, driver: str):
     whole = two_pstates(EnergyBudget(2000.0, period_s=100.0))
     assert isinstance(whole.estimates, ParallelEstimates)
     tasks = make_tasks(
-        [TYPED_TASK_FLOPS] * 3, [0.0, 0.0, 20.0], task_type=[0] * 3, width=[1] * 3,
+        [TYPED_TASK_FLOPS] * 3,
+        [0.0, 0.0, 20.0],
+        task_type=[0] * 3,
+        width=[1] * 3,
         utility=UtilityFunctions.exponential([4.0, 0.4, 4.0], 0.0),
-    )  # fmt: skip
+    )
     times = np.array([[[10.0, 20.0]]] * 3)
     estimates = ParallelEstimates(
-        whole.platform, times, np.ones((3, 1), dtype=np.int64), np.array([[[20.0, 8.0]]]),
-        [0] * 3, cores_per_node=1,
-    )  # fmt: skip
-    trace = run(replace(
-        whole, tasks=tasks, estimates=estimates, driver=driver, parameters={"demand": demand}
-    )).trace  # fmt: skip
+        whole.platform, times, np.ones((3, 1), dtype=np.int64), np.array([[[20.0, 8.0]]]), [0] * 3, cores_per_node=1
+    )
+    trace = run(replace(whole, tasks=tasks, estimates=estimates, driver=driver, parameters={"demand": demand})).trace
     assert trace.executions["pstate"].tolist() == [0, pstate]
 
 

@@ -28,8 +28,7 @@ def test_starts_on_the_first_jobs(name, scheduler):
 @pytest.mark.long
 @pytest.mark.parametrize("scheduler", sorted(QUICK))
 @pytest.mark.parametrize(
-    ("name", "procs_per_node", "n_jobs"),
-    [(HPC2N, 1, 3_145), (KTH, 1, 28_481), (CURIE, 16, 14_459)],
+    ("name", "procs_per_node", "n_jobs"), [(HPC2N, 1, 3_145), (KTH, 1, 28_481), (CURIE, 16, 14_459)]
 )
 def test_starts_on_whole_logs(name, procs_per_node, n_jobs, scheduler):
     """All jobs: the same starts as the oracles, to the last digit."""

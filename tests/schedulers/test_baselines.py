@@ -18,9 +18,8 @@ def arrivals(policy, system, tasks, ready=None) -> list[tuple[int, int]]:
     mapped = []
     for task in range(len(tasks)):
         state = state_of(
-            system, tasks, mappable=np.array([task]), core_ready_time=ready.copy(),
-            is_on=ready[:, 0] < np.inf,
-        )  # fmt: skip
+            system, tasks, mappable=np.array([task]), core_ready_time=ready.copy(), is_on=ready[:, 0] < np.inf
+        )
         for _, host in (decided := pairs(policy.schedule(state))):
             ready[host, 0] += system.estimates.run_time(task, host, 0)
         mapped += decided

@@ -29,17 +29,19 @@ def random_case(draw: random.Random):
     """Return (system, tasks, state, instance) of a small random mapping event full of ties."""
     n_hosts, n_tasks = draw.randint(1, 6), draw.randint(1, 9)
     speeds = [draw.choice((1, 1, 2, 3, 4, 7)) for _ in range(n_hosts)]
-    platform = platform_of(
-        speeds, [1.0] * n_hosts, cores=[draw.choice((1, 1, 2, 3)) for _ in range(n_hosts)]
-    )
+    platform = platform_of(speeds, [1.0] * n_hosts, cores=[draw.choice((1, 1, 2, 3)) for _ in range(n_hosts)])
     cluster_of = [draw.randint(0, draw.randint(0, 2)) for _ in range(n_hosts)]
     names = sorted(set(cluster_of))
     cluster_of = [names.index(c) for c in cluster_of]
     clusters = tuple(
-        Cluster(f"c{c}", tuple(h for h in range(n_hosts) if cluster_of[h] == c),
-                draw.choice((1.0, 2.0, INF)), draw.choice((0.0, 0.5)))
+        Cluster(
+            f"c{c}",
+            tuple(h for h in range(n_hosts) if cluster_of[h] == c),
+            draw.choice((1.0, 2.0, INF)),
+            draw.choice((0.0, 0.5)),
+        )
         for c in range(len(names))
-    )  # fmt: skip
+    )
     platform = Platform(platform.hosts, clusters)
     flops = [draw.choice((1, 2, 2, 3, 4, 6, 12, 0.1, 0.3)) for _ in range(n_tasks)]
     files = needs = None
@@ -89,10 +91,15 @@ def random_event(draw: random.Random, system, tasks):
         case.bandwidth = [cluster.bandwidth for cluster in clusters]
     load = np.array([draw.choice((0.0, 0.0, 0.5, 0.25, 1.0)) for _ in cores])
     state = state_of(
-        system, tasks, now=now, mappable=np.array(waiting), core_ready_time=table,
-        background_load=load, file_available=np.array(case.available),
+        system,
+        tasks,
+        now=now,
+        mappable=np.array(waiting),
+        core_ready_time=table,
+        background_load=load,
+        file_available=np.array(case.available),
         uplink_free=np.array(case.uplink_free),
-    )  # fmt: skip
+    )
     return state, case
 
 
@@ -188,12 +195,12 @@ def test_larger_cases_equal_plain_loop(id, n_levels):
     system = system_of(platform, tasks)
     ready = rng.uniform(0, 150, (90, 1))
     case = Instance(
-        list(range(60)), dict(enumerate(system.estimates.etc(range(60), range(90)).tolist())),
-        ready.tolist(), platform.cluster_of.tolist(),
-    )  # fmt: skip
-    decisions = prepared(make_scheduler(id), system).schedule(
-        state_of(system, tasks, core_ready_time=ready)
+        list(range(60)),
+        dict(enumerate(system.estimates.etc(range(60), range(90)).tolist())),
+        ready.tolist(),
+        platform.cluster_of.tolist(),
     )
+    decisions = prepared(make_scheduler(id), system).schedule(state_of(system, tasks, core_ready_time=ready))
     rule = id if id in ("min_min", "max_min") else "sufferage"
     assert pairs(decisions) == greedily(case, rule, id == "xsufferage")
 
@@ -220,9 +227,12 @@ print("fine")
     here = __file__.rpartition("/")[0]
     root = here.rpartition("/tests/")[0]
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False,
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
         env={"PYTHONPATH": f"{root}:{here}"},
-    )  # fmt: skip
+    )
     assert done.stdout == "fine\n", done.stderr
 
 
@@ -244,7 +254,6 @@ assert "gridsched.schedulers.kernels.parallel_options" not in sys.modules
 """
     root = __file__.rpartition("/tests/")[0]
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False,
-        env={"PYTHONPATH": root},
-    )  # fmt: skip
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env={"PYTHONPATH": root}
+    )
     assert (done.returncode, done.stderr) == (0, "")

@@ -29,27 +29,29 @@ from gridsched.testing.cases import make_stochastic_case
 from gridsched.testing.playing import play
 
 HEURISTICS = (
-    "shortest_queue", "minimum_expected_completion_time", "lightest_load", "random_immediate",
+    "shortest_queue",
+    "minimum_expected_completion_time",
+    "lightest_load",
+    "random_immediate",
     "cheapest_in_time",
-)  # fmt: skip
+)
 
 
-def worked_example(
-    budget_j: float = math.inf, deadline_s: float = 45.0
-) -> tuple[System, object]:
+def worked_example(budget_j: float = math.inf, deadline_s: float = 45.0) -> tuple[System, object]:
     """D5: task a runs on core 1 since 5; z arrives at 18; five more arrive much later."""
-    listed = ListedTimes({
-        (0, 0, 0): from_impulses([10.0, 20.0, 30.0], [0.25, 0.5, 0.25]),
-        (1, 0, 0): from_impulses([10.0, 20.0], [0.6, 0.4]),
-        (1, 1, 0): from_impulses([15.0, 30.0], [0.6, 0.4]),
-    })  # fmt: skip
+    listed = ListedTimes(
+        {
+            (0, 0, 0): from_impulses([10.0, 20.0, 30.0], [0.25, 0.5, 0.25]),
+            (1, 0, 0): from_impulses([10.0, 20.0], [0.6, 0.4]),
+            (1, 1, 0): from_impulses([15.0, 30.0], [0.6, 0.4]),
+        }
+    )
     etc = listed.means((2, 2, 1))
     apc = np.broadcast_to(np.array([100.0, 60.0])[:, None] / 0.9, etc.shape).copy()
     apc[0] = 1.0  # so that the energy filter lets a pass, whatever it says of z
     tasks = make_tasks(
-        [1.0] * 7, [5.0, 18.0] + [1000.0] * 5, task_type=[0] + [1] * 6,
-        deadline_s=[100.0, deadline_s] + [2000.0] * 5,
-    )  # fmt: skip
+        [1.0] * 7, [5.0, 18.0] + [1000.0] * 5, task_type=[0] + [1] * 6, deadline_s=[100.0, deadline_s] + [2000.0] * 5
+    )
     estimates = StochasticEstimates(etc, apc, tasks.task_type, [0, 1], listed)
     hosts = tuple(Host(name, (PState(1.0, 0.0, 1.0, 1.0),)) for name in ("core1", "core2"))
     budget = EnergyBudget(budget_j, period_s=1e6, on_exhaustion="stop")
@@ -57,9 +59,7 @@ def worked_example(
     return System(Platform(hosts), estimates, rules=rules), tasks
 
 
-def place_of_z(
-    scheduler: Scheduler, budget_j: float = math.inf, deadline_s: float = 45.0
-) -> int | None:
+def place_of_z(scheduler: Scheduler, budget_j: float = math.inf, deadline_s: float = 45.0) -> int | None:
     """Where D5's task z runs: 0 is core 1, 1 is core 2, None if it is dropped."""
     system, tasks = worked_example(budget_j, deadline_s)
     controller = Controller(system, tasks, scheduler, rng=np.random.default_rng(1))
@@ -98,8 +98,7 @@ def test_worked_example_in_numbers():
 
 
 @pytest.mark.parametrize(
-    ("id", "place"),
-    [("shortest_queue", 1), ("minimum_expected_completion_time", 1), ("lightest_load", 0)],
+    ("id", "place"), [("shortest_queue", 1), ("minimum_expected_completion_time", 1), ("lightest_load", 0)]
 )
 def test_worked_example_decides(id, place):
     """D5: SQ and MECT take core 2, LL core 1; with a least chance of 0.7 all take core 1."""
@@ -209,9 +208,7 @@ def with_oracle(id: str):
                 "shortest_queue": (pair["assigned"], pair["eet"]),
                 "minimum_expected_completion_time": (pair["ect"],),
                 "lightest_load": (pair["eec"] * pair["late"],),
-                "cheapest_in_time": (
-                    (0, pair["eec"]) if 1.0 - pair["late"] >= 0.98 else (1, pair["late"])
-                ),
+                "cheapest_in_time": ((0, pair["eec"]) if 1.0 - pair["late"] >= 0.98 else (1, pair["late"])),
             }[id]
 
         def in_system(self, state):
@@ -235,12 +232,17 @@ def with_oracle(id: str):
                 for pstate in range(known.etc_matrix.shape[2]):
                     z = known.pmf(task, host, pstate)
                     ends = begin.convolved(z) if begin.step else z.shifted(begin.times[0])
-                    found.append({
-                        "host": host, "pstate": pstate, "assigned": count,
-                        "late": float(ends.late_mass(state.tasks.deadline_s[task])),
-                        "ect": ends.mean, "eet": known.run_time(task, host, pstate),
-                        "eec": known.energy(task, host, pstate),
-                    })  # fmt: skip
+                    found.append(
+                        {
+                            "host": host,
+                            "pstate": pstate,
+                            "assigned": count,
+                            "late": float(ends.late_mass(state.tasks.deadline_s[task])),
+                            "ect": ends.mean,
+                            "eet": known.run_time(task, host, pstate),
+                            "eec": known.energy(task, host, pstate),
+                        }
+                    )
             return found
 
     return Watched
@@ -256,11 +258,14 @@ def test_naive_convolution_decides_alike(id, seed, both):
     means = rng.uniform(8.0, 30.0, (3, 3, 1)) * np.cumprod(rng.uniform(1.1, 1.3, (3, 3, 2)), 2)
     n = 14
     case = make_stochastic_case(
-        "drawn", means, host_types, rng.integers(0, 3, n).tolist(),
+        "drawn",
+        means,
+        host_types,
+        rng.integers(0, 3, n).tolist(),
         np.cumsum(rng.exponential(25.0 / len(host_types) / 2, n)),
         slack_s=float(rng.uniform(25.0, 80.0)),
         budget=EnergyBudget(float(rng.uniform(1e4, 6e4)), period_s=1e9, on_exhaustion="stop"),
-    )  # fmt: skip
+    )
     given = {"energy_fair_share": both, "robustness": 0.5 if both else 0.0}
     trace = play(case, with_oracle(id)(**given))
     assert (trace.final_state >= TaskState.FINISHED).all()
@@ -284,20 +289,21 @@ def remapped(second_s: float, remap: bool = True) -> Trace:
     for core 3, and core 1 is known to be busy until 30 s: task 2's chance is 0.
     """
     long = from_impulses([2.0, 30.0], [0.9, 0.1])
-    listed = ListedTimes({
-        (0, 0, 0): long, (0, 1, 0): long, (1, 0, 0): point_mass(4.0), (1, 1, 0): point_mass(4.0),
-        (2, 2, 0): point_mass(1.0),
-    })  # fmt: skip
-    etc = listed.means((3, 3, 1))
-    tasks = make_tasks(
-        [1.0] * 4, [0.0, 0.0, 0.0, 5.0], task_type=[0, 0, 1, 2], deadline_s=[99.0, 99.0, 12.0, 99.0]
+    listed = ListedTimes(
+        {
+            (0, 0, 0): long,
+            (0, 1, 0): long,
+            (1, 0, 0): point_mass(4.0),
+            (1, 1, 0): point_mass(4.0),
+            (2, 2, 0): point_mass(1.0),
+        }
     )
+    etc = listed.means((3, 3, 1))
+    tasks = make_tasks([1.0] * 4, [0.0, 0.0, 0.0, 5.0], task_type=[0, 0, 1, 2], deadline_s=[99.0, 99.0, 12.0, 99.0])
     estimates = StochasticEstimates(etc, np.ones(etc.shape), tasks.task_type, [0, 1, 2], listed)
     hosts = tuple(Host(f"core{k}", (PState(1.0, 0.0, 1.0, 1.0),)) for k in (1, 2, 3))
     scheduler = make_scheduler("minimum_expected_completion_time", {"remap": remap})
-    controller = Controller(
-        System(Platform(hosts), estimates), tasks, scheduler, rng=np.random.default_rng(1)
-    )
+    controller = Controller(System(Platform(hosts), estimates), tasks, scheduler, rng=np.random.default_rng(1))
     return reference.simulate(controller, Truth([30.0, second_s, 4.0, 1.0]))
 
 

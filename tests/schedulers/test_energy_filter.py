@@ -57,9 +57,7 @@ def test_figure_2_of_the_paper():
 def test_the_mean_counts_feasible_entries_of_existing_types():
     """Infinite entries, and host types without a host, do not count."""
     matrix = [[[10, 14], [INF, INF], [900, 900]], [[20, 28], [8, 12], [900, 900]]]
-    assert mean_etc_s(system(matrix, [0, 1, 1])) == pytest.approx(
-        (10 + 14 + 20 + 28 + 8 + 12) / 6 * MINUTE
-    )
+    assert mean_etc_s(system(matrix, [0, 1, 1])) == pytest.approx((10 + 14 + 20 + 28 + 8 + 12) / 6 * MINUTE)
 
 
 @pytest.mark.parametrize(
@@ -94,9 +92,7 @@ def test_the_filter_needs_task_types():
     """Bags of distinct tasks have no ETC matrix."""
     from gridsched import Scenario
 
-    bag = make_system(
-        Scenario(ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", "wq").loaded()
-    )
+    bag = make_system(Scenario(ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", "wq").loaded())
     with pytest.raises(InputError, match="utility"):
         EnergyFilter(1.0).prepare(bag)
     EnergyFilter(1.0).prepare(make_system(b6_scenario("max_max_upe")))

@@ -19,9 +19,7 @@ from gridsched.testing.agreement import metered_differences
 def pair(**changes: float) -> Platform:
     """Return two hosts of 10 flop/s, 10 W idle and 100 W busy, that boot in 2 s."""
     state = PState(10.0, 10.0, 100.0, 100.0)
-    return Platform(tuple(
-        Host(f"h{k}", (state,), **{"boot_time_s": 2.0, **changes}) for k in (1, 2)
-    ), name="pair")  # fmt: skip
+    return Platform(tuple(Host(f"h{k}", (state,), **{"boot_time_s": 2.0, **changes}) for k in (1, 2)), name="pair")
 
 
 def both(platform, tasks, scheduler, **changes):
@@ -70,14 +68,21 @@ def test_a_worked_example(scheduler: str):
 
 def test_a_host_goes_off_once_it_has_been_idle_for_as_long_as_pays():
     """Boot 4 s at 50 W, shut down 2 s at 31 W, off 1 W, idle 10 W: 260 J, 9 W saved, 28.9 s."""
-    state, still = PState(10.0, 10.0, 100.0, 100.0), (PState(0.0, 50.0, 50.0, 50.0),
-                                                      PState(0.0, 31.0, 31.0, 31.0))  # fmt: skip
+    state, still = PState(10.0, 10.0, 100.0, 100.0), (PState(0.0, 50.0, 50.0, 50.0), PState(0.0, 31.0, 31.0, 31.0))
     hosts = (
-        Host("h1", (state,), off_w=1.0, boot_time_s=4.0, switch_pstates=still, boot_pstate=1,
-             shutdown_time_s=2.0, shutdown_pstate=2),
+        Host(
+            "h1",
+            (state,),
+            off_w=1.0,
+            boot_time_s=4.0,
+            switch_pstates=still,
+            boot_pstate=1,
+            shutdown_time_s=2.0,
+            shutdown_pstate=2,
+        ),
         Host("free", (state,), off_w=1.0),
         Host("vain", (state,), off_w=10.0, boot_time_s=1.0),
-    )  # fmt: skip
+    )
     tasks = make_tasks([100.0, 100.0, 100.0, 10.0], [0.0, 0.0, 0.0, 60.0])
     result = on_reference(Platform(hosts), tasks, IdleOff("mct", timeout_s=5.0))
     off = [(time, host) for time, host, is_on in switched(result) if not is_on]
@@ -89,9 +94,7 @@ def test_a_host_goes_off_once_it_has_been_idle_for_as_long_as_pays():
 def test_a_bag_switches_on_as_many_as_it_needs():
     """The hosts on which the first task needs the least energy; busy cores are no idle ones."""
     watts = (90.0, 30.0, 60.0)
-    platform = Platform(tuple(
-        Host(f"h{k}", (PState(10.0, 5.0, w, w),), cores=2) for k, w in enumerate(watts)
-    ))  # fmt: skip
+    platform = Platform(tuple(Host(f"h{k}", (PState(10.0, 5.0, w, w),), cores=2) for k, w in enumerate(watts)))
     policy = IdleOff("mct", timeout_s=1.0)
     for count, needed in ((1, [1]), (2, [1]), (3, [1, 2]), (4, [1, 2]), (6, [0, 1, 2])):
         tasks = make_tasks([10.0] * count, [20.0] * count)
@@ -101,9 +104,9 @@ def test_a_bag_switches_on_as_many_as_it_needs():
 
 def test_the_host_that_is_idle_longest_goes_first():
     """A task that waits for its host holds one idle host back, the one that was busy last."""
-    platform = Platform(tuple(
-        Host(f"h{k}", (PState(speed, 1.0, 9.0, 9.0),)) for k, speed in enumerate((10.0, 10.0, 1.0))
-    ))  # fmt: skip
+    platform = Platform(
+        tuple(Host(f"h{k}", (PState(speed, 1.0, 9.0, 9.0),)) for k, speed in enumerate((10.0, 10.0, 1.0)))
+    )
     # h0 is busy until 5 s, h1 until 3 s; h2 has nothing, and goes at 4 s; at 7 s h1, at 9 s h0
     tasks = make_tasks([50.0, 30.0, 10.0], [0.0, 0.0, 30.0])
     result = on_reference(platform, tasks, IdleOff("mct", timeout_s=4.0))
@@ -145,9 +148,7 @@ def test_nodes_of_parallel_jobs():
 def test_a_mapping_interval_is_when_hosts_are_looked_at():
     """Idle since 0 and 10 s: off at 20 and 40 s, for a time-out of 15 s."""
     tasks = make_tasks([200.0, 10.0], [0.0, 70.0])
-    result = on_reference(
-        pair(), tasks, IdleOff("min_min", timeout_s=15.0), mapping_interval_s=20.0
-    )
+    result = on_reference(pair(), tasks, IdleOff("min_min", timeout_s=15.0), mapping_interval_s=20.0)
     assert switched(result)[:2] == [(20, 1, False), (40, 0, False)]
     assert rows(result)[1][2] == 82.0  # on at 80 s, and it boots
 
@@ -174,11 +175,12 @@ def test_all_tasks_finish_and_never_timing_out_changes_nothing(
     made, work, timeout_s: float, scheduler: str, boot_time_s: float
 ):
     """Whatever the time-out; and no host is off for nothing while it has work."""
-    platform = Platform(tuple(
-        Host(f"h{k}", (PState(float(speed), 3.0, 5.0, 5.0 + speed),), cores, off_w=1.0,
-             boot_time_s=boot_time_s)
-        for k, (cores, speed) in enumerate(made)
-    ))  # fmt: skip
+    platform = Platform(
+        tuple(
+            Host(f"h{k}", (PState(float(speed), 3.0, 5.0, 5.0 + speed),), cores, off_w=1.0, boot_time_s=boot_time_s)
+            for k, (cores, speed) in enumerate(made)
+        )
+    )
     sizes, arrivals = zip(*sorted(work, key=lambda each: each[1]), strict=True)
     tasks = make_tasks(sizes, arrivals)
     result = on_reference(platform, tasks, IdleOff(scheduler, timeout_s))

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bag_cases import (
-    TABLE_2,
-    environment,
-    ex_a_platform,
-    ex_a_tasks,
-    pairs,
-    platform_of,
-    prepared,
-    state_of,
-    system_of,
-)
+from bag_cases import TABLE_2, environment, ex_a_platform, ex_a_tasks, pairs, platform_of, prepared, state_of, system_of
 from plain_hosts import plain_platform
 
 from gridsched import Scenario, run
@@ -33,10 +23,18 @@ def switched_off(decisions) -> list[int]:
 @pytest.mark.parametrize(
     ("heterogeneity", "share"),
     [
-        (0, 0.2), (1e-9, 0.2), (1e-8, 0.4), (0.25, 0.4), (0.26, 0.6), (0.5, 0.6), (0.51, 0.8),
-        (0.75, 0.8), (0.76, 1.0), (1.0, 1.0),
+        (0, 0.2),
+        (1e-9, 0.2),
+        (1e-8, 0.4),
+        (0.25, 0.4),
+        (0.26, 0.6),
+        (0.5, 0.6),
+        (0.51, 0.8),
+        (0.75, 0.8),
+        (0.76, 1.0),
+        (1.0, 1.0),
     ],
-)  # fmt: skip
+)
 def test_share_steps(heterogeneity, share):
     """The ceiling step function of A6.3."""
     assert share_for(heterogeneity) == share
@@ -100,15 +98,21 @@ def test_share_of_a_count_is_not_rounded_up_by_binary_fractions():
 @pytest.mark.parametrize(
     ("number", "n_tasks", "heterogeneity", "levels"),
     [
-        (1, 29, 0.0, {9, 10}), (1, 29, 1.0, {9, 10}),
-        (1, 720, 0.0, {9}), (1, 720, 0.25, {9, 10}), (1, 720, 0.5, {9, 10}),
-        (1, 720, 0.75, {9, 10}), (1, 720, 1.0, {9, 10, 11}),
+        (1, 29, 0.0, {9, 10}),
+        (1, 29, 1.0, {9, 10}),
+        (1, 720, 0.0, {9}),
+        (1, 720, 0.25, {9, 10}),
+        (1, 720, 0.5, {9, 10}),
+        (1, 720, 0.75, {9, 10}),
+        (1, 720, 1.0, {9, 10, 11}),
         (2, 29, 0.5, {8, 9, 13, 6}),
-        (2, 144, 0.0, {8, 9, 13}), (2, 144, 0.25, {8, 9, 13, 6, 10}),
+        (2, 144, 0.0, {8, 9, 13}),
+        (2, 144, 0.25, {8, 9, 13, 6, 10}),
         (2, 144, 0.5, {8, 9, 13, 6, 10, 7, 12}),
-        (2, 144, 0.75, {8, 9, 13, 6, 10, 7, 12, 14}), (2, 144, 1.0, set(range(6, 15))),
+        (2, 144, 0.75, {8, 9, 13, 6, 10, 7, 12, 14}),
+        (2, 144, 1.0, set(range(6, 15))),
     ],
-)  # fmt: skip
+)
 def test_hosts_selected_in_the_environments_of_the_paper(number, n_tasks, heterogeneity, levels):
     """The selections of A7, in thousands of flop/s; the others are switched off at once."""
     rng = np.random.default_rng(7)
@@ -144,12 +148,14 @@ def test_switching_off_over_time():
     nothing = np.array([], dtype=int)
     start = state_of(system, tasks)
     done = state_of(
-        system, tasks, mappable=nothing, is_on=np.array([True, True, False]),
-        free_cores=np.array([1, 0, 1]), queue_length=np.zeros(3, dtype=int),
-    )  # fmt: skip
-    for switch_off, expected in (
-        ("unused+done", ([2], [0])), ("unused", ([2], [])), ("none", ([], [])),
-    ):  # fmt: skip
+        system,
+        tasks,
+        mappable=nothing,
+        is_on=np.array([True, True, False]),
+        free_cores=np.array([1, 0, 1]),
+        queue_length=np.zeros(3, dtype=int),
+    )
+    for switch_off, expected in (("unused+done", ([2], [0])), ("unused", ([2], [])), ("none", ([], []))):
         policy = prepared(LECSA(switch_off=switch_off), system)
         assert tuple(switched_off(policy.schedule(state)) for state in (start, done)) == expected
     waiting_for_more = state_of(system, tasks, tasks_to_arrive=1)
@@ -171,9 +177,12 @@ def test_a_host_with_a_queue_or_a_busy_core_stays_on():
     tasks = make_tasks([1])
     system = system_of(platform_of([1, 1, 1], [1, 1, 1], cores=[2, 1, 2]), tasks)
     state = state_of(
-        system, tasks, mappable=np.array([], dtype=int), free_cores=np.array([1, 1, 2]),
+        system,
+        tasks,
+        mappable=np.array([], dtype=int),
+        free_cores=np.array([1, 1, 2]),
         queue_length=np.array([0, 1, 0]),
-    )  # fmt: skip
+    )
     assert switched_off(prepared(LECSA(), system).schedule(state)) == [2]
 
 

@@ -21,12 +21,7 @@ from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.runs.scenario import make_system
 from gridsched.schedulers.linear_programmes import LPPareto
-from gridsched.workloads.profit_system import (
-    ProfitBag,
-    draw_profit_system,
-    draw_task_counts,
-    generate_profit_bag,
-)
+from gridsched.workloads.profit_system import ProfitBag, draw_profit_system, draw_task_counts, generate_profit_bag
 
 DRIVERS = ("reference", "simgrid")
 #: Relative difference between the plan's numbers and a run's.
@@ -35,9 +30,7 @@ AGREEMENT = 1e-9
 
 def example(scheduler="lp_max_profit", tasks=12, idle_w=0.0, **changes) -> Scenario:
     """E5: a task takes 2 s at 10 W on the first machine, or 4 s at 2.5 W on the second."""
-    types = TaskTypes(
-        np.array([[[2.0], [4.0]]]), np.array([[[10.0], [2.5]]]), np.array([0, 1]), idle_w=idle_w
-    )
+    types = TaskTypes(np.array([[[2.0], [4.0]]]), np.array([[[10.0], [2.5]]]), np.array([0, 1]), idle_w=idle_w)
     bag = make_tasks([TYPED_TASK_FLOPS] * tasks, task_type=[0] * tasks)
     changes = {"driver": "reference", **changes}
     return Scenario(typed_platform(types), bag, scheduler, types=types, **changes)
@@ -53,8 +46,7 @@ def counts_on(result, hosts=2) -> list[int]:
 
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize(
-    ("price", "tasks", "makespan", "energy", "rate"),
-    [(180, [0, 12], 48, 120, 1.25), (300, [8, 4], 16, 200, 6.25)],
+    ("price", "tasks", "makespan", "energy", "rate"), [(180, [0, 12], 48, 120, 1.25), (300, [8, 4], 16, 200, 6.25)]
 )
 def test_profit_by_hand(driver, price, tasks, makespan, energy, rate):
     """E5: the cheapest machines for a low price, the shortest makespan for a high one."""
@@ -104,9 +96,7 @@ def test_gamma_takes_the_place_of_the_price():
     assert cheap.summary()["profit"] == pytest.approx(180.0, rel=1e-12)  # of what is paid
 
 
-@pytest.mark.parametrize(
-    ("weight", "tasks"), [(0.0, [8, 4]), (0.5, [8, 4]), (0.9, [0, 12]), (1.0, [0, 12])]
-)
+@pytest.mark.parametrize(("weight", "tasks"), [(0.0, [8, 4]), (0.5, [8, 4]), (0.9, [0, 12]), (1.0, [0, 12])])
 def test_weights_of_the_energy_by_hand(weight, tasks):
     """Both ends of E5's front; a weight of 0.75 is an exact tie."""
     assert counts_on(run(example("lp_pareto", parameters={"energy_weight": weight}))) == tasks
@@ -115,10 +105,11 @@ def test_weights_of_the_energy_by_hand(weight, tasks):
 @pytest.mark.parametrize(
     ("parameters", "tariff", "tasks"),
     [
-        ({"gamma": 1.5}, None, [0, 12]), ({}, Tariff(price=300), [8, 4]),
+        ({"gamma": 1.5}, None, [0, 12]),
+        ({}, Tariff(price=300), [8, 4]),
         ({"gamma": 0.9}, None, [0, 12]),  # the front does not stand still
     ],
-)  # fmt: skip
+)
 def test_the_most_profitable_point_of_the_front(parameters, tariff, tasks):
     """E5's front has two corners: 60 / 48 against -20 / 16, and 100 / 16 against 180 / 48."""
     result = run(example("lp_pareto_profit", parameters=parameters, tariff=tariff))
@@ -162,12 +153,15 @@ def test_wear_of_the_machine_types_that_are_on(scheduler):
 @pytest.mark.parametrize(
     ("scheduler", "parameters"),
     [
-        ("lp_max_profit", {"gamma": -1.0}), ("lp_max_profit", {"gamma": "high"}),
-        ("lp_max_profit", {"power_cap_w": 0.0}), ("lp_max_profit", {"least_rate_per_s": -1.0}),
-        ("lp_pareto", {"energy_weight": 1.5}), ("lp_pareto", {"energy_weight": True}),
+        ("lp_max_profit", {"gamma": -1.0}),
+        ("lp_max_profit", {"gamma": "high"}),
+        ("lp_max_profit", {"power_cap_w": 0.0}),
+        ("lp_max_profit", {"least_rate_per_s": -1.0}),
+        ("lp_pareto", {"energy_weight": 1.5}),
+        ("lp_pareto", {"energy_weight": True}),
         ("lp_pareto_profit", {"gamma": "high"}),
     ],
-)  # fmt: skip
+)
 def test_parameters_out_of_range(scheduler, parameters):
     """Which parameter, what is legal, what was found."""
     (name,) = parameters
@@ -275,9 +269,7 @@ def test_runs_of_the_papers_system_are_the_plan(driver, idle_share):
     """11,000 tasks on 360 machines: makespan, joules and profit rate equal the plan's."""
     spec = ProfitBag(idle_share=idle_share)
     system = draw_profit_system(spec)
-    bag = typed_bag(
-        system.etc, system.apc, draw_task_counts(spec, system), system.machines, system.idle_w
-    )
+    bag = typed_bag(system.etc, system.apc, draw_task_counts(spec, system), system.machines, system.idle_w)
     tariff = Tariff(price=0).priced(1.2, least_energy(bag).energy_j)
     plan = most_profit(bag, tariff)
     allocation = recover(bag, plan.x)

@@ -30,9 +30,11 @@ def prices(*lines: tuple[float, ...], period_s: float = INF, **costs) -> Tariff:
 def example(tariff: Tariff, *bags: tuple[float, int], **changes) -> Scenario:
     """E5's machines, 2 s at 10 W or 4 s at 2.5 W; bags are (submission, tasks)."""
     types = TaskTypes(
-        np.array([[[changes.pop("fast_s", 2.0)], [4.0]]]), np.array([[[10.0], [2.5]]]),
-        np.array([0, 1]), idle_w=np.array(changes.pop("idle_w", (0.0, 0.0))),
-    )  # fmt: skip
+        np.array([[[changes.pop("fast_s", 2.0)], [4.0]]]),
+        np.array([[[10.0], [2.5]]]),
+        np.array([0, 1]),
+        idle_w=np.array(changes.pop("idle_w", (0.0, 0.0))),
+    )
     submit_s = np.repeat([time for time, _ in bags], [n for _, n in bags])
     tasks = make_tasks([TYPED_TASK_FLOPS] * len(submit_s), submit_s, task_type=[0] * len(submit_s))
     changes = {"driver": "reference", "tariff": tariff, **changes}
@@ -155,12 +157,15 @@ def test_profit_follows_the_prices_by_hand(driver):
     are two bags: the first ends at 4 s and pays 40, less 3 as the other one is unfinished.
     """
     tariff = prices(
-        (0.0, 50.0, 1.0, -7.0), (3.0, 40.0, 2.0, -3.0), period_s=5.0, pue=1.2, overhead=4.0,
-        wear_per_s=0.25, depreciation_per_s=(0.5, 0.125),
-    )  # fmt: skip
-    scenario = example(
-        tariff, (0.0, 1), (0.5, 1), fast_s=INF, idle_w=(1.0, 0.5), driver=driver
-    )  # fmt: skip
+        (0.0, 50.0, 1.0, -7.0),
+        (3.0, 40.0, 2.0, -3.0),
+        period_s=5.0,
+        pue=1.2,
+        overhead=4.0,
+        wear_per_s=0.25,
+        depreciation_per_s=(0.5, 0.125),
+    )
+    scenario = example(tariff, (0.0, 1), (0.5, 1), fast_s=INF, idle_w=(1.0, 0.5), driver=driver)
     slow = run(replace(scenario, scheduler="mct")).summary()
     assert slow["horizon_s"] == 8.0
     assert slow["income"] == (40.0 - 3.0) + 40.0  # 8 s is 3 s of the second period
@@ -178,12 +183,16 @@ def test_profit_follows_the_prices_by_hand(driver):
 def test_both_drivers_agree_on_streams(parameters, period_s):
     """Drawn bags under prices that change during them; nothing is left, whatever is paid."""
     spec = ProfitBag(
-        tasks=40, task_types=4, machine_types=3, machines_per_type=2, idle_share=0.05, bags=4,
-        bag_interval_s=500.0, seed=3,
-    )  # fmt: skip
-    tariff = prices(
-        (0.0, 2e6, 1.0, -1e5), (250.0, 2e6, 2.5, 0.0), (600.0, 1.5e6, 1.2, 1e5), period_s=period_s
+        tasks=40,
+        task_types=4,
+        machine_types=3,
+        machines_per_type=2,
+        idle_share=0.05,
+        bags=4,
+        bag_interval_s=500.0,
+        seed=3,
     )
+    tariff = prices((0.0, 2e6, 1.0, -1e5), (250.0, 2e6, 2.5, 0.0), (600.0, 1.5e6, 1.2, 1e5), period_s=period_s)
     scenario = Scenario(None, "", "lp_rolling", parameters=parameters, tariff=tariff)
     scenario = scenario.with_system(generate_profit_bag(spec))
     results = {driver: run(replace(scenario, driver=driver)) for driver in DRIVERS}

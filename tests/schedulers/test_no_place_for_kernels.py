@@ -39,14 +39,16 @@ def test_a_read_only_package_without_a_home(tmp_path):
         "print(gridsched.__file__, all_are_cached(), ready.tolist())\n"
     )
     environment = {
-        **os.environ, "PYTHONPATH": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1",
-        "HOME": str(no_folder), "XDG_CACHE_HOME": str(no_folder),
+        **os.environ,
+        "PYTHONPATH": str(copy.parent),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": str(no_folder),
+        "XDG_CACHE_HOME": str(no_folder),
         "NUMBA_CACHE_DIR": str(no_folder / "numba"),
-    }  # fmt: skip
+    }
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     *makespans, state = done.stdout.splitlines()
     assert set(makespans) == {"10.0"}

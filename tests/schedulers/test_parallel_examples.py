@@ -20,18 +20,8 @@ from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.registry import make_scheduler
 from gridsched.policy.state import EnergyState
 from gridsched.schedulers.kernels.node_profile import Reserved, cluster_nodes, node_profile
-from gridsched.schedulers.kernels.parallel_options import (
-    UPE,
-    UPR,
-    ParallelLimits,
-    ParallelRows,
-    passes_filter,
-)
-from gridsched.schedulers.parallel.mapping_event import (
-    EnergyPerResource,
-    EnergyPerTask,
-    resources_remaining,
-)
+from gridsched.schedulers.kernels.parallel_options import UPE, UPR, ParallelLimits, ParallelRows, passes_filter
+from gridsched.schedulers.parallel.mapping_event import EnergyPerResource, EnergyPerTask, resources_remaining
 from gridsched.schedulers.parallel.permanent import mean_resources
 from gridsched.sim.library import is_installed
 from gridsched.workloads.generators import checked_parameters, generator_of
@@ -42,9 +32,13 @@ INF = math.inf
 
 
 def scenario(
-    scheduler: str, t2_s: float = 10.0, worth_of_t3: float = 3.0, t3_s: float = 15.0,
-    widths: tuple[int, ...] = (2, 3, 2, 2), **parameters,
-):  # fmt: skip
+    scheduler: str,
+    t2_s: float = 10.0,
+    worth_of_t3: float = 3.0,
+    t3_s: float = 15.0,
+    widths: tuple[int, ...] = (2, 3, 2, 2),
+    **parameters,
+):
     """Return C6's four nodes of ten cores, ten seconds later: T0 has n1 and n2 until 20 s.
 
     T1 takes 3 nodes for 20 s, T2 and T3 take 2, T3 for 15 s; utilities are constant.
@@ -54,17 +48,23 @@ def scenario(
     watts = np.full((4, 1, 1), 12.0)
     platform = node_platform(times, watts, [4])
     tasks = make_tasks(
-        [TYPED_TASK_FLOPS] * 4, [0.0, 10.0, 10.0, 10.0], task_type=[0, 1, 2, 3], width=nodes * 10,
+        [TYPED_TASK_FLOPS] * 4,
+        [0.0, 10.0, 10.0, 10.0],
+        task_type=[0, 1, 2, 3],
+        width=nodes * 10,
         utility=UtilityFunctions.exponential([1.0, 6.0, 2.0, worth_of_t3], 0.0),
-    )  # fmt: skip
+    )
     estimates = ParallelEstimates(
-        platform, times, nodes[:, None], watts, [0, 1, 2, 3], typical_time_s=times,
-        typical_nodes=nodes[:, None], cores_per_node=10,
-    )  # fmt: skip
-    return Scenario(
-        platform, tasks, scheduler, parameters=parameters, estimates=estimates,
-        mapping_interval_s=10.0,
-    )  # fmt: skip
+        platform,
+        times,
+        nodes[:, None],
+        watts,
+        [0, 1, 2, 3],
+        typical_time_s=times,
+        typical_nodes=nodes[:, None],
+        cores_per_node=10,
+    )
+    return Scenario(platform, tasks, scheduler, parameters=parameters, estimates=estimates, mapping_interval_s=10.0)
 
 
 def placed(whole: Scenario, driver: str) -> dict[str, tuple[float, list[int]]]:
@@ -88,23 +88,15 @@ def test_conservative_backfilling(driver: str):
 def test_easy_backfilling(driver: str):
     """T2 overtakes T1 where it ends in time; T3 has no place before T1's reservation has begun."""
     whole = scenario("easy_backfilling", reservations="permanent")
-    assert placed(whole, driver) == {
-        "T1": (20.0, [1, 2, 3]), "T2": (10.0, [3, 4]), "T3": (40.0, [1, 2]),
-    }  # fmt: skip
+    assert placed(whole, driver) == {"T1": (20.0, [1, 2, 3]), "T2": (10.0, [3, 4]), "T3": (40.0, [1, 2])}
     late = scenario("easy_backfilling", t2_s=15.0, reservations="permanent")
-    assert placed(late, driver) == {
-        "T1": (20.0, [1, 2, 3]), "T2": (40.0, [1, 2]), "T3": (40.0, [3, 4]),
-    }  # fmt: skip
+    assert placed(late, driver) == {"T1": (20.0, [1, 2, 3]), "T2": (40.0, [1, 2]), "T3": (40.0, [3, 4])}
 
 
 def test_easy_reserves_for_one_task_alone():
     """T1 has the reservation; T2 wants all nodes from 40 s on, but T3 has one of them until 45."""
-    whole = scenario(
-        "easy_backfilling", t3_s=35.0, widths=(2, 3, 4, 1), reservations="permanent"
-    )  # fmt: skip
-    assert placed(whole, "reference") == {
-        "T1": (20.0, [1, 2, 3]), "T2": (45.0, [1, 2, 3, 4]), "T3": (10.0, [4]),
-    }  # fmt: skip
+    whole = scenario("easy_backfilling", t3_s=35.0, widths=(2, 3, 4, 1), reservations="permanent")
+    assert placed(whole, "reference") == {"T1": (20.0, [1, 2, 3]), "T2": (45.0, [1, 2, 3, 4]), "T3": (10.0, [4])}
 
 
 def test_what_would_begin_with_the_next_period_is_not_reserved():
@@ -120,9 +112,7 @@ def test_what_would_begin_with_the_next_period_is_not_reserved():
 def test_max_upr(mode: str, driver: str):
     """T3 is worth .015 per core-second, T1 and T2 .010: T1 is next by its number."""
     whole = scenario("max_upr", worth_of_t3=4.5, mode=mode)
-    assert placed(whole, driver) == {
-        "T3": (10.0, [3, 4]), "T1": (25.0, [1, 3, 4]), "T2": (45.0, [1, 3]),
-    }  # fmt: skip
+    assert placed(whole, driver) == {"T3": (10.0, [3, 4]), "T1": (25.0, [1, 3, 4]), "T2": (45.0, [1, 3])}
 
 
 def example_filter_inputs():
@@ -200,18 +190,34 @@ def test_event_based_counts_place_holders(counts: bool, starts: list[float], dri
     watts = np.tile(np.array([[[12.0, 4.0]]]), (4, 1, 1))
     platform, types = node_platform(times, watts, [1]), [0, 1, 2, 3]
     tasks = make_tasks(
-        [TYPED_TASK_FLOPS] * 4, [0.0] * 4, task_type=types, width=[10] * 4,
+        [TYPED_TASK_FLOPS] * 4,
+        [0.0] * 4,
+        task_type=types,
+        width=[10] * 4,
         utility=UtilityFunctions.exponential([1.0] * 4, 0.0),
-    )  # fmt: skip
+    )
     estimates = ParallelEstimates(
-        platform, times, np.ones((4, 1), dtype=np.int64), watts, types, typical_time_s=times,
-        typical_nodes=np.ones((4, 1), dtype=np.int64), cores_per_node=10,
-    )  # fmt: skip
-    trace = run(Scenario(
-        platform, tasks, "event_based", parameters={"counts_place_holders": counts},
-        estimates=estimates, mapping_interval_s=12.0, budget=EnergyBudget(2400.0, 100.0),
-        driver=driver,
-    )).trace  # fmt: skip
+        platform,
+        times,
+        np.ones((4, 1), dtype=np.int64),
+        watts,
+        types,
+        typical_time_s=times,
+        typical_nodes=np.ones((4, 1), dtype=np.int64),
+        cores_per_node=10,
+    )
+    trace = run(
+        Scenario(
+            platform,
+            tasks,
+            "event_based",
+            parameters={"counts_place_holders": counts},
+            estimates=estimates,
+            mapping_interval_s=12.0,
+            budget=EnergyBudget(2400.0, 100.0),
+            driver=driver,
+        )
+    ).trace
     rows = np.sort(trace.executions, order="task")
     assert rows["start"].tolist() == starts
     of_type = rows["pstate"] - 2 * rows["task"]  # a host has two P-states for each task type
@@ -219,12 +225,9 @@ def test_event_based_counts_place_holders(counts: bool, starts: list[float], dri
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("scheduler", ["conservative_backfilling", "easy_backfilling", "fcfs_multiple_queues"])
 @pytest.mark.parametrize(
-    "scheduler", ["conservative_backfilling", "easy_backfilling", "fcfs_multiple_queues"]
-)
-@pytest.mark.parametrize(
-    "choice, hosts, starts",
-    [("first", [0, 1, 0], [0, 0, 10]), ("earliest_finish", [1, 0, 1], [0, 0, 5])],
+    "choice, hosts, starts", [("first", [0, 1, 0], [0, 0, 10]), ("earliest_finish", [1, 0, 1], [0, 0, 5])]
 )
 def test_comparison_heuristics_choose_a_cluster(
     choice: str, hosts: list[int], starts: list[float], scheduler: str, driver: str
@@ -238,20 +241,29 @@ def test_comparison_heuristics_choose_a_cluster(
     watts, types, one = np.full((3, 2, 1), 12.0), [0, 1, 2], np.ones((3, 2), dtype=np.int64)
     platform = node_platform(times, watts, [1, 1])
     tasks = make_tasks(
-        [TYPED_TASK_FLOPS] * 3, [0.0] * 3, task_type=types, width=[10] * 3,
+        [TYPED_TASK_FLOPS] * 3,
+        [0.0] * 3,
+        task_type=types,
+        width=[10] * 3,
         utility=UtilityFunctions.exponential([1.0] * 3, 0.0),
-    )  # fmt: skip
+    )
     estimates = ParallelEstimates(
-        platform, times, one, watts, types, typical_time_s=times, typical_nodes=one,
-        cores_per_node=10,
-    )  # fmt: skip
+        platform, times, one, watts, types, typical_time_s=times, typical_nodes=one, cores_per_node=10
+    )
     parameters: dict[str, object] = {"cluster_choice": choice}
     if scheduler != "fcfs_multiple_queues":
         parameters["reservations"] = "permanent"
-    trace = run(Scenario(
-        platform, tasks, scheduler, parameters=parameters, estimates=estimates,
-        mapping_interval_s=10.0, driver=driver,
-    )).trace  # fmt: skip
+    trace = run(
+        Scenario(
+            platform,
+            tasks,
+            scheduler,
+            parameters=parameters,
+            estimates=estimates,
+            mapping_interval_s=10.0,
+            driver=driver,
+        )
+    ).trace
     rows = np.sort(trace.executions, order="task")
     assert rows["host"].tolist() == hosts
     assert rows["start"].tolist() == starts
@@ -298,13 +310,17 @@ def test_what_the_testbeds_tasks_choose(tmp_path: Path, scheduler: str, driver: 
     made = generator_of(parameters).generate(parameters)
     shortest = made.estimates.time_s.min(axis=(1, 2))
     assert shortest.tolist() == [430.0, 712.0, 326.0, 700.0]
-    worth = UtilityFunctions.plateau_linear(
-        [4.0] * 4, 2.5 * shortest, 4 * shortest, urgency_unit_s=1.0
-    )
+    worth = UtilityFunctions.plateau_linear([4.0] * 4, 2.5 * shortest, 4 * shortest, urgency_unit_s=1.0)
     assert worth.value([0], [1675.0])[0] == pytest.approx(0.279, abs=5e-4)  # IS.8 on cluster 1
-    trace = run(Scenario(
-        made.platform, replace(made.tasks, utility=worth), scheduler, estimates=made.estimates,
-        mapping_interval_s=50.0, driver=driver,
-    )).trace  # fmt: skip
+    trace = run(
+        Scenario(
+            made.platform,
+            replace(made.tasks, utility=worth),
+            scheduler,
+            estimates=made.estimates,
+            mapping_interval_s=50.0,
+            driver=driver,
+        )
+    ).trace
     clusters = made.platform.cluster_of[trace.executions["host"]] + 1
     assert clusters[np.argsort(trace.executions["task"])].tolist() == CHOICES[scheduler]

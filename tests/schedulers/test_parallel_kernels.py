@@ -22,14 +22,7 @@ from gridsched.schedulers.kernels import parallel_queues
 from gridsched.schedulers.kernels.node_gaps import earliest
 from gridsched.schedulers.kernels.node_profile import Reserved, cluster_nodes, node_profile
 from gridsched.schedulers.kernels.parallel_greedy import map_parallel
-from gridsched.schedulers.kernels.parallel_options import (
-    UPE,
-    UPR,
-    UPT,
-    UTIL,
-    ParallelLimits,
-    ParallelRows,
-)
+from gridsched.schedulers.kernels.parallel_options import UPE, UPR, UPT, UTIL, ParallelLimits, ParallelRows
 from gridsched.schedulers.kernels.utility_value import utility_tables
 
 OBJECTIVES = {"util": UTIL, "upt": UPT, "upr": UPR, "upe": UPE}
@@ -63,16 +56,12 @@ def free_and_reserved(event: Event) -> tuple[np.ndarray, Reserved]:
             else:
                 parts.append((b, e, h))
     starts, ends, hosts = (np.array([p[i] for p in parts], dtype=float) for i in range(3))
-    return free_at, Reserved(
-        starts, ends, np.arange(len(parts) + 1), hosts.astype(np.int64)
-    )  # fmt: skip
+    return free_at, Reserved(starts, ends, np.arange(len(parts) + 1), hosts.astype(np.int64))
 
 
 def rows_of(event: Event) -> ParallelRows:
     """Return the tasks as arrays."""
-    n_pstates = max(
-        [len(each[1]) for task in event.tasks for each in task[1].values()], default=1
-    )  # fmt: skip
+    n_pstates = max([len(each[1]) for task in event.tasks for each in task[1].values()], default=1)
     shape = (len(event.tasks), len(event.clusters), n_pstates)
     time, energy = np.full(shape, INF), np.full(shape, INF)
     nodes = np.ones(shape[:2], dtype=np.int64)
@@ -97,17 +86,19 @@ def functions_of(event: Event):
     classes = UtilityClasses(np.array(first), *np.array(rows, dtype=float).T, np.array(kind))
     columns = [np.array([task[i] for task in event.tasks]) for i in (3, 4, 5)]
     priority, urgency = columns[0].astype(float), columns[1].astype(float)
-    return utility_tables(
-        UtilityFunctions(priority, urgency, columns[2].astype(int), classes, event.unit_s)
-    )
+    return utility_tables(UtilityFunctions(priority, urgency, columns[2].astype(int), classes, event.unit_s))
 
 
 def limits_of(event: Event) -> ParallelLimits:
     """Return the day's limits."""
     return ParallelLimits(
-        event.now, float(event.day_end), float(event.remaining_j), float(event.task_budget_j),
-        float(event.resource_budget_w), weights_of(event).table,
-    )  # fmt: skip
+        event.now,
+        float(event.day_end),
+        float(event.remaining_j),
+        float(event.task_budget_j),
+        float(event.resource_budget_w),
+        weights_of(event).table,
+    )
 
 
 def decisions(event: Event, placed) -> list:
@@ -127,9 +118,17 @@ def decide(event: Event, objective: str, later=None, spent_j=0.0, goal_j=INF, so
     profile = node_profile(nodes, free_at, reserved)
     number = OBJECTIVES[objective]
     placed = map_parallel(
-        number, OBJECTIVES[later] if later else number, spent_j, goal_j, soon, nodes, profile,
-        rows_of(event), functions_of(event), limits_of(event),
-    )  # fmt: skip
+        number,
+        OBJECTIVES[later] if later else number,
+        spent_j,
+        goal_j,
+        soon,
+        nodes,
+        profile,
+        rows_of(event),
+        functions_of(event),
+        limits_of(event),
+    )
     return decisions(event, placed)
 
 
@@ -176,9 +175,7 @@ def random_event(draw: random.Random) -> Event:
         for c in task_clusters:
             n, powers = draw.randint(1, len(clusters[c]) + draw.choice((0, 0, 1))), (1, 2, 2, 3, 0)
             times = [length() for _ in range(n_pstates)]
-            found[c] = (n, [
-                (t, t * n * (draw.choice(powers) if even else draw.uniform(0.5, 2))) for t in times
-            ])  # fmt: skip
+            found[c] = (n, [(t, t * n * (draw.choice(powers) if even else draw.uniform(0.5, 2))) for t in times])
         return found
 
     n_pstates = draw.randint(1, 3)
@@ -186,11 +183,16 @@ def random_event(draw: random.Random) -> Event:
     for id in sorted(draw.sample(range(40), draw.randint(1, 8))):
         like = draw.choice(tasks)[1] if tasks and draw.random() < 0.3 else None
         some = draw.sample(range(len(clusters)), draw.randint(1, len(clusters)))
-        tasks.append((
-            id, like or options(some), NOW - draw.choice((0, 0, 1, 7, 20, 5000)),
-            float(draw.choice((1, 1, 2, 8))), draw.choice((0.0, 0.0, 0.1, 0.6, 3.0)),
-            draw.randrange(len(CLASSES)),
-        ))  # fmt: skip
+        tasks.append(
+            (
+                id,
+                like or options(some),
+                NOW - draw.choice((0, 0, 1, 7, 20, 5000)),
+                float(draw.choice((1, 1, 2, 8))),
+                draw.choice((0.0, 0.0, 0.1, 0.6, 3.0)),
+                draw.randrange(len(CLASSES)),
+            )
+        )
     remaining_j = draw.choice((INF, INF, 80.0, draw.uniform(0, 60), float(draw.randint(0, 12))))
     day_end = draw.choice((INF, 60.0, NOW + draw.randint(0, 12), NOW + draw.uniform(0, 10)))
     if evening:
@@ -199,10 +201,19 @@ def random_event(draw: random.Random) -> Event:
     if weights and not evening and draw.random() < 0.5:
         remaining_j, day_end = draw.uniform(4, 40), 60.0
     return Event(
-        NOW, day_end, clusters, cores, busy, tasks, CLASSES, draw.choice((1.0, 2.0)), remaining_j,
+        NOW,
+        day_end,
+        clusters,
+        cores,
+        busy,
+        tasks,
+        CLASSES,
+        draw.choice((1.0, 2.0)),
+        remaining_j,
         task_budget_j=draw.choice((INF, INF, INF, draw.uniform(0, 30))),
-        resource_budget_w=draw.choice((INF, INF, 1.0, draw.uniform(0, 3))), **weights,
-    )  # fmt: skip
+        resource_budget_w=draw.choice((INF, INF, 1.0, draw.uniform(0, 3))),
+        **weights,
+    )
 
 
 seeds = given(seed=st.integers(0, 2**63))
@@ -264,10 +275,8 @@ def example(value_of_t3: float = 3.0, t2_s: float = 10.0) -> Event:
     """Return C6's cluster of four nodes with tasks T1, T2 and T3 of constant utility."""
     tasks = [
         (number, {0: (n, [(time, time * n)])}, 0.0, worth, 0.0, 0)
-        for number, n, time, worth in (
-            (1, 3, 20.0, 6.0), (2, 2, t2_s, 2.0), (3, 2, 15.0, value_of_t3),
-        )
-    ]  # fmt: skip
+        for number, n, time, worth in ((1, 3, 20.0, 6.0), (2, 2, t2_s, 2.0), (3, 2, 15.0, value_of_t3))
+    ]
     busy = {0: [], 1: [(-1.0, 10.0)], 2: [(-1.0, 10.0)], 3: [], 4: []}
     constant = [[(0.0, 1.0, 1.0, None), (1.0, 1.0, 0.0, None)]]
     return Event(0.0, INF, [[1, 2, 3, 4]], [10], busy, tasks, constant, 1e9, INF)
@@ -310,9 +319,17 @@ def test_max_upr_example():
     reserved = Reserved(nothing, nothing, np.zeros(1, np.int64), np.empty(0, np.int64))
     free_at = np.array([0.0, 10.0, 10.0, 0.0, 0.0])
     placed = map_parallel(
-        UPR, UPR, 0.0, INF, INF, nodes, node_profile(nodes, free_at, reserved),
-        rows_of(event), functions_of(event), limits_of(event),
-    )  # fmt: skip
+        UPR,
+        UPR,
+        0.0,
+        INF,
+        INF,
+        nodes,
+        node_profile(nodes, free_at, reserved),
+        rows_of(event),
+        functions_of(event),
+        limits_of(event),
+    )
     found = [(task, start, hosts) for task, _, _, start, hosts in decisions(event, placed)]
     assert found == [(3, 0.0, [3, 4]), (1, 15.0, [1, 3, 4]), (2, 35.0, [1, 3])]
     assert found == [(t, s, h) for t, _, _, s, h in plain.greedy(example(4.5), "upr")]
@@ -382,12 +399,8 @@ def test_random_places_as_the_plain_loop(seed: int):
     event = random_event(draw)
     nodes, profile, rows = profile_and_rows(event)
     pairs = rows.time_s.shape[1] * rows.time_s.shape[2]
-    uniforms = [
-        [draw.choice((draw.random(), 0.0, 1 - 2**-53)) for _ in range(pairs)] for _ in event.tasks
-    ]
-    placed = parallel_queues.place_randomly(
-        nodes, profile, rows, np.array(uniforms), limits_of(event)
-    )
+    uniforms = [[draw.choice((draw.random(), 0.0, 1 - 2**-53)) for _ in range(pairs)] for _ in event.tasks]
+    placed = parallel_queues.place_randomly(nodes, profile, rows, np.array(uniforms), limits_of(event))
     assert decisions(event, placed) == plain.randomly(copy.deepcopy(event), uniforms)
 
 
@@ -420,9 +433,21 @@ def test_random_events_draw_what_matters():
         seen["reserved"] += any(b > NOW for each in event.busy.values() for b, _ in each)
         plain.greedy(event, draw.choice(list(OBJECTIVES)), "upe", 0.0, 20.0)
         seen.update(name for name in event.seen if isinstance(name, str))
-    wanted = {"tie", "tie of nodes", "too wide", "too late", "too much energy", "filtered",
-              "crossing", "nearly empty", "last hours", "reserved", "starts now", "starts later",
-              "switched"}  # fmt: skip
+    wanted = {
+        "tie",
+        "tie of nodes",
+        "too wide",
+        "too late",
+        "too much energy",
+        "filtered",
+        "crossing",
+        "nearly empty",
+        "last hours",
+        "reserved",
+        "starts now",
+        "starts later",
+        "switched",
+    }
     assert {name for name in wanted if seen[name] < 40} == set(), seen
     assert seen["admissible again"] >= 5, seen
     assert seen["admissible at a lower price"] >= 5, seen

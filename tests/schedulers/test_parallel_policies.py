@@ -19,11 +19,7 @@ from gridsched.testing.agreement import metered_differences
 
 #: Section I's jobs: (submission, run time, nodes, estimate).
 EXAMPLE = [(0, 10, 3, 10), (1, 5, 4, 5), (2, 20, 1, 20), (3, 7, 1, 7)]
-STARTS = {
-    "fcfs": [0, 10, 15, 15],
-    "easy_backfilling": [0, 10, 15, 3],
-    "conservative_backfilling": [0, 10, 15, 3],
-}
+STARTS = {"fcfs": [0, 10, 15, 15], "easy_backfilling": [0, 10, 15, 3], "conservative_backfilling": [0, 10, 15, 3]}
 
 
 @pytest.mark.parametrize("scheduler", STARTS)
@@ -31,10 +27,7 @@ def test_the_example_of_section_i(scheduler):
     """Starts, nodes of the lowest ids, and joules by hand: 77 busy and 63 idle node-seconds."""
     result = run(scenario(EXAMPLE, 4, scheduler))
     assert result.trace.start_time_s.tolist() == STARTS[scheduler]
-    hosts = {
-        int(task): result.trace.hosts_of(k).tolist()
-        for k, task in enumerate(result.trace.executions["task"])
-    }
+    hosts = {int(task): result.trace.hosts_of(k).tolist() for k, task in enumerate(result.trace.executions["task"])}
     assert hosts[0] == [0, 1, 2]
     assert hosts[2] == [0]
     assert hosts[3] == ([1] if scheduler == "fcfs" else [3])
@@ -54,11 +47,10 @@ def test_the_example_on_simgrid(scheduler):
 
 
 JOBS = st.lists(
-    st.tuples(
-        st.integers(0, 30), st.integers(1, 20), st.integers(1, 8), st.sampled_from([0, 0, 1, 7, 30])
-    ),
-    min_size=1, max_size=40,
-)  # fmt: skip
+    st.tuples(st.integers(0, 30), st.integers(1, 20), st.integers(1, 8), st.sampled_from([0, 0, 1, 7, 30])),
+    min_size=1,
+    max_size=40,
+)
 
 
 @settings(max_examples=30, deadline=None)
@@ -89,9 +81,7 @@ def test_a_reservation_may_move_to_a_later_time():
     stays till 15; B finds a node for 5 s only from 10 on.
     """
     jobs = [(0, 10, 1, 10), (0, 5, 1, 5), (0, 2, 2, 10), (1, 10, 3, 10), (1, 5, 1, 5)]
-    assert oracles.simulate(jobs, 4, oracles.conservative) == starts(
-        jobs, 4, "conservative_backfilling"
-    )
+    assert oracles.simulate(jobs, 4, oracles.conservative) == starts(jobs, 4, "conservative_backfilling")
     as_estimated = [(*job[:1], job[3], *job[2:]) for job in jobs]
     assert starts(as_estimated, 4, "conservative_backfilling")[3:] == [10.0, 5.0]
     assert starts(jobs, 4, "conservative_backfilling")[3:] == [5.0, 10.0]

@@ -33,9 +33,7 @@ def on_both(scheduler, platform, tasks, estimates, **rules):
     """Run on both drivers, which must agree, joules of the plugin too; return the trace."""
     traces = {}
     for driver in ("reference", "simgrid"):
-        result = run(Scenario(
-            platform, tasks, scheduler, estimates=estimates, driver=driver, timeout_s=60.0, **rules
-        ))  # fmt: skip
+        result = run(Scenario(platform, tasks, scheduler, estimates=estimates, driver=driver, timeout_s=60.0, **rules))
         traces[driver] = result.trace
     assert trace_differences(traces["reference"], traces["simgrid"]) == []
     assert metered_differences(result) == []
@@ -56,13 +54,22 @@ def example(scheduler, *, t2_s=10.0, u3=3.0, **rules):
     power = np.full((1, 1, 1), 10.0)
     platform = node_platform(np.full((1, 1, 1), 10.0), power, [4], idle_w=1.0)
     tasks = make_tasks(
-        [TYPED_TASK_FLOPS] * 4, 0.0, task_type=[0] * 4, width=10 * nodes,
+        [TYPED_TASK_FLOPS] * 4,
+        0.0,
+        task_type=[0] * 4,
+        width=10 * nodes,
         utility=UtilityFunctions.exponential([100.0, 6.0, 2.0, u3], 0.0),
-    )  # fmt: skip
+    )
     known = ParallelEstimates(
-        platform, times[:, None, None], nodes[:, None], power, tasks.task_type,
-        typical_time_s=np.full((1, 1, 1), 10.0), typical_nodes=[[1]], cores_per_node=10,
-    )  # fmt: skip
+        platform,
+        times[:, None, None],
+        nodes[:, None],
+        power,
+        tasks.task_type,
+        typical_time_s=np.full((1, 1, 1), 10.0),
+        typical_nodes=[[1]],
+        cores_per_node=10,
+    )
     trace = on_both(scheduler, platform, tasks, known, **rules)
     assert trace_energy(trace).grid_total() == pytest.approx(
         float(9 * (times * nodes).sum() + 4 * trace.horizon_s), rel=1e-9
@@ -74,8 +81,11 @@ def example(scheduler, *, t2_s=10.0, u3=3.0, **rules):
 def test_conservative_backfilling():
     """T1 reserved from 10 to 30 s, T2 at once, T3 reserved from 30 to 45 s."""
     assert example(make_scheduler("conservative_backfilling", {"reservations": "permanent"})) == {
-        0: (0.0, [1, 2]), 1: (10.0, [1, 2, 3]), 2: (0.0, [3, 4]), 3: (30.0, [1, 2]),
-    }  # fmt: skip
+        0: (0.0, [1, 2]),
+        1: (10.0, [1, 2, 3]),
+        2: (0.0, [3, 4]),
+        3: (30.0, [1, 2]),
+    }
 
 
 @needs_simgrid
@@ -90,9 +100,12 @@ def test_compiling_is_no_part_of_a_run(tmp_path):
     )
     here = Path(__file__).parent
     done = subprocess.run(
-        [sys.executable, "-c", program, here, here.parent, here.parents[1]], check=False,
-        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}, capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", program, here, here.parent, here.parents[1]],
+        check=False,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -100,9 +113,7 @@ def test_compiling_is_no_part_of_a_run(tmp_path):
 def test_easy_backfilling():
     """T3 waits without a reservation until T1 has started; a T2 of 15 s cannot start before."""
     easy = make_scheduler("easy_backfilling", {"reservations": "permanent"})
-    assert example(easy) == {
-        0: (0.0, [1, 2]), 1: (10.0, [1, 2, 3]), 2: (0.0, [3, 4]), 3: (30.0, [1, 2]),
-    }  # fmt: skip
+    assert example(easy) == {0: (0.0, [1, 2]), 1: (10.0, [1, 2, 3]), 2: (0.0, [3, 4]), 3: (30.0, [1, 2])}
     assert example(easy, t2_s=15.0)[2][0] == 30.0
 
 
@@ -119,25 +130,23 @@ def test_easy_backfilling():
 def test_max_upr(mode, rules, t1, t2):
     """T3 first, T1 before T2, which is worth as much per resource and has the higher id."""
     max_upr = make_scheduler("max_upr", {"mode": mode, "energy_filter": "none"})
-    assert example(max_upr, u3=4.5, **rules) == {
-        0: (0.0, [1, 2]), 3: (0.0, [3, 4]), 1: (15.0, t1), 2: (35.0, t2),
-    }  # fmt: skip
+    assert example(max_upr, u3=4.5, **rules) == {0: (0.0, [1, 2]), 3: (0.0, [3, 4]), 1: (15.0, t1), 2: (35.0, t2)}
 
 
 #: The testbed's IS.8, MG.8, MG.16 and IS_CG.8 on its clusters of 16, 8, 4 and 2 nodes.
-TESTBED_S = np.array([
-    [1675, 750, 552, 430], [1100, 712, INF, INF], [702, 500, 380, 326], [1039, 900, 700, 1366],
-])  # fmt: skip
-TESTBED_J = np.array([
-    [25962, 35250, 17388, 28380], [27500, 41296, INF, INF], [34398, 55000, 30400, 50530],
-    [23897, 47700, 27650, 105865],
-])  # fmt: skip
+TESTBED_S = np.array([[1675, 750, 552, 430], [1100, 712, INF, INF], [702, 500, 380, 326], [1039, 900, 700, 1366]])
+TESTBED_J = np.array(
+    [
+        [25962, 35250, 17388, 28380],
+        [27500, 41296, INF, INF],
+        [34398, 55000, 30400, 50530],
+        [23897, 47700, 27650, 105865],
+    ]
+)
 
 
 @needs_simgrid
-@pytest.mark.parametrize(
-    ("scheduler", "clusters"), [("max_upr", [4, 2, 4, 3]), ("max_upe", [3, 1, 3, 1])]
-)
+@pytest.mark.parametrize(("scheduler", "clusters"), [("max_upr", [4, 2, 4, 3]), ("max_upe", [3, 1, 3, 1])])
 def test_choices_on_the_empty_testbed(scheduler, clusters):
     """Tasks of worth 4 until 2.5 times their shortest times, one after the other.
 
@@ -151,26 +160,31 @@ def test_choices_on_the_empty_testbed(scheduler, clusters):
     power[feasible] = TESTBED_J[feasible] / TESTBED_S[feasible] / nodes[feasible]
     platform = node_platform(TESTBED_S[:, :, None], power[:, :, None], sizes)
     shortest = TESTBED_S.min(axis=1) / 60.0
-    classes = UtilityClasses.joined(
-        [UtilityClasses.plateau_linear(2.5 * each, 4 * each) for each in shortest.tolist()]
-    )
+    classes = UtilityClasses.joined([UtilityClasses.plateau_linear(2.5 * each, 4 * each) for each in shortest.tolist()])
     types = np.arange(4)
     tasks = make_tasks(
-        [TYPED_TASK_FLOPS] * 4, 2000.0 * types, task_type=types, width=cores,
+        [TYPED_TASK_FLOPS] * 4,
+        2000.0 * types,
+        task_type=types,
+        width=cores,
         utility=UtilityFunctions(np.full(4, 4.0), np.zeros(4), types, classes),
-    )  # fmt: skip
+    )
     known = ParallelEstimates(
-        platform, TESTBED_S[:, :, None], nodes, power[:, :, None], types,
-        typical_time_s=TESTBED_S[:, :, None], typical_nodes=nodes, cores_per_node=cores_per_node,
-    )  # fmt: skip
+        platform,
+        TESTBED_S[:, :, None],
+        nodes,
+        power[:, :, None],
+        types,
+        typical_time_s=TESTBED_S[:, :, None],
+        typical_nodes=nodes,
+        cores_per_node=cores_per_node,
+    )
     made = make_scheduler(scheduler, {"energy_filter": "none"})
     trace = on_both(made, platform, tasks, known, mapping_interval_s=50.0)
     chosen = np.array(clusters) - 1
     assert platform.cluster_of[trace.executions["host"]].tolist() == chosen.tolist()
     assert trace.start_time_s.tolist() == tasks.submit_time_s.tolist()
-    assert trace.executions["end"] - trace.executions["start"] == pytest.approx(
-        TESTBED_S[types, chosen]
-    )
+    assert trace.executions["end"] - trace.executions["start"] == pytest.approx(TESTBED_S[types, chosen])
     assert trace_energy(trace).execution_j == pytest.approx(TESTBED_J[types, chosen])
     # IS.8 would end late on cluster 1
     assert tasks.utility.value([0], 1675.0) == pytest.approx(4 * (1720 - 1675) / 645)
@@ -180,9 +194,8 @@ def test_choices_on_the_empty_testbed(scheduler, clusters):
 def test_rigid_jobs_need_the_energy_of_all_their_nodes_once(scheduler):
     """Three nodes of 40 W for 10 s are 1,200 J: of two such jobs 2,000 J admit one a period."""
     case = make_parallel_case(
-        "two jobs", 6, [(0, 10, 3, 10)] * 2, draws_idle=False,
-        budget=EnergyBudget(2000.0, period_s=60.0),
-    )  # fmt: skip
+        "two jobs", 6, [(0, 10, 3, 10)] * 2, draws_idle=False, budget=EnergyBudget(2000.0, period_s=60.0)
+    )
     made = make_scheduler(scheduler, {"reservations": "permanent"})
     trace = run(case.scenario(made, driver="reference")).trace
     assert trace.start_time_s.tolist() == [0.0, 60.0]

@@ -56,9 +56,7 @@ def test_a_later_task_moves_the_deadline():
     tasks = make_tasks([1000.0, 300.0, 600.0, 320.0], [0.0, 0.0, 30.0, 30.0])
     # at 30 s: 600 flop take 6 s on fast; 320 flop take 8 s on slow, 9.2 s on fast behind them:
     # the bound is 38 s, and 600 flop would take 12 s in P-state 1
-    assert rows(on_reference(PAIR, tasks, "slowest_pstates"))[2:] == [
-        (2, 0, 0, 30, 36), (3, 1, 0, 30, 38)
-    ]  # fmt: skip
+    assert rows(on_reference(PAIR, tasks, "slowest_pstates"))[2:] == [(2, 0, 0, 30, 36), (3, 1, 0, 30, 38)]
     # measured from the first submission 1.2 times 38 s is 45.6 s
     wide = on_reference(PAIR, tasks, SlowestPStates(within=1.2))
     assert [row[:4] for row in rows(wide)[2:]] == [(2, 0, 1, 30), (3, 1, 1, 30)]
@@ -101,22 +99,23 @@ def test_whom_the_scheduler_delegates_to_is_wrapped():
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.tuples(
-            st.integers(1, 3), st.lists(st.integers(2, 40), min_size=1, max_size=3, unique=True)
-        ),
-        min_size=1, max_size=4,
+        st.tuples(st.integers(1, 3), st.lists(st.integers(2, 40), min_size=1, max_size=3, unique=True)),
+        min_size=1,
+        max_size=4,
     ),
     st.lists(st.integers(1, 60), min_size=1, max_size=12),
-    st.sampled_from(["max_min(reschedule=False)", "sufferage(reschedule=False)",
-                     "lecsa(switch_off='none')"]),
-)  # fmt: skip
+    st.sampled_from(["max_min(reschedule=False)", "sufferage(reschedule=False)", "lecsa(switch_off='none')"]),
+)
 def test_the_makespan_is_kept_and_energy_saved(made, sizes, scheduler: str):
     """A bag that is placed once: as long as without, and never more joules."""
-    platform = Platform(tuple(
-        Host(f"h{k}", tuple(PState(speed, 3.0, 3.0, 3.0 + speed**2)
-                            for speed in sorted(speeds, reverse=True)), cores)
-        for k, (cores, speeds) in enumerate(made)
-    ))  # fmt: skip
+    platform = Platform(
+        tuple(
+            Host(
+                f"h{k}", tuple(PState(speed, 3.0, 3.0, 3.0 + speed**2) for speed in sorted(speeds, reverse=True)), cores
+            )
+            for k, (cores, speeds) in enumerate(made)
+        )
+    )
     tasks = make_tasks(sizes)
     alone = on_reference(platform, tasks, wrapped_scheduler("test", scheduler)).summary()
     slowed = on_reference(platform, tasks, SlowestPStates(scheduler)).summary()
@@ -138,7 +137,7 @@ def test_the_makespan_is_kept_and_energy_saved(made, sizes, scheduler: str):
         ({"scheduler": "power_capped_mct"}, r"PowerCappedMCT\(\), which chooses P-states itself"),
         ({"scheduler": "fcfs"}, r"serial|places parallel tasks"),
     ],
-)  # fmt: skip
+)
 def test_wrong_parameters_are_refused(parameters: dict, message: str):
     """In one line that says what is legal."""
     with pytest.raises(InputError, match=message):
@@ -152,6 +151,4 @@ def test_traits_are_those_of_the_wrapped_scheduler():
     assert SlowestPStates("mct").traits.asked == "arrival"
     given_one = SlowestPStates(MaxMin(reschedule=False))
     tasks = make_tasks([1000.0, 300.0])
-    assert rows(on_reference(PAIR, tasks, given_one)) == rows(
-        on_reference(PAIR, tasks, "slowest_pstates")
-    )
+    assert rows(on_reference(PAIR, tasks, given_one)) == rows(on_reference(PAIR, tasks, "slowest_pstates"))

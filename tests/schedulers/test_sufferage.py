@@ -133,9 +133,7 @@ def test_transfers_to_one_cluster_are_serial(policy, variant):
     files = DataFiles(("f", "g"), np.array([10.0, 10.0]), (("A",), ("A",)))
     tasks = make_tasks([15, 15], input_files=[(0,), (1,)], files=files)
     system = system_of(platform, tasks)
-    state = state_of(
-        system, tasks, file_available=np.array([[0.0, np.inf]] * 2), uplink_free=np.zeros(2)
-    )
+    state = state_of(system, tasks, file_available=np.array([[0.0, np.inf]] * 2), uplink_free=np.zeros(2))
     # t1: 15 s in A, 10 + 1 in B; then t2: 15 s in A, 20 + 1 in B
     assert pairs(prepared(policy(variant), system).schedule(state)) == [(0, 1), (1, 0)]
 
@@ -182,30 +180,23 @@ def test_min_min_and_max_min_on_ex_a(ex_a):
     """The orders of decisions, computed by hand."""
     system, _, state = ex_a
     # Min-Min: t5 2.5 h1; t2 7.5 h1; t1 17.5 h1; t4 30 h2 (h1 32.5); t3 37.5 h1
-    assert pairs(prepared(MinMin(), system).schedule(state)) == [
-        (4, 0), (1, 0), (0, 0), (3, 1), (2, 0),
-    ]  # fmt: skip
+    assert pairs(prepared(MinMin(), system).schedule(state)) == [(4, 0), (1, 0), (0, 0), (3, 1), (2, 0)]
     # Max-Min: t3 20 h1; t4 30 h2; t1 30 h1; t2 20 h3; t5 30 h3 (h1 32.5, h2 35)
-    assert pairs(prepared(MaxMin(), system).schedule(state)) == [
-        (2, 0), (3, 1), (0, 0), (1, 2), (4, 2),
-    ]  # fmt: skip
+    assert pairs(prepared(MaxMin(), system).schedule(state)) == [(2, 0), (3, 1), (0, 0), (1, 2), (4, 2)]
 
 
 def test_dynamic_fpltf_on_ex_a(ex_a):
     """t3->h1, t4->h2, t1->h1, t2->h3, t5->h3 (algorithms A5)."""
     system, _, state = ex_a
-    assert pairs(prepared(DynamicFPLTF(), system).schedule(state)) == [
-        (2, 0), (3, 1), (0, 0), (1, 2), (4, 2),
-    ]  # fmt: skip
+    assert pairs(prepared(DynamicFPLTF(), system).schedule(state)) == [(2, 0), (3, 1), (0, 0), (1, 2), (4, 2)]
 
 
 def test_replanning_at_20_s_changes_nothing(ex_a):
     """At t = 20 h1 and h3 are free and h2 busy until 30: t1->h1, t5->h3 as before."""
     system, tasks, _ = ex_a
     state = state_of(
-        system, tasks, now=20.0, mappable=np.array([0, 4]),
-        core_ready_time=np.array([[20.0], [30.0], [20.0]]),
-    )  # fmt: skip
+        system, tasks, now=20.0, mappable=np.array([0, 4]), core_ready_time=np.array([[20.0], [30.0], [20.0]])
+    )
     assert pairs(prepared(DynamicFPLTF(), system).schedule(state)) == [(0, 0), (4, 2)]
 
 
@@ -223,9 +214,12 @@ def test_what_runs_is_stretched_by_the_load():
     tasks = make_tasks([1000])
     system = system_of(plain_platform([1000, 1000, 1000]), tasks)
     state = state_of(
-        system, tasks, now=5.0, background_load=np.array([0.5, 0.0, 1.0]),
+        system,
+        tasks,
+        now=5.0,
+        background_load=np.array([0.5, 0.0, 1.0]),
         core_ready_time=np.array([[15.0], [25.5], [5.0]]),
-    )  # fmt: skip
+    )
     # h1: 5 + 20 + 2 = 27; h2: 25.5 + 1 = 26.5
     assert pairs(prepared(DynamicFPLTF(), system).schedule(state)) == [(0, 1)]
 

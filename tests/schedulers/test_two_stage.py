@@ -61,10 +61,7 @@ def arguments(event: Event, objective: int) -> tuple:
 
 def limits(event: Event) -> tuple[float, float, float, np.ndarray]:
     """Return energy remaining, task budget, day's end and what a joule counts."""
-    return (
-        float(event.remaining_j), float(event.task_budget), float(event.day_end),
-        weights_of(event).table,
-    )  # fmt: skip
+    return (float(event.remaining_j), float(event.task_budget), float(event.day_end), weights_of(event).table)
 
 
 def outcome(mapped, hosts, pstates, reasons, ids) -> tuple[list, dict]:
@@ -93,25 +90,26 @@ def random_event(draw: random.Random) -> Event:
     def row() -> list:
         if draw.random() < 0.2:
             return [INF] * n_pstates
-        return [
-            float(draw.choice(times)) if times else draw.uniform(1, 9) for _ in range(n_pstates)
-        ]
+        return [float(draw.choice(times)) if times else draw.uniform(1, 9) for _ in range(n_pstates)]
 
     etc = [[row() for _ in range(n_host_types)] for _ in range(n_types)]
-    eec = [
-        [[t * draw.choice(powers) if t < INF else INF for t in each] for each in one] for one in etc
-    ]
+    eec = [[[t * draw.choice(powers) if t < INF else INF for t in each] for each in one] for one in etc]
     now = 30.0
     ready = [
         INF if draw.random() < 0.1 else now + draw.choice((0, 0, 0, 1, 2, 5, draw.uniform(0, 9)))
         for _ in range(draw.randint(1, 2 if evening else 7))
     ]
     tasks = [
-        (id, draw.randrange(n_types), now - draw.choice((0, 0, 1, 7, 20, 5000)),
-         float(draw.choice((1, 1, 2, 8))), draw.choice((0.0, 0.0, 0.1, 0.6, 3.0)),
-         draw.randrange(len(CLASSES)))
+        (
+            id,
+            draw.randrange(n_types),
+            now - draw.choice((0, 0, 1, 7, 20, 5000)),
+            float(draw.choice((1, 1, 2, 8))),
+            draw.choice((0.0, 0.0, 0.1, 0.6, 3.0)),
+            draw.randrange(len(CLASSES)),
+        )
         for id in sorted(draw.sample(range(40), draw.randint(1, 10)))
-    ]  # fmt: skip
+    ]
     remaining_j = draw.choice((INF, 40.0, draw.uniform(0, 30), draw.randint(0, 12), -1.0))
     day_end = draw.choice((INF, 60.0, now + draw.randint(0, 12), now + draw.uniform(0, 10)))
     if evening:  # what does not fit now may fit later, once it crosses the day's end
@@ -120,12 +118,19 @@ def random_event(draw: random.Random) -> Event:
     if weights and not evening and draw.random() < 0.5:  # or once the price is lower
         remaining_j, day_end = draw.uniform(2, 12), 60.0
     return Event(
-        etc, eec, [draw.randrange(n_host_types) for _ in ready], ready, tasks, CLASSES,
+        etc,
+        eec,
+        [draw.randrange(n_host_types) for _ in ready],
+        ready,
+        tasks,
+        CLASSES,
         unit_s=draw.choice((1.0, 2.0)),
         remaining_j=remaining_j,
         task_budget=draw.choice((INF, INF, 4.0, draw.uniform(0, 12))),
-        day_end=day_end, now=now, **weights,
-    )  # fmt: skip
+        day_end=day_end,
+        now=now,
+        **weights,
+    )
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -171,8 +176,17 @@ def test_random_events_draw_what_matters():
         _, reasons = two_stage(event, random.Random(seed).choice(list(OBJECTIVES)))
         seen.update(event.seen)
         seen.update(set(reasons.values()))
-    wanted = {"tie", "infeasible", "nearly empty", "last hours", "blocked", "filtered", "crossing",
-              "stays", "impossible"}  # fmt: skip
+    wanted = {
+        "tie",
+        "infeasible",
+        "nearly empty",
+        "last hours",
+        "blocked",
+        "filtered",
+        "crossing",
+        "stays",
+        "impossible",
+    }
     assert {name for name in wanted if seen[name] < 150} == set(), seen
     assert seen["admissible again"] >= 10, seen
     assert seen["admissible at a lower price"] >= 5, seen

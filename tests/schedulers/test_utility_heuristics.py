@@ -27,12 +27,7 @@ HEURISTICS = ("max_max_util", "max_max_upt", "max_max_upe", "min_min_completion_
 A, B, C = 0, 1, 2
 drivers = pytest.mark.parametrize(
     "driver",
-    [
-        "reference",
-        pytest.param(
-            "simgrid", marks=pytest.mark.skipif(not is_installed(), reason="needs SimGrid")
-        ),
-    ],
+    ["reference", pytest.param("simgrid", marks=pytest.mark.skipif(not is_installed(), reason="needs SimGrid"))],
 )
 
 #: B6: (task, machine, P-state, completion [min]) in order of assignment; utility; energy [kJ].
@@ -77,8 +72,13 @@ def test_order_of_assignment_of_b6(name: str):
     from gridsched.testing import Case, play
 
     scenario = b6_scenario(name)
-    case = Case("B6", scenario.platform, scenario.tasks, types=scenario.types,
-                rules={"mapping_interval_s": MINUTE, "pending_slots": 1})  # fmt: skip
+    case = Case(
+        "B6",
+        scenario.platform,
+        scenario.tasks,
+        types=scenario.types,
+        rules={"mapping_interval_s": MINUTE, "pending_slots": 1},
+    )
     first = FirstPlan()
     play(case, make_scheduler(name, {"energy_leniency": INF}), around=first)
     plan = first.plan
@@ -95,9 +95,7 @@ def test_an_option_that_crosses_the_days_end_becomes_admissible():
     tables = type_tables([[[8.0]], [[6.0]]], [[[12.0]], [[2.0]]], [0], UTIL)
     functions = utility_tables(exponential_tasks(0.0, [0, 1], [(8, 0), (1, 0)]).utility)
     types, arrivals, tasks = np.array([0, 1]), np.zeros(2), np.array([0, 1])
-    answer = map_two_stage(
-        UTIL, tables, functions, types, arrivals, tasks, np.zeros(1), 10.0, INF, 10.0, EVEN.table
-    )
+    answer = map_two_stage(UTIL, tables, functions, types, arrivals, tasks, np.zeros(1), 10.0, INF, 10.0, EVEN.table)
     assert [each.tolist() for each in answer] == [[1, 0], [0, 0], [0, 0], [0, 0]]
 
 
@@ -109,9 +107,13 @@ def one_machine(arrivals_min, worth, scheduler="max_max_util", **changes) -> Sce
     types = TaskTypes(np.full((1, 1, 1), 20 * MINUTE), np.full((1, 1, 1), 100.0), np.array([0]))
     tasks = exponential_tasks(np.array(arrivals_min) * MINUTE, [0] * len(worth), worth)
     values = {
-        "types": types, "driver": "reference", "mapping_interval_s": MINUTE, "pending_slots": 1,
-        "parameters": {"energy_leniency": INF}, **changes,
-    }  # fmt: skip
+        "types": types,
+        "driver": "reference",
+        "mapping_interval_s": MINUTE,
+        "pending_slots": 1,
+        "parameters": {"energy_leniency": INF},
+        **changes,
+    }
     return Scenario(typed_platform(types), tasks, scheduler, **values)
 
 
@@ -149,16 +151,17 @@ def test_postponed_tasks_run_in_the_next_period(name: str, driver: str):
     At 60 min + 20 min the second earns 2 exp(-0.8) = 0.9, the third 2 exp(-1.6) = 0.4 < 0.5.
     """
     scenario = one_machine(
-        [0, 0, 0], [(8, 0.01), (2, 0.01), (2, 0.02)], name, driver=driver,
+        [0, 0, 0],
+        [(8, 0.01), (2, 0.01), (2, 0.02)],
+        name,
+        driver=driver,
         budget=day(150e3, 60.0),
         parameters={"energy_leniency": INF, "dropping_threshold": 0.5},
-    )  # fmt: skip
+    )
     if name == "random_mapping":  # takes tasks in their order, as the others do here
         assert scenario.tasks.utility.priority.tolist() == [8, 2, 2]
     result = run(scenario)
-    assert result.trace.final_state.tolist() == [
-        TaskState.FINISHED, TaskState.FINISHED, TaskState.DROPPED,
-    ]  # fmt: skip
+    assert result.trace.final_state.tolist() == [TaskState.FINISHED, TaskState.FINISHED, TaskState.DROPPED]
     assert result.trace.executions["start"].tolist() == [0.0, 60 * MINUTE]
     assert result.summary()["utility"] == pytest.approx(8 * math.exp(-0.2) + 2 * math.exp(-0.8))
     assert result.summary()["tasks_postponed"] == 1
@@ -200,9 +203,7 @@ def test_random_mapping_is_uniform_over_admissible_pairs():
     types, task = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     counts = {}
     for uniform in uniforms:  # a filter of 5 J removes host 2 in P-state 0
-        _, host, pstate, _ = map_randomly(
-            tables, types, task, np.array([uniform]), ready, INF, 5.0, INF, EVEN.table
-        )
+        _, host, pstate, _ = map_randomly(tables, types, task, np.array([uniform]), ready, INF, 5.0, INF, EVEN.table)
         pair = (int(host[0]), int(pstate[0]))
         counts[pair] = counts.get(pair, 0) + 1
     assert set(counts) == {(0, 0), (0, 1), (1, 0), (2, 1)}
@@ -212,10 +213,7 @@ def test_random_mapping_is_uniform_over_admissible_pairs():
 
 def test_seed_of_random_mapping():
     """Other seeds give other runs, the same seed the same."""
-    ends = [
-        run(b6_scenario("random_mapping", seed=seed)).trace.executions["end"].tolist()
-        for seed in (0, 0, 1, 2)
-    ]
+    ends = [run(b6_scenario("random_mapping", seed=seed)).trace.executions["end"].tolist() for seed in (0, 0, 1, 2)]
     assert ends[0] == ends[1]
     assert any(other != ends[0] for other in ends[2:])
 
@@ -242,9 +240,7 @@ def test_bad_parameters_are_refused(name: str, parameters: dict, message: str):
 @pytest.mark.parametrize("name", [*HEURISTICS, "random_mapping"])
 def test_tasks_without_utility_are_refused(name: str):
     """Bags without types, and typed tasks without utility functions."""
-    bag = Scenario(
-        ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", name, driver="reference"
-    )
+    bag = Scenario(ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", name, driver="reference")
     with pytest.raises(InputError, match="utility"):
         run(bag)
     with pytest.raises(InputError, match="utility"):

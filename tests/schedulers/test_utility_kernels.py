@@ -14,11 +14,7 @@ import pytest
 from gridsched.compiled import forget_stale_kernels
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
-from gridsched.schedulers.kernels.utility_value import (
-    utility_tables,
-    utility_value,
-    utility_values,
-)
+from gridsched.schedulers.kernels.utility_value import utility_tables, utility_value, utility_values
 
 #: B1: urgency 0.1, priority 8.
 INTERVALS = ([0.0, 20.0, 40.0, 60.0], [1.0, 0.6, 0.2, 0.0], [1.0, 0.5, 2.0, 1.0])
@@ -34,11 +30,15 @@ def values(functions: UtilityFunctions, task: int, minutes) -> np.ndarray:
 
 def mixed_functions() -> UtilityFunctions:
     """Return functions of a decaying, a purely exponential and three linear classes."""
-    classes = UtilityClasses.joined([
-        UtilityClasses.from_intervals([INTERVALS]), UtilityClasses.exponential(),
-        UtilityClasses.plateau_linear(5.0, 25.0), UtilityClasses.plateau_linear(7.0, 7.0),
-        UtilityClasses.from_points([0, 3, 3, 30], [1, 0.9, 0.5, 0.1]),
-    ])  # fmt: skip
+    classes = UtilityClasses.joined(
+        [
+            UtilityClasses.from_intervals([INTERVALS]),
+            UtilityClasses.exponential(),
+            UtilityClasses.plateau_linear(5.0, 25.0),
+            UtilityClasses.plateau_linear(7.0, 7.0),
+            UtilityClasses.from_points([0, 3, 3, 30], [1, 0.9, 0.5, 0.1]),
+        ]
+    )
     priority, urgency = np.array([8.0, 8.0, 3.0, 2.0, 10.0]), np.array([0.1, 0.01, 0.0, 0.0, 0.0])
     return UtilityFunctions(priority, urgency, np.arange(5), classes)
 
@@ -123,9 +123,5 @@ def test_a_kernel_loads_no_scipy_unless_it_multiplies_matrices(tmp_path):
         "from scipy.linalg import cython_blas, solve\n"
         "print(cython_blas.__file__ is not None, solve(2 * np.eye(1), np.ones(1)))\n"
     )
-    done = subprocess.run(
-        [sys.executable, tmp_path / "kernels.py"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines() == [
-        "3.0 False", "[[1.0, 1.0], [1.0, 1.0]] True", "True [0.5]",
-    ]  # fmt: skip
+    done = subprocess.run([sys.executable, tmp_path / "kernels.py"], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["3.0 False", "[[1.0, 1.0], [1.0, 1.0]] True", "True [0.5]"]

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bag_cases import (
-    RUNNING,
-    ex_a_platform,
-    ex_a_tasks,
-    pairs,
-    platform_of,
-    prepared,
-    state_of,
-    system_of,
-)
+from bag_cases import RUNNING, ex_a_platform, ex_a_tasks, pairs, platform_of, prepared, state_of, system_of
 
 from gridsched import Scenario, run
 from gridsched.errors import InputError
@@ -99,14 +90,11 @@ def test_wqr_copies_only_when_nothing_waits(ex_a):
     """At t = 15 h2 takes a copy of t3, which runs longest; at t = 10 a task waited."""
     system, tasks = ex_a
     policy = prepared(WQR(), system)
-    now_10 = state_of(
-        system, tasks, mappable=np.array([3, 4]), idle=[0, 1], running=running((2, 2, 0.0))
-    )
+    now_10 = state_of(system, tasks, mappable=np.array([3, 4]), idle=[0, 1], running=running((2, 2, 0.0)))
     assert pairs(policy.schedule(now_10)) == [(3, 0), (4, 1)]
     now_15 = state_of(
-        system, tasks, mappable=np.array([], dtype=int), idle=[1],
-        running=running((2, 2, 0.0), (3, 0, 10.0)),
-    )  # fmt: skip
+        system, tasks, mappable=np.array([], dtype=int), idle=[1], running=running((2, 2, 0.0), (3, 0, 10.0))
+    )
     assert pairs(policy.schedule(now_15)) == [(2, 1)]
 
 
@@ -114,9 +102,8 @@ def test_wqr_respects_the_most_copies(ex_a):
     """At t = 25 t3 has two copies: h1 stays idle with 2, and makes the third with 3."""
     system, tasks = ex_a
     state = state_of(
-        system, tasks, mappable=np.array([], dtype=int), idle=[0],
-        running=running((2, 2, 0.0), (2, 1, 15.0)),
-    )  # fmt: skip
+        system, tasks, mappable=np.array([], dtype=int), idle=[0], running=running((2, 2, 0.0), (2, 1, 15.0))
+    )
     assert pairs(prepared(WQR(max_replicas=2), system).schedule(state)) == []
     assert pairs(prepared(WQR(max_replicas=3), system).schedule(state)) == [(2, 0)]
     assert pairs(prepared(WQR(max_replicas=1), system).schedule(state)) == []
@@ -127,9 +114,13 @@ def test_wqr_order_of_candidates():
     tasks = make_tasks([1] * 5)
     system = system_of(platform_of([1] * 8, [1] * 8), tasks)
     state = state_of(
-        system, tasks, now=9.0, mappable=np.array([], dtype=int), idle=[5, 6, 7],
+        system,
+        tasks,
+        now=9.0,
+        mappable=np.array([], dtype=int),
+        idle=[5, 6, 7],
         running=running((4, 0, 1.0), (4, 1, 2.0), (3, 2, 3.0), (1, 3, 3.0), (0, 4, 4.0)),
-    )  # fmt: skip
+    )
     assert pairs(prepared(WQR(max_replicas=3), system).schedule(state)) == [(1, 5), (3, 6), (0, 7)]
 
 
@@ -159,8 +150,10 @@ def test_wqr_copies_a_task_whose_core_waits_for_its_files():
     """
     done, cancelled = int(ExecutionEnd.FINISHED), int(ExecutionEnd.CANCELLED)
     assert far_file([3000.0, 3000.0]) == [
-        (0, 0, 10.0, 30.0, cancelled), (0, 2, 0.0, 30.0, done), (1, 1, 0.0, 30.0, done),
-    ]  # fmt: skip
+        (0, 0, 10.0, 30.0, cancelled),
+        (0, 2, 0.0, 30.0, done),
+        (1, 1, 0.0, 30.0, done),
+    ]
 
 
 def test_wqr_takes_the_arrival_of_the_files_for_the_start():
@@ -170,9 +163,12 @@ def test_wqr_takes_the_arrival_of_the_files_for_the_start():
     """
     done, cancelled = int(ExecutionEnd.FINISHED), int(ExecutionEnd.CANCELLED)
     assert far_file([3000.0, 3000.0, 200.0]) == [
-        (0, 0, 10.0, 40.0, done), (0, 1, 30.0, 40.0, cancelled),
-        (1, 1, 0.0, 30.0, done), (1, 2, 2.0, 30.0, cancelled), (2, 2, 0.0, 2.0, done),
-    ]  # fmt: skip
+        (0, 0, 10.0, 40.0, done),
+        (0, 1, 30.0, 40.0, cancelled),
+        (1, 1, 0.0, 30.0, done),
+        (1, 2, 2.0, 30.0, cancelled),
+        (2, 2, 0.0, 2.0, done),
+    ]
 
 
 def test_wqr_random_pick_follows_the_generator():
@@ -180,9 +176,7 @@ def test_wqr_random_pick_follows_the_generator():
     tasks = make_tasks([1] * 6)
     system = system_of(platform_of([1] * 9, [1] * 9), tasks)
     copies = running(*((t, t, 0.0) for t in range(6)))
-    state = state_of(
-        system, tasks, mappable=np.array([], dtype=int), idle=[6, 7, 8], running=copies
-    )
+    state = state_of(system, tasks, mappable=np.array([], dtype=int), idle=[6, 7, 8], running=copies)
     chosen = [pairs(prepared(WQR(pick="random"), system, k).schedule(state)) for k in range(5)]
     assert chosen[0] == pairs(prepared(WQR(pick="random"), system, 0).schedule(state))
     assert len({tuple(choice) for choice in chosen}) > 1

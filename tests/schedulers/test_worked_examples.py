@@ -5,14 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 import pytest
-from bag_cases import (
-    data_platform,
-    data_tasks,
-    environment,
-    ex_a_platform,
-    ex_a_tasks,
-    platform_of,
-)
+from bag_cases import data_platform, data_tasks, environment, ex_a_platform, ex_a_tasks, platform_of
 
 from gridsched.energy import trace_energy
 from gridsched.metrics import makespan_s, waiting_time_s, waste_ratio, wasted_flops
@@ -20,12 +13,8 @@ from gridsched.model.tasks import make_tasks
 from gridsched.runs.run import RunResult, run
 from gridsched.runs.scenario import Scenario
 
-simgrid = pytest.mark.skipif(
-    importlib.util.find_spec("simgrid") is None, reason="SimGrid is not installed"
-)
-both_drivers = pytest.mark.parametrize(
-    "driver", ["reference", pytest.param("simgrid", marks=simgrid)]
-)
+simgrid = pytest.mark.skipif(importlib.util.find_spec("simgrid") is None, reason="SimGrid is not installed")
+both_drivers = pytest.mark.parametrize("driver", ["reference", pytest.param("simgrid", marks=simgrid)])
 
 #: scheduler, parameters, makespan [s], busy energy of h1, h2, h3 [J], idle energy [J]
 EX_A = [
@@ -56,10 +45,9 @@ def run_ex_a(scheduler: str, driver: str, **parameters) -> RunResult:
     """Run EX-A."""
     return run(
         Scenario(
-            platform=ex_a_platform(), tasks=ex_a_tasks(), scheduler=scheduler,
-            parameters=parameters, driver=driver,
+            platform=ex_a_platform(), tasks=ex_a_tasks(), scheduler=scheduler, parameters=parameters, driver=driver
         )
-    )  # fmt: skip
+    )
 
 
 def lists(result: RunResult) -> dict[int, list[int]]:
@@ -90,8 +78,7 @@ def test_makespan_and_energy(scheduler, parameters, makespan, busy_j, idle_j, dr
 
 @both_drivers
 @pytest.mark.parametrize(
-    ("replicas", "flops", "joules", "ratio"),
-    [(1, 0, 0, 0), (2, 1375, 275, 1375 / 6625), (3, 2625, 825, 2625 / 7875)],
+    ("replicas", "flops", "joules", "ratio"), [(1, 0, 0, 0), (2, 1375, 275, 1375 / 6625), (3, 2625, 825, 2625 / 7875)]
 )
 def test_waste_of_replication(replicas, flops, joules, ratio, driver):
     """Wasted flops and joules of WQR (algorithms A2); 1375 / 6625 = 20.75 %."""
@@ -105,9 +92,7 @@ def test_waste_of_replication(replicas, flops, joules, ratio, driver):
 def test_an_original_that_beats_its_replicas(driver):
     """h1 runs task 0 in 10 s; the copies on h3 (at 0 s) and h2 (at 5 s) are cancelled then."""
     tasks = make_tasks([1000, 250])
-    result = run(
-        Scenario(ex_a_platform(), tasks, "wqr", {"max_replicas": 3}, driver=driver)
-    )  # fmt: skip
+    result = run(Scenario(ex_a_platform(), tasks, "wqr", {"max_replicas": 3}, driver=driver))
     runs = result.trace.executions
     copies = runs[runs["task"] == 0][["host", "start", "end"]].tolist()
     assert copies == [(0, 0.0, 10.0), (2, 0.0, 10.0), (1, 5.0, 10.0)]
@@ -149,10 +134,13 @@ def test_data_locality(scheduler, makespan, variant, reschedule, driver):
     """XSufferage keeps t3 and t4 in the cluster that holds their file (algorithms A4)."""
     result = run(
         Scenario(
-            platform=data_platform(), tasks=data_tasks(), scheduler=scheduler,
-            parameters={"variant": variant, "reschedule": reschedule}, driver=driver,
+            platform=data_platform(),
+            tasks=data_tasks(),
+            scheduler=scheduler,
+            parameters={"variant": variant, "reschedule": reschedule},
+            driver=driver,
         )
-    )  # fmt: skip
+    )
     assert makespan_s(result.trace) == pytest.approx(makespan, rel=1e-12)
 
 
@@ -164,9 +152,7 @@ def test_lecsa_waits_for_all_tasks_before_switching_off(driver):
     result = run(Scenario(platform=platform, tasks=tasks, scheduler="lecsa", driver=driver))
     off = result.trace.host_changes[~result.trace.host_changes["is_on"]]
     # few tasks, p = 0.30: h1 and h2 are selected each time; at 100 s only h1 gets a task
-    assert sorted(zip(off["time"].tolist(), off["host"].tolist(), strict=True)) == [
-        (100.0, 1), (100.0, 2),
-    ]  # fmt: skip
+    assert sorted(zip(off["time"].tolist(), off["host"].tolist(), strict=True)) == [(100.0, 1), (100.0, 2)]
     assert lists(result) == {0: [0, 2], 1: [1]}
 
 
@@ -176,9 +162,7 @@ def test_lecsa_uses_least_energy_in_environment_2(driver):
     sizes = [5e6 * (0.75 + 0.5 * (k * 37 % 90) / 89) for k in range(90)]
     tasks = make_tasks(sizes, nominal_heterogeneity=0.5)
     joules = {
-        id: trace_energy(
-            run(Scenario(environment(2), tasks, id, driver=driver)).trace
-        ).grid_total()
+        id: trace_energy(run(Scenario(environment(2), tasks, id, driver=driver)).trace).grid_total()
         for id in ("wq", "wqr", "sufferage", "xsufferage", "dynamic_fpltf", "lecsa")
-    }  # fmt: skip
+    }
     assert min(joules, key=joules.get) == "lecsa"

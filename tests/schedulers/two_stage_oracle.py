@@ -157,9 +157,10 @@ def randomly(event: Event, uniforms: list) -> tuple[list, dict]:
     everywhere = range(len(event.ready))
     for task, uniform in zip(event.tasks, uniforms, strict=True):
         admissible = [
-            pair for pair in pairs(event, task, everywhere)
+            pair
+            for pair in pairs(event, task, everywhere)
             if possible(event, pair) and cost(event, pair[3], pair[4]) <= event.task_budget
-        ]  # fmt: skip
+        ]
         if not admissible:
             reasons[task[0]] = reason(event, task, everywhere)
             continue

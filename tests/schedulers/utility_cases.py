@@ -28,18 +28,24 @@ def exponential_tasks(submit_s, task_type, worth) -> Tasks:
     """Return tasks with purely exponential utility functions, in minutes."""
     priority, urgency = np.array(worth, dtype=float).T
     return make_tasks(
-        [TYPED_TASK_FLOPS] * len(task_type), submit_s, task_type=task_type,
+        [TYPED_TASK_FLOPS] * len(task_type),
+        submit_s,
+        task_type=task_type,
         utility=UtilityFunctions.exponential(priority, urgency),
-    )  # fmt: skip
+    )
 
 
 def b6_scenario(scheduler: str, driver: str = "reference", **changes) -> Scenario:
     """Return the worked example: three tasks at time 0, a mapping event every minute."""
     types = b6_types()
     values = {
-        "mapping_interval_s": MINUTE, "pending_slots": 1, "types": types, "driver": driver,
-        "parameters": {"energy_leniency": float("inf")}, **changes,
-    }  # fmt: skip
+        "mapping_interval_s": MINUTE,
+        "pending_slots": 1,
+        "types": types,
+        "driver": driver,
+        "parameters": {"energy_leniency": float("inf")},
+        **changes,
+    }
     tasks = exponential_tasks(0.0, [0, 1, 2], WORTH)
     return Scenario(typed_platform(types), tasks, scheduler, **values)
 

@@ -21,14 +21,11 @@ def ex_a() -> Platform:
     """Hosts of 100, 50 and 25 flop/s with 50, 20 and 5 W, 4 W idle."""
     values = ((100.0, 50.0), (50.0, 20.0), (25.0, 5.0))
     return Platform(
-        tuple(Host(f"h{k}", (PState(s, 4.0, w, w),)) for k, (s, w) in enumerate(values, start=1)),
-        name="EX-A",
+        tuple(Host(f"h{k}", (PState(s, 4.0, w, w),)) for k, (s, w) in enumerate(values, start=1)), name="EX-A"
     )
 
 
-def on_simgrid(
-    platform: Platform | Path, tasks: Tasks | list[float], scheduler="wq", **changes
-) -> RunResult:
+def on_simgrid(platform: Platform | Path, tasks: Tasks | list[float], scheduler="wq", **changes) -> RunResult:
     """Run on SimGrid with a time-out, so that no fault of ours stops the tests."""
     tasks = tasks if isinstance(tasks, Tasks | Path) else make_tasks(tasks)
     changes.setdefault("timeout_s", 60.0)

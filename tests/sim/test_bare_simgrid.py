@@ -41,9 +41,7 @@ def write(path: Path, profiles: str = "", cores: int = 1) -> Path:
 def at(steps: dict[float, list], **traits):
     """Return a policy that decides what is given for a time, and wakes then."""
     wakes = [WakeAt(time) for time in steps if time]
-    return deciding(
-        lambda state: steps.get(state.now, []) + wakes * (state.now == 0.0), **traits
-    )  # fmt: skip
+    return deciding(lambda state: steps.get(state.now, []) + wakes * (state.now == 0.0), **traits)
 
 
 def drawn_in_all_ways(platform: Path, tasks, scheduler, plan: list, **rules) -> list[dict]:
@@ -69,19 +67,25 @@ BUDGET = EnergyBudget(1e6, 7.0)
 def test_boot_and_shutdown(tmp_path, rules):
     """a shuts down from 5 to 8 s, is off to 12 s, boots to 16 s, computes to 26 s."""
     decisions = at(
-        {0.0: [Assign(0, 1)], 5.0: [PowerOff(0)], 12.0: [PowerOn(0)], 16.0: [Assign(1, 0)]},
-        powers_hosts=True,
-    )  # fmt: skip
+        {0.0: [Assign(0, 1)], 5.0: [PowerOff(0)], 12.0: [PowerOn(0)], 16.0: [Assign(1, 0)]}, powers_hosts=True
+    )
     plan = [
-        [0, "execute", "b", 2000], [5, "pstate", "a", 3], [8, "pstate", "a", 0],
-        [8, "off", "a", 0], [12, "pstate", "a", 2], [12, "on", "a", 0], [16, "pstate", "a", 0],
-        [16, "execute", "a", 1000], [26, "end", "m", 0],
-    ]  # fmt: skip
+        [0, "execute", "b", 2000],
+        [5, "pstate", "a", 3],
+        [8, "pstate", "a", 0],
+        [8, "off", "a", 0],
+        [12, "pstate", "a", 2],
+        [12, "on", "a", 0],
+        [16, "pstate", "a", 0],
+        [16, "execute", "a", 1000],
+        [26, "end", "m", 0],
+    ]
     a = 5 * 10 + 3 * 30 + 4 * 1 + 4 * 50 + 10 * 40
     expected = {"a": a, "b": 20 * 40 + 6 * 10}
-    assert drawn_in_all_ways(
-        write(tmp_path / "p.xml"), ([2000.0, 1000.0],), decisions, plan, **rules
-    ) == [pytest.approx(expected, rel=1e-12)] * 3
+    assert (
+        drawn_in_all_ways(write(tmp_path / "p.xml"), ([2000.0, 1000.0],), decisions, plan, **rules)
+        == [pytest.approx(expected, rel=1e-12)] * 3
+    )
 
 
 @pytest.mark.parametrize("rules", [{}, {"budget": BUDGET}])
@@ -92,16 +96,21 @@ def test_failure(tmp_path, rules):
 25 1</trace>
   <trace_connect kind="HOST_AVAIL" trace="down" element="a"/>"""
     plan = [
-        [0, "execute", "a", 3000], [0, "execute", "b", 4000], [25, "pstate", "a", 2],
-        [29, "pstate", "a", 0], [29, "execute", "a", 3000], [59, "end", "m", 0],
-    ]  # fmt: skip
-    first = deciding(lambda state: [
-        Assign(t, t) for t in state.mappable.tolist() if t == 1 or state.idle_cores()[:1] == [0]
-    ])  # fmt: skip
+        [0, "execute", "a", 3000],
+        [0, "execute", "b", 4000],
+        [25, "pstate", "a", 2],
+        [29, "pstate", "a", 0],
+        [29, "execute", "a", 3000],
+        [59, "end", "m", 0],
+    ]
+    first = deciding(
+        lambda state: [Assign(t, t) for t in state.mappable.tolist() if t == 1 or state.idle_cores()[:1] == [0]]
+    )
     expected = {"a": 20 * 40 + 5 * 1 + 4 * 50 + 30 * 40, "b": 40 * 40 + 19 * 10}
-    assert drawn_in_all_ways(
-        write(tmp_path / "p.xml", profile), ([3000.0, 4000.0],), first, plan, **rules
-    ) == [pytest.approx(expected, rel=1e-12)] * 3
+    assert (
+        drawn_in_all_ways(write(tmp_path / "p.xml", profile), ([3000.0, 4000.0],), first, plan, **rules)
+        == [pytest.approx(expected, rel=1e-12)] * 3
+    )
 
 
 @pytest.mark.parametrize("rules", [{}, {"budget": BUDGET}])
@@ -112,10 +121,12 @@ def test_speed_profile(tmp_path, rules):
   <trace_connect kind="SPEED" trace="half" element="a"/>"""
     plan = [[0, "execute", "a", 1500], [20, "end", "m", 0]]
     expected = {"a": 10 * 30 + 10 * 25, "b": 20 * 10}
-    assert drawn_in_all_ways(
-        write(tmp_path / "p.xml", profile, cores=2), ([1500.0],), at({0.0: [Assign(0, 0)]}), plan,
-        **rules,
-    ) == [pytest.approx(expected, rel=1e-12)] * 3  # fmt: skip
+    assert (
+        drawn_in_all_ways(
+            write(tmp_path / "p.xml", profile, cores=2), ([1500.0],), at({0.0: [Assign(0, 0)]}), plan, **rules
+        )
+        == [pytest.approx(expected, rel=1e-12)] * 3
+    )
 
 
 def test_power_cap(tmp_path):
@@ -128,12 +139,15 @@ def test_power_cap(tmp_path):
                 yield Assign(task, host, pstate)
                 return
 
-    plan = [
-        [0, "execute", "a", 1000], [10, "pstate", "b", 0], [10, "execute", "b", 1000],
-        [20, "end", "m", 0],
-    ]  # fmt: skip
+    plan = [[0, "execute", "a", 1000], [10, "pstate", "b", 0], [10, "execute", "b", 1000], [20, "end", "m", 0]]
     expected = {"a": 10 * 40 + 10 * 10, "b": 10 * 10 + 10 * 40}
-    assert drawn_in_all_ways(
-        write(tmp_path / "p.xml"), ([1000.0, 1000.0],), deciding(answer, heeds_power_cap=True),
-        plan, power_cap_w=52.0,
-    ) == [pytest.approx(expected, rel=1e-12)] * 3  # fmt: skip
+    assert (
+        drawn_in_all_ways(
+            write(tmp_path / "p.xml"),
+            ([1000.0, 1000.0],),
+            deciding(answer, heeds_power_cap=True),
+            plan,
+            power_cap_w=52.0,
+        )
+        == [pytest.approx(expected, rel=1e-12)] * 3
+    )

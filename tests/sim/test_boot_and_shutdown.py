@@ -24,18 +24,22 @@ ENERGY_BOOT = Path(__file__).parent / "energy_boot.xml"
 STATES = (PState(10.0, 10.0, 20.0, 40.0), PState(5.0, 6.0, 7.0, 8.0))
 #: it boots in 4 s at 50 W, and shuts down in 3 s at 30 W; it draws 10 W idle and 1 W off
 SWITCHES = {
-    "off_w": 1.0, "boot_time_s": 4.0, "boot_pstate": 2, "shutdown_time_s": 3.0,
+    "off_w": 1.0,
+    "boot_time_s": 4.0,
+    "boot_pstate": 2,
+    "shutdown_time_s": 3.0,
     "shutdown_pstate": 3,
     "switch_pstates": (PState(0.0, 11.0, 12.0, 50.0), PState(0.0, 30.0, 30.0, 30.0)),
-}  # fmt: skip
+}
 
 
 def pair(n: int = 2, cores: int = 1, **changes) -> Platform:
     """Return hosts that boot and shut down as `SWITCHES` says, but for what is changed."""
     return Platform(
         tuple(Host(f"h{k}", STATES, cores, **{**SWITCHES, **changes}) for k in range(n)),
-        (Cluster("c", tuple(range(n))),), name="pair",
-    )  # fmt: skip
+        (Cluster("c", tuple(range(n))),),
+        name="pair",
+    )
 
 
 def on_both(platform, tasks, scheduler, **settings):
@@ -53,10 +57,7 @@ def at(*steps: tuple[float, list], **traits):
     """Return a policy that decides what is given for a time, and wakes then."""
     answers = dict(steps)
     wakes = [WakeAt(time) for time in answers if time]
-    return deciding(
-        lambda state: answers.get(state.now, []) + wakes * (state.now == 0.0),
-        powers_hosts=True, **traits,
-    )  # fmt: skip
+    return deciding(lambda state: answers.get(state.now, []) + wakes * (state.now == 0.0), powers_hosts=True, **traits)
 
 
 def parts(result, host: int = 0) -> dict[str, float]:
@@ -69,9 +70,7 @@ def parts(result, host: int = 0) -> dict[str, float]:
 
 def test_simgrids_own_example():
     """37520 J in 177 s, SimGrid's known answer to energy-boot, by a policy on both drivers."""
-    policy = at(
-        (10.0, [PowerOff(0)]), (27.0, [PowerOn(0)]), (177.0, [Drop(0)]), may_drop=True
-    )  # fmt: skip
+    policy = at((10.0, [PowerOff(0)]), (27.0, [PowerOn(0)]), (177.0, [Drop(0)]), may_drop=True)
     result = on_both(ENERGY_BOOT, make_tasks([1.0]), policy)
     assert parts(result) == {"idle": 950.0, "boot": 18000.0, "shutdown": 770.0, "off": 100.0}
     assert parts(result, 1) == {"idle": 17700.0}
@@ -81,9 +80,7 @@ def test_simgrids_own_example():
 
 def test_switched_on_again_while_it_shuts_down():
     """Off at 1 s, on at 2 s: it is off at 4 s, boots then, and takes its queue at 8 s."""
-    policy = at(
-        (0.0, [Assign(0, 1)]), (1.0, [PowerOff(0)]), (2.0, [PowerOn(0), Assign(1, 0, 1)])
-    )  # fmt: skip
+    policy = at((0.0, [Assign(0, 1)]), (1.0, [PowerOff(0)]), (2.0, [PowerOn(0), Assign(1, 0, 1)]))
     result = on_both(pair(), [100.0, 50.0], policy)
     assert result.trace.start_time_s.tolist() == [0.0, 8.0]
     # P-state 1 computes 50 flop in 10 s
@@ -96,19 +93,26 @@ def test_a_policy_that_changes_its_mind():
     """On and off again while it shuts down changes nothing; off while it boots shuts it down."""
     inf = float("inf")
     expected = {
-        0.0: (True, 0.0, 20.0), 1.0: (False, inf, 70.0), 2.0: (True, 7.0, 70.0),
-        3.0: (False, inf, 41.0), 7.0: (False, inf, 41.0), 9.0: (True, 11.0, 90.0),
+        0.0: (True, 0.0, 20.0),
+        1.0: (False, inf, 70.0),
+        2.0: (True, 7.0, 70.0),
+        3.0: (False, inf, 41.0),
+        7.0: (False, inf, 41.0),
+        9.0: (True, 11.0, 90.0),
         15.0: (False, inf, 11.0),
-    }  # fmt: skip
+    }
 
     def answer(state):
         seen = (bool(state.is_on[0]), float(state.ready_time[0]), state.power.draw_w)
         assert seen == expected[state.now], state.now
         wakes = [WakeAt(time) for time in (1.0, 2.0, 3.0, 7.0, 9.0)]
         return {
-            0.0: [Assign(0, 1), PowerOff(0), *wakes], 1.0: [PowerOn(0)], 2.0: [PowerOff(0)],
-            7.0: [PowerOn(0)], 9.0: [PowerOff(0)],
-        }.get(state.now, [])  # fmt: skip
+            0.0: [Assign(0, 1), PowerOff(0), *wakes],
+            1.0: [PowerOn(0)],
+            2.0: [PowerOff(0)],
+            7.0: [PowerOn(0)],
+            9.0: [PowerOff(0)],
+        }.get(state.now, [])
 
     policy = deciding(answer, powers_hosts=True)
     result = on_both(pair(), [150.0], policy)
@@ -120,13 +124,10 @@ def test_without_a_pstate_it_draws_its_idle_power():
     """A host with times alone: 10 W while it shuts down and boots, in P-state 1 6 W."""
     own = {"boot_pstate": None, "shutdown_pstate": None, "switch_pstates": ()}
     policy = at(
-        (0.0, [Assign(1, 1), Assign(0, 0, 1)]), (2.0, [PowerOff(0)]), (7.0, [PowerOn(0)]),
-        (11.0, [Assign(2, 0)]),
-    )  # fmt: skip
+        (0.0, [Assign(1, 1), Assign(0, 0, 1)]), (2.0, [PowerOff(0)]), (7.0, [PowerOn(0)]), (11.0, [Assign(2, 0)])
+    )
     result = on_both(pair(**own), [10.0, 150.0, 20.0], policy)
-    assert parts(result) == {
-        "busy": 16.0 + 80.0, "shutdown": 18.0, "off": 2.0, "boot": 24.0, "idle": 20.0
-    }  # fmt: skip
+    assert parts(result) == {"busy": 16.0 + 80.0, "shutdown": 18.0, "off": 2.0, "boot": 24.0, "idle": 20.0}
 
 
 def test_one_of_the_two_alone():
@@ -174,8 +175,7 @@ def test_going_down_while_it_waits_to_boot():
         powers_hosts=True,
     )
     result = on_both(platform, [200.0, 50.0], policy)
-    assert parts(result) == {"shutdown": 60.0, "off": 4.0, "boot": 200.0, "busy": 200.0,
-                             "idle": 50.0}  # fmt: skip
+    assert parts(result) == {"shutdown": 60.0, "off": 4.0, "boot": 200.0, "busy": 200.0, "idle": 50.0}
 
 
 def test_parked_hosts_boot_in_their_own_pstate():
@@ -240,9 +240,11 @@ def test_idle_off_heeds_a_cap_in_what_it_switches():
     st.lists(st.floats(0.5, 9.0), min_size=1, max_size=12),
     st.lists(st.tuples(st.integers(1, 200), st.integers(0, 40)), min_size=1, max_size=8),
     st.tuples(*[st.sampled_from([0.0, 0.5, 3.0])] * 2),
-    st.booleans(), st.integers(1, 2), st.sampled_from(["mct", "wqr", "min_min"]),
+    st.booleans(),
+    st.integers(1, 2),
+    st.sampled_from(["mct", "wqr", "min_min"]),
     st.none() | st.floats(1.0, 30.0),
-)  # fmt: skip
+)
 @settings(max_examples=6, deadline=None)
 def test_whatever_is_switched(gaps, work, times, own, cores, scheduler, down):
     """Random hosts are switched off and on around a scheduler; drivers and joules agree."""

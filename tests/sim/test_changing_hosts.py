@@ -100,9 +100,7 @@ def test_speeds_with_messages(file):
     text = text.replace('<trace_connect trace="blink" element="c1"/>', "")
     way = '<zoneRoute src="front" dst="c" gw_src="m" gw_dst="cc_router"><link_ctn id="l"/>'
     route = f"{way}</zoneRoute>"
-    file.write_text(
-        text.replace('  </zone>\n  <trace id="slow', f'    {route}\n  </zone>\n  <trace id="slow')
-    )
+    file.write_text(text.replace('  </zone>\n  <trace id="slow', f'    {route}\n  </zone>\n  <trace id="slow'))
     tasks = make_tasks([900.0] * 6, input_bytes=[1000.0] * 6)
     result = run(Scenario(file, tasks, "wq", timeout_s=60.0))
     check_energy_agreement(result)
@@ -126,10 +124,7 @@ def test_messages_and_hosts_that_go_down(file):
 
 def platform(profiles: HostProfiles, n: int, cores: tuple[int, ...]) -> Platform:
     pstates = (PState(100.0, 10.0, 20.0, 40.0), PState(37.0, 5.0, 8.0, 11.0))
-    hosts = tuple(
-        Host(f"h{k}", pstates, cores=cores[k], off_w=1.0, boot_time_s=0.5 * (k == 2))
-        for k in range(n)
-    )
+    hosts = tuple(Host(f"h{k}", pstates, cores=cores[k], off_w=1.0, boot_time_s=0.5 * (k == 2)) for k in range(n))
     return Platform(hosts, (Cluster("c", tuple(range(n))),), profiles=profiles)
 
 
@@ -157,14 +152,8 @@ def test_any_profiles(speeds, states, cores, flops, scheduler, on_failure):
 
     The third host stays up, so that every run ends.
     """
-    named = [
-        tuple((f"h{k}", each) for k, each in enumerate(kind) if each is not None)
-        for kind in (speeds, states)
-    ]
-    result = on_both(
-        platform(HostProfiles(*named), 3, cores), make_tasks(flops), scheduler,
-        on_failure=on_failure,
-    )  # fmt: skip
+    named = [tuple((f"h{k}", each) for k, each in enumerate(kind) if each is not None) for kind in (speeds, states)]
+    result = on_both(platform(HostProfiles(*named), 3, cores), make_tasks(flops), scheduler, on_failure=on_failure)
     assert largest_difference(result) <= 1e-9
 
 
@@ -250,9 +239,11 @@ def test_parallel_jobs_on_nodes_that_fail():
     """Jobs fail with any of their nodes, on sets of nodes that SimGrid computes on."""
     drawn = tuple((f"h{k}", DrawnFailures(60.0, 5.0, "weibull", 0.7, 3, 0, k)) for k in range(5))
     jobs = make_tasks(
-        [1000.0, 2000.0, 500.0, 1500.0, 800.0, 1000.0], [0.0, 0.0, 1.0, 2.0, 30.0, 30.0],
-        width=[3, 2, 5, 1, 4, 2], requested_time_s=[12.0, 25.0, 6.0, 15.0, 9.0, 11.0],
-    )  # fmt: skip
+        [1000.0, 2000.0, 500.0, 1500.0, 800.0, 1000.0],
+        [0.0, 0.0, 1.0, 2.0, 30.0, 30.0],
+        width=[3, 2, 5, 1, 4, 2],
+        requested_time_s=[12.0, 25.0, 6.0, 15.0, 9.0, 11.0],
+    )
     result = on_both(platform(HostProfiles(states=drawn), 5, (1,) * 5), jobs, "easy_backfilling")
     assert (result.trace.executions["outcome"] == 3).any()
     assert (result.trace.final_state == 6).all()
@@ -277,9 +268,7 @@ def test_a_job_is_as_fast_as_its_slowest_node():
 
 @given(
     st.lists(st.none() | profiles(st.sampled_from([0.05, 0.5, 1.0, 3.0])), min_size=4, max_size=4),
-    st.lists(
-        st.tuples(st.integers(1, 4), st.integers(1, 15), st.integers(0, 20)), min_size=1, max_size=7
-    ),
+    st.lists(st.tuples(st.integers(1, 4), st.integers(1, 15), st.integers(0, 20)), min_size=1, max_size=7),
     st.sampled_from(["fcfs", "easy_backfilling", "conservative_backfilling"]),
     st.none() | st.floats(2.0, 20.0),
     st.none() | st.floats(2.0, 50.0),
@@ -290,10 +279,7 @@ def test_any_speeds_of_nodes(speeds, work, scheduler, down, period_s):
     speeds = tuple((f"h{k}", each) for k, each in enumerate(speeds) if each is not None)
     states = () if down is None else (("h1", Profile((down, down + 3.0), (0.0, 1.0))),)
     widths, sizes, arrivals = zip(*sorted(work, key=lambda each: each[2]), strict=True)
-    jobs = make_tasks(
-        [100.0 * n for n in sizes], arrivals, width=widths,
-        requested_time_s=[float(n) for n in sizes],
-    )  # fmt: skip
+    jobs = make_tasks([100.0 * n for n in sizes], arrivals, width=widths, requested_time_s=[float(n) for n in sizes])
     cluster = platform(HostProfiles(speeds, states), 4, (1,) * 4)
     budget = None if period_s is None else EnergyBudget(float("inf"), period_s=period_s)
     result = on_both(cluster, jobs, scheduler, budget=budget)
@@ -305,9 +291,12 @@ def test_any_speeds_of_nodes(speeds, work, scheduler, down, period_s):
 def test_failures_repeat(file):
     """The same seed has the same failures, another has others; profiles of speed stay."""
     plain = Scenario(
-        platform(HostProfiles(), 3, (1, 2, 1)), make_tasks([900.0] * 8), "wq",
-        failures="mtbf=20,mttr=4", driver="reference",
-    )  # fmt: skip
+        platform(HostProfiles(), 3, (1, 2, 1)),
+        make_tasks([900.0] * 8),
+        "wq",
+        failures="mtbf=20,mttr=4",
+        driver="reference",
+    )
     first, again = run(plain), run(plain)
     assert np.array_equal(first.trace.host_changes, again.trace.host_changes)
     other = run(Scenario(**{**vars(plain), "seed": 1}))

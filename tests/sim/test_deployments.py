@@ -85,9 +85,7 @@ def test_a_worker_can_be_the_master_too(star, tmp_path):
     write_deployment(Deployment("w1", ("w1", "w2")), path)
     tasks = make_tasks([100.0, 100.0], input_bytes=[0.0, 100.0])
     result = on_simgrid(star, tasks, deployment=path)
-    assert executions(result) == [
-        pytest.approx(row, rel=1e-12) for row in [(0, 0, 0.0, 10.0), (1, 1, 11.0, 21.0)]
-    ]
+    assert executions(result) == [pytest.approx(row, rel=1e-12) for row in [(0, 0, 0.0, 10.0), (1, 1, 11.0, 21.0)]]
     assert [host.name for _, host in result.trace.platform.idle_hosts_named] == ["m", "w3"]
     assert largest_difference(result) <= 1e-9
 
@@ -96,9 +94,9 @@ def test_the_masters_host_cannot_be_switched_off(star, tmp_path):
     """A policy that switches the master's host off is told to deploy otherwise."""
     path = tmp_path / "d.xml"
     write_deployment(Deployment("w2", ("w1", "w2")), path)
-    star.write_text(star.read_text().replace("  </zone>", (
-        '    <route src="w2" dst="w1"><link_ctn id="l1"/></route>\n  </zone>'
-    )))  # fmt: skip
+    star.write_text(
+        star.read_text().replace("  </zone>", ('    <route src="w2" dst="w1"><link_ctn id="l1"/></route>\n  </zone>'))
+    )
     tasks = make_tasks([100.0], input_bytes=1.0)
     with pytest.raises(InputError, match="switches off host 'w2', on which the master runs"):
         on_simgrid(star, tasks, "lecsa", deployment=path)
@@ -140,10 +138,7 @@ WORKER = ACTOR.format("w1", "worker", '<argument value="m"/>')
         (WORKER, "found 0 master and 1 worker"),
         (MASTER + MASTER + WORKER, "found 2 master and 1 worker"),
         (MASTER + ACTOR.format("w11", "worker", ""), r"5: no host 'w11' in .*Did you mean 'w1'"),
-        (
-            MASTER + ACTOR.format("w1", "slave", ""),
-            "line 5: no actor function 'slave'; gridsched has",
-        ),
+        (MASTER + ACTOR.format("w1", "slave", ""), "line 5: no actor function 'slave'; gridsched has"),
         (MASTER + WORKER + WORKER, r"line 6: host 'w1' has a worker already \(line 5\)"),
         (
             MASTER + ACTOR.format("w1", "worker", '<argument value="w2"/>'),
@@ -153,10 +148,7 @@ WORKER = ACTOR.format("w1", "worker", '<argument value="m"/>')
             ACTOR.format("w1", "worker", '<argument value="w2"/>') + MASTER,
             r"line 4: this worker's arguments are \['w2'\]",
         ),
-        (
-            MASTER + '<actor host="w1" function="worker" kill_time="5"/>',
-            r"actor on 'w1' has kill_time='5'",
-        ),
+        (MASTER + '<actor host="w1" function="worker" kill_time="5"/>', r"actor on 'w1' has kill_time='5'"),
         (
             MASTER + '<actor host="w1" function="worker" on_failure="RESTART"/>',
             r"actor on 'w1' has on_failure='RESTART'",

@@ -158,9 +158,7 @@ def test_what_the_controller_refuses_is_the_same_error_as_without_simgrid(way):
 def test_a_policy_that_stops_in_the_middle_is_incomplete():
     """What it left is named, after the simulation has run as far as it could."""
     answer = deciding(lambda state: [Assign(0, 0)] if state.now == 0 else [])
-    with pytest.raises(
-        IncompleteRun, match=r"left 4 of 5 tasks unfinished at t = 10 s.* 2, 3, 4, 5"
-    ):
+    with pytest.raises(IncompleteRun, match=r"left 4 of 5 tasks unfinished at t = 10 s.* 2, 3, 4, 5"):
         on_simgrid(ex_a(), SIZES, answer)
 
 
@@ -245,19 +243,11 @@ def test_simgrids_log_settings_are_passed_through():
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        (
-            {"cfg": ("nonsense/option:1",)},
-            InputError,
-            "refuses --cfg=nonsense/option:1: Bad config",
-        ),
+        ({"cfg": ("nonsense/option:1",)}, InputError, "refuses --cfg=nonsense/option:1: Bad config"),
         ({"cfg": ("precision/timing:soon",)}, InputError, "--cfg=precision/timing:soon: invalid"),
         ({"cfg": ("nonsense",)}, InputError, "--cfg=nonsense: "),
         ({"log": ("root.thresh:loud",)}, InputError, "--log=root.thresh:loud: Unknown priority"),
-        (
-            {"cfg": ("host/model:nonsense",)},
-            InputError,
-            "Unable to find host model 'nonsense'",
-        ),
+        ({"cfg": ("host/model:nonsense",)}, InputError, "Unable to find host model 'nonsense'"),
         ({"log": ("root.thresh:debug",)}, InputError, "Priority 'debug' .* is above allowed"),
         ({"cfg": ("tracing:yes",), "way": "maestro"}, InputError, "use way='auto'"),
     ],
@@ -331,9 +321,7 @@ def test_the_server_imports_what_a_run_needs_before_it_forks():
     def loaded() -> bool:
         return module in sys.modules
 
-    assert [
-        ours.call(loaded)[0], ours.call(loaded, modules=[module])[0], ours.call(loaded)[0],
-    ] == [False, True, True]  # fmt: skip
+    assert [ours.call(loaded)[0], ours.call(loaded, modules=[module])[0], ours.call(loaded)[0]] == [False, True, True]
 
 
 def test_only_modules_of_this_package_are_imported_before_the_fork():
@@ -341,9 +329,7 @@ def test_only_modules_of_this_package_are_imported_before_the_fork():
     rolling, queue, own = (make_scheduler(id) for id in ("lp_rolling", "wq", "wq"))
     assert _modules(rolling) == ["gridsched.schedulers.lp_rolling"]
     queue.inner = rolling
-    assert _modules(queue) == [
-        "gridsched.schedulers.bag.baselines", "gridsched.schedulers.lp_rolling",
-    ]  # fmt: skip
+    assert _modules(queue) == ["gridsched.schedulers.bag.baselines", "gridsched.schedulers.lp_rolling"]
     own.inner = acting(len)
     assert _modules(own) == ["gridsched.schedulers.bag.baselines"]
 

@@ -66,9 +66,7 @@ def test_it_may_be_the_master(tmp_path):
 def test_a_master_of_speed_0_sends_messages(tmp_path):
     """100 B take 10.5 s, 100 flop 10 s; the master draws its 4 W of a busy host all the time."""
     path = write_star(tmp_path / "p.xml", [10.0])
-    path.write_text(
-        path.read_text().replace('"m" speed="1f"', '"m" speed="0f"').replace("3:3", "3:4")
-    )
+    path.write_text(path.read_text().replace('"m" speed="1f"', '"m" speed="0f"').replace("3:3", "3:4"))
     result = on_simgrid(path, make_tasks([100.0], input_bytes=100.0))
     assert result.trace.horizon_s == pytest.approx(20.5)
     rows = {row["host"]: row for row in energy_check(result)}

@@ -54,9 +54,12 @@ def distribution(tmp_path: Path) -> dict[str, str]:
     if not any(libraries.iterdir()):
         pytest.skip("SimGrid is a distribution's here already")
     return {
-        "LD_LIBRARY_PATH": str(libraries), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path),
-        "PYTHONPATH": f"{ROOT}:{packages}", "PYTHONNOUSERSITE": "1",
-    }  # fmt: skip
+        "LD_LIBRARY_PATH": str(libraries),
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "PYTHONPATH": f"{ROOT}:{packages}",
+        "PYTHONNOUSERSITE": "1",
+    }
 
 
 def test_a_distributions_package_is_enough(distribution, tmp_path):
@@ -71,9 +74,8 @@ def test_a_distributions_package_is_enough(distribution, tmp_path):
         "print(result.summary()['makespan_s'], result.energy_plugin_j)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-S", "-c", code],
-        env=distribution, cwd=ROOT, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        [sys.executable, "-S", "-c", code], env=distribution, cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     metadata, found, outcome = done.stdout.splitlines()
     assert metadata == "no metadata"

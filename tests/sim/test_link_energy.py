@@ -68,9 +68,11 @@ def test_known_answer_on_simgrids_own_platform(tmp_path):
         '<actor host="MyHost2" function="worker"><argument value="MyHost1"/></actor></platform>'
     )
     result = on_simgrid(
-        SHARED / "simgrid_energy_platform.xml", make_tasks([1e8], [10.0], input_bytes=25000),
-        deployment=deployment, cfg=CM02,
-    )  # fmt: skip
+        SHARED / "simgrid_energy_platform.xml",
+        make_tasks([1e8], [10.0], input_bytes=25000),
+        deployment=deployment,
+        cfg=CM02,
+    )
     assert result.links_j == {"bus": pytest.approx(11.75, rel=1e-12)}
 
 
@@ -83,10 +85,7 @@ def test_idle_power_counts_for_the_whole_run(tmp_path):
     result = on_simgrid(path, make_tasks([100.0], input_bytes=100.0, output_bytes=50.0))
     # 10 s in, 10 s of execution, 5 s out: 25 s
     assert result.trace.horizon_s == pytest.approx(25)
-    assert result.links_j == {
-        "l1": pytest.approx(25 * 1 + 15 * 2),
-        "l2": pytest.approx(25 * 2),
-    }
+    assert result.links_j == {"l1": pytest.approx(25 * 1 + 15 * 2), "l2": pytest.approx(25 * 2)}
 
 
 def test_load_is_the_share_of_the_bandwidth(tmp_path):
@@ -117,9 +116,7 @@ def test_a_rate_that_changed_elsewhere_is_charged_at_its_last_value(tmp_path):
 # ---------------------------------------------------------------------- where it is absent
 
 
-@pytest.mark.parametrize(
-    "changes", [{"network": "none"}, {"network": "none", "driver": "reference"}]
-)
+@pytest.mark.parametrize("changes", [{"network": "none"}, {"network": "none", "driver": "reference"}])
 def test_no_messages_no_link_energy(tmp_path, changes):
     """Without a simulated network links are not metered, and the column is absent."""
     path = write_links(tmp_path / "p.xml", [None, "1:3"])

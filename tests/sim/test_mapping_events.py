@@ -21,23 +21,24 @@ from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 DAY_S = 86_400.0
 
 
-def typed_scenario(driver, answer, etc_s, apc_w, task_type, submit_s, n_hosts=1, utility=None,
-    **rules,
-):  # fmt: skip
+def typed_scenario(driver, answer, etc_s, apc_w, task_type, submit_s, n_hosts=1, utility=None, **rules):
     """One host type; `etc_s` and `apc_w` by task type (and P-state)."""
     etc, apc = (np.array(rows, dtype=float).reshape(len(rows), 1, -1) for rows in (etc_s, apc_w))
     types = TaskTypes(etc, apc, np.zeros(n_hosts, dtype=np.int64))
     tasks = make_tasks(
-        np.full(len(task_type), TYPED_TASK_FLOPS),
-        submit_s,
-        task_type=np.array(task_type),
-        utility=utility,
+        np.full(len(task_type), TYPED_TASK_FLOPS), submit_s, task_type=np.array(task_type), utility=utility
     )
     return Scenario(
-        typed_platform(types), tasks, deciding(answer, may_drop=True, heeds_budget=True),
-        types=types, driver=driver, mapping_interval_s=60.0, pending_slots=1, timeout_s=60.0,
+        typed_platform(types),
+        tasks,
+        deciding(answer, may_drop=True, heeds_budget=True),
+        types=types,
+        driver=driver,
+        mapping_interval_s=60.0,
+        pending_slots=1,
+        timeout_s=60.0,
         **rules,
-    )  # fmt: skip
+    )
 
 
 def plan(*pairs):
@@ -59,23 +60,17 @@ def driver(request):
 def test_figures_of_b1(driver):
     """A task is worth U(tau) when it ends tau minutes after its arrival: one host for each tau."""
     intervals = ([0.0, 20.0, 40.0, 60.0], [1.0, 0.6, 0.2, 0.0], [1.0, 0.5, 2.0, 1.0])
-    classes = UtilityClasses.joined([
-        UtilityClasses.from_intervals([intervals]), UtilityClasses.exponential(),
-    ])  # fmt: skip
+    classes = UtilityClasses.joined([UtilityClasses.from_intervals([intervals]), UtilityClasses.exponential()])
     minutes = [3, 10, 20, 30, 40, 50, 60, 100, 10]
     expected = [5.9265, 4.8, 4.8, 2.9113, 1.6, 0.2165, 0, 0, 7.2387]
     n = len(minutes)
-    functions = UtilityFunctions(
-        np.full(n, 8.0), np.array([0.1] * 8 + [0.01]), np.array([0] * 8 + [1]), classes
-    )
+    functions = UtilityFunctions(np.full(n, 8.0), np.array([0.1] * 8 + [0.01]), np.array([0] * 8 + [1]), classes)
 
     def answer(state):
         return [plan(*((k, k, 0) for k in range(n)))] if state.now == 0.0 else []
 
     etc_s = [[60.0 * each] for each in minutes]
-    result = run(typed_scenario(
-        driver, answer, etc_s, [[50.0]] * n, list(range(n)), 0.0, n_hosts=n, utility=functions,
-    ))  # fmt: skip
+    result = run(typed_scenario(driver, answer, etc_s, [[50.0]] * n, list(range(n)), 0.0, n_hosts=n, utility=functions))
     np.testing.assert_allclose(utility_earned(result.trace), expected, rtol=0, atol=5e-5)
     assert result.summary()["utility"] == pytest.approx(sum(expected), abs=4e-4)
 
@@ -102,8 +97,7 @@ def test_machines_run_down_their_queues_between_events(driver):
     """B3: five tasks of 10 s planned at 0 are done before the second event; an arrival waits."""
 
     def answer(state):
-        return [plan(*((task, 0, 0) for task in state.mappable.tolist()))] if len(
-            state.mappable) else []  # fmt: skip
+        return [plan(*((task, 0, 0) for task in state.mappable.tolist()))] if len(state.mappable) else []
 
     submit = [0.0, 0.0, 0.0, 0.0, 0.0, 15.0]
     result = run(typed_scenario(driver, answer, [[10.0]], [[50.0]], [0] * 6, submit))
@@ -114,9 +108,15 @@ def test_machines_run_down_their_queues_between_events(driver):
 def test_a_generated_system_of_b2(driver):
     """EEC = ETC x APC for whatever ran, nothing for idle hosts; special types on their machines."""
     spec = UtilityDay(
-        kind="utility", seed=3, days=0.05, special_machine_counts=[1, 2], special_task_types=[2, 1],
-        general_machine_counts=[2, 3], task_types=8, tasks_per_type=500,
-    )  # fmt: skip
+        kind="utility",
+        seed=3,
+        days=0.05,
+        special_machine_counts=[1, 2],
+        special_task_types=[2, 1],
+        general_machine_counts=[2, 3],
+        task_types=8,
+        tasks_per_type=500,
+    )
     system = generate_utility_day(spec)
     types = system.types
     assert np.isfinite(types.etc[:, :2, 0]).sum() == 3  # two and one special types, each on its own
@@ -137,10 +137,11 @@ def test_power_follows_task_type_and_pstate_to_the_last_digit(driver):
     def answer(state):
         return [plan((0, 0, 0), (1, 0, 1), (2, 0, 0))] if state.now == 0.0 else []
 
-    result = run(typed_scenario(
-        driver, answer, [[100.0, 140.0], [30.0, 45.0]], [[80.0, 50.0], [200.0, 120.0]], [0, 0, 1],
-        0.0, n_hosts=2,
-    ))  # fmt: skip
+    result = run(
+        typed_scenario(
+            driver, answer, [[100.0, 140.0], [30.0, 45.0]], [[80.0, 50.0], [200.0, 120.0]], [0, 0, 1], 0.0, n_hosts=2
+        )
+    )
     assert starts(result) == [0.0, 100.0, 240.0]
     assert result.energy.grid_total() == pytest.approx(8000.0 + 7000.0 + 6000.0, rel=1e-15)
     if driver == "simgrid":
@@ -154,10 +155,11 @@ def test_a_task_over_midnight_draws_from_both_days(driver):
     def answer(state):
         return [plan((0, 0, 0))] if 0 in state.mappable else []
 
-    result = run(typed_scenario(
-        driver, answer, [[1800.0]], [[50.0]], [0], start, window_s=(DAY_S, 2 * DAY_S),
-        budget=EnergyBudget(1e6),
-    ))  # fmt: skip
+    result = run(
+        typed_scenario(
+            driver, answer, [[1800.0]], [[50.0]], [0], start, window_s=(DAY_S, 2 * DAY_S), budget=EnergyBudget(1e6)
+        )
+    )
     row = summary(result.trace, result.energy, (DAY_S, 2 * DAY_S))
     assert row["window_energy_j"] == pytest.approx(60e3, rel=1e-12)
     np.testing.assert_allclose(result.trace.periods["consumed_j"], [30e3, 60e3], rtol=1e-12)
@@ -184,10 +186,18 @@ def test_figures_of_b5(driver):
 
     # by 23:10 machine 0 has run 10 of the 20 minutes of task 1 at 250/3 W: 50 kJ, 50 kJ to go
     watts = 50e3 / 600.0
-    result = run(typed_scenario(
-        driver, answer, [[600.0], [1200.0]], [[watts], [watts]], [0, 1, 0],
-        [0.0, 1380 * 60.0, now], n_hosts=2, budget=EnergyBudget(500e3),
-    ))  # fmt: skip
+    result = run(
+        typed_scenario(
+            driver,
+            answer,
+            [[600.0], [1200.0]],
+            [[watts], [watts]],
+            [0, 1, 0],
+            [0.0, 1380 * 60.0, now],
+            n_hosts=2,
+            budget=EnergyBudget(500e3),
+        )
+    )
     assert starts(result) == [0.0, 1380 * 60.0, DAY_S]
     assert result.trace.times_postponed.tolist() == [0, 0, 1]
 
@@ -213,10 +223,11 @@ def test_a_budget_that_stops_ends_the_run_at_that_instant(driver):
     def answer(state):
         return [plan((0, 0, 0), (1, 0, 0))] if state.now == 0.0 else []
 
-    result = run(typed_scenario(
-        driver, answer, [[100.0]], [[50.0]], [0] * 2, 0.0,
-        budget=EnergyBudget(4e3, on_exhaustion="stop"),
-    ))  # fmt: skip
+    result = run(
+        typed_scenario(
+            driver, answer, [[100.0]], [[50.0]], [0] * 2, 0.0, budget=EnergyBudget(4e3, on_exhaustion="stop")
+        )
+    )
     assert result.trace.final_state.tolist() == [TaskState.KILLED] * 2
     assert result.trace.horizon_s == pytest.approx(80.0, rel=1e-12)
     if driver == "simgrid":
@@ -234,8 +245,7 @@ def test_a_slow_mapping_event_delays_the_next_one(driver):
         return [plan((0, 0, 0))] if state.now > 0.0 and 0 in state.mappable else []
 
     scenario = typed_scenario(driver, answer, [[100.0]], [[50.0]], [0], 0.0)
-    late = run(Scenario(**{**vars(scenario), "mapping_interval_s": 0.1, "horizon_s": 1e3,
-                           "charge_mapping_time": True}))  # fmt: skip
+    late = run(Scenario(**{**vars(scenario), "mapping_interval_s": 0.1, "horizon_s": 1e3, "charge_mapping_time": True}))
     assert late.trace.start_time_s[0] >= 0.3
     soon = run(Scenario(**{**vars(scenario), "mapping_interval_s": 0.1}))
     assert soon.trace.start_time_s[0] == pytest.approx(0.1)

@@ -164,9 +164,7 @@ def test_a_worker_takes_another_task_after_a_cancelled_one(tmp_path):
 
     path = write_star(tmp_path / "p.xml", [10.0, 1.0])
     result = on_simgrid(path, tasks_of(3), deciding(answer, replicates=True))
-    assert executions(result) == near(
-        [(1, 0, 10.5, 20.5), (0, 1, 10.5, 26.0), (0, 0, 36.5, 46.5), (2, 1, 36.5, 136.5)]
-    )
+    assert executions(result) == near([(1, 0, 10.5, 20.5), (0, 1, 10.5, 26.0), (0, 0, 36.5, 46.5), (2, 1, 36.5, 136.5)])
     assert largest_difference(result) <= 1e-9
 
 
@@ -184,20 +182,27 @@ def test_hosts_are_switched_over_the_network_too(tmp_path):
     assert largest_difference(result) <= 1e-9
 
 
-@pytest.mark.parametrize("scheduler", [
-    entry.id for entry in entries()
-    if not (traits := scheduler_class(entry.id).traits).needs_utility
-    and not traits.by_types
-    and not traits.needs_distributions and not traits.parallel
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        entry.id
+        for entry in entries()
+        if not (traits := scheduler_class(entry.id).traits).needs_utility
+        and not traits.by_types
+        and not traits.needs_distributions
+        and not traits.parallel
+    ],
+)
 @pytest.mark.parametrize("cores", [1, 2])
 def test_every_scheduler_works_over_the_network(tmp_path, scheduler, cores):
     """All tasks finish, and plugin and model joules agree on master and workers."""
     path = write_star(tmp_path / "p.xml", [10.0, 7.0, 3.0], cores=cores)
     tasks = make_tasks(
-        [100.0, 37.0, 250.0, 80.0, 64.0, 12.0, 150.0, 91.0], [0.0] * 5 + [30.0] * 3,
-        input_bytes=[100, 0, 30, 7, 0, 55, 20, 1], output_bytes=[0, 0, 44, 5, 60, 0, 10, 3],
-    )  # fmt: skip
+        [100.0, 37.0, 250.0, 80.0, 64.0, 12.0, 150.0, 91.0],
+        [0.0] * 5 + [30.0] * 3,
+        input_bytes=[100, 0, 30, 7, 0, 55, 20, 1],
+        output_bytes=[0, 0, 44, 5, 60, 0, 10, 3],
+    )
     result = on_simgrid(path, tasks, scheduler, pstate=1)
     assert result.summary()["tasks_finished"] == 8
     assert largest_difference(result) <= 1e-9
@@ -216,9 +221,7 @@ def test_a_worker_without_a_route_is_a_clear_error(tmp_path, routing, words):
     path = write_star(tmp_path / "p.xml", [10.0, 10.0], with_routes=False)
     text = path.read_text().replace('routing="Full"', f'routing="{routing}"')
     if routing == "Floyd":  # a zone of routes that leaves out the first worker
-        text = text.replace(
-            "  </zone>", '<route src="m" dst="w2"><link_ctn id="l2"/></route></zone>'
-        )
+        text = text.replace("  </zone>", '<route src="m" dst="w2"><link_ctn id="l2"/></route></zone>')
     path.write_text(text)
     wanted = f"finds no way for a message: .*{words}.*--master.*--network none"
     with pytest.raises(InputError, match=wanted) as caught:

@@ -49,9 +49,15 @@ def test_a_host_is_parked_from_its_last_task_to_its_next(way):
     tasks = make_tasks([100.0, 40.0, 40.0], [0.0, 0.0, 30.0])
     for result in both(two_hosts(), tasks, way=way, parked_pstate=1):
         assert changes_of(result) == [
-            (0.0, 0, 1), (0.0, 1, 1), (0.0, 0, 0), (0.0, 1, 0),
-            (4.0, 1, 1), (10.0, 0, 1), (30.0, 0, 0), (34.0, 0, 1),
-        ]  # fmt: skip
+            (0.0, 0, 1),
+            (0.0, 1, 1),
+            (0.0, 0, 0),
+            (0.0, 1, 0),
+            (4.0, 1, 1),
+            (10.0, 0, 1),
+            (30.0, 0, 0),
+            (34.0, 0, 1),
+        ]
         joules = result.energy.total_j.tolist()
         assert joules == pytest.approx([14 * 100 + 20 * 25, 4 * 100 + 30 * 25], rel=1e-12)
         assert result.summary()["energy_j"] == pytest.approx(3050.0, rel=1e-12)
@@ -75,9 +81,7 @@ def test_a_host_of_several_cores_is_parked_when_all_are_idle():
     """Two cores: 0-10 s and 0-4 s; the host waits for the last one."""
     one = Platform(two_hosts(cores=2).hosts[:1])
     for result in both(one, make_tasks([100.0, 40.0, 10.0], [0.0, 0.0, 20.0]), parked_pstate=1):
-        assert changes_of(result) == [
-            (0.0, 0, 1), (0.0, 0, 0), (10.0, 0, 1), (20.0, 0, 0), (21.0, 0, 1),
-        ]  # fmt: skip
+        assert changes_of(result) == [(0.0, 0, 1), (0.0, 0, 0), (10.0, 0, 1), (20.0, 0, 0), (21.0, 0, 1)]
         assert result.energy.total_j[0] == pytest.approx(11 * 100 + 10 * 25, rel=1e-12)
 
 
@@ -89,9 +93,7 @@ def test_a_budget_that_ends_the_run_notices_the_parked_power():
         trace = result.trace
         assert trace.horizon_s == pytest.approx(7.0, rel=1e-12)
         assert trace.of_outcome(ExecutionEnd.KILLED)["task"].tolist() == [0]
-        assert trace.final_state.tolist() == [
-            TaskState.KILLED, TaskState.FINISHED, TaskState.KILLED,
-        ]  # fmt: skip
+        assert trace.final_state.tolist() == [TaskState.KILLED, TaskState.FINISHED, TaskState.KILLED]
         assert trace.periods["consumed_j"].tolist() == pytest.approx([1175.0], rel=1e-12)
         assert result.energy.grid_total() == pytest.approx(1175.0, rel=1e-9)
 
@@ -134,8 +136,7 @@ def test_hosts_over_a_network_are_parked(tmp_path):
 
 def test_bounds_stay_below_runs_with_parked_hosts():
     """The least energy is that of the slow state: 5 flop/J x 25 W; hosts at rest draw 25 W."""
-    scenario = Scenario(two_hosts(), make_tasks([100.0], 40.0), "wq", driver="reference",
-                        parked_pstate=1)  # fmt: skip
+    scenario = Scenario(two_hosts(), make_tasks([100.0], 40.0), "wq", driver="reference", parked_pstate=1)
     result = run(scenario)
     bounds = bounds_for([result])
     assert result.summary()["energy_j"] == pytest.approx(40 * 50 + 10 * 125)

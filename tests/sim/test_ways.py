@@ -30,22 +30,24 @@ def check_all_ways(platform, tasks, scheduler, ways=("maestro", "actors"), **rul
         same = ["task", "host", "pstate", "outcome"]
         order = np.lexsort([expected.executions[name] for name in ("task", "host", "start")])
         other = np.lexsort([result.trace.executions[name] for name in ("task", "host", "start")])
-        assert (
-            expected.executions[same][order].tolist()
-            == result.trace.executions[same][other].tolist()
-        )
+        assert expected.executions[same][order].tolist() == result.trace.executions[same][other].tolist()
     return expected
 
 
 def grid(boot_time_s: float = 0.0, cores: int = 1) -> Platform:
     """Four hosts of different speed, each with two P-states, an off power and a boot time."""
-    return Platform(tuple(
-        Host(
-            f"h{k}", (PState(speed, 5.0 + k, 9.0, 30.0 + k), PState(speed / 2, 4.0, 5.0, 11.0)),
-            cores=cores, off_w=0.5 * k, boot_time_s=boot_time_s,
+    return Platform(
+        tuple(
+            Host(
+                f"h{k}",
+                (PState(speed, 5.0 + k, 9.0, 30.0 + k), PState(speed / 2, 4.0, 5.0, 11.0)),
+                cores=cores,
+                off_w=0.5 * k,
+                boot_time_s=boot_time_s,
+            )
+            for k, speed in enumerate((100.0, 70.0, 50.0, 31.0), start=1)
         )
-        for k, speed in enumerate((100.0, 70.0, 50.0, 31.0), start=1)
-    ))  # fmt: skip
+    )
 
 
 SIZES = [700.0, 350.0, 1400.0, 100.0, 100.0, 900.0, 50.0, 620.0, 310.0, 1000.0]
@@ -105,9 +107,7 @@ def test_a_boot_that_is_broken_off():
 def test_hosts_that_are_off_from_the_start_draw_their_off_power():
     """Off hosts are not charged as idle, whatever the P-state."""
     for pstate in (0, 1):
-        trace = check_all_ways(
-            grid(), SIZES, "wq", ways=("auto",), hosts_off=("h2", "h4"), pstate=pstate
-        )
+        trace = check_all_ways(grid(), SIZES, "wq", ways=("auto",), hosts_off=("h2", "h4"), pstate=pstate)
         assert set(trace.executions["host"].tolist()) == {0, 2}
 
 
@@ -156,9 +156,7 @@ def test_a_policy_that_cancels_and_drops():
         if state.now == 0:
             first = [Assign(0, 0), Assign(1, 0), Assign(2, 1), Assign(3, 2), Assign(2, 2)]
             return [*first, Drop(4), Plan([5], [3])]
-        return {
-            2.0: [Cancel(1), Assign(1, 3), Cancel(2, 2)] if len(state.queue_tasks) else [],
-        }.get(state.now, [])
+        return {2.0: [Cancel(1), Assign(1, 3), Cancel(2, 2)] if len(state.queue_tasks) else []}.get(state.now, [])
 
     policy = deciding(answer, may_cancel=True, may_drop=True, replicates=True)
     tasks = [900.0, 350.0, 1400.0, 100.0, 100.0, 620.0]
@@ -208,10 +206,7 @@ def test_simgrid_stops_only_where_something_ends_or_starts(way, tmp_path):
 @pytest.mark.parametrize(("scheduler", "n_tasks"), [("wqr", 12), ("lecsa", 400)])
 def test_many_cores_need_no_threads(scheduler, n_tasks):
     """2,000 hosts of 64 cores: one actor leads, where a thread for each core could not be made."""
-    hosts = [
-        Host(f"h{k}", (PState(100.0 + k, 5.0, 9.0, 30.0),), cores=64, off_w=1.0)
-        for k in range(2000)
-    ]
+    hosts = [Host(f"h{k}", (PState(100.0 + k, 5.0, 9.0, 30.0),), cores=64, off_w=1.0) for k in range(2000)]
     sizes = [1000.0 + 7.0 * (k % 41) for k in range(n_tasks)]
     check_all_ways(Platform(tuple(hosts)), sizes, scheduler, ways=("auto",))
 
@@ -246,9 +241,7 @@ def shifted_wattage(result):
     """Return the trace with one wattage of h2 a millionth larger."""
     hosts = list(result.trace.platform.hosts)
     state = hosts[1].pstates[0]
-    larger = replace(
-        state, busy_w=state.busy_w * (1 + 1e-6), epsilon_w=state.epsilon_w * (1 + 1e-6)
-    )
+    larger = replace(state, busy_w=state.busy_w * (1 + 1e-6), epsilon_w=state.epsilon_w * (1 + 1e-6))
     hosts[1] = replace(hosts[1], pstates=(larger,))
     return replace(result.trace, platform=replace(result.trace.platform, hosts=tuple(hosts)))
 

@@ -18,9 +18,12 @@ from gridsched.platform_io.check import check_platform_file
 #: Models without SimGrid's factors, so that bytes over bandwidth are the time. By default a medium
 #: carries less than its bandwidth.
 PLAIN = (
-    "network/bandwidth-factor:1", "network/latency-factor:1", "network/weight-S:0",
-    "network/crosstraffic:0", "network/TCP-gamma:0",
-)  # fmt: skip
+    "network/bandwidth-factor:1",
+    "network/latency-factor:1",
+    "network/weight-S:0",
+    "network/crosstraffic:0",
+    "network/TCP-gamma:0",
+)
 WATTS = '<prop id="wattage_per_state" value="1:2:3"/>'
 
 

@@ -16,9 +16,8 @@ from gridsched.workloads.bag import write_bag
 from gridsched.workloads.load import read_workload
 
 WORD = st.text(
-    st.sampled_from("ab,\"'# ;é\t|") | st.characters(min_codepoint=33, max_codepoint=500),
-    min_size=1, max_size=8,
-)  # fmt: skip
+    st.sampled_from("ab,\"'# ;é\t|") | st.characters(min_codepoint=33, max_codepoint=500), min_size=1, max_size=8
+)
 NAME = WORD.map(lambda name: name.replace(";", "_").strip(" #\t")).filter(
     lambda name: name == name.strip() and len(name.splitlines()) == 1
 )
@@ -28,9 +27,14 @@ def bag_with_files(names: tuple[str, ...]) -> Tasks:
     """Two tasks: the first needs all files, the second none."""
     files = DataFiles(names, np.arange(1.0, 1.0 + len(names)), (("c1",),) * len(names))
     return make_tasks(
-        [1e9 / 3, 2.5e12], [0.0, 0.1], input_bytes=[7.0, 0.0], labels=[12, 7],
-        input_files=[list(range(len(names))), []], files=files, nominal_heterogeneity=0.1 + 0.2,
-    )  # fmt: skip
+        [1e9 / 3, 2.5e12],
+        [0.0, 0.1],
+        input_bytes=[7.0, 0.0],
+        labels=[12, 7],
+        input_files=[list(range(len(names))), []],
+        files=files,
+        nominal_heterogeneity=0.1 + 0.2,
+    )
 
 
 def written_and_read(tasks: Tasks, folder: Path) -> Tasks:

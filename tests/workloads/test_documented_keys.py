@@ -15,8 +15,7 @@ DOCUMENTS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
-    ("name", "model"),
-    [("utility_workloads.md", UtilityDay), ("parallel_workloads.md", ParallelDay)],
+    ("name", "model"), [("utility_workloads.md", UtilityDay), ("parallel_workloads.md", ParallelDay)]
 )
 def test_every_key_is_documented_with_its_default(name: str, model):
     """A row for each key, and no other; files stand in a table of their own."""

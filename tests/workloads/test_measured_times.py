@@ -39,8 +39,7 @@ def test_measurements_of_a_group_have_equal_mass(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
-    [("a,h,0,0", "time_s"), ("c,h,0,1", "'c'"), ("a,h,-1,1", "pstate"), ("", "no measurements")],
+    ("line", "message"), [("a,h,0,0", "time_s"), ("c,h,0,1", "'c'"), ("a,h,-1,1", "pstate"), ("", "no measurements")]
 )
 def test_bad_measurements_are_refused(tmp_path, line, message):
     """The message names what is wrong."""
@@ -63,9 +62,7 @@ def test_a_generator_takes_measured_times():
     assert known.grid is not None  # 10 s
     render, encode = (int(np.argmax(made.tasks.task_type == k)) for k in (0, 1))
     # 395 s becomes 400 s: half a step counts upwards
-    assert known.pmf(render, 0, 0).times[known.pmf(render, 0, 0).masses > 0].tolist() == [
-        400.0, 410.0, 520.0,
-    ]  # fmt: skip
+    assert known.pmf(render, 0, 0).times[known.pmf(render, 0, 0).masses > 0].tolist() == [400.0, 410.0, 520.0]
     drawn = {made.run_times.run_time(task, 0, 0) for task in range(len(made.tasks))}
     assert drawn == {395.0, 410.0, 520.0, 180.0, 230.0}
     low = made.run_times.run_time(encode, 0, 0) == 180.0
@@ -88,8 +85,7 @@ def test_runs_of_measured_times(id):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
-    [("render,node3,0,5", "'node3'"), ("render,node1,2,5", "the hosts have 0 to 1")],
+    ("line", "message"), [("render,node3,0,5", "'node3'"), ("render,node1,2,5", "the hosts have 0 to 1")]
 )
 def test_measurements_of_other_hosts_are_refused(tmp_path, line, message):
     """The message names file, line and column."""

@@ -67,9 +67,12 @@ def test_the_output_of_sacct_by_hand(tmp_path: Path):
     assert jobs.width.tolist() == [1, 2, 3]
     assert jobs.estimate_s.tolist() == [30, 300, 7]
     assert {each.reason.split(" (")[0]: each.lines for each in jobs.dropped} == {
-        "a step of a job": (3,), "had not ended": (6,), "not of the format": (8, 9),
-        "no submission time": (7,), "no run time greater than 0 s": (5,),
-    }  # fmt: skip
+        "a step of a job": (3,),
+        "had not ended": (6,),
+        "not of the format": (8, 9),
+        "no submission time": (7,),
+        "no run time greater than 0 s": (5,),
+    }
 
 
 def test_other_columns_of_sacct(tmp_path: Path):
@@ -162,9 +165,13 @@ def test_jobs_written_for_batsim_read_back(tmp_path_factory: pytest.TempPathFact
     columns = [np.array(each, dtype=float) for each in zip(*rows, strict=True)] or [np.zeros(0)] * 4
     requested = np.where(columns[3] < 1e4, np.nan, columns[3])
     table = JobTable(
-        np.arange(1, len(rows) + 1), columns[0], columns[1], columns[2].astype(np.int64), requested,
+        np.arange(1, len(rows) + 1),
+        columns[0],
+        columns[1],
+        columns[2].astype(np.int64),
+        requested,
         header={"MaxProcs": "77"},
-    ).in_order()  # fmt: skip
+    ).in_order()
     path = tmp_path_factory.mktemp("batsim") / "jobs.json"
     write_jobs(table, path)
     back = read_jobs(path, TraceOptions())

@@ -66,18 +66,12 @@ def test_drawn_tasks_stay_within_what_is_listed(tmp_path: Path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"tasks": "1,0,t1,33,1,0,0\n"},
-            r"'t1' takes 33 nodes of cluster 'a', but .* 1 to 32",
-        ),
+        ({"tasks": "1,0,t1,33,1,0,0\n"}, r"'t1' takes 33 nodes of cluster 'a', but .* 1 to 32"),
         ({"tasks": "1,0,t2,8,1,0,0\n"}, "takes 1 nodes of cluster 'b', but .* from 10 to 10"),
         ({"tasks": "1,0,t3,8,1,0,0\n"}, "line 2: task_type is 't3'"),
         ({"tasks": "1,0,t1,0,1,0,0\n"}, "line 2: cores is '0'"),
         ({"tasks": "1,0,t1,8,1,0,20\n"}, "line 2: utility_class is '20'; it must lie from 0 to 19"),
-        (
-            {"etc": ETC + "t1,a,1,4,60,5\n"},
-            "no line for task type 't1', cluster 'a', P-state 1",
-        ),
+        ({"etc": ETC + "t1,a,1,4,60,5\n"}, "no line for task type 't1', cluster 'a', P-state 1"),
         ({"etc": ETC + "t1,a,0,4,60,5\n"}, "line 10: nodes is '4'; line 4 has the same task_type"),
         ({"etc": ETC + "t1,a,0,40,60,5\n"}, "line 10: power_w is '5.0'; other lines .* have 7"),
         ({"etc": ETC + "t1,c,0,40,60,5\n"}, "line 10: cluster is 'c'"),
@@ -96,10 +90,15 @@ def test_what_the_tables_do_not_tell_is_refused(tmp_path: Path, changes, message
 def test_the_testbeds_tables():
     """Tables 4 to 6 of the paper: nodes, times and energies as they are printed."""
     values = {
-        "kind": "parallel", "clusters_csv": "parallel_testbed_clusters.csv",
-        "etc_csv": "parallel_testbed_etc.csv", "tasks_per_day": 720, "warm_up_s": 0,
-        "days": 0.125, "task_type_shares": [0.4, 0.1, 0.1, 0.4], "wave_amplitude": [0, 0],
-    }  # fmt: skip
+        "kind": "parallel",
+        "clusters_csv": "parallel_testbed_clusters.csv",
+        "etc_csv": "parallel_testbed_etc.csv",
+        "tasks_per_day": 720,
+        "warm_up_s": 0,
+        "days": 0.125,
+        "task_type_shares": [0.4, 0.1, 0.1, 0.4],
+        "wave_amplitude": [0, 0],
+    }
     parameters = checked_parameters(values, "p.toml", folder=STUDIES)
     whole = generator_of(parameters).generate(parameters)
     assert whole.types.task_type_names == ("IS.8", "MG.8", "MG.16", "IS_CG.8")

@@ -66,18 +66,15 @@ def assert_same(one: object, other: object, *but: str) -> None:
     "files",
     [
         {"w.toml": KEYS},
-        {"w.toml": KEYS + 'priority_of = "task"\nutility_classes = "plateau_linear"\n'
-         "plateau_times = [2, 3]\n"},
+        {"w.toml": KEYS + 'priority_of = "task"\nutility_classes = "plateau_linear"\nplateau_times = [2, 3]\n'},
         TABLES,
     ],
     ids=["drawn", "plateau_linear", "tables"],
-)  # fmt: skip
+)
 def test_what_is_written_is_read_back_exactly(tmp_path: Path, files, capsys):
     """Clusters, times, powers, tasks, utility functions and rules, to the last bit."""
     target = written(tmp_path, files)
-    assert "beside it day_clusters.csv, day_etc.csv, day_task_types.csv, day_classes.csv." in (
-        capsys.readouterr().out
-    )
+    assert "beside it day_clusters.csv, day_etc.csv, day_task_types.csv, day_classes.csv." in (capsys.readouterr().out)
     whole = read_system_workload(tmp_path / "w.toml")
     back = read_system_workload(target.with_suffix(".toml"))
     assert len(whole.tasks) > 50
@@ -160,8 +157,6 @@ def test_existing_files_are_kept(tmp_path: Path, capsys):
     """One file in the way, and none is written."""
     (tmp_path / "w.toml").write_text(KEYS)
     (tmp_path / "day_task_types.csv").write_text("mine")
-    assert (
-        main(["workload", "generate", str(tmp_path / "w.toml"), "-o", f"{tmp_path}/day.csv"]) == 2
-    )
+    assert main(["workload", "generate", str(tmp_path / "w.toml"), "-o", f"{tmp_path}/day.csv"]) == 2
     assert "day_task_types.csv: exists already" in capsys.readouterr().err
     assert not (tmp_path / "day.csv").exists()

@@ -13,9 +13,12 @@ from gridsched.workloads.parallel_tasks import generate_parallel_day, read_log_d
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 SMALL = {
-    "general_clusters": [(6, 4), (4, 8)], "special_clusters": [(5, 6)], "general_task_types": 4,
-    "special_task_types": [2], "log_least_jobs": 2,
-}  # fmt: skip
+    "general_clusters": [(6, 4), (4, 8)],
+    "special_clusters": [(5, 6)],
+    "general_task_types": 4,
+    "special_task_types": [2],
+    "log_least_jobs": 2,
+}
 
 
 def write_log(path: Path, jobs, header: str = "") -> str:
@@ -75,8 +78,7 @@ def test_a_trial_is_a_day_after_the_end_of_the_day_before(log: str):
 def test_days_of_a_log_can_come_again(log: str):
     """Replicate 2 is the first of two days again: the same jobs, with other task types."""
     first, again = (
-        generate_parallel_day(ParallelDay(jobs_swf=log, replicate=each, log_again=True, **SMALL))
-        for each in (0, 2)
+        generate_parallel_day(ParallelDay(jobs_swf=log, replicate=each, log_again=True, **SMALL)) for each in (0, 2)
     )
     assert again.tasks.name == "log.swf, day 1 (1 of 2)"
     assert (first.tasks.labels == again.tasks.labels).all()
@@ -88,8 +90,9 @@ def test_a_job_takes_its_time_on_one_cluster(tmp_path: Path):
     """That of the log on one cluster that is large enough; others vary by 30 %."""
     jobs = [(24 + 0.01 * k, 1000 + k, 1 + k % 32) for k in range(2000)]
     path = write_log(tmp_path / "a.swf", [(1, 9, 1), *jobs, (50, 9, 1)])
-    spec = ParallelDay(jobs_swf=path, pstate_cov=0.0, pstate_type_cov=0.0,
-                       special_pstate_type_cov=0.0, special_pstate_cov=0.0, **SMALL)  # fmt: skip
+    spec = ParallelDay(
+        jobs_swf=path, pstate_cov=0.0, pstate_type_cov=0.0, special_pstate_type_cov=0.0, special_pstate_cov=0.0, **SMALL
+    )
     whole = generate_parallel_day(spec)
     tasks, estimates = whole.tasks, whole.estimates
     run = 1000.0 + tasks.labels - 2
@@ -121,8 +124,9 @@ def test_jobs_that_are_too_wide_are_left_out_and_told(tmp_path: Path):
 
 def test_what_is_typical_is_that_of_other_days(log: str):
     """Estimates of task types tell nothing of the day that is simulated."""
-    spec = ParallelDay(jobs_swf=log, pstate_cov=0.0, pstate_type_cov=0.0,
-                       special_pstate_type_cov=0.0, special_pstate_cov=0.0, **SMALL)  # fmt: skip
+    spec = ParallelDay(
+        jobs_swf=log, pstate_cov=0.0, pstate_type_cov=0.0, special_pstate_type_cov=0.0, special_pstate_cov=0.0, **SMALL
+    )
     estimates = generate_parallel_day(spec).estimates
     others = np.mean([100 + hour for hour in (1, 21, 60, 73, 80, 97)])
     assert estimates.typical_time_s[0, 0, 0] == pytest.approx(others)

@@ -20,9 +20,13 @@ from gridsched.workloads.utility_classes import draw_priorities
 HOUR_S, DAY_S = 3600.0, 86_400.0
 #: Two general clusters and a special one, a few task types.
 SMALL = {
-    "general_clusters": [(6, 4), (4, 8)], "special_clusters": [(5, 6)], "general_task_types": 4,
-    "special_task_types": [2], "core_bands": [(50, 1, 4), (50, 5, 0)], "tasks_per_day": 300,
-}  # fmt: skip
+    "general_clusters": [(6, 4), (4, 8)],
+    "special_clusters": [(5, 6)],
+    "general_task_types": 4,
+    "special_task_types": [2],
+    "core_bands": [(50, 1, 4), (50, 5, 0)],
+    "tasks_per_day": 300,
+}
 
 
 def within_sigmas(values, mean: float, deviation: float, sigmas: float = 5.0) -> bool:
@@ -54,8 +58,7 @@ def test_the_papers_clusters():
 
 
 @pytest.mark.parametrize(
-    ("total", "nodes"),
-    [(None, [6, 4, 5]), (47, [3, 2, 2]), (94, [6, 4, 5]), (1, [1, 1, 1]), (188, [12, 8, 10])],
+    ("total", "nodes"), [(None, [6, 4, 5]), (47, [3, 2, 2]), (94, [6, 4, 5]), (1, [1, 1, 1]), (188, [12, 8, 10])]
 )
 def test_nodes_scale_with_the_cores_in_all(total, nodes):
     """24 + 40 + 30 = 94 cores; rounded down, at least one node, exact where it is a multiple."""
@@ -168,9 +171,7 @@ def test_pstate_factors_follow_one_random_factor():
 def test_priorities_lie_in_their_ranges_in_their_shares():
     """Table 2's joint shares; the lower end of a range is excluded."""
     spec, rng = ParallelDay(), np.random.default_rng(1)
-    priority, urgency = draw_priorities(
-        rng, 20_000, spec.priority_ranges, spec.urgencies, spec.joint_percent
-    )
+    priority, urgency = draw_priorities(rng, 20_000, spec.priority_ranges, spec.urgencies, spec.joint_percent)
     for (low, high), row in zip(spec.priority_ranges, spec.joint_percent, strict=True):
         inside = (priority > low) & (priority <= high)
         for rate, percent in zip(spec.urgencies, row, strict=True):
@@ -219,9 +220,12 @@ def test_wide_tasks_come_in_the_busy_hours():
 def test_all_types_have_their_bursts_at_the_same_times():
     """Nothing in two quiet hours, three times the mean rate in the hour of a burst after them."""
     bursts = {
-        "arrival_pattern": "bursts", "baseline_duration_s": (7200, 7200), "baseline_factor": (0, 0),
-        "burst_duration_s": (3600, 3600), "burst_factor": (3, 3),
-    }  # fmt: skip
+        "arrival_pattern": "bursts",
+        "baseline_duration_s": (7200, 7200),
+        "baseline_factor": (0, 0),
+        "burst_duration_s": (3600, 3600),
+        "burst_factor": (3, 3),
+    }
     first_hours = set()
     for seed in range(4):
         whole = generate_parallel_day(ParallelDay(seed=seed, **SMALL | bursts))
@@ -266,9 +270,14 @@ def test_a_days_energy_is_that_of_the_definition():
 def test_priorities_of_single_tasks_and_plateaus():
     """The testbed's: integers 1 to 4 for each task, constant to 2.5 x the least time, 0 at 4 x."""
     spec = ParallelDay(
-        seed=1, **SMALL, priority_of="task", priority_ranges=[(k, k) for k in (1, 2, 3, 4)],
-        urgencies=[0], joint_percent=[[25]] * 4, utility_classes="plateau_linear",
-    )  # fmt: skip
+        seed=1,
+        **SMALL,
+        priority_of="task",
+        priority_ranges=[(k, k) for k in (1, 2, 3, 4)],
+        urgencies=[0],
+        joint_percent=[[25]] * 4,
+        utility_classes="plateau_linear",
+    )
     whole = generate_parallel_day(spec)
     utility, shortest = whole.tasks.utility, whole.estimates.shortest_times()
     assert set(utility.priority) == {1, 2, 3, 4}
@@ -295,13 +304,10 @@ def test_priorities_of_single_tasks_and_plateaus():
         ({"task_type_shares": [1, 1]}, "task_type_shares has 2 numbers; there are 6"),
         ({"task_type_shares": [0] * 6}, "task_type_shares holds only zeros"),
         ({"tasks_per_day": 1e9}, "These rates give up to"),
+        ({"arrival_pattern": "bursts", "burst_factor": (1, 1e30)}, "at most 10,000,000 fit into memory"),
         (
-            {"arrival_pattern": "bursts", "burst_factor": (1, 1e30)},
-            "at most 10,000,000 fit into memory",
-        ),
-        (
-            {"arrival_pattern": "bursts", "burst_duration_s": (1e-9, 1e-9),
-             "baseline_duration_s": (1e-9, 1)}, "that may give more than 1,000,000 bursts",
+            {"arrival_pattern": "bursts", "burst_duration_s": (1e-9, 1e-9), "baseline_duration_s": (1e-9, 1)},
+            "that may give more than 1,000,000 bursts",
         ),
         ({"general_clusters": [(90_000, 100_000)]}, "A cluster's cores give 9,000,000,000"),
         ({"special_task_types": [100_000], "power_factors": [0.5] * 99}, "task types, clusters and power_factors give"),

@@ -19,14 +19,12 @@ from gridsched.workloads.profit_system import (
 
 FILES = {
     "machines.csv": "machine_type,count,idle_w\nfast,1,1\nslow,2,0.25\n",
-    "etc.csv": "task_type,machine_type,pstate,etc_s\n"
-    "a,fast,0,2\na,slow,0,4\nb,slow,0,3\n",
-    "apc.csv": "task_type,machine_type,pstate,apc_w\n"
-    "a,fast,0,10\na,slow,0,2.5\nb,slow,0,5\n",
+    "etc.csv": "task_type,machine_type,pstate,etc_s\na,fast,0,2\na,slow,0,4\nb,slow,0,3\n",
+    "apc.csv": "task_type,machine_type,pstate,apc_w\na,fast,0,10\na,slow,0,2.5\nb,slow,0,5\n",
     "counts.csv": "task_type,tasks\na,12\n",
     "g.toml": 'kind = "profit"\nmachines_csv = "machines.csv"\netc_csv = "etc.csv"\n'
     'apc_csv = "apc.csv"\ncounts_csv = "counts.csv"\n',
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -99,10 +97,9 @@ def test_frequencies_are_drawn_where_counts_are_not_given(tmp_path, write):
         ({"counts": "task_type,tasks\na,0\n"}, "no tasks; at least one"),
         ({"counts": "task_type,tasks\na,1\na,2\n"}, "line 3"),
         ({"machines": "machine_type,count,idle_w\nfast,1,-1\nslow,2,0\n"}, "line 2.*idle_w"),
-        ({"etc": FILES["etc.csv"] + "a,fast,1,3\n", "apc": FILES["apc.csv"] + "a,fast,1,3\n"},
-         "P-states 0 to 1"),
+        ({"etc": FILES["etc.csv"] + "a,fast,1,3\n", "apc": FILES["apc.csv"] + "a,fast,1,3\n"}, "P-states 0 to 1"),
     ],
-)  # fmt: skip
+)
 def test_contradictions_are_refused(write, changed, message):
     """Naming the key, or file and line."""
     with pytest.raises(InputError, match=message):

@@ -24,10 +24,7 @@ def test_the_paper_s_size():
 def test_moments_of_the_matrices():
     """Mean, and the cov over all entries of a CVB matrix: sqrt((1 + a^2)(1 + b^2) - 1)."""
     system = draw_profit_system(ProfitBag(task_types=3000, machine_types=60))
-    for matrix, mean, task, machine in (
-        (system.etc, 100, 0.5, 0.35),
-        (system.apc, 200, 0.1, 0.25),
-    ):
+    for matrix, mean, task, machine in ((system.etc, 100, 0.5, 0.35), (system.apc, 200, 0.1, 0.25)):
         cov = np.sqrt((1 + task**2) * (1 + machine**2) - 1)
         assert matrix.mean() == pytest.approx(mean, rel=0.03)
         assert matrix.std() / matrix.mean() == pytest.approx(cov, rel=0.05)
@@ -71,9 +68,7 @@ def test_replicates_follow_the_frequencies():
     assert np.all(np.abs(np.mean(bags, axis=0) / 100 - system.frequency) < 5 * error)
 
 
-@pytest.mark.parametrize(
-    "fields", [{"tasks": 0}, {"idle_share": 1.5}, {"time_mean_s": -1}, {"machines": 3}]
-)
+@pytest.mark.parametrize("fields", [{"tasks": 0}, {"idle_share": 1.5}, {"time_mean_s": -1}, {"machines": 3}])
 def test_refused(fields):
     """Numbers out of range and unknown names."""
     with pytest.raises(ValidationError):

@@ -40,9 +40,8 @@ def test_what_the_distributions_say():
 def test_by_hand():
     """Nothing spread: 1.5 s become 2 s, requests are three times that, each job is alone."""
     jobs = draw_rigid_jobs(
-        RigidJobs(jobs=3, nodes=2, run_time_median_s=1.5, run_time_sigma=0, widest_job=1,
-                  estimate_factor=(3, 3))
-    )  # fmt: skip
+        RigidJobs(jobs=3, nodes=2, run_time_median_s=1.5, run_time_sigma=0, widest_job=1, estimate_factor=(3, 3))
+    )
     assert jobs.run_time_s.tolist() == [2, 2, 2]
     assert jobs.requested_time_s.tolist() == [6, 6, 6]
     assert jobs.width.tolist() == [1, 1, 1]

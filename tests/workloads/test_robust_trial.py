@@ -20,9 +20,8 @@ from gridsched.workloads.robust_trial import RobustTrial, draw_robust_system, ge
 def small(**keys) -> RobustTrial:
     """A trial of 40 tasks on a few cores."""
     return RobustTrial(
-        nodes=2, total_cores=5, task_types=6, phases=((30, 60.0), (10, 200.0)), budget_tasks=30.0,
-        **keys,
-    )  # fmt: skip
+        nodes=2, total_cores=5, task_types=6, phases=((30, 60.0), (10, 200.0)), budget_tasks=30.0, **keys
+    )
 
 
 def test_hosts_and_rules_are_those_of_the_drawn_system():
@@ -52,8 +51,9 @@ def test_trials_share_their_system_and_a_task_its_luck():
     estimates = one.types.estimates(one.tasks)
     shares = [
         one.run_times.run_time(3, host, pstate) / estimates.run_time(3, host, pstate)
-        for host in range(5) for pstate in range(5)
-    ]  # fmt: skip
+        for host in range(5)
+        for pstate in range(5)
+    ]
     assert shares == pytest.approx([shares[0]] * 25)
     pmf = estimates.pmf(3, 0, 2)
     assert pmf.mean == pytest.approx(estimates.run_time(3, 0, 2), rel=1e-4)
@@ -77,11 +77,14 @@ BOTH_FILTERS = {"energy_fair_share": True, "robustness": 0.5}
 @pytest.mark.parametrize(
     ("scheduler", "parameters"),
     [
-        ("shortest_queue", {}), ("minimum_expected_completion_time", {}),
-        ("lightest_load", BOTH_FILTERS), ("random_immediate", {"robustness": 0.5}), ("mct", {}),
+        ("shortest_queue", {}),
+        ("minimum_expected_completion_time", {}),
+        ("lightest_load", BOTH_FILTERS),
+        ("random_immediate", {"robustness": 0.5}),
+        ("mct", {}),
         ("shortest_queue", {"remap": True}),
     ],
-)  # fmt: skip
+)
 def test_drivers_agree(scheduler, parameters):
     """Uncertain run times, parked hosts and a budget that ends the run; joules to 1e-9."""
     made = generate_robust_trial(small(seed=4))

@@ -72,9 +72,7 @@ def test_a_header_without_a_number_of_nodes(tmp_path: Path, size: str):
 def test_header_lines_of_blanks(tmp_path: Path):
     """Each is passed once, however long."""
     text = f"; A{' ' * 500_000}x\n; Key: a{' ' * 500_000}b\n{LOG}"
-    assert set(read_swf(log(tmp_path, text)).header) == {
-        "Key", "Version", "MaxNodes", "MaxProcs", "Note"
-    }  # fmt: skip
+    assert set(read_swf(log(tmp_path, text)).header) == {"Key", "Version", "MaxNodes", "MaxProcs", "Note"}
 
 
 def test_jobs_wider_than_the_machine_are_left_out(tmp_path: Path):
@@ -146,11 +144,15 @@ times = st.one_of(st.integers(0, 10**8).map(float), st.floats(0, 1e8))
 @settings(max_examples=50)
 @given(
     rows=st.lists(
-        st.tuples(times, times.filter(lambda t: t > 0), st.integers(1, 10**6),
-                  st.one_of(st.just(np.nan), times.filter(lambda t: t > 0))),
+        st.tuples(
+            times,
+            times.filter(lambda t: t > 0),
+            st.integers(1, 10**6),
+            st.one_of(st.just(np.nan), times.filter(lambda t: t > 0)),
+        ),
         max_size=20,
     )
-)  # fmt: skip
+)
 def test_a_written_log_reads_back(tmp_path_factory: pytest.TempPathFactory, rows):
     """Every digit."""
     columns = [np.array(each, dtype=float) for each in zip(*rows, strict=True)] or [np.zeros(0)] * 4
@@ -166,9 +168,8 @@ def test_a_written_log_reads_back(tmp_path_factory: pytest.TempPathFactory, rows
 
 @pytest.mark.parametrize(
     ("name", "jobs", "widest"),
-    [("KTH-SP2.swf.gz", 28_478, 100), ("CEA-Curie_10day.swf.gz", 14_000, 79_808),
-     ("HPC2N_excerpt.swf", 3_000, 240)],
-)  # fmt: skip
+    [("KTH-SP2.swf.gz", 28_478, 100), ("CEA-Curie_10day.swf.gz", 14_000, 79_808), ("HPC2N_excerpt.swf", 3_000, 240)],
+)
 def test_logs_of_the_archive(name: str, jobs: int, widest: int):
     """Real logs: nearly all jobs are there, none is wider than its machine."""
     if not (LOGS / name).exists():

@@ -51,8 +51,11 @@ def test_a_machine_of_the_headers_size(log: Path):
     assert tasks.requested_time_s.tolist() == [10, 5, 20, 7]
     assert (tasks.flops / platform.speed[0, 0]).tolist() == [10, 5, 20, 7]
     assert {each.reason.split()[0]: each.lines for each in found.jobs.dropped} == {
-        "part": (9,), "no": (7,), "a": (10,), "wider": (8,),
-    }  # fmt: skip
+        "part": (9,),
+        "no": (7,),
+        "a": (10,),
+        "wider": (8,),
+    }
 
 
 def test_the_example_of_section_i_from_a_file(log: Path):
@@ -138,10 +141,13 @@ def test_a_study_of_logs_needs_no_platform(log: Path):
     assert made[0].tasks is made[1].tasks
     assert run(made[1]).trace.start_time_s.tolist() == [0, 10, 15, 3]
     with pytest.raises(InputError, match="only serial tasks can be planned"):
-        maker.optimization({
-            **runs[0].scenario, "scheduler": {"id": "lp_max_profit", "parameters": {}},
-            "settings": {**runs[0].scenario["settings"], "driver": "optimize"},
-        })  # fmt: skip
+        maker.optimization(
+            {
+                **runs[0].scenario,
+                "scheduler": {"id": "lp_max_profit", "parameters": {}},
+                "settings": {**runs[0].scenario["settings"], "driver": "optimize"},
+            }
+        )
     with pytest.raises(InputError, match="platform needs file"):
         Study.from_text(STUDY.replace('"four.swf"\n', '"four.csv"\n'), folder / "s.toml")
 
@@ -151,22 +157,14 @@ def test_a_study_of_logs_needs_no_platform(log: Path):
     [
         ("HPC2N_excerpt.swf", {}, 3_145, 503_655_194),
         pytest.param("KTH-SP2.swf.gz", {}, 28_481, 2_024_618_666, marks=pytest.mark.long),
-        pytest.param(
-            "CEA-Curie_10day.swf.gz",
-            {"procs_per_node": 16},
-            14_459,
-            3_131_967_306,
-            marks=pytest.mark.long,
-        ),
+        pytest.param("CEA-Curie_10day.swf.gz", {"procs_per_node": 16}, 14_459, 3_131_967_306, marks=pytest.mark.long),
     ],
 )
 def test_logs_of_the_archive_run(name: str, options: dict, jobs: int, node_seconds: int):
     """EASY on all that can be run of real logs: every job, its nodes and its time."""
     if not (LOGS / name).exists():
         pytest.skip("the logs of the Parallel Workloads Archive are not beside the checkout")
-    scenario = Scenario(
-        None, LOGS / name, "easy_backfilling", driver="reference", trace=TraceOptions(**options)
-    )
+    scenario = Scenario(None, LOGS / name, "easy_backfilling", driver="reference", trace=TraceOptions(**options))
     result = run(scenario)
     found = result.summary()
     assert found["tasks_finished"] == jobs

@@ -32,13 +32,10 @@ FILES = {
         "1,0,1,1,linear\n1,2,1,1,linear\n1,4,0,1,linear\n"
     ),
     "tasks.csv": (
-        "id,submit_time_s,task_type,priority,urgency,utility_class\n"
-        "# two tasks\n7,120.25,fft,8,0.1,0\n3,0,sort,4,0,1\n"
+        "id,submit_time_s,task_type,priority,urgency,utility_class\n# two tasks\n7,120.25,fft,8,0.1,0\n3,0,sort,4,0,1\n"
     ),
 }
-KEYS = "".join(
-    f'{part}_csv = "{part}.csv"\n' for part in ("machines", "etc", "apc", "classes", "tasks")
-)
+KEYS = "".join(f'{part}_csv = "{part}.csv"\n' for part in ("machines", "etc", "apc", "classes", "tasks"))
 
 
 def written(folder: Path, changes: dict[str, str] | None = None, toml: str = KEYS) -> Path:
@@ -58,10 +55,7 @@ def test_measured_values_arrive_where_they_belong(tmp_path: Path):
     assert types.host_type_names == ("small", "big")
     assert types.host_type.tolist() == [0, 0, 1]
     inf = np.inf
-    assert types.etc.tolist() == [
-        [[600, 840.5], [300, 420]],
-        [[inf, inf], [1200, inf]],
-    ]
+    assert types.etc.tolist() == [[[600, 840.5], [300, 420]], [[inf, inf], [1200, inf]]]
     assert types.apc[np.isfinite(types.etc)].tolist() == [100, 65, 200, 130, 199.5]
     assert [host.name for host in whole.platform.hosts] == ["small-1", "small-2", "big-1"]
     assert tasks.labels.tolist() == [3, 7]
@@ -88,8 +82,13 @@ def test_what_is_written_is_read_back_exactly(tmp_path: Path, example: str):
     target = tmp_path / "out" / "w.csv"
     paths = write_workload_files(whole.tasks, whole.types, target, spec.settings_beside_files())
     assert sorted(path.name for path in paths) == [
-        "w.csv", "w.toml", "w_apc.csv", "w_classes.csv", "w_etc.csv", "w_machines.csv",
-    ]  # fmt: skip
+        "w.csv",
+        "w.toml",
+        "w_apc.csv",
+        "w_classes.csv",
+        "w_etc.csv",
+        "w_machines.csv",
+    ]
     back = read_system_workload(target.with_suffix(".toml"))
     for name in ("etc", "apc", "host_type"):
         assert np.array_equal(getattr(back.types, name), getattr(whole.types, name))
@@ -128,19 +127,26 @@ def test_existing_files_are_kept(tmp_path: Path):
         ("machines.csv", "big,1", "small,1", r"line 3: machine_type is 'small'; line 2"),
         ("machines.csv", "small,2\nbig,1", "small,0\nbig,0", r"machines.csv: no machines"),
         ("machines.csv", "count", "number", r"machines.csv, line 1: no column 'count'"),
-        ("etc.csv", "sort,small,0,600", "sort,smal,0,600",
-         r"etc.csv, line 2: machine_type is 'smal'; .*machines.csv does not have it. Did you mean "
-         r"'small'\?"),
+        (
+            "etc.csv",
+            "sort,small,0,600",
+            "sort,smal,0,600",
+            r"etc.csv, line 2: machine_type is 'smal'; .*machines.csv does not have it. Did you mean "
+            r"'small'\?",
+        ),
         ("etc.csv", "0,600", "0,0", r"etc.csv, line 2: etc_s is '0'; it must be a finite"),
         ("etc.csv", "0,600", "0,inf", r"etc.csv, line 2: etc_s is 'inf'"),
         ("etc.csv", "0,600", "-1,600", r"etc.csv, line 2: pstate is '-1'; it must lie from 0"),
         ("etc.csv", "1,840.5", "0,840.5", r"etc.csv, line 3: pstate is '0'; line 2 has the same"),
         ("etc.csv", "sort,small,0", ",small,0", r"etc.csv, line 2: task_type is ''; a name"),
-        ("apc.csv", "fft,big,0,199.5\n", "",
-         r"apc.csv: no line for task type 'fft', machine type 'big' and P-state 0, which .*"
-         r"etc.csv, line 6"),
-        ("etc.csv", "fft,big,0,1200\n", "",
-         r"apc.csv, line 6: .*etc.csv has no line for task type 'fft'"),
+        (
+            "apc.csv",
+            "fft,big,0,199.5\n",
+            "",
+            r"apc.csv: no line for task type 'fft', machine type 'big' and P-state 0, which .*"
+            r"etc.csv, line 6",
+        ),
+        ("etc.csv", "fft,big,0,1200\n", "", r"apc.csv, line 6: .*etc.csv has no line for task type 'fft'"),
         ("apc.csv", "0,100", "0,-1", r"apc.csv, line 2: apc_w is '-1'; it must be a finite"),
         ("classes.csv", "0,20,0.6", "0,20,1.6", r"classes.csv, lines 2 to 5: start fractions"),
         ("classes.csv", "0,20,0.6", "0,0,0.6", r"classes.csv, lines 2 to 5: start times"),
@@ -150,14 +156,13 @@ def test_existing_files_are_kept(tmp_path: Path):
         ("classes.csv", "2,1,1,linear", "2,1,1,lines", r"line 8: kind is .*legal is one of"),
         ("tasks.csv", "3,0,sort", "7,0,sort", r"tasks.csv, line 4: id is '7'; line 3 has the same"),
         ("tasks.csv", "3,0,sort", "3,-1,sort", r"tasks.csv, line 4: submit_time_s is '-1'"),
-        ("tasks.csv", "3,0,sort", "3,0,sorts",
-         r"tasks.csv, line 4: task_type is 'sorts'; .*Did you mean 'sort'"),
+        ("tasks.csv", "3,0,sort", "3,0,sorts", r"tasks.csv, line 4: task_type is 'sorts'; .*Did you mean 'sort'"),
         ("tasks.csv", "fft,8", "fft,nan", r"tasks.csv, line 3: priority is 'nan'"),
         ("tasks.csv", "0.1,0", "-0.1,0", r"tasks.csv, line 3: urgency is '-0.1'"),
         ("tasks.csv", "0.1,0", "0.1,2", r"line 3: utility_class is '2'; it must lie from 0 to 1"),
         ("tasks.csv", "0.1,0", "0.1", r"tasks.csv, line 3: 5 cells where the header has 6"),
     ],
-)  # fmt: skip
+)
 def test_bad_lines_are_named(tmp_path: Path, file: str, old: str, new: str, message: str):
     """File, line, what was found and what is legal."""
     assert old in FILES[file]
@@ -254,9 +259,7 @@ def test_unknown_machines_of_measurements_are_refused(tmp_path: Path):
 def test_the_multicore_measurements(tmp_path: Path):
     """Every line of the published table is an entry, on hosts with names SimGrid takes."""
     path = tmp_path / "m.toml"
-    path.write_text(
-        f'kind = "utility"\ndays = 1\nmeasurements_csv = "{MULTICORES}"\ntasks_per_type = 30\n'
-    )
+    path.write_text(f'kind = "utility"\ndays = 1\nmeasurements_csv = "{MULTICORES}"\ntasks_per_type = 30\n')
     whole = read_system_workload(path)
     with MULTICORES.open(newline="") as stream:
         lines = list(csv.DictReader(stream))

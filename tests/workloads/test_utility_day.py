@@ -11,21 +11,18 @@ from pydantic import ValidationError
 from gridsched.errors import InputError
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS
-from gridsched.workloads.arrivals import (
-    Bursts,
-    Waves,
-    burst_arrivals,
-    draw_intervals,
-    wave_arrivals,
-)
+from gridsched.workloads.arrivals import Bursts, Waves, burst_arrivals, draw_intervals, wave_arrivals
 from gridsched.workloads.time_models import cvb, gamma, pstate_factors
 from gridsched.workloads.utility_day import UtilityDay, draw_task_types, generate_utility_day
 
 DAY_S = 86_400.0
 SMALL = {
-    "special_machine_counts": [1], "general_machine_counts": [1, 2], "task_types": 4,
-    "special_task_types": [1], "days": 0.25,
-}  # fmt: skip
+    "special_machine_counts": [1],
+    "general_machine_counts": [1, 2],
+    "task_types": 4,
+    "special_task_types": [1],
+    "days": 0.25,
+}
 
 
 def within_sigmas(values, mean: float, deviation: float, sigmas: float = 5.0) -> bool:
@@ -55,11 +52,7 @@ def test_the_papers_system():
     assert len(whole.platform) == 100
     assert len({host.name for host in whole.platform.hosts}) == 100
     assert (whole.rules.horizon_s, whole.window_s) == (2 * DAY_S, (DAY_S, 2 * DAY_S))
-    assert (whole.rules.mapping_interval_s, whole.rules.pending_slots, whole.rules.budget) == (
-        60.0,
-        1,
-        None,
-    )
+    assert (whole.rules.mapping_interval_s, whole.rules.pending_slots, whole.rules.budget) == (60.0, 1, None)
     assert set(whole.tasks.flops) == {TYPED_TASK_FLOPS}
     assert 0 <= whole.tasks.submit_time_s[0] <= whole.tasks.submit_time_s[-1] < 2 * DAY_S
 
@@ -128,9 +121,7 @@ def test_cvb_rows_share_a_mean():
 def test_pstate_factors_are_the_nominal_ones_where_nothing_varies():
     """Without variation: 1, 0.75, 0.5 of the power, 1/sqrt of it in time."""
     rng = np.random.default_rng(3)
-    time, power = pstate_factors(
-        rng, 2, 3, (1.0, 0.75, 0.5), type_cov=0.0, power_cov=0.0, time_cov=0.0
-    )
+    time, power = pstate_factors(rng, 2, 3, (1.0, 0.75, 0.5), type_cov=0.0, power_cov=0.0, time_cov=0.0)
     assert power == pytest.approx(np.broadcast_to([1, 0.75, 0.5], (2, 3, 3)))
     assert time == pytest.approx(np.broadcast_to([1, 0.75**-0.5, 0.5**-0.5], (2, 3, 3)))
 
@@ -142,9 +133,7 @@ def test_pstate_factors_below_one_are_redrawn_then_clamped():
     assert (time >= 1).all()
     clamped = (time[..., 1] == 1).mean()
     assert clamped < 0.01  # redrawing found slower ones
-    none_is_slower = pstate_factors(
-        rng, 50, 9, (1.0, 1.0), type_cov=0.0, power_cov=0.0, time_cov=0.0
-    )
+    none_is_slower = pstate_factors(rng, 50, 9, (1.0, 1.0), type_cov=0.0, power_cov=0.0, time_cov=0.0)
     assert (none_is_slower[0] == 1).all()
 
 
@@ -175,15 +164,12 @@ def test_the_arrival_factor_scales_the_rates():
 def test_waves_are_thinned_exactly():
     """Counts in each slice of the day are Poisson around the integral of the rate."""
     rng = np.random.default_rng(7)
-    waves = Waves(
-        np.array([2.0, 0.5]), np.array([0.9, 0.4]), np.array([3, 1]), np.array([1.0, 4.0])
-    )
+    waves = Waves(np.array([2.0, 0.5]), np.array([0.9, 0.4]), np.array([3, 1]), np.array([1.0, 4.0]))
     time_s, process = wave_arrivals(rng, waves, DAY_S)
     edges = np.linspace(0, DAY_S, 97)
     for k in range(2):
         found = np.histogram(time_s[process == k], edges)[0]
-        rate, a, m, phi = (float(each[k]) for each in
-                           (waves.rate, waves.amplitude, waves.waves, waves.phase))  # fmt: skip
+        rate, a, m, phi = (float(each[k]) for each in (waves.rate, waves.amplitude, waves.waves, waves.phase))
         omega = 2 * math.pi * m / DAY_S
 
         def integral(t, rate=rate, a=a, omega=omega, phi=phi):
@@ -208,8 +194,7 @@ def test_waves_agree_with_an_independent_simulation():
     a, b = np.sort(times % DAY_S), np.sort(other % DAY_S)
     at = np.concatenate([a, b])
     distance = np.abs(
-        np.searchsorted(a, at, side="right") / len(a)
-        - np.searchsorted(b, at, side="right") / len(b)
+        np.searchsorted(a, at, side="right") / len(a) - np.searchsorted(b, at, side="right") / len(b)
     ).max()
     # Kolmogorov-Smirnov at a level of 1e-6
     assert distance < math.sqrt(-math.log(1e-6 / 2) / 2 * (1 / len(a) + 1 / len(b)))
@@ -226,9 +211,7 @@ def test_baselines_and_bursts_alternate():
         assert (edges[0], edges[-1]) == (0, 2 * DAY_S)
         assert (is_burst[1:] != is_burst[:-1]).all()
         lengths = np.diff(edges)[:-1]  # the last interval is cut
-        for kind, shortest, longest, low, high in (
-            (True, 1_800, 5_400, 1.25, 1.5), (False, 10_800, 18_000, 0.5, 0.75),
-        ):  # fmt: skip
+        for kind, shortest, longest, low, high in ((True, 1_800, 5_400, 1.25, 1.5), (False, 10_800, 18_000, 0.5, 0.75)):
             chosen = is_burst == kind
             assert ((factor[chosen] >= low) & (factor[chosen] <= high)).all()
             chosen = lengths[chosen[:-1]]
@@ -292,11 +275,13 @@ def test_classes_are_shared_by_all_trials():
 
 def test_small_systems_without_special_or_general_machines():
     """Any list of counts will do, as long as each task type can run somewhere."""
-    general = UtilityDay(special_machine_counts=[], special_task_types=[], task_types=3, days=0.1,
-                         general_machine_counts=[2])  # fmt: skip
+    general = UtilityDay(
+        special_machine_counts=[], special_task_types=[], task_types=3, days=0.1, general_machine_counts=[2]
+    )
     assert len(generate_utility_day(general).platform) == 2
-    special = UtilityDay(special_machine_counts=[1, 1], special_task_types=[1, 2], task_types=3,
-                         general_machine_counts=[], days=0.1)  # fmt: skip
+    special = UtilityDay(
+        special_machine_counts=[1, 1], special_task_types=[1, 2], task_types=3, general_machine_counts=[], days=0.1
+    )
     etc = generate_utility_day(special).types.etc
     assert np.isfinite(etc[..., 0]).sum(axis=1).tolist() == [1, 1, 1]
     none = UtilityDay(**SMALL, arrival_factor=0.0)
@@ -305,8 +290,14 @@ def test_small_systems_without_special_or_general_machines():
 
 def test_the_budget_is_handed_on():
     """Keys of the budget become an EnergyBudget; an infinite one only counts."""
-    spec = UtilityDay(**SMALL, energy_budget_j=1e9, budget_period_s=3600.0, budget_carry_over=True,
-                      budget_periods=6, on_exhaustion="stop")  # fmt: skip
+    spec = UtilityDay(
+        **SMALL,
+        energy_budget_j=1e9,
+        budget_period_s=3600.0,
+        budget_carry_over=True,
+        budget_periods=6,
+        on_exhaustion="stop",
+    )
     budget = generate_utility_day(spec).rules.budget
     assert (budget.energy_j, budget.period_s, budget.periods) == (1e9, 3600.0, 6)
     assert (budget.carry_over, budget.on_exhaustion) == (True, "stop")
@@ -345,13 +336,24 @@ def test_contradictions_are_refused(changes, message):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"no_such_key": 1}, {"seed": -1}, {"etc_mean_s": math.inf}, {"etc_mean_s": 0.0},
-        {"etc_task_cov": 1.5}, {"special_machine_counts": [0]}, {"wave_amplitude": [0.5, 1.5]},
-        {"wave_amplitude": [0.9, 0.5]}, {"waves_per_day": [0, 3]}, {"power_factors": [1.0, 0.0]},
-        {"energy_budget_j": 0.0}, {"energy_budget_j": math.nan}, {"pending_slots": 2},
-        {"days": 0}, {"on_exhaustion": "wait"}, {"kind": "bag"},
+        {"no_such_key": 1},
+        {"seed": -1},
+        {"etc_mean_s": math.inf},
+        {"etc_mean_s": 0.0},
+        {"etc_task_cov": 1.5},
+        {"special_machine_counts": [0]},
+        {"wave_amplitude": [0.5, 1.5]},
+        {"wave_amplitude": [0.9, 0.5]},
+        {"waves_per_day": [0, 3]},
+        {"power_factors": [1.0, 0.0]},
+        {"energy_budget_j": 0.0},
+        {"energy_budget_j": math.nan},
+        {"pending_slots": 2},
+        {"days": 0},
+        {"on_exhaustion": "wait"},
+        {"kind": "bag"},
     ],
-)  # fmt: skip
+)
 def test_values_out_of_range_are_refused(changes):
     """Pydantic names the key; the command line's message is tested with the files."""
     with pytest.raises(ValidationError, match=next(iter(changes))):

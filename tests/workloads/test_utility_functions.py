@@ -27,9 +27,8 @@ B1 = ((0.0, 20.0, 40.0, 60.0), (1.0, 0.6, 0.2, 0.0), (1.0, 0.5, 2.0, 1.0))
 def functions(priority, urgency, intervals=B1, unit_s=60.0) -> UtilityFunctions:
     """Return the function of one task."""
     return UtilityFunctions(
-        np.array([priority]), np.array([urgency]), np.array([0]),
-        UtilityClasses.from_intervals([intervals]), unit_s,
-    )  # fmt: skip
+        np.array([priority]), np.array([urgency]), np.array([0]), UtilityClasses.from_intervals([intervals]), unit_s
+    )
 
 
 def value_by_definition(priority, urgency, intervals, tau) -> float:
@@ -114,10 +113,9 @@ def test_plateau_and_line():
     assert utility.value(1, tau) == pytest.approx([4, 2, 0, 0, 0, 0, 0])
     assert utility.value(2, tau) == pytest.approx([2, 2, 0, 0, 0, 0, 0])
     assert utility.value(0, math.inf) == 0
-    both = UtilityClasses.joined([
-        UtilityClasses.from_intervals([B1]), UtilityClasses.plateau_linear(2.0, 4.0),
-        UtilityClasses.exponential(),
-    ])  # fmt: skip
+    both = UtilityClasses.joined(
+        [UtilityClasses.from_intervals([B1]), UtilityClasses.plateau_linear(2.0, 4.0), UtilityClasses.exponential()]
+    )
     mixed = UtilityFunctions(np.full(3, 8.0), np.full(3, 0.1), np.arange(3), both)
     expected = [5.9265, 4.0, 8 * math.exp(-0.3)]
     assert mixed.value(np.arange(3), 180.0) == pytest.approx(expected, abs=5e-5)
@@ -129,9 +127,7 @@ def test_any_function_of_time():
     def half_life(tau):
         return 8.0 * 0.5 ** (tau / 30)
 
-    utility = UtilityFunctions.sampled(
-        [half_life, lambda tau: 3.0, half_life, lambda tau: 0.0], [0, 30, 60, 90]
-    )
+    utility = UtilityFunctions.sampled([half_life, lambda tau: 3.0, half_life, lambda tau: 0.0], [0, 30, 60, 90])
     assert utility.utility_class.tolist() == [0, 1, 0, 2]
     assert utility.priority.tolist() == [8, 3, 8, 0]
     tau = 60.0 * np.array([0, 15, 30, 60, 75, 90, 500, math.inf])
@@ -176,10 +172,7 @@ def test_lines_between_points(points, taus):
 
 
 @settings(max_examples=150)
-@given(
-    classes_by_intervals(), st.floats(0, 10), st.floats(0, 5),
-    st.lists(st.floats(0, 1000), min_size=1, max_size=20),
-)  # fmt: skip
+@given(classes_by_intervals(), st.floats(0, 10), st.floats(0, 5), st.lists(st.floats(0, 1000), min_size=1, max_size=20))
 def test_values_are_those_of_the_definition(intervals, priority, urgency, taus):
     """Equal to B1's formula, never rising, within [0, pi], never below the next fraction."""
     taus = sorted([*taus, *intervals[0], math.inf])
@@ -239,9 +232,11 @@ def test_bad_classes_are_refused(intervals, message):
 def test_bad_functions_are_refused(changes, message):
     """The message names the field, the task and the value."""
     fields = {
-        "priority": np.ones(2), "urgency": np.ones(2), "utility_class": np.zeros(2, dtype=int),
+        "priority": np.ones(2),
+        "urgency": np.ones(2),
+        "utility_class": np.zeros(2, dtype=int),
         "classes": UtilityClasses.exponential(),
-    }  # fmt: skip
+    }
     with pytest.raises(InputError, match=message):
         UtilityFunctions(**{**fields, **changes})
 

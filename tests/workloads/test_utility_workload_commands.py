@@ -85,9 +85,7 @@ def test_description_for_people(gridsched):
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_figure_and_its_data(gridsched, tmp_path, changes, ending):
     """Arrivals sum to the tasks, shares to 100 %; without tasks there is a figure, too."""
-    kept = [
-        line for line in SMALL.read_text().splitlines() if not line.startswith("tasks_per_type")
-    ]
+    kept = [line for line in SMALL.read_text().splitlines() if not line.startswith("tasks_per_type")]
     toml = tmp_path / "w.toml"
     toml.write_text(SMALL.read_text() if not changes else "\n".join(kept) + "\n" + changes)
     figure = tmp_path / f"day.{ending}"
@@ -109,8 +107,10 @@ def test_figure_and_its_data(gridsched, tmp_path, changes, ending):
 
 def test_figure_of_many_and_of_exponential_classes(gridsched, tmp_path):
     """Sixty classes are drawn as a range; the exponential one over five times its decay."""
-    for keys, series in (("n_classes = 60\n", {"lowest", "highest", "mean"}),
-                         ('utility_classes = "exponential"\n', {"class 0", "mean"})):  # fmt: skip
+    for keys, series in (
+        ("n_classes = 60\n", {"lowest", "highest", "mean"}),
+        ('utility_classes = "exponential"\n', {"class 0", "mean"}),
+    ):
         toml = tmp_path / "w.toml"
         toml.write_text(SMALL.read_text() + keys)
         figure = tmp_path / "day.png"
@@ -141,11 +141,10 @@ def test_what_generate_and_describe_refuse(gridsched, tmp_path):
         (("generate", made, "-o", tasks, "--force"), "over the input"),
         (("generate", SMALL, "-o", tmp_path / "x.txt"), "written as .csv"),
         (("generate", SMALL, "--seed", 3, "-o", tmp_path / "x.csv"), "--seed has no effect beside"),
-        (("generate", "--kind", "utility", "--tasks", 3, "-o", tmp_path / "x.csv"),
-         "--tasks is no known key"),
+        (("generate", "--kind", "utility", "--tasks", 3, "-o", tmp_path / "x.csv"), "--tasks is no known key"),
         (("describe", made, "--plot", tmp_path / "day.png", "--force"), "over the input"),
         (("describe", SMALL, "--files", tasks), "--files goes with a CSV workload"),
-    ):  # fmt: skip
+    ):
         status, out, err = gridsched("workload", *words)
         assert (status, out) == (2, ""), words
         assert message in err
@@ -154,8 +153,6 @@ def test_what_generate_and_describe_refuse(gridsched, tmp_path):
 
 def test_the_papers_workload_without_a_file(gridsched, tmp_path):
     """--kind utility alone is the paper's set-up."""
-    status, out, _ = gridsched(
-        "workload", "generate", "--kind", "utility", "--seed", 1, "-o", tmp_path / "w.csv"
-    )
+    status, out, _ = gridsched("workload", "generate", "--kind", "utility", "--seed", 1, "-o", tmp_path / "w.csv")
     assert status == 0
     assert out.startswith(f"Wrote {tmp_path / 'w.csv'}: 100,280 tasks")

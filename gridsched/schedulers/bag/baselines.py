@@ -141,9 +141,12 @@ class WorkQueue(Scheduler):
         rules = system.rules
         # where every task may wait for any core, and takes it at once
         self.plans_ = (
-            self.always_feasible_ and system.files is None and rules.budget is None
-            and rules.mapping_interval_s is None and not rules.pending_slots
-        )  # fmt: skip
+            self.always_feasible_
+            and system.files is None
+            and rules.budget is None
+            and rules.mapping_interval_s is None
+            and not rules.pending_slots
+        )
         if not self.always_feasible_:
             self.group_of_ = estimates.host_groups(np.arange(system.n_hosts), system.pstates)
 
@@ -211,9 +214,7 @@ class WQR(WorkQueue):
        replication to schedule bag-of-tasks applications on computational grids", Euro-Par 2003.
     """
 
-    traits: ClassVar[Traits] = Traits(
-        asked="event", replicates=True, uses_rng=True, platform_order_matters=True
-    )
+    traits: ClassVar[Traits] = Traits(asked="event", replicates=True, uses_rng=True, platform_order_matters=True)
 
     def __init__(self, max_replicas: int = 2, pick: str = "oldest") -> None:
         self.max_replicas = max_replicas
@@ -255,9 +256,7 @@ class WQR(WorkQueue):
         runs = len(hosts) < self.max_replicas and host not in hosts
         return runs and state.estimates.run_time(task, host, self.pstates_[host]) < np.inf
 
-    def _copy_random(
-        self, state: State, started: dict[int, list[int]], cores: list[int]
-    ) -> Iterator[Assign]:
+    def _copy_random(self, state: State, started: dict[int, list[int]], cores: list[int]) -> Iterator[Assign]:
         hosts_of = {task: hosts.copy() for task, hosts in started.items()}
         for copy in state.running:
             hosts_of.setdefault(int(copy["task"]), []).append(int(copy["host"]))
@@ -271,9 +270,7 @@ class WQR(WorkQueue):
                 hosts_of[task].append(host)
                 yield Assign(task, host)
 
-    def _copy_oldest(
-        self, state: State, started: dict[int, list[int]], cores: list[int]
-    ) -> Iterator[Assign]:
+    def _copy_oldest(self, state: State, started: dict[int, list[int]], cores: list[int]) -> Iterator[Assign]:
         """Yield copies; only the tasks at the top of the heap are looked at.
 
         What the heap says of a task may be out of date, but only too small: copies are added,

@@ -14,14 +14,7 @@ from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Assign, Decision, Plan
 from gridsched.policy.state import State
-from gridsched.schedulers.kernels.batch import (
-    MAX_MIN,
-    MIN_MIN,
-    SUFFERAGE,
-    map_greedily,
-    map_in_order,
-    map_in_passes,
-)
+from gridsched.schedulers.kernels.batch import MAX_MIN, MIN_MIN, SUFFERAGE, map_greedily, map_in_order, map_in_passes
 from gridsched.schedulers.kernels.tables import FileTable, host_table, needed_files, no_files
 
 Mapping = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -97,10 +90,15 @@ class BatchScheduler(Scheduler):
         usable = np.flatnonzero(core_ready[:, 0] < np.inf)
         units = self.system_.platform.cluster_of[usable] if self._by_cluster else usable
         return (
-            np.array(waiting, dtype=np.int64), self._run_times(state, waiting), core_ready,
-            self.table_, self._file_table(state), float(state.now), self._by_cluster,
+            np.array(waiting, dtype=np.int64),
+            self._run_times(state, waiting),
+            core_ready,
+            self.table_,
+            self._file_table(state),
+            float(state.now),
+            self._by_cluster,
             len(np.unique(units)) == 1,
-        )  # fmt: skip
+        )
 
 
 class MinMin(BatchScheduler):
@@ -273,8 +271,6 @@ class DynamicFPLTF(BatchScheduler):
             ready = np.where(load[:, None] > 0.0, stretched, ready)
             ready[load == 1.0] = np.inf
             load[load == 1.0] = 0.0
-        hosts = map_in_order(
-            order, self._run_times(state, waiting), ready, self.table_.column_of, load
-        )
+        hosts = map_in_order(order, self._run_times(state, waiting), ready, self.table_.column_of, load)
         placed = hosts >= 0
         return waiting[order][placed], hosts[placed]

@@ -111,9 +111,7 @@ class LECSA(Scheduler):
         check_choice("lecsa", "share_rule", self.share_rule, SHARE_RULES)
         check_choice("lecsa", "leftover", self.leftover, ("round", "first"))
         check_choice("lecsa", "switch_off", self.switch_off, ("unused+done", "unused", "none"))
-        check_number(
-            "lecsa", "few_tasks_share", self.few_tasks_share, lambda x: 0 < x <= 1, "in (0, 1]"
-        )
+        check_number("lecsa", "few_tasks_share", self.few_tasks_share, lambda x: 0 < x <= 1, "in (0, 1]")
         for h, host in enumerate(system.platform.hosts):
             if not 0 < system.efficiency[h] < math.inf:
                 raise InputError(
@@ -137,14 +135,10 @@ class LECSA(Scheduler):
             cores = self.system_.platform.cores
             idle = is_on & (state.free_cores == cores) & (state.queue_length == 0)
             keep = given if self.switch_off == "unused+done" else self.used_
-            decisions += [
-                PowerOff(host) for host in np.flatnonzero(idle).tolist() if host not in keep
-            ]
+            decisions += [PowerOff(host) for host in np.flatnonzero(idle).tolist() if host not in keep]
         return decisions
 
-    def _deal(
-        self, state: State, waiting: NDArray[np.int64], hosts: NDArray[np.int64]
-    ) -> Iterator[Assign]:
+    def _deal(self, state: State, waiting: NDArray[np.int64], hosts: NDArray[np.int64]) -> Iterator[Assign]:
         flops = state.tasks.flops[waiting]
         few = len(waiting) < len(hosts)
         share = self.few_tasks_share if few else share_for(state.tasks.heterogeneity)

@@ -106,9 +106,7 @@ class PowerCappedMCT(Scheduler):
         if self.one_to_one_:
             return wanted
         own = state.estimates.host_pstate
-        return np.array([
-            [own(task, k, host) for k in row] for host, row in enumerate(wanted.tolist())
-        ])  # fmt: skip
+        return np.array([[own(task, k, host) for k in row] for host, row in enumerate(wanted.tolist())])
 
 
 class _Hosts:

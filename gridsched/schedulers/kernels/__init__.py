@@ -56,9 +56,16 @@ def _warm_up_batch() -> None:
     for by_cluster in (False, True):
         for kernel, rule in ((batch.map_greedily, (batch.SUFFERAGE,)), (batch.map_in_passes, ())):
             kernel(
-                np.zeros(1, dtype=np.int64), np.ones((1, 1)), np.zeros((1, 1)),
-                table, files, 0.0, by_cluster, True, *rule,
-            )  # fmt: skip
+                np.zeros(1, dtype=np.int64),
+                np.ones((1, 1)),
+                np.zeros((1, 1)),
+                table,
+                files,
+                0.0,
+                by_cluster,
+                True,
+                *rule,
+            )
     order = np.zeros(1, dtype=np.int64)
     batch.map_in_order(order, np.ones((1, 1)), np.zeros((1, 1)), table.column_of, np.zeros(1))
 
@@ -92,11 +99,7 @@ def _warm_up_utility() -> None:
     from gridsched.model.utility import UtilityFunctions
     from gridsched.schedulers.kernels import random_mapping, two_stage
     from gridsched.schedulers.kernels.two_stage_options import UPE, type_tables
-    from gridsched.schedulers.kernels.utility_value import (
-        falls_short,
-        utility_tables,
-        worth_postponing,
-    )
+    from gridsched.schedulers.kernels.utility_value import falls_short, utility_tables, worth_postponing
 
     matrix, task_type = np.ones((1, 1, 1)), np.zeros(1, dtype=np.int64)
     tasks, ready, arrival = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1)
@@ -123,9 +126,7 @@ def _warm_up_clusters() -> None:
     one, whole = np.ones(1), np.ones(1, dtype=np.int64)
     matrix, row = np.ones((1, 1, 1)), np.zeros(1, dtype=np.int64)
     functions = utility_tables(UtilityFunctions.exponential([1.0], 0.1))
-    nodes, rows = cluster_nodes([row], 1), ParallelRows(
-        matrix, matrix, matrix, whole[None], one, whole
-    )  # fmt: skip
+    nodes, rows = cluster_nodes([row], 1), ParallelRows(matrix, matrix, matrix, whole[None], one, whole)
     reserved = Reserved(one + 1, one + 2, np.arange(2), row)
     limits = ParallelLimits(1.0, 1.0, 1.0, 1.0, 1.0, np.empty((3, 0)))
     profile = node_profile(nodes, one, reserved)

@@ -10,10 +10,7 @@ from gridsched.compiled import compiled
 _HERE = Path(__file__).parent
 _PACKAGE = _HERE.parents[1]
 
-_SOURCES = (
-    *_HERE.glob("*.py"), *(_PACKAGE / "model").glob("*.py"), _PACKAGE / "energy.py",
-    _PACKAGE / "compiled.py",
-)  # fmt: skip
+_SOURCES = (*_HERE.glob("*.py"), *(_PACKAGE / "model").glob("*.py"), _PACKAGE / "energy.py", _PACKAGE / "compiled.py")
 
 kernel = compiled(sources=_SOURCES, error_model="numpy")
 

@@ -66,9 +66,7 @@ def gather_hosts(tables, ready_time, day_end):
 
 
 @inner
-def occupy_first(
-    host_start, ready, heap, size, first_ready, first_host, j, run_time, day_end
-):  # fmt: skip
+def occupy_first(host_start, ready, heap, size, first_ready, first_host, j, run_time, day_end):
     """Append a task of `run_time` [s] to the earliest-ready host of type `j`."""
     base = host_start[j]
     host = heap[base]

@@ -114,10 +114,14 @@ def empty_profile(clusters, room, words):
         for row in range(room):
             bits_of[c, row] = row
     return NodeProfile(
-        np.empty((clusters, room)), np.empty((clusters, room)),
-        np.empty((clusters, room), np.int64), np.empty((clusters, room, words), np.uint64),
-        bits_of, np.zeros(clusters, np.int64), np.empty((2, room), np.int64),
-    )  # fmt: skip
+        np.empty((clusters, room)),
+        np.empty((clusters, room)),
+        np.empty((clusters, room), np.int64),
+        np.empty((clusters, room, words), np.uint64),
+        bits_of,
+        np.zeros(clusters, np.int64),
+        np.empty((2, room), np.int64),
+    )
 
 
 @kernel

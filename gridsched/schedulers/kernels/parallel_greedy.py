@@ -77,18 +77,24 @@ def judge_all(objective, rows, functions, options, is_left, day_end, weights, re
                 if not start[n, o] < day_end:
                     continue
                 time, energy = time_s[n, c, k], energy_j[n, c, k]
-                divisor[n, o] = divisor_of(
-                    objective, time, rows.cost_j[n, c, k], float(widths[n, c] * per_node[c])
-                )
+                divisor[n, o] = divisor_of(objective, time, rows.cost_j[n, c, k], float(widths[n, c] * per_node[c]))
                 if exact_until[n, o] >= taken[c] and (
                     inside_j(start[n, o], time, energy, day_end, weights) > remaining_j
                 ):
                     put_aside(exact_until, value, aside, n_aside, aside_until, n, c, k, pstates)
                     continue
                 value[n, o] = worth(
-                    divisor[n, o], start[n, o] + time, arrival[n], shapes, first[number],
-                    first[number + 1] - 1, linear[number], priority[n], urgency[n], unit_s,
-                )  # fmt: skip
+                    divisor[n, o],
+                    start[n, o] + time,
+                    arrival[n],
+                    shapes,
+                    first[number],
+                    first[number + 1] - 1,
+                    linear[number],
+                    priority[n],
+                    urgency[n],
+                    unit_s,
+                )
 
 
 # ---------------------------------------------------------------------- the heap
@@ -138,20 +144,24 @@ def look_again(profile, rows, functions, options, is_left, c, day_end, weights, 
             continue
         if exact_until[n, o] < taken[c]:
             time, energy = time_s[n, c, k], energy_j[n, c, k]
-            start[n, o], spare = earliest(
-                begin, end, n_nodes, size, c, widths[n, c], time, start[n, o], day_end
-            )  # fmt: skip
+            start[n, o], spare = earliest(begin, end, n_nodes, size, c, widths[n, c], time, start[n, o], day_end)
             exact_until[n, o] = taken[c] + spare
             if not start[n, o] < day_end:
                 continue
             if inside_j(start[n, o], time, energy, day_end, weights) <= remaining_j:
                 number = functions.utility_class[n]
                 value[n, o] = worth(
-                    divisor[n, o], start[n, o] + time, rows.arrival_s[n], functions.shapes,
-                    functions.first[number], functions.first[number + 1] - 1,
-                    functions.linear[number], functions.priority[n], functions.urgency[n],
+                    divisor[n, o],
+                    start[n, o] + time,
+                    rows.arrival_s[n],
+                    functions.shapes,
+                    functions.first[number],
+                    functions.first[number + 1] - 1,
+                    functions.linear[number],
+                    functions.priority[n],
+                    functions.urgency[n],
                     functions.unit_s,
-                )  # fmt: skip
+                )
                 found = True
                 continue
         aside[c, kept] = aside[c, position]
@@ -162,9 +172,7 @@ def look_again(profile, rows, functions, options, is_left, c, day_end, weights, 
 
 
 @inner
-def next_placement(
-    profile, rows, functions, options, day_end, weights, remaining_j, keys, ids, heap_size
-):  # fmt: skip
+def next_placement(profile, rows, functions, options, day_end, weights, remaining_j, keys, ids, heap_size):
     """Mend what is known of the options at the top of the heap until one is what it is taken for.
 
     Returns its option; -1 if nothing is left that can be placed.
@@ -174,18 +182,14 @@ def next_placement(
     taken, aside, n_aside, aside_until = options[4:]
     begin, end, n_nodes, _, _, size, _ = profile
     time_s, energy_j, widths, arrival = rows.time_s, rows.energy_j, rows.nodes, rows.arrival_s
-    shapes, first, linear, unit_s = (
-        functions.shapes, functions.first, functions.linear, functions.unit_s,
-    )  # fmt: skip
+    shapes, first, linear, unit_s = (functions.shapes, functions.first, functions.linear, functions.unit_s)
     while heap_size > 0 and keys[0] > -_INF:
         n = ids[0]
         o = best_of(value, n)[1]
         c, k = o // pstates, o % pstates
         time, before = time_s[n, c, k], start[n, o]
         if exact_until[n, o] < taken[c]:
-            start[n, o], spare = earliest(
-                begin, end, n_nodes, size, c, widths[n, c], time, start[n, o], day_end
-            )  # fmt: skip
+            start[n, o], spare = earliest(begin, end, n_nodes, size, c, widths[n, c], time, start[n, o], day_end)
             exact_until[n, o] = taken[c] + spare
         if not start[n, o] < day_end:
             value[n, o] = -_INF
@@ -194,10 +198,17 @@ def next_placement(
         elif start[n, o] > before:
             number = functions.utility_class[n]
             value[n, o] = worth(
-                divisor[n, o], start[n, o] + time, arrival[n], shapes, first[number],
-                first[number + 1] - 1, linear[number], functions.priority[n],
-                functions.urgency[n], unit_s,
-            )  # fmt: skip
+                divisor[n, o],
+                start[n, o] + time,
+                arrival[n],
+                shapes,
+                first[number],
+                first[number + 1] - 1,
+                linear[number],
+                functions.priority[n],
+                functions.urgency[n],
+                unit_s,
+            )
         else:
             return o
         keys[0] = best_of(value, n)[0]
@@ -216,9 +227,7 @@ def still_may(witness, is_left, taken):
 
 
 @inner
-def may_start_by(
-    soon, profile, rows, options, is_left, day_end, weights, remaining_j, witness
-):  # fmt: skip
+def may_start_by(soon, profile, rows, options, is_left, day_end, weights, remaining_j, witness):
     """Whether anything that is left might start by `soon` [s].
 
     `witness` is a row and a cluster before which nothing can any more, and the nodes that were
@@ -235,15 +244,13 @@ def may_start_by(
             shortest, since = _INF, _INF
             for k in range(pstates):
                 time, bound = time_s[n, c, k], start[n, c * pstates + k]
-                if bound <= soon and time < shortest and (
-                    least_inside_j(bound, soon, time, energy_j[n, c, k], day_end, weights)
-                    <= remaining_j
-                ):  # fmt: skip
+                if (
+                    bound <= soon
+                    and time < shortest
+                    and (least_inside_j(bound, soon, time, energy_j[n, c, k], day_end, weights) <= remaining_j)
+                ):
                     shortest, since = time, bound
-            if (
-                earliest(begin, end, n_nodes, size, c, widths[n, c], shortest, since, soon)[0]
-                <= soon
-            ):
+            if earliest(begin, end, n_nodes, size, c, widths[n, c], shortest, since, soon)[0] <= soon:
                 witness[0], witness[1], witness[2] = n, c, taken[c]
                 return True
             c += 1
@@ -253,9 +260,7 @@ def may_start_by(
 
 
 @kernel
-def map_parallel(
-    objective, later_objective, spent_j, goal_j, soon, nodes, profile, rows, functions, limits
-):  # fmt: skip
+def map_parallel(objective, later_objective, spent_j, goal_j, soon, nodes, profile, rows, functions, limits):
     """Place all tasks of an event, the one with the best objective first.
 
     What starts after `soon` takes its nodes from others, but is not returned. It stops when none
@@ -288,18 +293,14 @@ def map_parallel(
     is_left = np.ones(len(rows.time_s), np.bool_)
     placed, count = no_placements(rows), 0
     witness = np.array([0, 0, -1])
-    if soon < _INF and not may_start_by(
-        soon, profile, rows, options, is_left, day_end, weights, remaining_j, witness
-    ):
+    if soon < _INF and not may_start_by(soon, profile, rows, options, is_left, day_end, weights, remaining_j, witness):
         return first_of(placed, count)
     bits = np.empty((2, profile.bits.shape[2]), np.uint64)
     judge_all(objective, rows, functions, options, is_left, day_end, weights, remaining_j)
     keys, ids = np.empty(len(is_left)), np.empty(len(is_left), np.int64)
     size = renewed_heap(options.value, is_left, keys, ids)
     while True:
-        o = next_placement(
-            profile, rows, functions, options, day_end, weights, remaining_j, keys, ids, size
-        )
+        o = next_placement(profile, rows, functions, options, day_end, weights, remaining_j, keys, ids, size)
         if o < 0:
             return first_of(placed, count)
         n, c, k = ids[0], o // pstates, o % pstates
@@ -321,9 +322,7 @@ def map_parallel(
         sift_best(keys, ids, size, 0)
         if soon < _INF and not (
             still_may(witness, is_left, options.taken)
-            or may_start_by(
-                soon, profile, rows, options, is_left, day_end, weights, remaining_j, witness
-            )
+            or may_start_by(soon, profile, rows, options, is_left, day_end, weights, remaining_j, witness)
         ):
             return first_of(placed, count)
         if objective != later_objective and spent_j >= goal_j:
@@ -356,7 +355,6 @@ def placed_energy_j(nodes, rows, placed, limits):
         n, k = placed.rows[i], placed.pstates[i]
         c = nodes.cluster_of[placed.hosts[placed.offsets[i]]]
         energy_j[i] = inside_j(
-            placed.starts[i], rows.time_s[n, c, k], rows.energy_j[n, c, k], limits.day_end,
-            limits.weights,
-        )  # fmt: skip
+            placed.starts[i], rows.time_s[n, c, k], rows.energy_j[n, c, k], limits.day_end, limits.weights
+        )
     return energy_j

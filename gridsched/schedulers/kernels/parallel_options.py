@@ -137,9 +137,8 @@ def no_placements(rows):
                     break
         most += widest
     return Placed(
-        np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m), np.zeros(m + 1, np.int64),
-        np.empty(most, np.int64),
-    )  # fmt: skip
+        np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m), np.zeros(m + 1, np.int64), np.empty(most, np.int64)
+    )
 
 
 @inner
@@ -156,9 +155,20 @@ def occupy(profile, rows, n, c, k, start, work):
     then.
     """
     take(
-        profile.begin, profile.end, profile.n_nodes, profile.bits, profile.bits_of, profile.size,
-        c, start, rows.time_s[n, c, k], rows.nodes[n, c], work[0], work[1], profile.places,
-    )  # fmt: skip
+        profile.begin,
+        profile.end,
+        profile.n_nodes,
+        profile.bits,
+        profile.bits_of,
+        profile.size,
+        c,
+        start,
+        rows.time_s[n, c, k],
+        rows.nodes[n, c],
+        work[0],
+        work[1],
+        profile.places,
+    )
 
 
 @kernel
@@ -170,9 +180,7 @@ def place(profile, nodes, rows, placed, count, n, c, k, start, work):
     profile = with_room(profile, room_for(profile, c))
     occupy(profile, rows, n, c, k, start, work)
     placed.rows[count], placed.pstates[count], placed.starts[count] = n, k, start
-    placed.offsets[count + 1] = write_hosts(
-        work[0], nodes.first[c], nodes.hosts, placed.hosts, placed.offsets[count]
-    )
+    placed.offsets[count + 1] = write_hosts(work[0], nodes.first[c], nodes.hosts, placed.hosts, placed.offsets[count])
     return profile
 
 
@@ -180,9 +188,12 @@ def place(profile, nodes, rows, placed, count, n, c, k, start, work):
 def first_of(placed, count):
     """Return the first `count` placements."""
     return Placed(
-        placed.rows[:count], placed.pstates[:count], placed.starts[:count],
-        placed.offsets[: count + 1], placed.hosts[: placed.offsets[count]],
-    )  # fmt: skip
+        placed.rows[:count],
+        placed.pstates[:count],
+        placed.starts[:count],
+        placed.offsets[: count + 1],
+        placed.hosts[: placed.offsets[count]],
+    )
 
 
 def chosen_of(placed: Placed, chosen: NDArray[np.bool_]) -> Placed:
@@ -195,9 +206,12 @@ def chosen_of(placed: Placed, chosen: NDArray[np.bool_]) -> Placed:
     """
     widths = np.diff(placed.offsets)
     return Placed(
-        placed.rows[chosen], placed.pstates[chosen], placed.starts[chosen],
-        np.concatenate([[0], np.cumsum(widths[chosen])]), placed.hosts[np.repeat(chosen, widths)],
-    )  # fmt: skip
+        placed.rows[chosen],
+        placed.pstates[chosen],
+        placed.starts[chosen],
+        np.concatenate([[0], np.cumsum(widths[chosen])]),
+        placed.hosts[np.repeat(chosen, widths)],
+    )
 
 
 class Options(NamedTuple):
@@ -236,11 +250,15 @@ def list_options(profile, nodes, rows, limits):
     m, clusters, pstates = rows.time_s.shape
     shape = m, clusters * pstates
     options = Options(
-        np.full(shape, _INF), np.full(shape, -1, np.int64), np.empty(shape),
-        np.full(shape, -_INF), np.zeros(clusters, np.int64),
-        np.empty((clusters, m * pstates), np.int64), np.zeros(clusters, np.int64),
+        np.full(shape, _INF),
+        np.full(shape, -1, np.int64),
+        np.empty(shape),
+        np.full(shape, -_INF),
+        np.zeros(clusters, np.int64),
+        np.empty((clusters, m * pstates), np.int64),
+        np.zeros(clusters, np.int64),
         np.full(clusters, NEVER, np.int64),
-    )  # fmt: skip
+    )
     task_budget_j, resource_budget_w = limits.task_budget_j, limits.resource_budget_w
     time_s, cost_j, widths = rows.time_s, rows.cost_j, rows.nodes
     start, exact_until = options.start, options.exact_until
@@ -254,9 +272,7 @@ def list_options(profile, nodes, rows, limits):
             cores = float(width * per_node)
             for k in range(pstates):
                 time = time_s[n, c, k]
-                if time < _INF and passes_filter(
-                    time, cost_j[n, c, k], cores, task_budget_j, resource_budget_w
-                ):
+                if time < _INF and passes_filter(time, cost_j[n, c, k], cores, task_budget_j, resource_budget_w):
                     start[n, c * pstates + k] = starts[width - 1]
                     exact_until[n, c * pstates + k] = spare[width - 1]
     return options

@@ -11,12 +11,7 @@ import numpy as np
 
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import earliest
-from gridsched.schedulers.kernels.parallel_options import (
-    first_of,
-    no_placements,
-    passes_filter,
-    place,
-)
+from gridsched.schedulers.kernels.parallel_options import first_of, no_placements, passes_filter, place
 from gridsched.schedulers.kernels.utility_value import inside_j
 
 _INF = np.inf
@@ -31,10 +26,7 @@ def start_of(profile, rows, limits, n, c, k, remaining_j):
         time, rows.cost_j[n, c, k], cores, limits.task_budget_j, limits.resource_budget_w
     ):
         return _INF
-    start, _ = earliest(
-        profile.begin, profile.end, profile.n_nodes, profile.size, c, width, time, -_INF,
-        day_end,
-    )  # fmt: skip
+    start, _ = earliest(profile.begin, profile.end, profile.n_nodes, profile.size, c, width, time, -_INF, day_end)
     energy = rows.energy_j[n, c, k]
     if start < day_end and inside_j(start, time, energy, day_end, limits.weights) <= remaining_j:
         return start
@@ -106,9 +98,8 @@ def place_in_cycles(nodes, profile, rows, queue_of, quotas, limits, first_cluste
                     profile = place(profile, nodes, rows, placed, count, n, c, 0, start, bits)
                     count += 1
                     remaining_j -= inside_j(
-                        start, rows.time_s[n, c, 0], rows.energy_j[n, c, 0], limits.day_end,
-                        limits.weights,
-                    )  # fmt: skip
+                        start, rows.time_s[n, c, 0], rows.energy_j[n, c, 0], limits.day_end, limits.weights
+                    )
     return first_of(placed, count)
 
 
@@ -138,9 +129,7 @@ def place_easily(nodes, profile, rows, reservation_exists, limits, first_cluster
         reservation_exists |= start > limits.now
         profile = place(profile, nodes, rows, placed, count, n, c, 0, start, bits)
         count += 1
-        remaining_j -= inside_j(
-            start, rows.time_s[n, c, 0], rows.energy_j[n, c, 0], limits.day_end, limits.weights
-        )
+        remaining_j -= inside_j(start, rows.time_s[n, c, 0], rows.energy_j[n, c, 0], limits.day_end, limits.weights)
     return first_of(placed, count)
 
 
@@ -182,9 +171,8 @@ def place_randomly(nodes, profile, rows, uniforms, limits):
                 profile = place(profile, nodes, rows, placed, count, n, c, k, start, bits)
                 count += 1
                 remaining_j -= inside_j(
-                    start, rows.time_s[n, c, k], rows.energy_j[n, c, k], limits.day_end,
-                    limits.weights,
-                )  # fmt: skip
+                    start, rows.time_s[n, c, k], rows.energy_j[n, c, k], limits.day_end, limits.weights
+                )
                 break
             left -= 1
             pairs[position:left] = pairs[position + 1 : left + 1]

@@ -15,32 +15,30 @@ _INF = np.inf
 def is_admissible(time, energy, cost, ready, task_budget, remaining_j, day_end, weights):
     """Whether a task may start on a host that is ready then: (i), (ii) of B4, and the filter."""
     return (
-        ready < day_end and time < _INF and cost <= task_budget
+        ready < day_end
+        and time < _INF
+        and cost <= task_budget
         and inside_j(ready, time, energy, day_end, weights) <= remaining_j
-    )  # fmt: skip
+    )
 
 
 @inner
-def drawn_pair(
-    etc, eec, cost, host_type, i, ready, uniform, task_budget, remaining_j, day_end, weights
-):  # fmt: skip
+def drawn_pair(etc, eec, cost, host_type, i, ready, uniform, task_budget, remaining_j, day_end, weights):
     """Return a host and a P-state for a task of type `i`, -1 and -1 if there is no pair."""
     count = 0
     for host in range(len(ready)):
         j = host_type[host]
         for k in range(etc.shape[2]):
             count += is_admissible(
-                etc[i, j, k], eec[i, j, k], cost[i, j, k], ready[host], task_budget, remaining_j,
-                day_end, weights,
-            )  # fmt: skip
+                etc[i, j, k], eec[i, j, k], cost[i, j, k], ready[host], task_budget, remaining_j, day_end, weights
+            )
     wanted = min(int(uniform * count), count - 1)
     for host in range(len(ready)):
         j = host_type[host]
         for k in range(etc.shape[2]):
             if is_admissible(
-                etc[i, j, k], eec[i, j, k], cost[i, j, k], ready[host], task_budget, remaining_j,
-                day_end, weights,
-            ):  # fmt: skip
+                etc[i, j, k], eec[i, j, k], cost[i, j, k], ready[host], task_budget, remaining_j, day_end, weights
+            ):
                 if wanted == 0:
                     return host, k
                 wanted -= 1
@@ -58,18 +56,18 @@ def unmapped_reason(etc, eec, host_type, i, ready, ready_time, remaining_j, day_
         j = host_type[host]
         for k in range(etc.shape[2]):
             time, energy = etc[i, j, k], eec[i, j, k]
-            if ready[host] < day_end and time < _INF and (
-                cheapest_inside_j(ready[host], time, energy, day_end, weights) <= remaining_j
-            ):  # fmt: skip
+            if (
+                ready[host] < day_end
+                and time < _INF
+                and (cheapest_inside_j(ready[host], time, energy, day_end, weights) <= remaining_j)
+            ):
                 return STAYS
             some_on |= time < _INF and ready_time[host] < _INF
     return IMPOSSIBLE if some_on else STAYS
 
 
 @kernel
-def map_randomly(
-    tables, task_type, tasks, uniforms, ready_time, remaining_j, task_budget, day_end, weights
-):  # fmt: skip
+def map_randomly(tables, task_type, tasks, uniforms, ready_time, remaining_j, task_budget, day_end, weights):
     """Map all tasks of an event in their order, each to one of its admissible pairs.
 
     The pair of task n is number ``floor(uniforms[n] * pairs)``, by machine id, then P-state.
@@ -99,13 +97,10 @@ def map_randomly(
     for n in range(m):
         i = task_type[tasks[n]]
         host, k = drawn_pair(
-            etc, eec, cost, host_type, i, ready, uniforms[n], task_budget, remaining_j, day_end,
-            weights,
-        )  # fmt: skip
+            etc, eec, cost, host_type, i, ready, uniforms[n], task_budget, remaining_j, day_end, weights
+        )
         if host < 0:
-            reasons[n] = unmapped_reason(
-                etc, eec, host_type, i, ready, ready_time, remaining_j, day_end, weights
-            )
+            reasons[n] = unmapped_reason(etc, eec, host_type, i, ready, ready_time, remaining_j, day_end, weights)
             continue
         time, energy = etc[i, host_type[host], k], eec[i, host_type[host], k]
         remaining_j -= inside_j(ready[host], time, energy, day_end, weights)

@@ -31,12 +31,7 @@ from gridsched.schedulers.kernels.two_stage_options import (
     quotient,
     value_of,
 )
-from gridsched.schedulers.kernels.utility_value import (
-    cheapest_inside_j,
-    inside_j,
-    most_weight,
-    utility_value,
-)
+from gridsched.schedulers.kernels.utility_value import cheapest_inside_j, inside_j, most_weight, utility_value
 
 #: What becomes of a task: mapped; may be possible at the next event; nothing is possible today.
 MAPPED, STAYS, IMPOSSIBLE = 0, 1, 2
@@ -56,8 +51,7 @@ def sift_best(keys, ids, size, k):
         if child >= size:
             break
         if child + 1 < size and (
-            keys[child + 1] > keys[child]
-            or (keys[child + 1] == keys[child] and ids[child + 1] < ids[child])
+            keys[child + 1] > keys[child] or (keys[child + 1] == keys[child] and ids[child + 1] < ids[child])
         ):
             child += 1
         if key > keys[child] or (key == keys[child] and task < ids[child]):
@@ -141,9 +135,14 @@ def upper_bounds(objective, numbers, ends, rows, tasks, arrivals, functions):
             continue
         c = utility_class[task]
         caps[n] = utility_value(
-            shapes, first[c], first[c + 1] - 1, linear[c], priority[task], urgency[task],
+            shapes,
+            first[c],
+            first[c + 1] - 1,
+            linear[c],
+            priority[task],
+            urgency[task],
             (ends[row] - arrivals[n]) / unit_s,
-        )  # fmt: skip
+        )
         bounds[n] = quotient(caps[n], numbers[row, 0, DIVISOR])
     return bounds, caps
 
@@ -167,16 +166,11 @@ def newly_admissible(numbers, places, row, count, j, before, after, day_end, wei
 
 
 @kernel
-def renew_keys(
-    numbers, places, counts, rows, j, before, after, day_end, weights, keys, ids, size, bounds,
-    rivals,
-):  # fmt: skip
+def renew_keys(numbers, places, counts, rows, j, before, after, day_end, weights, keys, ids, size, bounds, rivals):
     """Give tasks with a newly admissible option their first bounds again."""
     renew, found = np.zeros(len(counts), np.bool_), False
     for row in range(len(counts)):
-        renew[row] = newly_admissible(
-            numbers, places, row, counts[row], j, before, after, day_end, weights
-        )  # fmt: skip
+        renew[row] = newly_admissible(numbers, places, row, counts[row], j, before, after, day_end, weights)
         found |= renew[row]
     if found:
         for k in range(size):
@@ -187,9 +181,8 @@ def renew_keys(
 
 @inner
 def unmapped_reason(
-    etc, eec, order, n_feasible, host_start, hosts, i, ready_time, first_ready, remaining_j,
-    day_end, weights,
-):  # fmt: skip
+    etc, eec, order, n_feasible, host_start, hosts, i, ready_time, first_ready, remaining_j, day_end, weights
+):
     """Return `STAYS` or `IMPOSSIBLE` for tasks of type `i` that were not mapped (B4).
 
     Impossible is what would be too much even at the lowest price.
@@ -208,9 +201,7 @@ def unmapped_reason(
 
 
 @kernel
-def mark_unmapped(
-    tables, types, rows, ready_time, first_ready, remaining_j, day_end, weights, reasons
-):  # fmt: skip
+def mark_unmapped(tables, types, rows, ready_time, first_ready, remaining_j, day_end, weights, reasons):
     """Write into `reasons` why each task that is not mapped was not."""
     of_row = np.full(len(types), -1, np.int64)
     for n in range(len(rows)):
@@ -218,10 +209,19 @@ def mark_unmapped(
             continue
         if of_row[rows[n]] < 0:
             of_row[rows[n]] = unmapped_reason(
-                tables.etc, tables.eec, tables.order, tables.n_feasible, tables.host_start,
-                tables.hosts, types[rows[n]], ready_time, first_ready, remaining_j, day_end,
+                tables.etc,
+                tables.eec,
+                tables.order,
+                tables.n_feasible,
+                tables.host_start,
+                tables.hosts,
+                types[rows[n]],
+                ready_time,
+                first_ready,
+                remaining_j,
+                day_end,
                 weights,
-            )  # fmt: skip
+            )
         reasons[n] = of_row[rows[n]]
 
 
@@ -230,10 +230,30 @@ def mark_unmapped(
 
 @inner
 def best_again(
-    objective, numbers, places, row, count, first_ready, first_host, strained, remaining_j,
-    day_end, weights, arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, n,
-    hints, rivals,
-):  # fmt: skip
+    objective,
+    numbers,
+    places,
+    row,
+    count,
+    first_ready,
+    first_host,
+    strained,
+    remaining_j,
+    day_end,
+    weights,
+    arrival,
+    priority,
+    urgency,
+    cap,
+    shapes,
+    first,
+    last,
+    linear,
+    unit_s,
+    n,
+    hints,
+    rivals,
+):
     """Best objective of task `n` and its option, now; -inf and -1 if it has none.
 
     Every value can only fall: if the option that was best (``hints[n]``) still exceeds what no
@@ -242,25 +262,59 @@ def best_again(
     value, chosen = -_INF, hints[n]
     if chosen >= 0:
         value = value_of(
-            objective, numbers, places, row, chosen, first_ready, strained, remaining_j, day_end,
-            weights, arrival, priority, urgency, shapes, first, last, linear, unit_s,
-        )  # fmt: skip
+            objective,
+            numbers,
+            places,
+            row,
+            chosen,
+            first_ready,
+            strained,
+            remaining_j,
+            day_end,
+            weights,
+            arrival,
+            priority,
+            urgency,
+            shapes,
+            first,
+            last,
+            linear,
+            unit_s,
+        )
         chosen = chosen if value > -_INF else -1
     if not value > rivals[n]:
         value, chosen, rivals[n] = best_option(
-            objective, numbers, places, row, count, first_ready, first_host, strained,
-            remaining_j, day_end, weights, arrival, priority, urgency, cap, shapes, first, last,
-            linear, unit_s, value, chosen,
-        )  # fmt: skip
+            objective,
+            numbers,
+            places,
+            row,
+            count,
+            first_ready,
+            first_host,
+            strained,
+            remaining_j,
+            day_end,
+            weights,
+            arrival,
+            priority,
+            urgency,
+            cap,
+            shapes,
+            first,
+            last,
+            linear,
+            unit_s,
+            value,
+            chosen,
+        )
         hints[n] = chosen if objective != UTIL else -1
     return value, chosen
 
 
 @kernel
 def map_two_stage(
-    objective, tables, functions, task_type, arrival_s, tasks, ready_time,
-    remaining_j, task_budget, day_end, weights,
-):  # fmt: skip
+    objective, tables, functions, task_type, arrival_s, tasks, ready_time, remaining_j, task_budget, day_end, weights
+):
     """Map all tasks of an event, the one with the best objective first.
 
     Parameters
@@ -292,9 +346,7 @@ def map_two_stage(
     types, rows = task_rows(tasks, task_type, len(tables.etc))
     machines = gather_hosts(tables, ready_time, day_end)
     counts, numbers, places = empty_options(tables, types)
-    largest = list_options(
-        tables, types, objective, task_budget, False, counts, numbers, places
-    ) * most_weight(weights)
+    largest = list_options(tables, types, objective, task_budget, False, counts, numbers, places) * most_weight(weights)
     ends = earliest_ends(numbers, places, counts, machines[3])
     arrivals = arrival_s[tasks]
     bounds, caps = upper_bounds(objective, numbers, ends, rows, tasks, arrivals, functions)
@@ -304,21 +356,52 @@ def map_two_stage(
     keys = bounds[ids]
     heapify(keys, ids, len(ids))
     assigned, reasons, remaining_j = map_lazily(
-        objective, tables, functions, tasks, types, rows, arrivals, bounds, caps, machines,
-        (counts, numbers, places), largest, keys, ids, successor, remaining_j, task_budget,
-        day_end, weights,
-    )  # fmt: skip
-    mark_unmapped(
-        tables, types, rows, ready_time, machines[3], remaining_j, day_end, weights, reasons
+        objective,
+        tables,
+        functions,
+        tasks,
+        types,
+        rows,
+        arrivals,
+        bounds,
+        caps,
+        machines,
+        (counts, numbers, places),
+        largest,
+        keys,
+        ids,
+        successor,
+        remaining_j,
+        task_budget,
+        day_end,
+        weights,
     )
+    mark_unmapped(tables, types, rows, ready_time, machines[3], remaining_j, day_end, weights, reasons)
     return tasks[assigned[0]], assigned[1], assigned[2], reasons
 
 
 @kernel
 def map_lazily(
-    objective, tables, functions, tasks, types, rows, arrivals, bounds, caps, machines, options,
-    largest, keys, ids, successor, remaining_j, task_budget, day_end, weights,
-):  # fmt: skip
+    objective,
+    tables,
+    functions,
+    tasks,
+    types,
+    rows,
+    arrivals,
+    bounds,
+    caps,
+    machines,
+    options,
+    largest,
+    keys,
+    ids,
+    successor,
+    remaining_j,
+    task_budget,
+    day_end,
+    weights,
+):
     """The loop of `map_two_stage`; returns assignments, reasons and the energy that remains."""
     host_start = tables.host_start
     priority, urgency, unit_s = functions.priority, functions.urgency, functions.unit_s
@@ -339,10 +422,30 @@ def map_lazily(
         row, task = rows[n], tasks[n]
         c = utility_class[task]
         keys[0], chosen = best_again(
-            objective, numbers, places, row, counts[row], first_ready, first_host, strained,
-            remaining_j, day_end, weights, arrivals[n], priority[task], urgency[task], caps[n],
-            shapes, first[c], first[c + 1] - 1, linear[c], unit_s, n, hints, rivals,
-        )  # fmt: skip
+            objective,
+            numbers,
+            places,
+            row,
+            counts[row],
+            first_ready,
+            first_host,
+            strained,
+            remaining_j,
+            day_end,
+            weights,
+            arrivals[n],
+            priority[task],
+            urgency[task],
+            caps[n],
+            shapes,
+            first[c],
+            first[c + 1] - 1,
+            linear[c],
+            unit_s,
+            n,
+            hints,
+            rivals,
+        )
         if chosen < 0 or not leads(keys, ids, size, keys[0], n):
             sift_best(keys, ids, size, 0)
             continue
@@ -362,7 +465,19 @@ def map_lazily(
         sift_best(keys, ids, size, 0)
         if strained:
             renew_keys(
-                numbers, places, counts, rows, j, before, (first_ready[j], remaining_j), day_end,
-                weights, keys, ids, size, bounds, rivals,
-            )  # fmt: skip
+                numbers,
+                places,
+                counts,
+                rows,
+                j,
+                before,
+                (first_ready[j], remaining_j),
+                day_end,
+                weights,
+                keys,
+                ids,
+                size,
+                bounds,
+                rivals,
+            )
     return (mapped[:count], hosts[:count], pstates[:count]), reasons, remaining_j

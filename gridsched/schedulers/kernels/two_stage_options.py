@@ -77,10 +77,15 @@ def type_tables(etc, eec, host_type, objective: int, cost=None) -> TypeTables:
     divisor = (cost if objective == UPE else etc).reshape(len(etc), -1)
     order = np.argsort(np.where(feasible, divisor, np.inf), axis=1, kind="stable")
     return TypeTables(
-        etc, eec, cost, order.astype(np.int64), feasible.sum(axis=1).astype(np.int64),
-        host_start.astype(np.int64), np.argsort(host_type, kind="stable").astype(np.int64),
+        etc,
+        eec,
+        cost,
+        order.astype(np.int64),
+        feasible.sum(axis=1).astype(np.int64),
+        host_start.astype(np.int64),
+        np.argsort(host_type, kind="stable").astype(np.int64),
         host_type,
-    )  # fmt: skip
+    )
 
 
 # ---------------------------------------------------------------------- options
@@ -90,9 +95,7 @@ def type_tables(etc, eec, host_type, objective: int, cost=None) -> TypeTables:
 def is_beaten(etc, cost, i, j, k, by_cost, task_budget):
     """Whether a lower P-state of the same host is at least as good in time and divisor."""
     for lower in range(k):
-        passes = cost[i, j, lower] <= task_budget and (
-            not by_cost or cost[i, j, lower] <= cost[i, j, k]
-        )
+        passes = cost[i, j, lower] <= task_budget and (not by_cost or cost[i, j, lower] <= cost[i, j, k])
         if passes and etc[i, j, lower] <= etc[i, j, k]:
             return True
     return False
@@ -146,9 +149,7 @@ def end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end,
     ready = first_ready[places[row, n, HOST_TYPE]]
     time, energy = numbers[row, n, ETC], numbers[row, n, EEC]
     end = ready + time
-    if strained and end < _INF and (
-        inside_j(ready, time, energy, day_end, weights) > remaining_j
-    ):  # fmt: skip
+    if strained and end < _INF and (inside_j(ready, time, energy, day_end, weights) > remaining_j):
         end = _INF
     return end
 
@@ -174,10 +175,7 @@ def quotient(utility, divisor):
 
 
 @inner
-def earliest_option(
-    numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-    weights,
-):  # fmt: skip
+def earliest_option(numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end, weights):
     """Earliest completion [s], its option, and the earliest of all others.
 
     inf, -1 and inf if there is none.
@@ -196,9 +194,25 @@ def earliest_option(
 
 @inner
 def value_of(
-    objective, numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights,
-    arrival, priority, urgency, shapes, first, last, linear, unit_s,
-):  # fmt: skip
+    objective,
+    numbers,
+    places,
+    row,
+    n,
+    first_ready,
+    strained,
+    remaining_j,
+    day_end,
+    weights,
+    arrival,
+    priority,
+    urgency,
+    shapes,
+    first,
+    last,
+    linear,
+    unit_s,
+):
     """Objective of one option; -inf if it is not admissible now."""
     end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights)
     if objective == COMP:
@@ -211,9 +225,28 @@ def value_of(
 
 @inner
 def best_quotient(
-    numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-    weights, arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, value, known,
-):  # fmt: skip
+    numbers,
+    places,
+    row,
+    count,
+    first_ready,
+    first_host,
+    strained,
+    remaining_j,
+    day_end,
+    weights,
+    arrival,
+    priority,
+    urgency,
+    cap,
+    shapes,
+    first,
+    last,
+    linear,
+    unit_s,
+    value,
+    known,
+):
     """Largest utility over divisor, its option, and what no other option exceeds.
 
     -inf, -1 and -inf if there is none. `cap` is a utility that no option exceeds; `known` is an
@@ -253,16 +286,48 @@ def best_quotient(
 
 @inner
 def best_of_all(
-    numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-    weights, arrival, priority, urgency, shapes, first, last, linear, unit_s,
-):  # fmt: skip
+    numbers,
+    places,
+    row,
+    count,
+    first_ready,
+    first_host,
+    strained,
+    remaining_j,
+    day_end,
+    weights,
+    arrival,
+    priority,
+    urgency,
+    shapes,
+    first,
+    last,
+    linear,
+    unit_s,
+):
     """As `best_quotient`, by looking at every option."""
     best, chosen = -_INF, -1
     for n in range(count):
         value = value_of(
-            UTIL, numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights,
-            arrival, priority, urgency, shapes, first, last, linear, unit_s,
-        )  # fmt: skip
+            UTIL,
+            numbers,
+            places,
+            row,
+            n,
+            first_ready,
+            strained,
+            remaining_j,
+            day_end,
+            weights,
+            arrival,
+            priority,
+            urgency,
+            shapes,
+            first,
+            last,
+            linear,
+            unit_s,
+        )
         if value > best:
             best, chosen = value, n
         elif value == best and value > -_INF and precedes(places, row, n, chosen, first_host):
@@ -272,22 +337,35 @@ def best_of_all(
 
 @inner
 def best_utility(
-    numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-    weights, arrival, priority, urgency, shapes, first, last, linear, unit_s,
-):  # fmt: skip
+    numbers,
+    places,
+    row,
+    count,
+    first_ready,
+    first_host,
+    strained,
+    remaining_j,
+    day_end,
+    weights,
+    arrival,
+    priority,
+    urgency,
+    shapes,
+    first,
+    last,
+    linear,
+    unit_s,
+):
     """Largest utility, its option, and whether another option might win a tie on a plateau."""
     end, chosen, _ = earliest_option(
-        numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-        weights,
-    )  # fmt: skip
+        numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end, weights
+    )
     tau = (end - arrival) / unit_s
     best = utility_value(shapes, first, last, linear, priority, urgency, tau)
     earliest = _INF  # of those who would win
     for n in range(count):
         wins = chosen >= 0 and precedes(places, row, n, chosen, first_host)
-        other = end_of(
-            numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights
-        )
+        other = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights)
         if wins:
             earliest = min(earliest, other)
     tau = (earliest - arrival) / unit_s
@@ -297,10 +375,29 @@ def best_utility(
 
 @inner
 def best_option(
-    objective, numbers, places, row, count, first_ready, first_host, strained, remaining_j,
-    day_end, weights, arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, value,
+    objective,
+    numbers,
+    places,
+    row,
+    count,
+    first_ready,
+    first_host,
+    strained,
+    remaining_j,
+    day_end,
+    weights,
+    arrival,
+    priority,
+    urgency,
+    cap,
+    shapes,
+    first,
+    last,
+    linear,
+    unit_s,
+    value,
     known,
-):  # fmt: skip
+):
     """Stage 1: best objective of a task, its option, and what no other option exceeds.
 
     -inf and -1 if it has none. The task type's options stand in `row`, the rows of the task's
@@ -311,25 +408,74 @@ def best_option(
     best, chosen, rival, in_doubt = -_INF, -1, _INF, False
     if objective == COMP:
         best, chosen, rival = earliest_option(
-            numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-            weights,
-        )  # fmt: skip
+            numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end, weights
+        )
         best, rival = -best, -rival
     elif objective == UTIL:
         best, chosen, in_doubt = best_utility(
-            numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-            weights, arrival, priority, urgency, shapes, first, last, linear, unit_s,
-        )  # fmt: skip
+            numbers,
+            places,
+            row,
+            count,
+            first_ready,
+            first_host,
+            strained,
+            remaining_j,
+            day_end,
+            weights,
+            arrival,
+            priority,
+            urgency,
+            shapes,
+            first,
+            last,
+            linear,
+            unit_s,
+        )
     else:
         best, chosen, rival = best_quotient(
-            numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-            weights, arrival, priority, urgency, cap, shapes, first, last, linear, unit_s, value,
+            numbers,
+            places,
+            row,
+            count,
+            first_ready,
+            first_host,
+            strained,
+            remaining_j,
+            day_end,
+            weights,
+            arrival,
+            priority,
+            urgency,
+            cap,
+            shapes,
+            first,
+            last,
+            linear,
+            unit_s,
+            value,
             known,
-        )  # fmt: skip
+        )
         in_doubt = chosen >= 0 and best < _TINY
     if in_doubt:
         best, chosen = best_of_all(
-            numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end,
-            weights, arrival, priority, urgency, shapes, first, last, linear, unit_s,
-        )  # fmt: skip
+            numbers,
+            places,
+            row,
+            count,
+            first_ready,
+            first_host,
+            strained,
+            remaining_j,
+            day_end,
+            weights,
+            arrival,
+            priority,
+            urgency,
+            shapes,
+            first,
+            last,
+            linear,
+            unit_s,
+        )
     return best, chosen, rival

@@ -56,9 +56,7 @@ class UtilityTables(NamedTuple):
 def utility_tables(functions: UtilityFunctions) -> UtilityTables:
     """Return the tables of `functions`."""
     classes = functions.classes
-    columns = (
-        classes.start_time, classes.start_fraction, classes.end_fraction, classes.urgency_modifier,
-    )  # fmt: skip
+    columns = (classes.start_time, classes.start_fraction, classes.end_fraction, classes.urgency_modifier)
     return UtilityTables(
         np.array(functions.priority, dtype=np.float64),
         np.array(functions.urgency, dtype=np.float64),
@@ -106,9 +104,8 @@ def utility_values(functions, tasks, elapsed_s):
         task = tasks[n]
         c = classes[task]
         values[n] = utility_value(
-            shapes, first[c], first[c + 1] - 1, linear[c], priority[task], urgency[task],
-            elapsed_s[n] / unit_s,
-        )  # fmt: skip
+            shapes, first[c], first[c + 1] - 1, linear[c], priority[task], urgency[task], elapsed_s[n] / unit_s
+        )
     return values
 
 

@@ -78,9 +78,12 @@ class ArrivalAware(ParallelUtilityScheduler):
     _id: ClassVar[str] = "arrival_aware"
 
     def __init__(
-        self, energy_filter: str = "none", energy_leniency: float | str = "paper",
-        dropping_threshold: float = 0.5, demand: str = "submitted",
-    ) -> None:  # fmt: skip
+        self,
+        energy_filter: str = "none",
+        energy_leniency: float | str = "paper",
+        dropping_threshold: float = 0.5,
+        demand: str = "submitted",
+    ) -> None:
         super().__init__(energy_filter, energy_leniency, dropping_threshold)
         self.demand = demand
 
@@ -134,9 +137,14 @@ class ArrivalAware(ParallelUtilityScheduler):
         if budget is None or energy.period_end > budget.first_period_start_s:
             return energy
         return replace(
-            energy, budget_j=budget.limit_j, remaining_j=budget.limit_j, consumed_j=0.0,
-            committed_j=0.0, period_start=budget.start_of(0), period_end=budget.start_of(1),
-        )  # fmt: skip
+            energy,
+            budget_j=budget.limit_j,
+            remaining_j=budget.limit_j,
+            consumed_j=0.0,
+            committed_j=0.0,
+            period_start=budget.start_of(0),
+            period_end=budget.start_of(1),
+        )
 
     def goal_energy_j(self, energy: EnergyState, now: float) -> float:
         """Return what should be spent by now if energy follows the arrivals [J].
@@ -250,9 +258,7 @@ class DemandPattern:
         """Whether there was any time, and any demand in it."""
         return now > 0.0 and self.total_j > 0.0
 
-    def expected_j(
-        self, now: float, start: float, end: float, weights: EnergyWeights = EVEN
-    ) -> float:  # fmt: skip
+    def expected_j(self, now: float, start: float, end: float, weights: EnergyWeights = EVEN) -> float:
         """Return what the demand that is expected until a period's end counts [J].
 
         Parameters

@@ -31,9 +31,7 @@ class ParallelQueue(Scheduler):
     A subclass says in `_starts` which jobs of the queue start now.
     """
 
-    traits: ClassVar[Traits] = Traits(
-        asked="event", parallel=True, platform_order_matters=True
-    )  # fmt: skip
+    traits: ClassVar[Traits] = Traits(asked="event", parallel=True, platform_order_matters=True)
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Look whether the platform is one cluster; nothing is estimated yet.
@@ -130,16 +128,14 @@ class Backfilling(ParallelQueue):
     """
 
     traits = TraitsWith(
-        ParallelQueue.traits, "reservations", "permanent", may_drop=True, heeds_budget=True,
-        reserves=True,
-    )  # fmt: skip
+        ParallelQueue.traits, "reservations", "permanent", may_drop=True, heeds_budget=True, reserves=True
+    )
     rule: ClassVar[Callable[..., int]]
     _id: ClassVar[str]
 
     def __init__(
-        self, reservations: str = "recomputed", dropping_threshold: float = 0.5,
-        cluster_choice: str = "earliest_finish",
-    ) -> None:  # fmt: skip
+        self, reservations: str = "recomputed", dropping_threshold: float = 0.5, cluster_choice: str = "earliest_finish"
+    ) -> None:
         self.reservations = reservations
         self.dropping_threshold = dropping_threshold
         self.cluster_choice = cluster_choice
@@ -173,9 +169,8 @@ class Backfilling(ParallelQueue):
 
     def _starts(self, now: float, nodes: NodesState, queue: Ids) -> int:
         return self.rule(
-            now, queue, self.run_time_, self.width_, nodes.n_free, nodes.estimated_end,
-            nodes.width, self.starts_,
-        )  # fmt: skip
+            now, queue, self.run_time_, self.width_, nodes.n_free, nodes.estimated_end, nodes.width, self.starts_
+        )
 
 
 class EasyBackfilling(Backfilling):

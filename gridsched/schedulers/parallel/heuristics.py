@@ -17,20 +17,8 @@ from gridsched.policy.decisions import Decision
 from gridsched.policy.state import EnergyState, State
 from gridsched.schedulers.filters import check_dropping_threshold
 from gridsched.schedulers.kernels.parallel_greedy import map_parallel, placed_energy_j
-from gridsched.schedulers.kernels.parallel_options import (
-    UPE,
-    UPR,
-    UPT,
-    UTIL,
-    Objective,
-    Placed,
-    chosen_of,
-)
-from gridsched.schedulers.parallel.mapping_event import (
-    EventMaker,
-    MappingEvent,
-    parallel_filter,
-)
+from gridsched.schedulers.kernels.parallel_options import UPE, UPR, UPT, UTIL, Objective, Placed, chosen_of
+from gridsched.schedulers.parallel.mapping_event import EventMaker, MappingEvent, parallel_filter
 
 MODES = ("placeholder", "reservation")
 #: First objective, the one in its place once the goal energy is reached, what is spent, the goal.
@@ -60,15 +48,18 @@ class ParallelUtilityScheduler(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        asked="event", parallel=True, may_drop=True, uses_dvfs=True, needs_utility=True,
-        heeds_budget=True, platform_order_matters=True,
-    )  # fmt: skip
+        asked="event",
+        parallel=True,
+        may_drop=True,
+        uses_dvfs=True,
+        needs_utility=True,
+        heeds_budget=True,
+        platform_order_matters=True,
+    )
     mode: str = "placeholder"
     _id: ClassVar[str]
 
-    def __init__(
-        self, energy_filter: str, energy_leniency: float | str, dropping_threshold: float
-    ) -> None:
+    def __init__(self, energy_filter: str, energy_leniency: float | str, dropping_threshold: float) -> None:
         self.energy_filter = energy_filter
         self.energy_leniency = energy_leniency
         self.dropping_threshold = dropping_threshold
@@ -84,9 +75,7 @@ class ParallelUtilityScheduler(Scheduler):
         estimates = parallel_estimates(self._id, system)
         check_choice(self._id, "mode", self.mode, MODES)
         self.threshold_ = check_dropping_threshold(self._id, self.dropping_threshold)
-        self.filter_ = parallel_filter(
-            self._id, self.energy_filter, self.energy_leniency, estimates
-        )
+        self.filter_ = parallel_filter(self._id, self.energy_filter, self.energy_leniency, estimates)
         self.interval_ = system.rules.mapping_interval_s
         self.maker_ = EventMaker(system)
 
@@ -106,9 +95,14 @@ class ParallelUtilityScheduler(Scheduler):
         energy = state.energy
         limits = self.filter_.tightened(event.limits, energy, event.profile)
         return map_parallel(
-            *self._objectives(energy, state.now), self._soon(state.now), self.maker_.nodes,
-            event.profile, event.rows, event.functions, limits,
-        )  # fmt: skip
+            *self._objectives(energy, state.now),
+            self._soon(state.now),
+            self.maker_.nodes,
+            event.profile,
+            event.rows,
+            event.functions,
+            limits,
+        )
 
     def _soon(self, now: float) -> float:
         """Return the time from which on a place matters no more in this event [s].
@@ -130,9 +124,12 @@ class _OneObjective(ParallelUtilityScheduler):
     _objective: ClassVar[Objective]
 
     def __init__(
-        self, mode: str = "placeholder", energy_filter: str = "energy_per_resource",
-        energy_leniency: float | str = "paper", dropping_threshold: float = 0.5,
-    ) -> None:  # fmt: skip
+        self,
+        mode: str = "placeholder",
+        energy_filter: str = "energy_per_resource",
+        energy_leniency: float | str = "paper",
+        dropping_threshold: float = 0.5,
+    ) -> None:
         super().__init__(energy_filter, energy_leniency, dropping_threshold)
         self.mode = mode
 
@@ -174,9 +171,12 @@ class MaxUtilityPerEnergy(_OneObjective):
     _objective: ClassVar[Objective] = UPE
 
     def __init__(
-        self, mode: str = "placeholder", energy_filter: str = "none",
-        energy_leniency: float | str = "paper", dropping_threshold: float = 0.5,
-    ) -> None:  # fmt: skip
+        self,
+        mode: str = "placeholder",
+        energy_filter: str = "none",
+        energy_leniency: float | str = "paper",
+        dropping_threshold: float = 0.5,
+    ) -> None:
         super().__init__(mode, energy_filter, energy_leniency, dropping_threshold)
 
 
@@ -289,9 +289,12 @@ class EventBased(ParallelUtilityScheduler):
     withdrawn_j_: float = 0.0
 
     def __init__(
-        self, energy_filter: str = "none", energy_leniency: float | str = "paper",
-        dropping_threshold: float = 0.5, counts_place_holders: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        energy_filter: str = "none",
+        energy_leniency: float | str = "paper",
+        dropping_threshold: float = 0.5,
+        counts_place_holders: bool = False,
+    ) -> None:
         super().__init__(energy_filter, energy_leniency, dropping_threshold)
         self.counts_place_holders = counts_place_holders
 

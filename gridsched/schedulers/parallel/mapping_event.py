@@ -23,18 +23,9 @@ from gridsched.model.utility_classes import UtilityClasses
 from gridsched.policy.base import check_choice, check_number
 from gridsched.policy.decisions import Allocate, Decision, Drop, Plan
 from gridsched.policy.state import EnergyState, NodesState, State
-from gridsched.schedulers.kernels.node_profile import (
-    NodeProfile,
-    Reserved,
-    cluster_nodes,
-    node_profile,
-)
+from gridsched.schedulers.kernels.node_profile import NodeProfile, Reserved, cluster_nodes, node_profile
 from gridsched.schedulers.kernels.parallel_options import ParallelLimits, ParallelRows, Placed
-from gridsched.schedulers.kernels.utility_value import (
-    UtilityTables,
-    utility_tables,
-    utility_values,
-)
+from gridsched.schedulers.kernels.utility_value import UtilityTables, utility_tables, utility_values
 
 Ids = NDArray[np.int64]
 #: The leniencies that paper 001 chose (section 5.1).
@@ -93,9 +84,8 @@ class EventMaker:
         self._shortest_s = np.empty(0)
 
     def rows(
-        self, estimates: Estimates, tasks: Tasks, waiting: Ids, now: float = 0.0,
-        weights: EnergyWeights = EVEN,
-    ) -> ParallelRows:  # fmt: skip
+        self, estimates: Estimates, tasks: Tasks, waiting: Ids, now: float = 0.0, weights: EnergyWeights = EVEN
+    ) -> ParallelRows:
         """Return times, energies and nodes of the tasks `waiting`, and what their energies cost.
 
         Rigid jobs, which are as wide on every cluster, have the scenario's P-state only.
@@ -105,9 +95,13 @@ class EventMaker:
             time_s = estimates.time_s.take(waiting, axis=0)
             energy_j = estimates.energy_j.take(waiting, axis=0)
             return ParallelRows(
-                time_s, energy_j, weights.cost_j(energy_j, now, time_s),
-                estimates.nodes.take(waiting, axis=0), arrival, self.cores_per_node,
-            )  # fmt: skip
+                time_s,
+                energy_j,
+                weights.cost_j(energy_j, now, time_s),
+                estimates.nodes.take(waiting, axis=0),
+                arrival,
+                self.cores_per_node,
+            )
         hosts, k = self._first_hosts, self._pstate
         assert tasks.width is not None  # the controller has looked
         nodes = np.repeat(np.array(tasks.width[waiting])[:, None], len(hosts), axis=1)
@@ -126,9 +120,10 @@ class EventMaker:
             known = functions.classes, utility_tables(functions.taken(slice(0)))
             self._classes = known
         return known[1]._replace(
-            priority=functions.priority[waiting], urgency=functions.urgency[waiting],
+            priority=functions.priority[waiting],
+            urgency=functions.urgency[waiting],
             utility_class=functions.utility_class[waiting],
-        )  # fmt: skip
+        )
 
     def event(self, state: State, threshold: float) -> tuple[MappingEvent, list[Decision]]:
         """Return the mapping event of a state without what is not worth it, and the drops of that.
@@ -147,14 +142,16 @@ class EventMaker:
                 dropped, waiting = waiting[short], waiting[~short]
                 functions = self.functions(state.tasks, waiting)
         limits = ParallelLimits(
-            float(now), float(energy.period_end), float(energy.remaining_j), math.inf, math.inf,
-            energy.weights.table,
-        )  # fmt: skip
+            float(now), float(energy.period_end), float(energy.remaining_j), math.inf, math.inf, energy.weights.table
+        )
         event = MappingEvent(
-            now, waiting,
-            self.rows(state.estimates, state.tasks, waiting, now, energy.weights), functions,
-            self._profile(state.nodes, now), limits,
-        )  # fmt: skip
+            now,
+            waiting,
+            self.rows(state.estimates, state.tasks, waiting, now, energy.weights),
+            functions,
+            self._profile(state.nodes, now),
+            limits,
+        )
         return event, [Drop(task) for task in dropped.tolist()]
 
     def _shortest_times(self, state: State) -> NDArray[np.float64]:
@@ -174,10 +171,7 @@ class EventMaker:
         free_at = np.array(nodes.free_at, dtype=np.float64)
         free_at[~nodes.free & (free_at <= now)] = np.nextafter(now, math.inf)
         found = nodes.reserved
-        reserved = Reserved(
-            np.array(found.start), np.array(found.end), np.array(found.offsets),
-            np.array(found.hosts),
-        )  # fmt: skip
+        reserved = Reserved(np.array(found.start), np.array(found.end), np.array(found.offsets), np.array(found.hosts))
         return node_profile(self.nodes, free_at, reserved)
 
     # ------------------------------------------------------------------ what comes out
@@ -186,10 +180,7 @@ class EventMaker:
         """Return the plan of what is placed."""
         if not len(placed.rows):
             return
-        yield Plan(
-            event.tasks[placed.rows], placed.hosts, self.pstates[placed.pstates], placed.offsets,
-            placed.starts,
-        )  # fmt: skip
+        yield Plan(event.tasks[placed.rows], placed.hosts, self.pstates[placed.pstates], placed.offsets, placed.starts)
 
     def reservations(self, event: MappingEvent, placed: Placed) -> Iterator[Decision]:
         """Return what starts now, and a permanent reservation of what is placed later."""
@@ -211,9 +202,7 @@ class ParallelFilter:
         self.leniency = leniency
         self.cores_per_node = np.array(estimates.cores_per_node, dtype=np.float64)
 
-    def tightened(
-        self, limits: ParallelLimits, energy: EnergyState, profile: NodeProfile
-    ) -> ParallelLimits:
+    def tightened(self, limits: ParallelLimits, energy: EnergyState, profile: NodeProfile) -> ParallelLimits:
         """Return the limits of an event with the filter's budgets."""
         if self.leniency == math.inf or math.inf in (energy.remaining_j, energy.period_end):
             return limits
@@ -221,9 +210,7 @@ class ParallelFilter:
         return self._limited(limits, energy.remaining_j, resources)
 
     @abstractmethod
-    def _limited(
-        self, limits: ParallelLimits, remaining_j: float, resources: float
-    ) -> ParallelLimits:
+    def _limited(self, limits: ParallelLimits, remaining_j: float, resources: float) -> ParallelLimits:
         """Return the limits that follow from energy [J] and resources [core-s] that remain."""
 
 
@@ -254,12 +241,8 @@ class EnergyPerTask(ParallelFilter):
         power = (nodes * estimates.node_power_w)[feasible]
         self.mean_energy_j = float((time[feasible] * power).mean())
 
-    def _limited(
-        self, limits: ParallelLimits, remaining_j: float, resources: float
-    ) -> ParallelLimits:
-        share_j = fair_share_per_task(
-            remaining_j, resources, self.mean_resources, self.mean_energy_j
-        )
+    def _limited(self, limits: ParallelLimits, remaining_j: float, resources: float) -> ParallelLimits:
+        share_j = fair_share_per_task(remaining_j, resources, self.mean_resources, self.mean_energy_j)
         return limits._replace(task_budget_j=self.leniency * share_j)
 
 
@@ -271,16 +254,12 @@ class EnergyPerResource(ParallelFilter):
     ``budget = leniency * energy_remaining / resources_remaining`` (paper 001, eq. 9) [W per core].
     """
 
-    def _limited(
-        self, limits: ParallelLimits, remaining_j: float, resources: float
-    ) -> ParallelLimits:
+    def _limited(self, limits: ParallelLimits, remaining_j: float, resources: float) -> ParallelLimits:
         share_w = fair_share_per_resource(remaining_j, resources)
         return limits._replace(resource_budget_w=self.leniency * share_w)
 
 
-def resources_remaining(
-    profile: NodeProfile, cores_per_node: NDArray[np.float64], period_end: float
-) -> float:
+def resources_remaining(profile: NodeProfile, cores_per_node: NDArray[np.float64], period_end: float) -> float:
     """Return the unallocated time of all nodes until the period's end, times their cores (eq. 6).
 
     Parameters
@@ -304,9 +283,7 @@ def resources_remaining(
     return total
 
 
-def fair_share_per_task(
-    remaining_j: float, resources: float, mean_resources: float, mean_energy_j: float
-) -> float:
+def fair_share_per_task(remaining_j: float, resources: float, mean_resources: float, mean_energy_j: float) -> float:
     """Return the energy that remains over the tasks that it and the nodes suffice for [J].
 
     Minus infinity where no energy or no time is left: nothing passes.
@@ -353,9 +330,7 @@ def fair_share_per_resource(remaining_j: float, resources: float) -> float:
     return remaining_j / resources
 
 
-def parallel_filter(
-    owner: str, name: object, leniency: object, estimates: ParallelEstimates
-) -> ParallelFilter:
+def parallel_filter(owner: str, name: object, leniency: object, estimates: ParallelEstimates) -> ParallelFilter:
     """Return the filter that the parameters of the scheduler `owner` ask for.
 
     Parameters
@@ -376,9 +351,12 @@ def parallel_filter(
     number = PAPER_LENIENCY.get(str(name), math.inf)
     if leniency != "paper":
         number = check_number(
-            owner, "energy_leniency", leniency, lambda x: x > 0,
+            owner,
+            "energy_leniency",
+            leniency,
+            lambda x: x > 0,
             "a number greater than 0 (inf: no filter) or 'paper' (2 per task, 4 per resource)",
-        )  # fmt: skip
+        )
     if name == "energy_per_task":
         return EnergyPerTask(owner, estimates, number)
     return EnergyPerResource(estimates, math.inf if name == "none" else number)

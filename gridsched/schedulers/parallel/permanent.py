@@ -17,11 +17,7 @@ from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
 from gridsched.schedulers.filters import check_dropping_threshold
 from gridsched.schedulers.kernels.parallel_options import ParallelRows, Placed
-from gridsched.schedulers.kernels.parallel_queues import (
-    place_easily,
-    place_in_cycles,
-    place_randomly,
-)
+from gridsched.schedulers.kernels.parallel_queues import place_easily, place_in_cycles, place_randomly
 from gridsched.schedulers.parallel.heuristics import parallel_estimates
 from gridsched.schedulers.parallel.mapping_event import EventMaker, MappingEvent
 
@@ -52,9 +48,13 @@ class PermanentReservations:
     """
 
     def __init__(
-        self, owner: str, system: System, dropping_threshold: object, rule: Rule,
+        self,
+        owner: str,
+        system: System,
+        dropping_threshold: object,
+        rule: Rule,
         cluster_choice: object = "earliest_finish",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._threshold = check_dropping_threshold(owner, dropping_threshold)
         check_choice(owner, "cluster_choice", cluster_choice, CLUSTER_CHOICES)
         self._first_cluster = cluster_choice == "first"
@@ -73,34 +73,23 @@ class PermanentReservations:
         return decisions
 
 
-def conservatively(
-    maker: EventMaker, event: MappingEvent, _exist: bool, first_cluster: bool
-) -> Placed:
+def conservatively(maker: EventMaker, event: MappingEvent, _exist: bool, first_cluster: bool) -> Placed:
     """Give each task the earliest start (paper 001, section 3.4.3)."""
     queue_of, quotas = np.zeros(len(event.tasks), np.int64), np.array([len(event.tasks)])
-    return place_in_cycles(
-        maker.nodes, event.profile, event.rows, queue_of, quotas, event.limits, first_cluster
-    )
+    return place_in_cycles(maker.nodes, event.profile, event.rows, queue_of, quotas, event.limits, first_cluster)
 
 
-def easily(
-    maker: EventMaker, event: MappingEvent, exist: bool, first_cluster: bool
-) -> Placed:  # fmt: skip
+def easily(maker: EventMaker, event: MappingEvent, exist: bool, first_cluster: bool) -> Placed:
     """Start what can start now; reserve one task that cannot (paper 001, section 3.4.4)."""
-    return place_easily(
-        maker.nodes, event.profile, event.rows, exist, event.limits, first_cluster
-    )
+    return place_easily(maker.nodes, event.profile, event.rows, exist, event.limits, first_cluster)
 
 
 #: Rules of the schedulers that make such reservations on request, by their ids.
-RULES: dict[str, Rule] = {
-    "conservative_backfilling": conservatively, "easy_backfilling": easily,
-}  # fmt: skip
+RULES: dict[str, Rule] = {"conservative_backfilling": conservatively, "easy_backfilling": easily}
 
 _TRAITS = Traits(
-    asked="event", parallel=True, may_drop=True, needs_utility=True, heeds_budget=True,
-    platform_order_matters=True,
-)  # fmt: skip
+    asked="event", parallel=True, may_drop=True, needs_utility=True, heeds_budget=True, platform_order_matters=True
+)
 
 
 class MultipleQueues(Scheduler):
@@ -130,9 +119,7 @@ class MultipleQueues(Scheduler):
 
     traits: ClassVar[Traits] = _TRAITS
 
-    def __init__(
-        self, dropping_threshold: float = 0.5, cluster_choice: str = "earliest_finish"
-    ) -> None:
+    def __init__(self, dropping_threshold: float = 0.5, cluster_choice: str = "earliest_finish") -> None:
         self.dropping_threshold = dropping_threshold
         self.cluster_choice = cluster_choice
 
@@ -148,25 +135,19 @@ class MultipleQueues(Scheduler):
         estimates = parallel_estimates("fcfs_multiple_queues", system)
         self.largest_ = largest_resources(estimates)
         self.shared_ = PermanentReservations(
-            "fcfs_multiple_queues", system, self.dropping_threshold, self._in_turns,
-            self.cluster_choice,
-        )  # fmt: skip
+            "fcfs_multiple_queues", system, self.dropping_threshold, self._in_turns, self.cluster_choice
+        )
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Drop what is worth too little, start or reserve the rest."""
         return self.shared_.schedule(state)
 
-    def _in_turns(
-        self, maker: EventMaker, event: MappingEvent, _exist: bool, first_cluster: bool
-    ) -> Placed:
+    def _in_turns(self, maker: EventMaker, event: MappingEvent, _exist: bool, first_cluster: bool) -> Placed:
         resources = mean_resources(event.rows)
-        queue_of = np.where(
-            resources > LARGE * self.largest_, 0, np.where(resources < SMALL * self.largest_, 2, 1)
-        )
+        queue_of = np.where(resources > LARGE * self.largest_, 0, np.where(resources < SMALL * self.largest_, 2, 1))
         return place_in_cycles(
-            maker.nodes, event.profile, event.rows, queue_of.astype(np.int64), QUOTAS, event.limits,
-            first_cluster,
-        )  # fmt: skip
+            maker.nodes, event.profile, event.rows, queue_of.astype(np.int64), QUOTAS, event.limits, first_cluster
+        )
 
 
 def mean_resources(rows: ParallelRows) -> NDArray[np.float64]:
@@ -194,17 +175,14 @@ def largest_resources(estimates: ParallelEstimates) -> float:
     """
     if estimates.typical_time_s is None or estimates.typical_nodes is None:
         raise InputError(
-            "Scheduler fcfs_multiple_queues needs typical times and nodes of the task types; this "
-            "workload has none."
+            "Scheduler fcfs_multiple_queues needs typical times and nodes of the task types; this workload has none."
         )
     cores = estimates.typical_nodes * estimates.cores_per_node
     resources = _mean_where_finite(estimates.typical_time_s[:, :, 0], cores)
     return float(resources.max(initial=0.0))
 
 
-def _mean_where_finite(
-    time_s: NDArray[np.float64], cores: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _mean_where_finite(time_s: NDArray[np.float64], cores: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the mean of time x cores over the clusters where the time is finite; 0 without any."""
     finite = np.isfinite(time_s)
     total = (np.where(finite, time_s, 0.0) * cores).sum(axis=1)
@@ -245,17 +223,13 @@ class RandomParallel(Scheduler):
         """
         parallel_estimates("random_parallel", system)
         self.rng_ = rng
-        self.shared_ = PermanentReservations(
-            "random_parallel", system, self.dropping_threshold, self._randomly
-        )
+        self.shared_ = PermanentReservations("random_parallel", system, self.dropping_threshold, self._randomly)
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Drop what is worth too little, start or reserve the rest."""
         return self.shared_.schedule(state)
 
-    def _randomly(
-        self, maker: EventMaker, event: MappingEvent, _exist: bool, _first_cluster: bool
-    ) -> Placed:
+    def _randomly(self, maker: EventMaker, event: MappingEvent, _exist: bool, _first_cluster: bool) -> Placed:
         m, clusters, pstates = event.rows.time_s.shape
         uniforms = self.rng_.random((m, clusters * pstates))
         return place_randomly(maker.nodes, event.profile, event.rows, uniforms, event.limits)

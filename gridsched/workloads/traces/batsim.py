@@ -12,13 +12,7 @@ from typing import Any
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
-from gridsched.workloads.traces.job_table import (
-    NOT_OF_THE_FORMAT,
-    JobRows,
-    JobTable,
-    plain_number,
-    whole_text,
-)
+from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, plain_number, whole_text
 
 #: Profiles of flops on each node: their name, and their name in old versions.
 HOMOGENEOUS = ("parallel_homogeneous", "msg_par_hg")
@@ -98,16 +92,11 @@ def _notes(told: Counter[str]) -> tuple[str, ...]:
     if told["com"]:
         notes.append(f"{told['com']:,} jobs send bytes (com), which is not simulated")
     if told["late"]:
-        notes.append(
-            f"{told['late']:,} jobs run beyond their walltime, where Batsim kills them; they run "
-            "to their end"
-        )
+        notes.append(f"{told['late']:,} jobs run beyond their walltime, where Batsim kills them; they run to their end")
     return tuple(notes)
 
 
-def write_batsim(
-    jobs: JobTable, path: str | Path, *, n_nodes: int | None = None, force: bool = False
-) -> None:
+def write_batsim(jobs: JobTable, path: str | Path, *, n_nodes: int | None = None, force: bool = False) -> None:
     """Write jobs as a workload of Batsim, each with a profile of its run time (``delay``).
 
     Parameters
@@ -126,9 +115,7 @@ def write_batsim(
     """
     profiles, written = {}, []
     columns = (jobs.job, jobs.submit_time_s, jobs.run_time_s, jobs.width, jobs.requested_time_s)
-    for job, submit, run, width, requested in zip(
-        *(column.tolist() for column in columns), strict=True
-    ):
+    for job, submit, run, width, requested in zip(*(column.tolist() for column in columns), strict=True):
         name = f"delay_{plain_number(run)}"
         profiles[name] = {"type": "delay", "delay": plain_number(run)}
         entry = {"id": str(job), "subtime": plain_number(submit), "res": width, "profile": name}

@@ -90,8 +90,10 @@ def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
 
 
 _READERS: dict[str, Callable[[str | Path, TraceOptions, float], JobTable]] = {
-    "swf": _swf, "batsim": _batsim, "sacct": _sacct,
-}  # fmt: skip
+    "swf": _swf,
+    "batsim": _batsim,
+    "sacct": _sacct,
+}
 
 
 #: What jobs can be written as.
@@ -135,7 +137,6 @@ def _field_number(path: str | Path, options: TraceOptions) -> int | None:
         number = 0
     if number == 0:
         raise InputError(
-            f"{path}: nodes_from is {field!r}; in SWF it is the number of a field: 1 is the first, "
-            "-1 the last."
+            f"{path}: nodes_from is {field!r}; in SWF it is the number of a field: 1 is the first, -1 the last."
         )
     return number

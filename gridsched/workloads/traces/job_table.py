@@ -184,11 +184,14 @@ class JobTable:
 
     def _taken(self, rows: NDArray[np.intp]) -> JobTable:
         return replace(
-            self, job=self.job[rows], submit_time_s=self.submit_time_s[rows],
-            run_time_s=self.run_time_s[rows], width=self.width[rows],
+            self,
+            job=self.job[rows],
+            submit_time_s=self.submit_time_s[rows],
+            run_time_s=self.run_time_s[rows],
+            width=self.width[rows],
             requested_time_s=self.requested_time_s[rows],
             lines=self.lines[rows] if len(self.lines) else self.lines,
-        )  # fmt: skip
+        )
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -269,9 +272,7 @@ class JobRows:
     def __len__(self) -> int:
         return self._count
 
-    def add(
-        self, line: int, job: str, submit_s: float, run_s: float, width: float, requested_s: float
-    ) -> None:
+    def add(self, line: int, job: str, submit_s: float, run_s: float, width: float, requested_s: float) -> None:
         """Add a job; times in seconds, nan or negative where unknown.
 
         If the number of any job is no whole number, all are numbered by their lines.
@@ -301,9 +302,8 @@ class JobRows:
         self._count += 1
 
     def table(
-        self, needs: str, *, header: Mapping[str, str], notes: tuple[str, ...] = (),
-        has_lines: bool = True,
-    ) -> JobTable:  # fmt: skip
+        self, needs: str, *, header: Mapping[str, str], notes: tuple[str, ...] = (), has_lines: bool = True
+    ) -> JobTable:
         """Return the jobs that ran, in order of submission.
 
         Parameters
@@ -326,15 +326,19 @@ class JobRows:
             raise InputError(f"{where}: {needs}")
         submit, run, requested = (np.array(each, dtype=np.float64) for each in self._times)
         table = JobTable(
-            np.array(self._line if self._by_line else self._job, dtype=np.int64), submit, run,
+            np.array(self._line if self._by_line else self._job, dtype=np.int64),
+            submit,
+            run,
             np.array(self._width, dtype=np.float64).astype(np.int64),
-            np.where(requested > 0, requested, np.nan), name=str(self._path), header=header,
+            np.where(requested > 0, requested, np.nan),
+            name=str(self._path),
+            header=header,
             dropped=tuple(
                 Dropped(reason, len(lines), tuple(lines) if has_lines else ())
                 for reason, lines in self._dropped.items()
             ),
             notes=notes,
             lines=np.array(self._line if has_lines else (), dtype=np.int64),
-        )  # fmt: skip
+        )
         table = table.without(~(submit >= 0), "no submission time")
         return table.runnable().in_order()

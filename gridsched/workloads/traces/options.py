@@ -62,8 +62,7 @@ class TraceOptions:
         Field(
             ge=1,
             le=MAX_NODES,
-            description="Processors of a node, where the log counts processors; jobs take whole "
-            "nodes. Default 1.",
+            description="Processors of a node, where the log counts processors; jobs take whole nodes. Default 1.",
             json_schema_extra=_GROUP,
         ),
     ] = 1
@@ -79,17 +78,13 @@ class TraceOptions:
     boot: Annotated[
         str | None,
         Field(
-            description="Time a node boots and its power meanwhile, without --platform; default "
-            "0 s and 0 J.",
+            description="Time a node boots and its power meanwhile, without --platform; default 0 s and 0 J.",
             examples=["S:W"],
             json_schema_extra=_GROUP,
         ),
     ] = None
     shutdown: Annotated[
-        str | None,
-        Field(
-            description="Likewise for shutting down.", examples=["S:W"], json_schema_extra=_GROUP
-        ),
+        str | None, Field(description="Likewise for shutting down.", examples=["S:W"], json_schema_extra=_GROUP)
     ] = None
 
     def __post_init__(self) -> None:
@@ -110,11 +105,7 @@ class TraceOptions:
     @property
     def given(self) -> dict[str, str | int]:
         """The options that are not the usual ones."""
-        return {
-            field.name: value
-            for field in fields(self)
-            if (value := getattr(self, field.name)) != field.default
-        }
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) != field.default}
 
     def refuse(self, names: set[str], owner: str | Path, why: str) -> None:
         """Raise `InputError` if one of these options is given, as it would have no effect."""
@@ -132,6 +123,5 @@ def _time_and_power(name: str, text: str) -> tuple[float, float]:
     if SMALLEST <= time_s <= LARGEST and 0 <= watts <= LARGEST:
         return time_s, watts
     raise InputError(
-        f"{name} is {text!r}; S:W is legal, a time greater than 0 s and a power of at least 0 W, "
-        "as 120:150."
+        f"{name} is {text!r}; S:W is legal, a time greater than 0 s and a power of at least 0 W, as 120:150."
     )

@@ -11,12 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.workloads.traces.job_table import (
-    NOT_OF_THE_FORMAT,
-    JobRows,
-    JobTable,
-    numbered_lines,
-)
+from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, numbered_lines
 
 #: Columns that tell the same, the first that a file has counts.
 JOB = ("JobIDRaw", "JobID")
@@ -78,9 +73,13 @@ def read_sacct(path: str | Path, *, nodes_from: str | None = None) -> JobTable:
         else:
             try:
                 rows.add(
-                    number, cells[job], _moment(cells["Submit"]), _run_time(cells),
-                    _count(cells[nodes]), _requested(cells),
-                )  # fmt: skip
+                    number,
+                    cells[job],
+                    _moment(cells["Submit"]),
+                    _run_time(cells),
+                    _count(cells[nodes]),
+                    _requested(cells),
+                )
             except ValueError:
                 rows.drop(number, NOT_OF_THE_FORMAT)
     return rows.table("no row of 'sacct -P': as many values as columns are needed.", header={})

@@ -11,13 +11,7 @@ import re
 from pathlib import Path
 
 from gridsched.files.output_files import write_whole
-from gridsched.workloads.traces.job_table import (
-    NOT_OF_THE_FORMAT,
-    JobRows,
-    JobTable,
-    numbered_lines,
-    plain_number,
-)
+from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, numbered_lines, plain_number
 
 #: Fields of a line, by position (from 0).
 JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME, STATUS = 0, 1, 3, 4, 7, 8, 10
@@ -75,10 +69,7 @@ def read_swf(path: str | Path, *, nodes_from: int | None = None) -> JobTable:
                 rows.add(number, *_row(fields, nodes_from))
         except (ValueError, IndexError):
             rows.drop(number, NOT_OF_THE_FORMAT)
-    needs = (
-        "no line of the Standard Workload Format; it needs at least "
-        f"{LEAST_FIELDS} numbers separated by blanks."
-    )
+    needs = f"no line of the Standard Workload Format; it needs at least {LEAST_FIELDS} numbers separated by blanks."
     return rows.table(needs, header=header)
 
 
@@ -125,9 +116,13 @@ def write_swf(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:
     header = {"Version": "2.2", **jobs.header}
     text = [f"; {key}: {value}" for key, value in header.items()]
     rows = zip(
-        jobs.job.tolist(), jobs.submit_time_s.tolist(), jobs.run_time_s.tolist(),
-        jobs.width.tolist(), jobs.requested_time_s.tolist(), strict=True,
-    )  # fmt: skip
+        jobs.job.tolist(),
+        jobs.submit_time_s.tolist(),
+        jobs.run_time_s.tolist(),
+        jobs.width.tolist(),
+        jobs.requested_time_s.tolist(),
+        strict=True,
+    )
     for job, submit, run, width, requested in rows:
         fields: list[float] = [-1] * N_FIELDS
         fields[JOB], fields[SUBMIT], fields[RUN] = job, submit, run

@@ -31,9 +31,7 @@ class TraceSystem:
     jobs: JobTable
 
 
-def trace_system(
-    path: str | Path, options: TraceOptions, platform: Platform | None = None
-) -> TraceSystem:
+def trace_system(path: str | Path, options: TraceOptions, platform: Platform | None = None) -> TraceSystem:
     """Read a log, and make the machine that it runs on where none is given.
 
     Parameters
@@ -60,8 +58,7 @@ def trace_system(
         n_nodes = options.nodes or jobs.nodes_of_header
         if n_nodes is None:
             raise InputError(
-                f"{path}: the log does not say how many nodes its machine has; add --nodes N, or "
-                "--platform FILE."
+                f"{path}: the log does not say how many nodes its machine has; add --nodes N, or --platform FILE."
             )
         if n_nodes > MAX_NODES:
             raise InputError(
@@ -69,9 +66,7 @@ def trace_system(
                 "legal. Say how many processors a node has (--procs-per-node), or --nodes."
             )
         idle_w, busy_w = NODE_POWER_W
-        platform = homogeneous_cluster(
-            n_nodes, idle_w=idle_w, busy_w=busy_w, speed=speed, name=f"{n_nodes:,} nodes"
-        )
+        platform = homogeneous_cluster(n_nodes, idle_w=idle_w, busy_w=busy_w, speed=speed, name=f"{n_nodes:,} nodes")
         nodes = tuple(replace(host, **options.switching) for host in platform.hosts)
         platform = replace(platform, hosts=nodes)
     else:
@@ -92,9 +87,13 @@ def rigid_system(jobs: JobTable, platform: Platform) -> SystemWorkload:
     platform : Platform
     """
     tasks = make_tasks(
-        jobs.estimate_s * speed_of(platform), jobs.submit_time_s, labels=jobs.job,
-        width=jobs.width, requested_time_s=jobs.estimate_s, name=jobs.name,
-    )  # fmt: skip
+        jobs.estimate_s * speed_of(platform),
+        jobs.submit_time_s,
+        labels=jobs.job,
+        width=jobs.width,
+        requested_time_s=jobs.estimate_s,
+        name=jobs.name,
+    )
     run_times = LoggedRunTimes(platform, jobs.run_time_s)
     return SystemWorkload(platform, tasks, None, run_times=run_times)
 
@@ -135,7 +134,5 @@ def serial_tasks(jobs: JobTable, speed: float) -> SerialTasks:
         The first submission is at 0 s. Requested times go: a bag's sizes are known.
     """
     table = jobs.without(jobs.width > 1, "wider than one node, and so no serial task").from_zero()
-    tasks = make_tasks(
-        table.run_time_s * speed, table.submit_time_s, labels=table.job.tolist(), name=table.name
-    )
+    tasks = make_tasks(table.run_time_s * speed, table.submit_time_s, labels=table.job.tolist(), name=table.name)
     return SerialTasks(tasks, table)
