@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import traces_by_hand as by_hand
 
-from gridsched import energy
+from gridsched import power
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.metrics import METRICS, Metric, RunFacts, described, metrics_of, register_metric
@@ -118,7 +118,7 @@ def test_all_metrics_of_a_run_cut_it_into_stretches_once(monkeypatch):
         return host_timeline(trace)
 
     apart = summary(trace, trace_energy(trace), (0.0, 20.0))
-    monkeypatch.setattr(energy, "host_timeline", counted)
+    monkeypatch.setattr(power, "host_timeline", counted)
     assert summary(trace, None, (0.0, 20.0)) == apart
     assert len(cuts) == 1
     found = facts(trace, window_s=(0.0, 20.0))
