@@ -1,7 +1,7 @@
 """The claims of the shipped studies beside what was published of them: counts, and one figure.
 
-``python docs/generated_tables.py`` writes both into the documents. Our numbers come from the files
-``studies/**/*claims.md``, the claims from the studies, the verdicts from both.
+``python docs/generated_tables.py`` writes both into the documents. Our numbers and their verdicts come
+from the files ``studies/**/*claims.md``, the claims from the studies.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from gridsched.reproduction.claims import (
     NOT_DISTINGUISHABLE,
     REPRODUCED,
     VERDICTS,
-    verdict_of,
 )
 from gridsched.reproduction.claims_tables import APART, OF_THE_PAPER, verdict_counts
 from gridsched.runs.claims_schema import Claim
@@ -47,22 +46,18 @@ _PAPER = re.compile(r"[Pp]aper (\d{3})")
 
 @dataclass(frozen=True)
 class Published:
-    """A claim of a study, and our number as it was published; nan where there is none yet."""
+    """A claim of a study, our number and its verdict as published; nan where there is none yet."""
 
     study: str
     paper: str
     claim: Claim
     ours: Interval
+    verdict: str
 
     @property
     def system(self) -> str:
         """Which of the two systems of paper 001 it is of; empty for what the papers print."""
         return "oversubscribed" if "oversubscribed" in self.study else ""
-
-    @property
-    def verdict(self) -> str:
-        """By the rule of today."""
-        return verdict_of(self.claim, self.ours)
 
 
 def published_claims() -> dict[str, list[Published]]:
@@ -79,7 +74,7 @@ def published_claims() -> dict[str, list[Published]]:
         numbers = _published_numbers(text)
         origin = _PAPER.search(document.content.source)
         found[title[1]] = [
-            Published(title[1], origin[1] if origin else "", claim, numbers.get(claim.id, _NONE))
+            Published(title[1], origin[1] if origin else "", claim, *numbers.get(claim.id, _NONE))
             for _, claim in study_claims(document)
         ]
     return found
@@ -89,23 +84,23 @@ def _document(study: str) -> StudyDocument:
     return read_document(shipped_study_file(study))
 
 
-_NONE = Interval(math.nan, math.nan, math.nan, 0)
+_NONE = Interval(math.nan, math.nan, math.nan, 0), NO_DATA
 
 
-def _published_numbers(text: str) -> dict[str, Interval]:
-    """Return our numbers by claim, of a file of claims."""
+def _published_numbers(text: str) -> dict[str, tuple[Interval, str]]:
+    """Return our numbers and their verdicts by claim, of a file of claims."""
     rows = [
         [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         for line in text.splitlines()
         if line.startswith("| ")
     ]
-    ours = rows[0].index("ours")
+    ours, verdict = rows[0].index("ours"), rows[0].index("verdict")
     found = {}
     for row in rows[1:]:
         number = _OURS.fullmatch(row[ours])
         if number is not None and number[1] != "-":
             ends = [math.nan if part is None else float(part) for part in number.groups()]
-            found[row[0]] = Interval(*ends, 0)
+            found[row[0]] = Interval(*ends, 0), row[verdict].strip("*")
     return found
 
 
