@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import io
 import os
 import sys
-from typing import NoReturn
 
 
 def main() -> int:
@@ -20,19 +18,7 @@ def main() -> int:
         from gridsched.cli.app import main as run
     except KeyboardInterrupt:
         return 130
-    status = run()
-    if "pyarrow" in sys.modules:
-        _end(status)
-    return status
-
-
-def _end(status: int) -> NoReturn:
-    """End the process here: a busy machine's pyarrow may abort while its threads are ended."""
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(status)
+    return run()
 
 
 def _open_closed_streams() -> None:
