@@ -7,14 +7,17 @@ here: every number is exact, and every table has its header even if it has no ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched import metrics
+from gridsched.arrays import Booleans, Floats
 from gridsched.energy import HostEnergy, busy_energy_j, task_energy_j
 from gridsched.files.csv_files import interval_set
+from gridsched.metrics.run_metrics import trace_carbon
 from gridsched.model.tasks import deadline_column
 from gridsched.model.timeline import HostTimeline, host_timeline
 from gridsched.model.trace import TaskState, Trace
@@ -44,7 +47,7 @@ def batsim_state(trace: Trace) -> list[str]:
     ]
 
 
-def _sum_by_task(trace: Trace, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sum_by_task(trace: Trace, values: Floats) -> Floats:
     sums = np.bincount(trace.executions["task"], values, minlength=len(trace.tasks))
     return sums.astype(np.float64)
 
@@ -64,12 +67,12 @@ def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None =
     chosen = metrics.deciding_execution(trace)
     submit = tasks.submit_time_s
 
-    def of_copy(column: str) -> NDArray[np.float64]:
+    def of_copy(column: str) -> Floats:
         values = np.full(n, np.nan)
         values[known] = runs[column][chosen[known]]
         return values
 
-    def of_job(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_job(values: Floats) -> Floats:
         return np.where(known, values, np.nan)
 
     start, end = of_copy("start"), of_copy("end")
@@ -106,6 +109,7 @@ def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None =
         "flops": tasks.flops,
         **_typed_columns(trace, pstates, scheduler_pstates),
         **_utility_columns(trace),
+        **_carbon_column(trace, of_job),
         **deadline_column(tasks),
     }
 
@@ -118,6 +122,12 @@ def _typed_columns(trace: Trace, pstates: list[int | None], scheduler_pstates: i
     if scheduler_pstates is not None:
         columns["scheduler_pstate"] = [None if pstate is None else pstate % scheduler_pstates for pstate in pstates]
     return columns
+
+
+def _carbon_column(trace: Trace, of_job: Callable[[Floats], Floats]) -> Columns:
+    """What all copies of each task emitted [g], their share of idle power included."""
+    carbon = trace_carbon(trace)
+    return {} if carbon is None else {"carbon_g": of_job(_sum_by_task(trace, carbon.execution_j))}
 
 
 def _utility_columns(trace: Trace) -> Columns:
@@ -166,7 +176,7 @@ def machine_states_table(timeline: HostTimeline) -> Columns:
     """Rows of ``machine_states.csv``: hosts in each state, from each time of change on."""
     states = (timeline.is_off, timeline.is_booting, timeline.is_shutting_down, timeline.is_idle, timeline.is_busy)
     flags = [each.astype(np.float64) for each in states]
-    time, totals = running_total(timeline, flags, rows=timeline.settled)
+    time, totals = running_total(lambda: [(timeline, flags, timeline.settled)])
     counts = np.stack(totals, axis=1).astype(np.int64)
     changed = np.ones(len(time), dtype=bool)
     changed[1:] = (counts[1:] != counts[:-1]).any(axis=1)
@@ -216,7 +226,7 @@ def consumed_energy_table(trace: Trace, power: TracePower) -> Columns:
     before = np.where(time == grid.time[stretch], np.maximum(stretch - 1, 0), stretch)
     timeline = power.timeline
     least = np.nan_to_num(np.where(timeline.is_busy, power.idle_w, power.watts))
-    _, (wattmin,) = running_total(timeline, [least], rows=timeline.settled)
+    _, (wattmin,) = running_total(lambda: [(timeline, [least], timeline.settled)])
     return {
         "time": time,
         "energy": energy,
@@ -233,8 +243,7 @@ def periods_table(trace: Trace) -> Columns:
     `carried_over_j` the part of it that executions from before the period drew. Of a budget in
     money all three are in money, and end with `_money`.
     """
-    periods, money_per_j = trace.periods, trace.energy_weights.money_per_j
-    factor, unit = (1.0, "j") if money_per_j is None else (money_per_j, "money")
+    periods, factor, unit = trace.periods, trace.energy_weights.per_j or 1.0, trace.energy_weights.unit
     budget = np.where(np.isfinite(periods["budget_j"]), periods["budget_j"], np.nan)
     return {
         "start_s": periods["start"],
@@ -257,7 +266,7 @@ def schedule_values(trace: Trace, energy: HostEnergy) -> dict[str, float | int |
     rejected, success = states.count("REJECTED"), states.count("COMPLETED_SUCCESSFULLY")
     n = len(states)
 
-    def time_in(rows: NDArray[np.bool_]) -> float:
+    def time_in(rows: Booleans) -> float:
         return float(timeline.duration_s[rows].sum())
 
     values = {
