@@ -1,0 +1,196 @@
+"""What a page of a run shows, as columns: bars by host, power, energy and queues over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.arrays import Floats, Integers
+from gridsched.energy import grid_energy_between, trace_energy
+from gridsched.model.signals import J_PER_KWH, Signal
+from gridsched.model.timeline import bars_of, core_lanes
+from gridsched.model.trace import ExecutionEnd, Trace
+from gridsched.power import TracePower, grid_power, trace_power
+
+#: More bars than this are not drawn, nor more instants of a curve; steps are in their place.
+MOST_BARS, MOST_SWITCHED, MOST_INSTANTS, STEPS = 150_000, 5_000, 20_000, 4_000
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass
+class ShownRun:
+    """A run as a page shows it.
+
+    Attributes
+    ----------
+    title : str
+        Who ran what.
+    trace : Trace
+    notes : list of str
+        What is left out of the page, or told in another way.
+    """
+
+    title: str
+    trace: Trace
+    notes: list[str] = field(default_factory=list)
+
+    @cached_property
+    def _power(self) -> TracePower:
+        return trace_power(self.trace)
+
+    @cached_property
+    def row_of(self) -> Integers:
+        """Row of each host, shape (hosts,): zone after zone."""
+        hosts = [host for cluster in self.trace.platform.clusters for host in cluster.hosts]
+        rows = np.empty(len(hosts), dtype=np.int64)
+        rows[hosts] = np.arange(len(hosts))
+        return rows
+
+    @property
+    def host_names(self) -> list[str]:
+        """Names of the hosts by row."""
+        hosts = self.trace.platform.hosts
+        return [hosts[h].name for h in np.argsort(self.row_of).tolist()]
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """Whose jobs they are, where a log tells it."""
+        user = self.trace.tasks.attributes.get("user")
+        return () if user is None else user.names
+
+    @property
+    def has_energy(self) -> bool:
+        """Whether anything is known of power."""
+        return self.trace.platform.has_energy
+
+    # ------------------------------------------------------------------ bars
+
+    def bars(self) -> Columns:
+        """Return a column for each thing that is told of a bar, those of most host time first.
+
+        ``left, right`` [s], ``top, bottom`` [rows], ``row``, ``last`` (its first and last row), ``job``,
+        ``user`` (its place in `users`, or -1), ``pstate``, ``joules``, ``wait`` [s], ``outcome``.
+        """
+        trace, runs = self.trace, self.trace.executions
+        bars = bars_of(trace, self.row_of)
+        keep = self._longest((runs["end"] - runs["start"])[bars.execution] * bars.rows)
+        each, first, rows = bars.execution[keep], bars.top[keep], bars.rows[keep]
+        of_bar, cores = runs[each], trace.platform.cores[np.argsort(self.row_of)][first]
+        task = of_bar["task"]
+        height = np.where(rows > 1, rows - 0.1, 0.9 / cores)
+        top = first - 0.45 + core_lanes(trace)[each] * (0.9 / cores)
+        user = trace.tasks.attributes.get("user")
+        return {
+            "left": of_bar["start"],
+            "right": of_bar["end"],
+            "top": top,
+            "bottom": top + height,
+            "row": first,
+            "last": first + rows - 1,
+            "job": trace.tasks.labels[task],
+            "user": np.full(len(task), -1) if user is None else user.codes[task],
+            "pstate": of_bar["pstate"],
+            "joules": trace_energy(trace, self._power).execution_j[each],
+            "wait": of_bar["start"] - trace.tasks.submit_time_s[task],
+            "outcome": of_bar["outcome"],
+        }
+
+    def _longest(self, host_s: Floats) -> Integers:
+        """Return which bars are drawn, of so much host time each [s]."""
+        order = np.argsort(-host_s, kind="stable")
+        kept = order[:MOST_BARS]
+        if len(kept) < len(order):
+            share = host_s[kept].sum() / host_s.sum()
+            self.notes.append(
+                f"The page has the {MOST_BARS:,} longest of {len(order):,} bars: {share:.2%} of all host time."
+            )
+        return kept
+
+    def switched(self) -> Columns:
+        """Return when hosts are off, boot or shut down: ``left, right`` [s], ``top, bottom`` [rows]."""
+        timeline = self._power.timeline
+        rows = timeline.is_off | timeline.is_booting | timeline.is_shutting_down
+        rows &= timeline.duration_s > 0
+        places = np.flatnonzero(rows)
+        if len(places) > MOST_SWITCHED:
+            kept = np.argpartition(-timeline.duration_s[places], MOST_SWITCHED)[:MOST_SWITCHED]
+            self.notes.append(
+                f"The longest {MOST_SWITCHED:,} of {len(places):,} times are drawn in which a host is off."
+            )
+            places = places[kept]
+        row = self.row_of[timeline.host[places]]
+        return {"left": timeline.time[places], "right": timeline.end[places], "top": row - 0.45, "bottom": row + 0.45}
+
+    # ------------------------------------------------------------------ curves
+
+    def curves(self) -> Columns:
+        """Return what holds from each ``time`` [s] on, to the end of the run.
+
+        ``power`` [W] and, up to then, ``energy`` [J]; ``waiting`` and ``running`` jobs.
+        """
+        trace, end = self.trace, float(self.trace.horizon_s)
+        times = self._instants(end)
+        start, submit = trace.start_time_s, trace.tasks.submit_time_s
+        started = ~np.isnan(start)
+        if not started.all():
+            self.notes.append(f"{np.count_nonzero(~started):,} jobs never start; they do not count as waiting.")
+        runs = trace.executions
+        columns = {
+            "time": times,
+            "waiting": _count(submit[started], times) - _count(start[started], times),
+            "running": _count(runs["start"], times) - _count(runs["end"], times),
+        }
+        if self.has_energy:
+            joules = grid_energy_between(trace, times, self._power)
+            lasts = np.diff(times)
+            watts = np.divide(joules, lasts, out=np.zeros(len(joules)), where=lasts > 0)
+            columns["power"] = np.append(watts, watts[-1:] if len(watts) else 0.0)
+            columns["energy"] = np.append(0.0, np.cumsum(joules))
+        return columns
+
+    def _instants(self, end: float) -> Floats:
+        """Return when something changes [s], or steps in place of too many such times."""
+        runs = self.trace.executions
+        times = np.concatenate([[0.0, end], runs["start"], runs["end"], self.trace.tasks.submit_time_s])
+        if self.has_energy:
+            times = np.concatenate([times, grid_power(self.trace, self._power).time])
+        times = np.unique(times[times <= end])
+        if len(times) <= MOST_INSTANTS:
+            return times
+        self.notes.append(
+            f"Curves are in {STEPS:,} equal steps: mean power, exact energy, and jobs at the begin of each step."
+        )
+        return np.linspace(0.0, end, STEPS + 1)
+
+    def signals(self) -> dict[str, tuple[str, Columns]]:
+        """Return what joules weigh by time, by its unit: name of the place, and ``time`` [s], ``value``."""
+        shown: dict[str, tuple[str, Columns]] = {}
+        trace = self.trace
+        if trace.carbon is not None:
+            shown |= _stretches("carbon [g/kWh]", trace.carbon, trace.horizon_s)
+        if not trace.energy_weights.is_even and trace.energy_weights.per_j is not None:
+            shown |= _stretches("budget's price [1/kWh]", trace.energy_weights, trace.horizon_s)
+        return shown
+
+
+def _stretches(unit: str, signal: Signal, end: float) -> dict[str, tuple[str, Columns]]:
+    found = {}
+    for k, site in enumerate(signal.sites or (signal,)):
+        edges, weights = site.stretches(0.0, end)
+        per_kwh = np.array([site.amount(each) for each in weights.tolist()]) * J_PER_KWH
+        place = f"{unit}, site {k + 1}" if signal.sites else unit
+        found[place] = unit, {"time": edges, "value": np.append(per_kwh, per_kwh[-1:])}
+    return found
+
+
+def _count(events: Floats, times: Floats) -> Integers:
+    """Return how many events there were up to and at each time."""
+    return np.searchsorted(np.sort(events), times, side="right")
+
+
+#: How an execution ended, by its number.
+OUTCOMES = {int(end): end.name.lower() for end in ExecutionEnd}

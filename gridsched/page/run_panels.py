@@ -1,0 +1,290 @@
+"""The panels of a page of a run, by Bokeh: a Gantt chart for each run, and curves over the same time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+from bokeh.models import (
+    BasicTicker,
+    ColumnDataSource,
+    CustomJS,
+    CustomJSHover,
+    CustomJSTickFormatter,
+    FixedTicker,
+    HoverTool,
+    LinearAxis,
+    PlainText,
+    Range1d,
+    Select,
+)
+from bokeh.plotting import figure
+from bokeh.transform import linear_cmap
+
+from gridsched.analysis.texts import prefixed
+from gridsched.arrays import Integers
+from gridsched.page.run_data import OUTCOMES, Columns, ShownRun
+
+#: Of the first run and the second, of a third and so on.
+COLORS = ("#1b5c9e", "#c4581c", "#2e7d4f", "#7a3e9d", "#8a6d1b", "#4a4a4a")
+#: Neighbouring jobs are told apart.
+_PALETTE = ("#8fb8de", "#a9d3a5", "#f0c987", "#c9b3e0", "#9ad0cf", "#e3b1b1", "#cfc69b", "#b3bccb",
+            "#b06a00", "#7a1010", "#d02020")  # fmt: skip
+_OF_JOBS, _ENDED = 8, ("cancelled", "killed", "failed")
+#: So many bars are drawn at once, which takes some hundredths of a second.
+MOST_DRAWN = 6_000
+_MOST_USERS, EVERY_USER = 500, "all users"
+_IN_VIEW = "(the {:,} longest of {:,} bars in view; zoom in for more)"
+_CHOOSE_BARS = """
+const choose = () => {
+  const {left, right, top, bottom, user: users_of} = every.data
+  const {start: x0, end: x1} = gantt.x_range, {start: ya, end: yb} = gantt.y_range
+  const y0 = Math.min(ya, yb), y1 = Math.max(ya, yb)
+  const code = user == null || user.value == all ? null : users.indexOf(user.value)
+  const chosen = []
+  let n = 0
+  for (let k = 0; k < left.length; k++) {
+    if (right[k] < x0 || left[k] > x1 || bottom[k] < y0 || top[k] > y1) continue
+    if (code !== null && users_of[k] != code) continue
+    if (n++ < most) chosen.push(k)
+  }
+  const taken = Object.entries(every.data).map(([name, column]) => [name, chosen.map(k => column[k])])
+  shown.data = Object.fromEntries(taken)
+  const few = `(the ${most.toLocaleString("en")} longest of ${n.toLocaleString("en")} bars in view; zoom in for more)`
+  gantt.title.text = n > most ? `${title} ${few}`.trim() : title
+}
+window.clearTimeout(every.waits)
+every.waits = window.setTimeout(choose, 120)
+"""
+_TOOLS = "xwheel_zoom,xzoom_in,xzoom_out,reset,save"
+_DRAGS = {"width": ["xpan", "xbox_zoom"], "both": ["pan", "box_zoom", "ywheel_zoom"]}
+_ROW_PX, _LEAST_PX, _MOST_PX, _CURVES_PX = 15, 150, 620, 165
+_MOST_CHARACTERS, _MOST_ZONES = 13, 60
+_NAME_OF_TICK = """
+const name = Number.isInteger(tick) ? names[tick] : undefined
+return name === undefined ? "" : (name.length > most ? name.slice(0, most - 1) + "\\u2026" : name)
+"""
+_HOSTS_OF_BAR = """
+const last = source.data.last[special_vars.index]
+return last > value ? `${names[value]} to ${names[last]} (${last - value + 1})` : names[value]
+"""
+
+
+def text(name: str) -> str:
+    """Return a name so that Bokeh takes it for no formula."""
+    for begin in ("$$", "\\[", "\\("):
+        name = name.replace(begin, f"{begin[0]}\u200b{begin[1]}")
+    return name
+
+
+def time_unit(end_s: float) -> tuple[float, str]:
+    """Return by what seconds are divided for a run of this length [s], and the unit."""
+    for seconds, unit, least in ((86_400.0, "d", 4), (3600.0, "h", 2)):
+        if end_s >= least * seconds:
+            return seconds, unit
+    return 1.0, "s"
+
+
+class Panels:
+    """Panels over one time axis.
+
+    Parameters
+    ----------
+    runs : sequence of ShownRun
+
+    Attributes
+    ----------
+    figures : list
+        The Gantt charts, then power, energy, jobs and signals.
+    of_run : list of list
+        What is shown of each run alone: its chart and its curves.
+    user : Select or None
+        Chooses whose bars are drawn.
+    """
+
+    def __init__(self, runs: Sequence[ShownRun]) -> None:
+        self.runs = runs
+        end_s = max([run.trace.horizon_s for run in runs]) or 1.0
+        self.seconds, self.unit = time_unit(end_s)
+        self.x_range = Range1d(
+            0.0, end_s / self.seconds, bounds=(-0.05 * end_s / self.seconds, 1.05 * end_s / self.seconds)
+        )
+        longest = max(len(name) for run in runs for name in run.host_names)
+        self._left_px = 40 + 6 * max(min(longest, _MOST_CHARACTERS), 4)
+        self.figures: list[Any] = []
+        self.of_run: list[list[Any]] = [[] for _ in runs]
+        self.user = _user_choice(runs)
+        for k in range(len(runs)):
+            self._draw_gantt(k)
+        self._draw_curves()
+        self.figures[-1].xaxis.axis_label = f"Time [{self.unit}]"
+
+    @property
+    def height_px(self) -> int:
+        """Height of all panels together."""
+        return sum(each.height for each in self.figures)
+
+    def _figure(self, label: str, height: int, drags: str = "width", **more: Any) -> Any:
+        each = figure(
+            height=height,
+            x_range=self.x_range,
+            tools=",".join([*_DRAGS[drags], _TOOLS]),
+            active_scroll="xwheel_zoom",
+            sizing_mode="stretch_width",
+            min_border_left=self._left_px,
+            min_border_right=14,
+            **more,
+        )
+        each.yaxis.axis_label = PlainText(text=label)
+        each.yaxis.axis_label_text_font_size = "11px"
+        each.grid.grid_line_color = "#e4e9ee"
+        each.outline_line_color = "#c3ced8"
+        self.figures.append(each)
+        return each
+
+    def _scaled(self, columns: Columns, *times: str) -> Columns:
+        return {name: each / self.seconds if name in times else each for name, each in columns.items()}
+
+    # ------------------------------------------------------------------ hosts
+
+    def _draw_gantt(self, k: int) -> None:
+        run = self.runs[k]
+        names = [text(name) for name in run.host_names]
+        height = int(np.clip(_ROW_PX * len(names) + 30, _LEAST_PX, _MOST_PX))
+        last = len(names) - 0.5
+        gantt = self._figure("", height, "both", y_range=Range1d(last, -0.5, bounds=(-0.5, last)))
+        gantt.quad(
+            source=ColumnDataSource(self._scaled(run.switched(), "left", "right")),
+            left="left", right="right", top="top", bottom="bottom", fill_color="#dadfe4", line_color=None,
+        )  # fmt: skip
+        columns = self._scaled(run.bars(), "left", "right")
+        columns["color"] = _color_numbers(columns)
+        source = ColumnDataSource({name: column[:MOST_DRAWN] for name, column in columns.items()})
+        bars = gantt.quad(
+            source=source, left="left", right="right", top="top", bottom="bottom",
+            fill_color=linear_cmap("color", list(_PALETTE), -0.5, len(_PALETTE) - 0.5),
+            line_color="#ffffff" if len(names) <= 100 else None, line_width=0.4, hover_line_color="#000000",
+        )  # fmt: skip
+        gantt.add_tools(self._hover(run, bars, names))
+        formatter = CustomJSTickFormatter(code=_NAME_OF_TICK, args={"names": names, "most": _MOST_CHARACTERS})
+        gantt.yaxis.ticker = BasicTicker(min_interval=1, desired_num_ticks=max(height // 22, 4))
+        gantt.yaxis.formatter = formatter
+        gantt.yaxis.minor_tick_line_color = None
+        gantt.ygrid.grid_line_color = None
+        title = text(run.title) if len(self.runs) > 1 else ""
+        gantt.title.update(text=title, text_color=COLORS[k % len(COLORS)], text_font_size="12px")
+        self._mark_zones(gantt, run)
+        self._follow(gantt, source, columns, run.users)
+        self.of_run[k].append(gantt)
+
+    def _follow(self, gantt: Any, source: ColumnDataSource, columns: Columns, users: Sequence[str]) -> None:
+        """Let the bars be those in view, the longest where they are too many, and of the user that is chosen."""
+        is_whole = len(columns["left"]) <= MOST_DRAWN
+        if is_whole and self.user is None:
+            return
+        args = {"every": ColumnDataSource(columns), "shown": source, "gantt": gantt, "title": gantt.title.text}
+        args |= {"most": MOST_DRAWN, "user": self.user, "users": list(users), "all": EVERY_USER}
+        choose = CustomJS(args=args, code=_CHOOSE_BARS)
+        if not is_whole:
+            for each in (gantt.x_range, gantt.y_range):
+                for edge in ("start", "end"):
+                    each.js_on_change(edge, choose)
+            gantt.title.text = f"{gantt.title.text} {_IN_VIEW.format(MOST_DRAWN, len(columns['left']))}".strip()
+        if self.user is not None:
+            self.user.js_on_change("value", choose)
+
+    def _hover(self, run: ShownRun, bars: Any, names: list[str]) -> HoverTool:
+        def named(texts: Sequence[str]) -> CustomJSHover:
+            return CustomJSHover(code="return texts[value] ?? ''", args={"texts": list(texts)})
+
+        told = [("job", "@job{0}"), ("hosts", "@row{custom}")]
+        formatters = {"@row": CustomJSHover(code=_HOSTS_OF_BAR, args={"names": names, "source": bars.data_source})}
+        if run.users:
+            told.append(("user", "@user{custom}"))
+            formatters["@user"] = named([text(name) for name in run.users])
+        told += [("start", f"@left{{0,0.[000]}} {self.unit}"), ("end", f"@right{{0,0.[000]}} {self.unit}")]
+        told += [("wait", "@wait{0,0.[000]} s"), ("P-state", "@pstate{0}")]
+        if run.has_energy:
+            told.append(("energy", "@joules{0,0.[00]} J"))
+        formatters["@outcome"] = named([OUTCOMES[each] for each in sorted(OUTCOMES)])
+        return HoverTool(renderers=[bars], tooltips=[*told, ("", "@outcome{custom}")], formatters=formatters)
+
+    def _mark_zones(self, gantt: Any, run: ShownRun) -> None:
+        """Draw a line between zones, and their names on the right."""
+        sizes = [len(cluster.hosts) for cluster in run.trace.platform.clusters]
+        if not 1 < len(sizes) <= _MOST_ZONES:
+            return
+        edges = np.cumsum([0, *sizes]) - 0.5
+        gantt.hspan(y=edges[1:-1].tolist(), line_color="#51606e", line_width=1)
+        middles = ((edges[1:] + edges[:-1]) / 2).tolist()
+        labels = {
+            middle: PlainText(text=text(cluster.name[:18]))
+            for middle, cluster in zip(middles, run.trace.platform.clusters, strict=True)
+        }
+        axis = LinearAxis(ticker=FixedTicker(ticks=middles), major_label_overrides=labels, axis_line_color=None)
+        axis.major_label_orientation = "vertical" if min(sizes) * _ROW_PX > 60 else "horizontal"
+        axis.major_tick_line_color = None
+        gantt.add_layout(axis, "right")
+
+    # ------------------------------------------------------------------ curves
+
+    def _draw_curves(self) -> None:
+        curves = [self._scaled(run.curves(), "time") for run in self.runs]
+        for name, unit, label in (("power", "W", "Power"), ("energy", "J", "Energy")):
+            known = [each for each in curves if name in each]
+            if known:
+                factor, prefix = prefixed(unit, max(float(np.nanmax(each[name])) for each in known))
+                for each in known:
+                    each[name] = each[name] / factor
+                mode = "after" if name == "power" else ""
+                self._draw_curve(curves, f"{label} [{prefix}]", {name: "solid"}, mode)
+        self._draw_curve(curves, "Jobs", {"waiting": "solid", "running": "dotted"}, "after")
+        for unit in dict.fromkeys(unit for run in self.runs for unit, _ in run.signals().values()):
+            panel = self._figure(unit, _CURVES_PX)
+            for k, run in enumerate(self.runs):
+                of_unit = [columns for own, columns in run.signals().values() if own == unit]
+                for place, columns in enumerate(of_unit):
+                    source = ColumnDataSource(self._scaled(columns, "time"))
+                    line = panel.step(
+                        "time", "value", source=source, mode="after", color=COLORS[(k + place) % len(COLORS)]
+                    )
+                    self.of_run[k].append(line)
+
+    def _draw_curve(self, curves: list[Columns], label: str, names: dict[str, str], mode: str) -> None:
+        """Draw some columns of all runs into a panel; `mode` is that of steps, empty for a line."""
+        panel = self._figure(label, _CURVES_PX)
+        panel.y_range.start = 0
+        for k, columns in enumerate(curves):
+            source = ColumnDataSource(columns)
+            for name, dash in names.items():
+                if name not in columns:
+                    continue
+                style = {"color": COLORS[k % len(COLORS)], "line_dash": dash, "line_width": 1.5}
+                draw = panel.step if mode else panel.line
+                line = draw("time", name, source=source, **({"mode": mode} if mode else {}), **style)
+                self.of_run[k].append(line)
+                whose = [("run", escape(text(self.runs[k].title)))] if len(curves) > 1 else []
+                tips = [*whose, (name, f"@{name}{{0,0.[000]}}"), ("time", f"@time{{0,0.[000]}} {self.unit}")]
+                panel.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline", line_policy="prev"))
+
+
+def _color_numbers(columns: Columns) -> Integers:
+    """Return the place in `_PALETTE` of each bar's colour: by its user or job, or by how it ended early."""
+    colors: Integers = np.where(columns["user"] >= 0, columns["user"], columns["job"]) % _OF_JOBS
+    for number, word in OUTCOMES.items():
+        if word in _ENDED:
+            colors[columns["outcome"] == number] = _OF_JOBS + _ENDED.index(word)
+    return colors
+
+
+def _user_choice(runs: Sequence[ShownRun]) -> Select | None:
+    """Return the list of users, those with the most jobs first, where logs tell them."""
+    jobs = Counter[str]()
+    for run in runs:
+        if run.users:
+            jobs.update(run.trace.tasks.attributes["user"].texts)
+    users = [name for name, _ in jobs.most_common(_MOST_USERS) if name]
+    return Select(title="User", value=EVERY_USER, options=[EVERY_USER, *users], width=240) if users else None
