@@ -12,24 +12,25 @@ import json
 import re
 import zipfile
 import zlib
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import as_bytes
+from gridsched.model.attributes import Attribute
 from gridsched.model.limits import LARGEST_RESULT, Positive
 from gridsched.model.platform import Platform
-from gridsched.model.prices import EVEN, EnergyWeights
 from gridsched.model.records import complaint, gravest, key_name
 from gridsched.model.rules import EnergyBudget
+from gridsched.model.signals import EVEN, Signal, as_written_today
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
 from gridsched.model.trace import EXECUTION, HOST_CHANGE, PERIOD, Trace, check_trace
@@ -48,7 +49,9 @@ _MOST_VALUES = 20_000_000
 
 _TASKS = ("flops", "submit_time_s", "input_bytes", "output_bytes", "labels")
 #: Columns that not all tasks have.
-_SOME_TASKS = ("task_type", "deadline_s", "width", "requested_time_s")
+_SOME_TASKS = ("task_type", "deadline_s", "width", "requested_time_s", "demand", "anywhere", "partition")
+#: The one array of two dimensions.
+_TABLE = "tasks.demand.npy"
 _FUNCTIONS = ("priority", "urgency", "utility_class")
 _CLASSES = ("first", "start_time", "start_fraction", "end_fraction", "urgency_modifier", "kind")
 #: Records of the trace and their types.
@@ -91,17 +94,25 @@ class _Description:
     input_files: tuple[tuple[Annotated[int, Field(ge=0)], ...], ...] | None
     files: _Files | None
     as_estimated: bool = True
-    energy_weights: EnergyWeights | None = None
+    energy_weights: Annotated[Signal | None, BeforeValidator(as_written_today)] = None
     urgency_unit_s: Positive | None = None
+    carbon: Signal | None = None
+    attributes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    resources: tuple[str, ...] = ()
 
 
-#: Records of parallel tasks.
-_NODE_SETS = ("host_offsets", "host_ids")
+#: Records of parallel tasks; the last where they share nodes.
+_NODE_SETS = ("host_offsets", "host_ids", "host_cores")
+#: What only platforms have whose nodes jobs share; archives of others are as they were before.
+_OF_SHARED_NODES = ("partitions", "resources")
 #: What the names of noted columns begin with.
 _NOTES = "notes."
-#: All arrays that a run may have, but for noted columns.
+#: ... and those of attributes of jobs.
+_ATTRIBUTES = "attributes."
+#: All arrays that a run may have, but for those by such names.
 _NAMES = {
     "description",
+    "load",
     *_RECORDS,
     *_NODE_SETS,
     *(f"tasks.{name}" for name in (*_TASKS, *_SOME_TASKS)),
@@ -157,7 +168,12 @@ def _validated(kind: type[T], told: Any, owner: str = "", *path: str) -> T:
 
 def as_json(platform: Platform) -> dict[str, Any]:
     """Return a platform as JSON's types; infinities stay."""
-    return to_jsonable_python(platform, inf_nan_mode="constants")
+    whole: dict[str, Any] = to_jsonable_python(platform, inf_nan_mode="constants")
+    for record in (whole, *whole["hosts"], *whole["bystanders"], whole["master"] or {}):
+        for name in _OF_SHARED_NODES:
+            if not record.get(name, True):
+                del record[name]
+    return whole
 
 
 def archive_bytes(export: Export) -> bytes:
@@ -165,12 +181,16 @@ def archive_bytes(export: Export) -> bytes:
     trace, tasks = export.trace, export.trace.tasks
     arrays = {name: getattr(trace, name) for name in _RECORDS}
     if trace.is_parallel:
-        arrays |= {name: getattr(trace, name) for name in _NODE_SETS}
+        names = _NODE_SETS if len(trace.host_cores) else _NODE_SETS[:2]
+        arrays |= {name: getattr(trace, name) for name in names}
     arrays |= {f"tasks.{name}": getattr(tasks, name) for name in _TASKS}
     for name in _SOME_TASKS:
         if getattr(tasks, name) is not None:
             arrays[f"tasks.{name}"] = getattr(tasks, name)
+    if len(trace.load):
+        arrays["load"] = trace.load
     arrays |= {f"{_NOTES}{name}": values for name, values in trace.notes.items()}
+    arrays |= {f"{_ATTRIBUTES}{name}": each.codes for name, each in tasks.attributes.items()}
     if tasks.utility is not None:
         arrays |= {f"utility.{name}": getattr(tasks.utility, name) for name in _FUNCTIONS}
         arrays |= {f"classes.{name}": getattr(tasks.utility.classes, name) for name in _CLASSES}
@@ -191,6 +211,9 @@ def archive_bytes(export: Export) -> bytes:
         "files": tasks.files and vars(tasks.files),
         "energy_weights": asdict(trace.energy_weights),
         "urgency_unit_s": tasks.utility and tasks.utility.urgency_unit_s,
+        "carbon": trace.carbon and asdict(trace.carbon),
+        "attributes": {name: each.names for name, each in tasks.attributes.items()},
+        **({"resources": tasks.resources} if tasks.resources else {}),
     }
     stream = io.BytesIO()
     text = as_bytes(json_text(description, exact=True))
@@ -241,7 +264,9 @@ def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
     """Return the arrays of an archive that a run has, by name; nothing else is unpacked."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {each.filename.removesuffix(".npy"): each for each in archive.infolist()}
-        wanted = {name: each for name, each in members.items() if name in _NAMES or name.startswith(_NOTES)}
+        wanted = {
+            name: each for name, each in members.items() if name in _NAMES or name.startswith((_NOTES, _ATTRIBUTES))
+        }
         unpacked = sum(each.file_size for each in wanted.values())
         if unpacked > max(_MOST_UNPACKED, _MOST_TIMES * len(content)):
             raise InputError(
@@ -262,7 +287,10 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     header = _header(stream.read(int.from_bytes(stream.read(2), "little")))
     dtype = np.lib.format.descr_to_dtype(header["descr"])
     values = np.frombuffer(bytearray(stream.read()), dtype)
-    if values.shape != header["shape"]:
+    shape = header["shape"]
+    if member.filename == _TABLE and len(shape) == 2 and not header["fortran_order"]:
+        values = values.reshape(len(values) // max(shape[1], 1), -1) if shape[1] > 0 else values
+    if values.shape != shape:
         raise ValueError(f"{member.filename} has not the shape {values.shape} of what it holds")
     return values
 
@@ -301,7 +329,9 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
         as_estimated=description.as_estimated,
         **records,
         notes=_notes(arrays),
+        load=arrays.get("load", np.zeros(0)).astype(np.float64),
         energy_weights=description.energy_weights or EVEN,
+        carbon=description.carbon,
     )
     check_trace(trace)
     plugin_j = description.plugin_j
@@ -340,6 +370,11 @@ def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:
     columns |= {name: arrays.get(f"tasks.{name}") for name in _SOME_TASKS}
     return make_tasks(
         **columns,
+        attributes={
+            name: Attribute(names, arrays[f"{_ATTRIBUTES}{name}"].astype(np.int64)).texts
+            for name, names in description.attributes.items()
+        },
+        resources=description.resources,
         utility=utility,
         files=files,
         input_files=description.input_files,
@@ -360,6 +395,9 @@ def _check_platform(platform: Platform) -> None:
                 f"platform: host {host.name!r} needs a core, a P-state, and speeds, powers and "
                 "times to boot and to shut down that are finite and at least 0."
             )
+    for partition in platform.partitions:
+        if not all(0 <= h < len(platform) for h in (*partition.hosts, -(not partition.hosts))):
+            raise InputError(f"platform: partition {partition.name!r} needs hosts from 0 to {len(platform) - 1}.")
 
 
 def _classes(arrays: dict[str, NDArray[Any]]) -> UtilityClasses:

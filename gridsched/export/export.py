@@ -13,9 +13,11 @@ from gridsched.errors import InputError
 from gridsched.export import batsim_files
 from gridsched.export.archive import Export, archive_bytes, as_json, read_archive
 from gridsched.export.batsim_files import Columns
+from gridsched.export.trace_events import trace_events_text
 from gridsched.files.csv_files import csv_text, interval_set
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import FolderKind
+from gridsched.metrics.run_metrics import trace_carbon
 from gridsched.model.tasks import Tasks, deadline_column
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.power import trace_power
@@ -37,6 +39,7 @@ FILES = frozenset(
         "tasks.csv",
         "host_changes.csv",
         "timing.json",
+        "trace_events.json",
         MARKER,
     }
 )
@@ -106,6 +109,7 @@ def write_export(
         "platform.json": json_text(as_json(trace.platform), exact=True),
         "provenance.json": json_text(provenance, exact=True),
         "timing.json": json_text(trace.timing, exact=True),
+        "trace_events.json": trace_events_text(trace, power),
         MARKER: archive_bytes(Export(trace, plugin_j, provenance, workload_name)),
     }
     EXPORT.write(directory, contents, force=force)
@@ -186,6 +190,7 @@ def executions_table(trace: Trace) -> Columns:
     """Rows of ``executions.csv``: every copy of every task, cancelled ones too."""
     runs = trace.executions
     names = [host.name for host in trace.platform.hosts]
+    carbon = trace_carbon(trace)
     sets: Columns = {}
     if trace.is_parallel:
         sets["allocated_resources"] = [interval_set(trace.hosts_of(k)) for k in range(len(runs))]
@@ -201,6 +206,7 @@ def executions_table(trace: Trace) -> Columns:
         "consumed_energy": task_energy_j(trace),
         "energy_with_idle": busy_energy_j(trace),
         **sets,
+        **({} if carbon is None else {"carbon_g": carbon.execution_j}),
     }
 
 

@@ -59,7 +59,7 @@ def test_a_figure_of_ones_own(own_entries, tmp_path: Path):
 
 def test_names_are_unique(own_entries):
     """Another function of the same name and subject is refused; another subject's is not."""
-    with pytest.raises(InputError, match=r"'gantt' of a run is drawn by gridsched\.figures\.gantt"):
+    with pytest.raises(InputError, match=r"'gantt'.*gridsched\.figures\.gantt"):
         register_figure("gantt", "run", "Mine.")(lambda trace: None)
     register_figure("gantt", "tasks", "Mine.")(lambda tasks: None)
     assert "gantt" in figures("tasks")
@@ -67,6 +67,6 @@ def test_names_are_unique(own_entries):
 
 def test_an_unknown_figure_is_one_clear_line(tmp_path: Path):
     """The nearest name is proposed."""
-    with pytest.raises(InputError, match=r"no figure 'gant' of a run\. Did you mean 'gantt'\?"):
+    with pytest.raises(InputError, match=r"'gant'.*'gantt'"):
         draw_figure("gant", "run", by_hand.work_queue(), tmp_path / "g.png")
     assert list(tmp_path.iterdir()) == []

@@ -113,7 +113,7 @@ def test_an_array_whose_header_is_none_is_refused(folder, header):
     array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(24)
     with zipfile.ZipFile(folder / "trace.npz", "a") as archive:
         archive.writestr("notes.own.npy", array)
-    with pytest.raises(InputError, match="trace.npz: is no whole archive of a run") as caught:
+    with pytest.raises(InputError, match=r"trace\.npz") as caught:
         read_export(folder)
     assert len(str(caught.value)) < 500
 
@@ -124,7 +124,7 @@ def test_an_array_of_several_dimensions_is_refused(folder, name):
     with np.load(folder / "trace.npz") as archive:
         arrays = dict(archive)
     np.savez(folder / "trace.npz", **(arrays | {name: arrays[name][None]}))
-    with pytest.raises(InputError, match="trace.npz: is no whole archive of a run .*shape"):
+    with pytest.raises(InputError, match=r"trace\.npz.*shape"):
         read_export(folder)
 
 

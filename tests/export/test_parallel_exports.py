@@ -15,9 +15,10 @@ from gridsched.campaign.run_records import records_of
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.export.export import read_export, write_export
-from gridsched.figures.gantt_figure import bars_of, gantt
+from gridsched.figures.gantt_figure import gantt
 from gridsched.files.csv_files import interval_set
 from gridsched.metrics import summary
+from gridsched.model.timeline import bars_of
 from gridsched.testing.parallel_cases import EXAMPLE, make_parallel_case
 from gridsched.testing.repetition import same_run
 
@@ -125,3 +126,10 @@ def test_a_gantt_chart_has_a_bar_for_each_run_of_hosts():
     drawn = gantt(example().trace)
     assert drawn.data["hosts"].tolist() == [3, 1, 4, 1]
     assert drawn.data["host"] == ["node0", "node3", "node0", "node0"]
+
+
+def test_names_of_users_come_back(folder):
+    """The archive keeps whose each job was."""
+    user = read_export(folder).trace.tasks.attributes["user"]
+    assert user.names == ("ann", "bob")
+    assert user.texts == ["ann", "bob", "ann", "bob"]

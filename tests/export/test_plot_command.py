@@ -70,13 +70,13 @@ def test_prices_come_from_the_export(folder, tmp_path):
     lines = (tmp_path / "p.csv").read_text().splitlines()
     assert lines[0].startswith("time_s,price_line,energy_price_per_kwh,bag_price")
     assert lines[-1].split(",")[-1] == "8.0"  # WQR ends after 20 s
-    with pytest.raises(InputError, match="no prices that vary; run it with --prices FILE"):
+    with pytest.raises(InputError, match="--prices FILE"):
         run("prices", folder, "-o", tmp_path / "none.png")
     wrong = export_of(tmp_path / "wrong", {"price": -1.0})
-    with pytest.raises(InputError, match=r"wrong: provenance: tariff\.price is -1\.0; "):
+    with pytest.raises(InputError, match=r"wrong.*tariff\.price.*-1\.0"):
         run("prices", wrong, "-o", tmp_path / "none.png")
     worse = export_of(tmp_path / "worse", "dear")
-    with pytest.raises(InputError, match="worse: provenance: tariff is 'dear'; "):
+    with pytest.raises(InputError, match=r"worse.*tariff.*'dear'"):
         run("prices", worse, "-o", tmp_path / "none.png")
 
 
