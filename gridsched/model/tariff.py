@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import Field
 
+from gridsched.arrays import Floats
 from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST
 from gridsched.model.prices import PriceSeries
 from gridsched.model.records import KeyName, check_record
 from gridsched.model.rules import DAY_S, EnergyBudget
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

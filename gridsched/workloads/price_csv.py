@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from gridsched.files.csv_files import Format, Number
 from gridsched.model.limits import LARGEST
@@ -12,6 +13,7 @@ from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.tariff import Tariff
 
+Priced = TypeVar("Priced", Tariff | None, EnergyBudget | None)
 J_PER_KWH = 3.6e6
 #: Columns that are missing, and empty cells, are as the tariff says.
 PRICES = Format(
@@ -61,15 +63,9 @@ def read_prices(path: str | Path, tariff: Tariff | None = None) -> PriceSeries:
     )
 
 
-def with_prices_read(tariff: Tariff | None) -> Tariff | None:
-    """Return a tariff with the file that it names read; any other as it is."""
-    if tariff is None or not isinstance(tariff.prices, str | Path):
-        return tariff
-    return replace(tariff, prices=read_prices(tariff.prices, tariff))
-
-
-def with_budget_prices_read(budget: EnergyBudget | None) -> EnergyBudget | None:
-    """Return a budget with the prices that it names read; any other as it is."""
-    if budget is None or not isinstance(budget.prices, str | Path):
-        return budget
-    return replace(budget, prices=read_prices(budget.prices))
+def with_prices_read(priced: Priced) -> Priced:
+    """Return a tariff or a budget with the file of prices that it names read; any other as it is."""
+    if priced is None or not isinstance(priced.prices, str | Path):
+        return priced
+    prices = read_prices(priced.prices, priced if isinstance(priced, Tariff) else None)
+    return replace(priced, prices=prices)

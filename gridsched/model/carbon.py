@@ -1,0 +1,189 @@
+"""The carbon intensity of power, by time and by site."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST
+from gridsched.model.platform import Platform
+from gridsched.model.records import KeyName, check_record
+from gridsched.model.rules import EnergyBudget
+from gridsched.model.signals import CARBON, J_PER_KWH, Signal
+from gridsched.model.site_series import Series, SiteSeries
+
+
+@dataclass(frozen=True)
+class Carbon:
+    """Grams of CO2 equivalents that a kWh costs, by time and by site.
+
+    Attributes
+    ----------
+    intensity : SiteSeries or path, optional
+        [g/kWh], for hosts by patterns of their names or clusters' names. A path names a CSV file,
+        which is read with the scenario. Hosts of which it says nothing have the platform's
+        property ``carbon_intensity``.
+    period_s : float or None
+        After which the first row holds again [s]; infinite: the last row holds for ever. None: the
+        last row lasts as long as the one before it, and a run that is longer is refused.
+    pue : float
+        Power usage effectiveness: power drawn from the grid over power of the hosts, at least 1.
+    columns : str or None
+        Names of the columns of an hourly table: ``time=NAME,value=NAME[,host=NAME]``.
+    fill : {"hold"} or None
+        What holds where hours of such a table are missing: the hour before. None: it is refused.
+    forecast : SiteSeries or path, optional
+        What schedulers may expect of the intensity, in the same form [g/kWh].
+    start : str or None
+        Time stamp of the table at which the run begins; default the first one.
+
+    Raises
+    ------
+    InputError
+        Where a value is out of range.
+    """
+
+    intensity: Annotated[
+        SiteSeries | str | Path | None,
+        KeyName("carbon"),
+        Field(
+            description="Carbon intensity by time and host (.csv: host,time_s,g_per_kwh); a run then has grams.",
+            examples=["FILE"],
+        ),
+    ] = None
+    period_s: Annotated[
+        float | None,
+        KeyName("carbon_period_s"),
+        Field(
+            gt=0,
+            allow_inf_nan=True,
+            description="When its rows begin again; inf: the last holds for ever. Default: it must cover the run.",
+        ),
+    ] = None
+    pue: Annotated[
+        float,
+        KeyName("carbon_pue"),
+        Field(ge=1, le=LARGEST, description="Power from the grid over power of the hosts, for grams; default 1."),
+    ] = 1.0
+    columns: Annotated[
+        str | None,
+        KeyName("carbon_columns"),
+        Field(description="Columns of an hourly table: time=NAME,value=NAME[,host=NAME].", examples=["KEY=NAME,..."]),
+    ] = None
+    fill: Annotated[
+        Literal["hold"] | None,
+        KeyName("carbon_fill"),
+        Field(description="hold: missing hours are as the hour before; default: they are refused."),
+    ] = None
+    start: Annotated[
+        str | None,
+        KeyName("carbon_start"),
+        Field(
+            description="Time stamp of an hourly table at which the run begins; default its first.", examples=["STAMP"]
+        ),
+    ] = None
+
+    forecast: Annotated[
+        SiteSeries | str | Path | None,
+        KeyName("carbon_forecast"),
+        Field(
+            description="What schedulers may expect of the intensity (.csv: host,time_s,g_per_kwh).", examples=["FILE"]
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_record(self, Carbon, "Carbon: ")
+        for series in (self.intensity, self.forecast):
+            if isinstance(series, SiteSeries):
+                series.check_period(self.period_s, "carbon_period_s")
+        for name in ("columns", "fill", "start"):
+            if self.intensity is None and getattr(self, name) is not None:
+                raise InputError(f"carbon_{name} has no effect without carbon; give it, too.")
+
+
+def carbon_signal(carbon: Carbon | None, platform: Platform) -> Signal | None:
+    """Return what a joule weighs in grams [g/J], PUE included; None where nothing says it.
+
+    Parameters
+    ----------
+    carbon : Carbon or None
+        With its file read.
+    platform : Platform
+        Whose hosts have the intensity of their property where `carbon` says none.
+
+    Raises
+    ------
+    InputError
+        If the intensity of some hosts is told, and that of another is not.
+    """
+    if carbon is None and not platform.carbon_intensity:
+        return None
+    told = Carbon() if carbon is None else carbon
+    assert not isinstance(told.intensity, str | Path), "the scenario has been loaded"
+    constant = {name: Series.constant(value) for name, value in platform.carbon_intensity}
+    clusters = {h: cluster.name for cluster in platform.clusters for h in cluster.hosts}
+    everyone = [*platform.hosts, *(host for _, host in platform.idle_hosts_named)]
+    series = [
+        (told.intensity and told.intensity.of(host.name, clusters.get(h))) or constant.get(host.name)
+        for h, host in enumerate(everyone)
+    ]
+    if None in series[: len(platform)]:
+        raise InputError(
+            f"{platform.name}: nothing says the carbon intensity of host {everyone[series.index(None)].name!r}: no row "
+            "of --carbon fits its name or its cluster's, and it has no property carbon_intensity [g/kWh]."
+        )
+    return Signal.of_sites(series, told.period_s, told.pue / J_PER_KWH, CARBON.name, len(platform))
+
+
+def forecast_signal(carbon: Carbon | None, platform: Platform) -> Signal | None:
+    """Return what somebody expects of `carbon_signal`; None where there is no such table."""
+    if carbon is None or carbon.forecast is None:
+        return None
+    return carbon_signal(replace(carbon, intensity=carbon.forecast), platform)
+
+
+def with_signal(
+    budget: EnergyBudget | None, signal: Signal | None, platform: Platform, *, is_parallel: bool
+) -> EnergyBudget | None:
+    """Return a budget in grams with the carbon intensity that it is counted by; any other as it is.
+
+    Parameters
+    ----------
+    budget : EnergyBudget or None
+    signal : Signal or None
+        Of the hosts of the platform.
+    platform : Platform
+    is_parallel : bool
+        Whether tasks take sets of nodes, which are at one site.
+
+    Raises
+    ------
+    InputError
+        If nobody said the intensity, it is 0 at some time, or differs within a cluster of nodes.
+    """
+    if budget is None or budget.carbon_g is None:
+        return budget
+    if signal is None:
+        raise InputError("carbon_budget_g needs a carbon intensity: give carbon, or hosts carbon_intensity.")
+    if not signal.least > 0:
+        raise InputError("carbon_budget_g: under a budget in grams every carbon intensity must be positive.")
+    for cluster in platform.clusters if is_parallel and signal.sites else ():
+        if len({signal.site[host] for host in cluster.hosts}) > 1:
+            raise InputError(
+                f"{platform.name}: the nodes of cluster {cluster.name!r} differ in carbon intensity, and "
+                "carbon_budget_g counts parallel tasks by that of their cluster. Give the cluster one."
+            )
+    return replace(budget, signal=signal)
+
+
+def check_covered(signal: Signal | None, horizon_s: float) -> None:
+    """Raise `InputError` where a run lasts longer [s] than what its carbon intensity covers."""
+    if signal is not None and horizon_s > signal.end_s * (1 + 1e-12):
+        raise InputError(
+            f"The carbon intensity covers {signal.end_s:,.10g} s, and the run lasts {horizon_s:,.10g} s. Give more "
+            "rows, or carbon_period_s: 86400 repeats a day, inf lets the last row hold for ever."
+        )

@@ -1,0 +1,284 @@
+"""Waiting for hours of low carbon intensity: a wrapper around any scheduler that is asked at events."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.errors import InputError
+from gridsched.model.limits import time_tolerance
+from gridsched.model.signals import Signal, begins_of_lines
+from gridsched.model.system import System
+from gridsched.policy.base import Scheduler, Traits, check_choice, check_number
+from gridsched.policy.decisions import Decision, WakeAt
+from gridsched.policy.state import State
+from gridsched.schedulers.wrapping import TraitsOfWrapped, Wrapper
+
+DAY_S = 86_400.0
+
+
+class WithoutTasks:
+    """A state in which some tasks are not there yet.
+
+    Parameters
+    ----------
+    state : State
+    held : ndarray of int64
+        Ids of the tasks.
+    """
+
+    def __init__(self, state: State, held: Integers) -> None:
+        self._state = state
+        self._held = held
+        self.tasks_to_arrive = state.tasks_to_arrive + len(held)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._state, name)
+
+    @property
+    def mappable(self) -> Integers:
+        """As `State.mappable`."""
+        return np.setdiff1d(self._state.mappable, self._held, assume_unique=True)
+
+    def waiting(self) -> Iterator[int]:
+        """As `State.waiting`."""
+        return iter(self.mappable.tolist())
+
+    def next_waiting(self, count: int) -> list[int]:
+        """As `State.next_waiting`."""
+        return cast(list[int], self.mappable[:count].tolist())
+
+
+class WaitForGreen(Wrapper):
+    """Another scheduler decides; it is told of tasks when power is expected to be green.
+
+    Parameters
+    ----------
+    scheduler : str or Scheduler
+        Who decides about the tasks: an id, alone or with parameters, or an instance. It is asked
+        at events.
+    max_delay_s : float
+        How long the start of a task may be put off [s]; less where its deadline comes before.
+    forecast : {"perfect", "persistence", "table"}
+        What is expected of the intensity: what will be; at each time of day what was at it last; or
+        the table of the scenario's `carbon_forecast`.
+    site : {"mean", "best"}
+        Go by the mean of the hosts that can run a task, or by the best of them: right for a
+        scheduler that chooses sites by their grams.
+
+    Notes
+    -----
+    When a task is first seen a start is chosen for it between then and its latest one, at which
+    the expected grams are least, the earliest of equals: of all times at which the intensity
+    changes at its begin or its end, those at which not all cores are taken by tasks whose start was
+    chosen before. If it is as good to start as soon as a core is free, it is not put off. Until
+    then the wrapped scheduler does not see it. Nothing that runs is suspended. With
+    ``max_delay_s=0``, or an intensity that never changes, the run is that of the wrapped scheduler.
+
+    References
+    ----------
+    .. [1] P. Wiesner, I. Behnke, D. Scheinert, K. Gontarska, L. Thamsen, "Let's wait awhile: how
+       temporal workload shifting can reduce carbon emissions in the cloud", Middleware 2021 (not
+       read).
+    """
+
+    _id: ClassVar[str] = "wait_for_green"
+    traits: ClassVar[Traits] = TraitsOfWrapped(needs_carbon=True)  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        scheduler: str | Scheduler = "sufferage",
+        max_delay_s: float = 43_200.0,
+        forecast: str = "perfect",
+        site: str = "mean",
+    ) -> None:
+        self.scheduler = scheduler
+        self.max_delay_s = max_delay_s
+        self.forecast = forecast
+        self.site = site
+
+    def prepare(self, system: System, rng: np.random.Generator) -> None:
+        """Check the parameters; forget the last run.
+
+        Raises
+        ------
+        InputError
+            If a parameter is out of range, nobody said the carbon intensity, or the scheduler is
+            not asked at events.
+        """
+        check_number(self._id, "max_delay_s", self.max_delay_s, lambda x: 0 <= x < math.inf, "at least 0 s, finite")
+        check_choice(self._id, "site", self.site, ("mean", "best"))
+        super().prepare(system, rng)
+        if self.wrapped_.traits.asked != "event":
+            raise InputError(f"wait_for_green cannot wrap {self.wrapped_!r}, which is not asked at events.")
+        self.system_ = system
+        self.forecast_ = Forecast(system, self._id, self.forecast)
+        hosts = np.arange(system.n_hosts)
+        signal = self.forecast_.signal
+        by_site = [hosts[rows] for _, rows in signal.by_site(hosts)] if self.site == "best" else [hosts]
+        self.pools_ = [Pool(system, each) for each in by_site if len(each)]
+        self.wakes_ = system.rules.mapping_interval_s is None
+        #: when each task that is held back may start [s]
+        self.start_: dict[int, float] = {}
+        #: tasks whose start was chosen
+        self.seen_: set[int] = set()
+
+    def schedule(self, state: State) -> Iterable[Decision]:
+        """Ask the wrapped scheduler about the tasks that may start."""
+        expected = None
+        for task in state.mappable.tolist():
+            if task not in self.seen_:
+                expected = expected or self.forecast_.at(state.now)
+                self.seen_.add(task)
+                self.start_[task] = self._start(task, expected, state)
+        now = state.now + time_tolerance(state.now)
+        self.start_ = {task: start for task, start in self.start_.items() if start > now}
+        held = np.array(sorted(self.start_), dtype=np.int64)
+        decisions = list(super().schedule(cast(State, WithoutTasks(state, held)) if len(held) else state) or ())
+        if len(held) and self.wakes_:
+            decisions.append(WakeAt(min(self.start_.values())))
+        return decisions
+
+    def _decided(self, answer: list[Decision], state: State) -> Iterable[Decision]:
+        return answer
+
+    def _start(self, task: int, expected: Signal, state: State) -> float:
+        """Choose when a task may start [s], and note that it will take a core then."""
+        latest = self._latest(task, state)
+        options = [pool.option(task, latest, expected, state) for pool in self.pools_]
+        pool, best = min(zip(self.pools_, options, strict=True), key=lambda each: each[1].grams)
+        if best.grams < math.inf:  # it can run somewhere
+            pool.take(best)
+        return best.release
+
+    def _latest(self, task: int, state: State) -> float:
+        """Return the latest start of a task [s]."""
+        latest = float(state.tasks.submit_time_s[task]) + self.max_delay_s
+        if state.tasks.deadline_s is not None:
+            times = state.estimates.etc([task], np.arange(self.system_.n_hosts), self.system_.pstates)[0]
+            longest = float(times[np.isfinite(times)].max(initial=0.0))
+            latest = min(latest, float(state.tasks.deadline_s[task]) - longest)
+        return latest
+
+
+@dataclass(frozen=True)
+class Option:
+    """When a task may start, from when on it is expected to run, for how long [s], and for how much [g]."""
+
+    grams: float
+    release: float
+    start: float
+    run_time: float
+
+
+class Pool:
+    """Hosts on which tasks are expected to start, and when these hosts' cores are taken.
+
+    Parameters
+    ----------
+    system : System
+    hosts : ndarray of int64
+    """
+
+    def __init__(self, system: System, hosts: Integers) -> None:
+        self._hosts = hosts
+        self._pstates = system.pstates[hosts]
+        self._cores = int(system.platform.cores[hosts].sum())
+        self._begins: list[float] = []
+        self._ends: list[float] = []
+
+    def option(self, task: int, latest: float, expected: Signal, state: State) -> Option:
+        """Return the start of a task that is expected to cost the least grams here."""
+        times = state.estimates.etc([task], self._hosts, self._pstates)[0]
+        fits = np.isfinite(times)
+        if not fits.any():
+            return Option(math.inf, state.now, state.now, 0.0)
+        hosts, times = self._hosts[fits], times[fits]
+        energies = state.estimates.eec([task], hosts, self._pstates[fits])[0]
+        run_time = float(times.mean())
+        soonest = self._soonest(state.now)
+        starts = self._starts(state.now, latest, run_time, expected)
+        starts = np.append(soonest, starts[self._has_core(starts, run_time)])
+        of_host, of_start = np.repeat(hosts, len(starts)), np.tile(starts, len(hosts))
+        weights = expected.at_hosts(of_host, of_start, np.repeat(times, len(starts))).reshape(len(hosts), -1)
+        grams = (energies[:, None] * weights).mean(axis=0)
+        least = int(np.flatnonzero(grams <= grams.min() * (1 + 1e-12))[0])
+        release = starts.item(least) if least else state.now  # the first waits for a core, not for grams
+        return Option(grams.item(least), release, starts.item(least), run_time)
+
+    def _soonest(self, now: float) -> float:
+        """Return when a task that is not put off finds a core [s]."""
+        times = np.concatenate([[now], self._ends[bisect_right(self._ends, now) :]])
+        taken = np.searchsorted(self._begins, times, side="right") - np.searchsorted(self._ends, times, side="right")
+        return float(times[np.argmax(taken < self._cores)])
+
+    @staticmethod
+    def _starts(now: float, latest: float, run_time: float, expected: Signal) -> Floats:
+        """Return the times at which a start may be best, ascending [s]: now, and around changes."""
+        if latest <= now:
+            return np.array([now])
+        sites = expected.sites or (expected,)
+        begins = np.concatenate([begins_of_lines(each.begin_s, each.cycle_s, now, latest + run_time) for each in sites])
+        starts = np.unique(np.concatenate([[now, latest], begins, begins - run_time]))
+        return starts[(starts >= now) & (starts <= latest)]
+
+    def _has_core(self, starts: Floats, run_time: float) -> Booleans:
+        """Whether a core is free from each start on, as far as starts were chosen."""
+        begun = np.searchsorted(self._begins, starts + run_time, side="left")
+        return np.asarray(begun - np.searchsorted(self._ends, starts, side="right") < self._cores)
+
+    def take(self, option: Option) -> None:
+        """Note that a task takes a core."""
+        insort(self._begins, option.start)
+        insort(self._ends, option.start + option.run_time)
+
+
+class Forecast:
+    """What a scheduler expects of the carbon intensity.
+
+    Parameters
+    ----------
+    system : System
+    owner : str
+        Id of the scheduler, for messages.
+    kind : {"perfect", "persistence", "table"}
+        What will be; at each time of day what was at it last; or the scenario's `carbon_forecast`.
+
+    Raises
+    ------
+    InputError
+        If there is no such kind, or nobody gave a forecast.
+    """
+
+    def __init__(self, system: System, owner: str, kind: str) -> None:
+        check_choice(owner, "forecast", kind, ("perfect", "persistence", "table"))
+        signal = system.carbon_forecast if kind == "table" else system.carbon
+        if signal is None:
+            option = "carbon_forecast" if kind == "table" else "carbon"
+            raise InputError(f"{owner} needs a carbon intensity: give {option}.")
+        self.signal = signal
+        self._persists = kind == "persistence"
+
+    def at(self, now: float) -> Signal:
+        """Return what is expected at a time [s] of all later ones."""
+        if not self._persists:
+            return self.signal
+        sites = tuple(_persistent(each, now) for each in self.signal.sites)
+        return replace(_persistent(self.signal, now), sites=sites, site=self.signal.site)
+
+
+def _persistent(signal: Signal, now: float) -> Signal:
+    """Return a day that repeats: today's until now [s], yesterday's of later hours, else as it is now."""
+    today = now // DAY_S * DAY_S
+    changes = begins_of_lines(signal.begin_s, signal.cycle_s, max(now - DAY_S, 0.0), now)
+    recent = changes[(changes > now - DAY_S) & (changes <= now)]
+    begins = np.unique(np.concatenate([[0.0, now - today], recent % DAY_S]))
+    known = np.where(begins < now - today, today + begins, today - DAY_S + begins)
+    weight = signal.at(np.where(known < 0, now, known))
+    return Signal(tuple(begins.tolist()), tuple(weight.tolist()), DAY_S, signal.per_j, signal.unit)

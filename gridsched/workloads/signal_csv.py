@@ -1,0 +1,168 @@
+"""Tables of what power costs or emits by time and site, from CSV files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+from gridsched.errors import InputError
+from gridsched.files.csv_files import Format, Number, Table, Text
+from gridsched.files.input_files import read_text
+from gridsched.model.carbon import Carbon
+from gridsched.model.site_series import Series, SiteSeries
+
+INTENSITY = "g_per_kwh"
+_EVERYONE = "*"
+_NUMBER = Number()
+
+
+def read_site_series(path: str | Path, value: str, text: str | None = None) -> SiteSeries:
+    """Read values by time and site, one line for each change.
+
+    Parameters
+    ----------
+    path : path
+        CSV ``[host,]time_s,VALUE``: hosts by name or by a pattern of names of hosts or clusters;
+        without the column all hosts.
+    value : str
+        Name of the column of values.
+    text : str, optional
+        Content of the file, where it has been read already.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column of the first bad value.
+    """
+    columns = {"host": Text(is_name=True, default=_EVERYONE), "time_s": Number(), value: Number()}
+    table = Format(columns, rows="rows").read(path, text)
+    return _by_host(table, table["host"], table["time_s"], table[value], "time_s")
+
+
+def _by_host(
+    table: Table, hosts: Sequence[str], times: Sequence[float], values: Sequence[float], column: str
+) -> SiteSeries:
+    """Gather the rows of each host; their times ascend from 0."""
+    series: dict[str, tuple[list[float], list[float]]] = {}
+    for row, (host, time, value) in enumerate(zip(hosts, times, values, strict=True)):
+        begins, held = series.setdefault(host, ([], []))
+        if not begins and time != 0:
+            raise table.fail(row, column, f"the first row of {host!r} begins at 0")
+        if begins and time <= begins[-1]:
+            raise table.fail(row, column, f"it must be later than in the row of {host!r} before, {begins[-1]:g} s")
+        begins.append(time)
+        held.append(value)
+    return SiteSeries(tuple(series), tuple(Series(tuple(b), tuple(v)) for b, v in series.values()))
+
+
+def with_carbon_read(carbon: Carbon | None) -> Carbon | None:
+    """Return the carbon intensity with the files that it names read; any other as it is.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and column of the first bad value, or a setting that has no effect.
+    """
+    if carbon is not None and isinstance(carbon.forecast, str | Path):
+        carbon = replace(carbon, forecast=read_site_series(carbon.forecast, INTENSITY))
+    if carbon is None or not isinstance(carbon.intensity, str | Path):
+        return carbon
+    if carbon.columns is None:
+        for name in ("fill", "start"):
+            if getattr(carbon, name) is not None:
+                raise InputError(
+                    f"carbon_{name} belongs to tables with time stamps; name their columns by carbon_columns."
+                )
+        return replace(carbon, intensity=read_site_series(carbon.intensity, INTENSITY))
+    series = _HourlyTable(Path(carbon.intensity), carbon).read()
+    return replace(carbon, intensity=series, columns=None, fill=None, start=None)
+
+
+class _HourlyTable:
+    """A table with time stamps, as Electricity Maps and ENTSO-E have it.
+
+    Parameters
+    ----------
+    path : Path
+    carbon : Carbon
+        Says the columns, what fills gaps, and when the run begins.
+    """
+
+    def __init__(self, path: Path, carbon: Carbon) -> None:
+        self._fills = carbon.fill == "hold"
+        self._start = None if carbon.start is None else self._stamp(carbon.start, "carbon_start")
+        names = _named_columns(carbon.columns or "")
+        text = read_text(path)
+        header = next((row for row in csv.reader(text.splitlines()) if row and not row[0].startswith("#")), [])
+        present = [name.strip() for name in header]
+        for name in names.values():
+            if name not in present:
+                raise InputError(f"{path}: no column {name!r} (carbon_columns); its columns are {', '.join(present)}.")
+        self._table = Format({name: Text() for name in present}, rows="rows").read(path, text)
+        self._time, self._value = names["time"], names["value"]
+        self._host = names.get("host")
+
+    @staticmethod
+    def _stamp(text: str, owner: str, *, is_utc: bool = False) -> datetime:
+        try:
+            stamp = datetime.fromisoformat(text)
+        except ValueError:
+            raise InputError(f"{owner} is {text!r}; it must be a time stamp, as 2026-01-31T00:00+01:00.") from None
+        if stamp.tzinfo is None:
+            if not is_utc:
+                raise InputError(f"{owner} is {text!r}; its time zone is missing, as in 2026-01-31T00:00+01:00.")
+            stamp = stamp.replace(tzinfo=UTC)
+        return stamp
+
+    def read(self) -> SiteSeries:
+        """Return the series of each host, from the run's begin on."""
+        table, is_utc = self._table, "UTC" in self._time
+        hosts = table[self._host] if self._host else [_EVERYONE] * len(table)
+        stamps, values = [], []
+        for row, text in enumerate(table[self._time]):
+            try:
+                stamps.append(self._stamp(text, "", is_utc=is_utc).timestamp())
+            except InputError as error:
+                raise table.fail(row, self._time, str(error).partition("; ")[2].rstrip(".")) from None
+            try:
+                values.append(_NUMBER.read(table[self._value][row]))
+            except ValueError as error:
+                raise table.fail(row, self._value, str(error)) from None
+        start = min(stamps) if self._start is None else self._start.timestamp()
+        kept = self._kept(hosts, stamps, start)
+        times = [max(stamps[row] - start, 0.0) for row in kept]
+        if not kept:
+            raise InputError(f"{table.path}: no row holds at {self._start}; carbon_start must lie within the table.")
+        return _by_host(table, [hosts[row] for row in kept], times, [values[row] for row in kept], self._time)
+
+    def _kept(self, hosts: Sequence[str], stamps: Sequence[float], start: float) -> list[int]:
+        """Return the rows that hold from the start on [s]; refuse missing hours, unless they are filled."""
+        rows: dict[str, list[int]] = {}
+        for row, host in enumerate(hosts):
+            rows.setdefault(host, []).append(row)
+        kept = []
+        for own in rows.values():
+            steps = [stamps[after] - stamps[before] for before, after in pairwise(own)]
+            step = min((each for each in steps if each > 0), default=0.0)
+            for k, length in enumerate(steps):
+                if length > step and not self._fills:
+                    raise self._table.fail(
+                        own[k + 1],
+                        self._time,
+                        f"rows before it are missing, {step:g} s is a step; carbon_fill = hold fills",
+                    )
+            last = max((row for row in own if stamps[row] <= start), default=None)
+            kept += [row for row in own if stamps[row] > start or row == last]
+        return sorted(kept)
+
+
+def _named_columns(text: str) -> Mapping[str, str]:
+    """Return the columns that ``time=NAME,value=NAME[,host=NAME]`` names."""
+    names = {key.strip(): name.strip() for key, _, name in (item.partition("=") for item in text.split(","))}
+    if not {"time", "value"} <= set(names) <= {"time", "value", "host"} or not all(names.values()):
+        raise InputError(f"carbon_columns is {text!r}; time=NAME,value=NAME[,host=NAME] is legal.")
+    return names

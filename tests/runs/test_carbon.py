@@ -1,0 +1,221 @@
+"""Carbon by site and hour: what is counted, on both drivers, and what of input is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridsched import Scenario, run
+from gridsched.cli.app import main
+from gridsched.errors import InputError
+from gridsched.export.archive import read_archive
+from gridsched.export.export import write_export
+from gridsched.figures.carbon_figure import carbon_steps
+from gridsched.model.carbon import Carbon
+from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.signals import J_PER_KWH, Signal
+from gridsched.model.site_series import Series, SiteSeries
+from gridsched.model.tasks import make_tasks
+from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.study import Study
+from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.workloads.signal_csv import with_carbon_read
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = [
+    *("--platform", str(ROOT / "examples/two_sites.xml")),
+    *("--workload", str(ROOT / "examples/two_sites_day.csv")),
+]
+SITES = str(ROOT / "examples/sites.csv")
+#: Four tasks of an hour at 50 W at 400 and 100 g/kWh, two at 200; two idle hosts at 300.
+GRAMS = 2 * 0.05 * 400 + 2 * 0.05 * 100 + 2 * 0.05 * 200 + 2 * 0.004 * 300
+
+
+def example(**others) -> Scenario:
+    """Return the documents' example."""
+    return Scenario(EXAMPLE[1], EXAMPLE[3], "wq", **{"carbon": Carbon(SITES), "driver": "reference", **others})
+
+
+@pytest.mark.parametrize(
+    "driver",
+    ["reference", pytest.param("simgrid", marks=pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL))],
+)
+def test_the_example_by_hand(driver):
+    """On both drivers; a joule is the same as without the signal."""
+    result = run(example(driver=driver))
+    metrics = result.metrics()
+    assert metrics["carbon_g"] == pytest.approx(GRAMS, rel=1e-12) == 72.4
+    assert metrics["carbon_idle_g"] == pytest.approx(2.4, rel=1e-12)
+    assert metrics["carbon_busy_g"] == pytest.approx(70.0, rel=1e-12)
+    assert metrics["carbon_wasted_g"] == metrics["carbon_boot_g"] == 0
+    assert metrics["carbon_intensity_g_per_kwh"] == pytest.approx(72.4 / (1_108_800 / J_PER_KWH))
+    assert result.tasks["carbon_g"].tolist() == pytest.approx([20, 20, 5, 5, 10, 10])
+    assert result.hosts["carbon_g"].tolist() == pytest.approx([30, 30, 6.2, 6.2])
+    without = run(example(driver=driver, carbon=None)).metrics()
+    assert {id: value for id, value in metrics.items() if "carbon" not in id} == without
+
+
+def test_pue_period_and_a_longer_run():
+    """The third row lasts an hour; a run beyond it is refused, unless the rows begin again."""
+    assert run(example(carbon=Carbon(SITES, pue=1.5))).metrics()["carbon_g"] == pytest.approx(1.5 * GRAMS)
+    longer = make_tasks([4 * 360_000.0])
+    scenario = replace(example(), tasks=longer)
+    with pytest.raises(InputError, match="10,800 s.*14,400 s"):
+        run(scenario)
+    three_hours = 400 + 200 + 100, 100 + 300 + 500
+    for period_s, fourth in ((10_800.0, (400, 100)), (np.inf, (100, 500))):
+        at_a, at_b = (known + last for known, last in zip(three_hours, fourth, strict=True))
+        busy, rest = 0.05 * at_a, 0.004 * at_a + 2 * 0.004 * at_b
+        found = run(replace(scenario, carbon=Carbon(SITES, period_s=period_s))).metrics()["carbon_g"]
+        assert found == pytest.approx(busy + rest, rel=1e-12)
+
+
+def test_the_property_of_hosts_and_zones(tmp_path: Path):
+    """A zone's serves its hosts; a host's own goes before, and rows of a file before both."""
+    text = Path(EXAMPLE[1]).read_text()
+    for tag, grams in (('<zone id="A" routing="Cluster">', 200), ('<host id="b-1" speed="100.0f">', 50)):
+        assert tag in text
+        text = text.replace(tag, f'{tag}<prop id="carbon_intensity" value="{grams}"/>')
+    path = tmp_path / "p.xml"
+    path.write_text(text)
+    with pytest.raises(InputError, match="'b-2'"):
+        run(replace(example(carbon=None), platform=path))
+    (tmp_path / "b.csv").write_text("host,time_s,g_per_kwh\nb-2,0,10\n")
+    metrics = run(replace(example(carbon=Carbon(tmp_path / "b.csv")), platform=path)).metrics()
+    # a: two tasks each; b: one task and an hour idle each
+    assert metrics["carbon_g"] == pytest.approx(4 * 0.05 * 200 + (0.05 + 0.004) * (50 + 10), rel=1e-12)
+
+
+@given(
+    begins=st.lists(st.floats(1.0, 99.0), min_size=0, max_size=4, unique=True),
+    values=st.lists(st.floats(0.0, 900.0), min_size=5, max_size=5),
+    period_s=st.sampled_from([100.0, 150.5, np.inf]),
+    flops=st.lists(st.floats(10.0, 4e3), min_size=1, max_size=6),
+)
+def test_grams_are_power_times_intensity(begins, values, period_s, flops):
+    """The run's own figure, second by second: fine steps whose edges are all changes."""
+    state = PState(100.0, 4.0, 4.0, 50.0)
+    platform = Platform(tuple(Host(name, (state,)) for name in ("a", "b")))
+    times = (0.0, *sorted(begins))
+    series = (Series(times, tuple(values[: len(times)])), Series.constant(300.0))
+    carbon = Carbon(SiteSeries(("*", "b"), series), period_s=period_s)
+    result = run(Scenario(platform, make_tasks(flops), "mct", carbon=carbon, driver="reference"))
+    steps = carbon_steps(result.trace)
+    assert steps["carbon_g"].iloc[-1] == pytest.approx(result.metrics()["carbon_g"], rel=1e-9, abs=1e-12)
+    assert steps["energy_j"].iloc[-1] == pytest.approx(result.metrics()["energy_model_j"], rel=1e-9)
+    busy_s = np.sort(np.concatenate([result.trace.executions["start"], result.trace.executions["end"]]))
+    assert set(busy_s) <= set(steps["time_s"])
+    grams = result.facts.carbon
+    assert grams.execution_j.sum() == pytest.approx(grams.grid_total("busy_j"), rel=1e-9, abs=1e-15)
+
+
+def test_an_export_knows_it(tmp_path: Path):
+    """The archive gives the signal back; tables have the grams."""
+    result = run(example())
+    write_export(result.trace, None, result.provenance, tmp_path / "out", workload_name="w")
+    export = read_archive(tmp_path / "out" / "trace.npz")
+    assert export.trace.carbon == result.trace.carbon
+    header = (tmp_path / "out" / "jobs.csv").read_text().splitlines()[0].split(",")
+    assert "carbon_g" in header
+    assert main(["plot", "carbon", str(tmp_path / "out"), "-o", str(tmp_path / "c.png")]) == 0
+    assert "g_per_kwh_1" in (tmp_path / "c.csv").read_text()
+
+
+def test_compare_prints_and_draws_grams(tmp_path: Path, capsys):
+    """Beside joules."""
+    words = ["compare", *EXAMPLE, "--carbon", SITES, "--schedulers", "wq,lecsa", "--driver", "reference"]
+    assert main([*words, "--plot", str(tmp_path / "c.png")]) == 0
+    assert "72.4" in capsys.readouterr().out
+    assert "carbon_g" in (tmp_path / "c.csv").read_text().splitlines()[0]
+    assert main([*words, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["results"]
+    assert [row["carbon_g"] for row in rows] == pytest.approx([72.4, 70.0])
+
+
+def test_a_study_has_the_keys(tmp_path: Path):
+    """The table is an input of the study."""
+    text = f"""
+        name = "green"
+        driver = "reference"
+        network = "none"
+        schedulers = ["wq"]
+        carbon = "{SITES}"
+        carbon_period_s = [10800.0, inf]
+        platform = {{ file = "{EXAMPLE[1]}" }}
+        workload = {{ file = "{EXAMPLE[3]}" }}
+    """
+    (tmp_path / "green.toml").write_text(text)
+    study = Study.find(str(tmp_path / "green.toml"))
+    inputs = {file.sha256: file.path for file in study.inputs.values()}
+    made = [ScenarioMaker(inputs, tmp_path).make(each.scenario).loaded() for each in study.scenarios()]
+    assert [each.carbon.period_s for each in made] == [10_800.0, np.inf]
+    assert made[0].carbon.intensity.patterns == ("A", "B")
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("host,time_s\nA,0\n", ["line 1", "g_per_kwh"]),
+        ("host,time_s,g_per_kwh\nA,5,1\n", ["line 2", "time_s", "begins at 0"]),
+        ("host,time_s,g_per_kwh\nA,0,1\nA,0,2\n", ["line 3", "time_s"]),
+        ("host,time_s,g_per_kwh\nA,0,-1\n", ["line 2", "g_per_kwh", ">= 0"]),
+        ("host,time_s,g_per_kwh\nA,0,x\n", ["line 2", "g_per_kwh", "'x'"]),
+        ("host,time_s,g_per_kwh\n", ["at least one line"]),
+    ],
+)
+def test_rows_that_are_refused(tmp_path: Path, text: str, facts: list[str]):
+    """Naming file, line and column."""
+    path = tmp_path / "wrong.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as error:
+        with_carbon_read(Carbon(path))
+    assert all(fact in str(error.value) for fact in ["wrong.csv", *facts]), error.value
+
+
+HOURLY = """Datetime (UTC),Zone,Carbon intensity,other
+2026-01-31 22:00:00,X,100,a
+2026-01-31 23:00:00,X,200,a
+2026-02-01 00:00:00,X,300,a
+2026-02-01 03:00:00,X,400,a
+"""
+COLUMNS = "time=Datetime (UTC),value=Carbon intensity"
+
+
+def test_hourly_tables(tmp_path: Path):
+    """A gap of two hours is refused, or filled by the hour before; the run may begin later."""
+    path = tmp_path / "hours.csv"
+    path.write_text(HOURLY)
+    with pytest.raises(InputError, match="line 5"):
+        with_carbon_read(Carbon(path, columns=COLUMNS))
+    filled = with_carbon_read(Carbon(path, columns=COLUMNS, fill="hold")).intensity
+    assert filled == SiteSeries(("*",), (Series((0.0, 3600.0, 7200.0, 18000.0), (100.0, 200.0, 300.0, 400.0)),))
+    later = Carbon(path, columns=COLUMNS + ",host=Zone", fill="hold", start="2026-02-01T00:30+01:00")
+    assert with_carbon_read(later).intensity == SiteSeries(
+        ("X",), (Series((0.0, 1800.0, 12600.0), (200.0, 300.0, 400.0)),)
+    )
+    without_zone = HOURLY.replace(" (UTC)", ""), "time=Datetime"
+    for text, column in (without_zone, (HOURLY.replace("23:00:00", "25:00"), "time=Datetime (UTC)")):
+        path.write_text(text)
+        with pytest.raises(InputError, match="line [23]"):
+            with_carbon_read(Carbon(path, columns=f"{column},value=Carbon intensity", fill="hold"))
+    with pytest.raises(InputError, match="no column 'Y'"):
+        with_carbon_read(Carbon(path, columns="time=Datetime (UTC),value=Y"))
+    with pytest.raises(InputError, match="carbon_columns"):
+        with_carbon_read(Carbon(path, fill="hold"))
+
+
+def test_a_signal_of_sites_is_their_mean_over_the_hosts():
+    """Two hosts of a, one of b; each host has its own."""
+    a, b = Series((0.0, 10.0), (3.0, 6.0)), Series((0.0, 5.0), (9.0, 0.0))
+    signal = Signal.of_sites([a, a, b, None], 20.0, 1.0, "g", 3)
+    assert signal.begin_s == (0.0, 5.0, 10.0)
+    assert signal.weight == pytest.approx((5.0, 2.0, 4.0))
+    assert signal.at_hosts(np.array([0, 2, 1]), 0.0, 20.0).tolist() == pytest.approx([4.5, 2.25, 4.5])
+    assert np.isnan(signal.mean_at_host(3, 0.0, 1.0))
+    assert Signal.of_sites([a, a], 20.0, 1.0, "g", 2).sites == ()
