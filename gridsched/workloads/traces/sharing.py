@@ -1,0 +1,234 @@
+"""Jobs of a log on nodes that they share: what they take, and the partition that takes each."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.errors import InputError
+from gridsched.model.platform import Partition, Platform
+from gridsched.model.shared_nodes import node_amounts, rooms
+from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
+from gridsched.platform_io.xml_properties import parse_memory_mb
+from gridsched.workloads.traces.job_table import JobTable
+from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.partitions import NamedPartition, partitions_of
+
+#: Texts of a log that say what a job takes: cores in all, trackable resources as Slurm lists them,
+#: allocated and asked for, memory as Slurm writes it, and KB for each processor.
+TAKEN = ("cpus", "tres", "asked_tres", "memory", "processor_kb")
+#: The partition of a job that none takes.
+_NONE = -1
+_MEMORY = re.compile(r"(.*?)([nc]?)")
+#: Resources beside cores and memory that are counted at most.
+MOST_RESOURCES = 16
+
+
+@dataclass(frozen=True)
+class SharedJobTable:
+    """Jobs of a log that fit, on a machine whose nodes they share.
+
+    Attributes
+    ----------
+    jobs : JobTable
+    platform : Platform
+        With partitions.
+    columns : mapping
+        What `make_tasks` takes of them: ``width``, ``demand``, ``anywhere``, ``partition``,
+        ``resources``.
+    """
+
+    jobs: JobTable
+    platform: Platform
+    columns: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Wants:
+    """What parts of jobs take, and how many there are; one entry for each job."""
+
+    width: Integers
+    anywhere: Booleans
+    demand: Integers
+    resources: tuple[str, ...]
+
+
+def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions) -> SharedJobTable:
+    """Return the jobs of a log that share the nodes of a platform.
+
+    Parameters
+    ----------
+    jobs : JobTable
+        With texts of `TAKEN`, where the log tells them.
+    platform : Platform
+    options : TraceOptions
+
+    Returns
+    -------
+    SharedJobTable
+        Jobs that no partition takes are left out.
+
+    Raises
+    ------
+    InputError
+        If the table of partitions is wrong, or whole nodes are asked for and differ.
+    """
+    named = partitions_of(platform, options.partitions)
+    platform = replace(platform, partitions=tuple(each.partition for each in named))
+    wants = _cores_wanted(jobs) if options.jobs_take == "cores" else _nodes_wanted(jobs, platform)
+    wants, notes = _counted_here(wants, platform)
+    chosen, unknown = _chosen(jobs, wants, platform, named)
+    if unknown.any():
+        names = sorted(set(jobs.attributes["partition"][unknown].tolist()))
+        if options.partitions is None:  # those of the platform have other names: nobody meant them
+            notes.append(
+                f"{int(unknown.sum()):,} jobs name partitions that are no clusters: the first that takes them has them"
+            )
+        else:
+            shown = ", ".join(map(repr, names[:3]))
+            notes.append(f"{int(unknown.sum()):,} jobs name partitions that {options.partitions} lacks: {shown}")
+    kept = chosen != _NONE
+    texts = {name: each for name, each in jobs.attributes.items() if name not in TAKEN}
+    left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes)).without(
+        ~kept, "no partition takes it: too long, too large, or not in the table"
+    )
+    columns = {
+        "width": wants.width[kept],
+        "anywhere": wants.anywhere[kept],
+        "demand": wants.demand[kept],
+        "partition": chosen[kept],
+        "resources": wants.resources,
+    }
+    return SharedJobTable(left, platform, columns)
+
+
+# ---------------------------------------------------------------------- what jobs take
+
+
+def _nodes_wanted(jobs: JobTable, platform: Platform) -> _Wants:
+    """Return whole nodes: all cores of each."""
+    cores = sorted(set(platform.cores.tolist()))
+    if len(cores) > 1:
+        raise InputError(
+            f"{jobs.name}: jobs take whole nodes, and those of {platform.name} have {cores[0]} to {cores[-1]} cores. "
+            "Let jobs take cores (--jobs-take cores)."
+        )
+    demand = np.full((len(jobs), 1), cores[0], dtype=np.int64)
+    return _Wants(jobs.width, np.zeros(len(jobs), dtype=np.bool_), demand, (CORES,))
+
+
+def _cores_wanted(jobs: JobTable) -> _Wants:
+    """Return what jobs ask for of each node, or where the log tells of processors alone, of cores anywhere."""
+    texts = [jobs.attributes.get(name) for name in TAKEN]
+    rows, known = [], {}
+    for k, width in enumerate(jobs.width.tolist()):
+        told = tuple("" if each is None else str(each[k]) for each in texts)
+        if (width, told) not in known:
+            known[width, told] = _parts(width, *told)
+        rows.append(known[width, told])
+    names = sorted({name for _, _, needs in known.values() for name in needs} - {CORES, MEMORY})
+    if len(names) > MOST_RESOURCES:
+        raise InputError(
+            f"{jobs.name}: jobs ask for {len(names)} kinds of resources; at most {MOST_RESOURCES} are read."
+        )
+    resources = (CORES, MEMORY, *names)
+    demand = np.array([[needs.get(name, 0) for name in resources] for _, _, needs in rows], dtype=np.int64)
+    width, anywhere = (np.array([row[i] for row in rows]) for i in (0, 1))
+    return _Wants(width.astype(np.int64), anywhere.astype(np.bool_), demand.reshape(len(rows), -1), resources)
+
+
+def _parts(
+    width: int, cpus: str, tres: str, asked_tres: str, memory: str, processor_kb: str
+) -> tuple[int, bool, dict[str, int]]:
+    """Return how many parts a job has, whether they may lie anywhere, and what each takes.
+
+    Amounts of the whole job are divided by its nodes, and rounded up.
+    """
+    listed = dict(item.split("=", 1) for item in (tres or asked_tres).split(",") if "=" in item)
+    n_cpus = _number(listed.get("cpu", cpus))
+    if not n_cpus:
+        return width, True, {CORES: 1, MEMORY: math.ceil(_number(processor_kb) / 1024)}
+    needs = {CORES: -(-n_cpus // width)}
+    if "mem" in listed:
+        needs[MEMORY] = -(-_megabytes(listed["mem"]) // width)
+    elif memory:
+        amount, of_what = _MEMORY.fullmatch(memory).groups()  # type: ignore[union-attr]
+        in_all = {"n": 1, "c": needs[CORES], "": 1 / width}[of_what]
+        needs[MEMORY] = math.ceil(_megabytes(amount) * in_all)
+    for name, amount in listed.items():
+        kind, slash, rest = name.partition("/")
+        if kind == "gres" and slash and ":" not in rest:
+            needs[rest] = -(-_number(amount) // width)
+    return width, False, needs
+
+
+def _number(text: str) -> int:
+    """Return a count of a log, 0 where it tells none."""
+    return min(int(text), MOST_AMOUNT) if text.isdecimal() and len(text) < 16 else 0
+
+
+def _megabytes(text: str) -> int:
+    try:
+        return min(parse_memory_mb(text), MOST_AMOUNT)
+    except ValueError:
+        return 0
+
+
+def _counted_here(wants: _Wants, platform: Platform) -> tuple[_Wants, list[str]]:
+    """Leave out resources that no node of the platform tells of, and say so."""
+    has, asked = node_amounts(platform, wants.resources).max(axis=0) > 0, wants.demand.max(axis=0, initial=0) > 0
+    notes = [
+        f"{name} of {int(np.count_nonzero(wants.demand[:, k])):,} jobs is not counted: no node tells what it has"
+        for k, name in enumerate(wants.resources)
+        if asked[k] and not has[k]
+    ]
+    kept = np.flatnonzero(has & asked) if len(wants.demand) else np.zeros(1, dtype=np.int64)
+    names = tuple(wants.resources[k] for k in kept.tolist())
+    return replace(wants, demand=np.ascontiguousarray(wants.demand[:, kept]), resources=names), notes
+
+
+# ---------------------------------------------------------------------- who takes them
+
+
+def _chosen(
+    jobs: JobTable, wants: _Wants, platform: Platform, named: Sequence[NamedPartition]
+) -> tuple[Integers, Booleans]:
+    """Return the partition that takes each job, and which jobs name one that is not there."""
+    takes = np.column_stack([_takes(jobs.estimate_s, wants, platform, each.partition) for each in named])
+    asks = np.ones_like(takes)
+    unknown = np.zeros(len(jobs), dtype=np.bool_)
+    nothing = [""] * len(jobs)
+    texts = list(zip(*(jobs.attributes.get(name, nothing) for name in ("partition", "queue")), strict=True))
+    for text, queue in set(texts):
+        rows = np.array([each == (text, queue) for each in texts])
+        names = text.split(",") if text else []
+        meant = np.array([not each.names.isdisjoint([*names, f"queue {queue}"]) for each in named])
+        if meant.any():
+            asks[rows] = meant
+        elif names:
+            unknown |= rows
+            asks[rows] = not named[0].is_of_table
+    takes &= asks
+    return np.where(takes.any(axis=1), takes.argmax(axis=1), _NONE), unknown
+
+
+def _takes(estimate_s: Floats, wants: _Wants, platform: Platform, partition: Partition) -> Booleans:
+    """Return which jobs a partition takes: within its limits, and with room on its nodes."""
+    cores = wants.width * wants.demand[:, 0]
+    most_cores = math.inf if partition.max_cores is None else partition.max_cores
+    within = (estimate_s <= partition.max_time_s) & (cores <= most_cores)
+    amounts = node_amounts(platform, wants.resources)[list(partition.hosts)]
+    most_nodes = len(amounts) if partition.max_nodes is None else partition.max_nodes
+    kinds, kind = np.unique(np.column_stack([wants.anywhere, wants.demand]), axis=0, return_inverse=True)
+    room = np.zeros(len(kinds), dtype=np.int64)
+    for k, (anywhere, *need) in enumerate(kinds.tolist()):
+        on_each = rooms(amounts, np.array(need))
+        on_each = on_each if anywhere else np.minimum(on_each, 1)
+        room[k] = np.sort(on_each)[::-1][:most_nodes].sum()
+    return np.asarray(within & (wants.width <= room[kind.reshape(-1)]))

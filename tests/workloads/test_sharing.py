@@ -1,0 +1,200 @@
+"""Jobs of logs on nodes that they share: what they take, and which partition takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gridsched import Scenario, run
+from gridsched.errors import InputError
+from gridsched.platform_io.xml_reader import read_platform
+from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.trace_system import trace_system
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+HEAD = "JobIDRaw|Submit|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|ReqMem|AllocTRES|Partition|User|State"
+
+
+def sacct(folder: Path, *rows: str) -> Path:
+    """Write a log of jobs of 60 s that ask for 2 minutes, given nodes|cpus|memory|tres|partition."""
+    lines = [f"{k}|{k}|60|2|{row}|u{k % 2}|COMPLETED" for k, row in enumerate(rows, start=1)]
+    path = folder / "log.sacct"
+    path.write_text("\n".join([HEAD, *lines]) + "\n")
+    return path
+
+
+def machine() -> object:
+    return read_platform(EXAMPLES / "shared_nodes.xml")
+
+
+def table(folder: Path, text: str) -> Path:
+    path = folder / "partitions.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("row", "width", "anywhere", "need"),
+    [
+        ("2|8|4Gn||batch", 2, False, {"cores": 4, "memory_mb": 4096}),
+        ("2|8|2Gc||batch", 2, False, {"cores": 4, "memory_mb": 8192}),
+        ("2|8|9G||batch", 2, False, {"cores": 4, "memory_mb": 4608}),
+        (
+            "2|8|1Gn|cpu=6,mem=5G,node=2,gres/gpu=3,gres/gpu:a=3|gpu",
+            2,
+            False,
+            {"cores": 3, "memory_mb": 2560, "gpu": 2},
+        ),
+        ("3||||batch", 3, True, {"cores": 1}),
+    ],
+)
+def test_what_a_job_of_slurm_takes(tmp_path, row, width, anywhere, need):
+    """Amounts of the whole job are divided by its nodes and rounded up; without CPUs cores lie anywhere."""
+    options = TraceOptions(jobs_take="cores", partitions=EXAMPLES / "shared_nodes.toml")
+    tasks = trace_system(sacct(tmp_path, row), options, machine()).system.tasks
+    shared = tasks.shared
+    assert (shared.width[0], bool(shared.anywhere[0])) == (width, anywhere)
+    assert dict(zip(tasks.resources, shared.demand[0].tolist(), strict=True)) == need
+
+
+def test_who_takes_a_job(tmp_path):
+    """Its own partition, by any name; without one the default, or the first with room; else none."""
+    log = sacct(
+        tmp_path,
+        "1|4|1G||gpu",
+        "1|4|1G||fat",
+        "1|4|1G||",
+        "1|4|500G||",
+        "1|4|500G||batch",
+        "1|4|1G||other",
+        "1|4|1G||gpu,batch",
+    )
+    options = TraceOptions(jobs_take="cores", partitions=EXAMPLES / "shared_nodes.toml")
+    made = trace_system(log, options, machine())
+    names = [made.system.platform.partitions[k].name for k in made.system.tasks.partition.tolist()]
+    assert dict(zip(made.jobs.job.tolist(), names, strict=True)) == {
+        1: "gpu",
+        2: "bigmem",
+        3: "batch",
+        4: "bigmem",
+        7: "batch",
+    }
+    assert [(each.count, each.lines) for each in made.jobs.dropped] == [(2, (6, 7))]
+    assert any("other" in note for note in made.jobs.notes)
+
+
+def test_limits_of_time_and_size(tmp_path):
+    """Jobs of 2 minutes and of 8 cores: beyond the limits of the first partition."""
+    text = """
+        [[partition]]
+        name = "short"
+        nodes = ["t0"]
+        max_time_s = 60
+        [[partition]]
+        name = "small"
+        nodes = ["t0", "t1"]
+        max_cores = 4
+        [[partition]]
+        name = "rest"
+        nodes = ["t*"]
+        max_nodes = 2
+    """
+    options = TraceOptions(jobs_take="cores", partitions=table(tmp_path, text))
+    log = sacct(tmp_path, "1|4|||", "1|8|||", "2|8|||", "3|8|||")
+    made = trace_system(log, options, machine())
+    names = [made.system.platform.partitions[k].name for k in made.system.tasks.partition.tolist()]
+    assert names == ["small", "rest", "rest"]
+
+
+def test_numbers_of_swf_have_names_in_the_table(tmp_path):
+    """Partition 2 and queue 5 of a log; its processors are cores anywhere, with 2 GB each."""
+    fields = "{} 0 -1 60 3 -1 -1 3 120 {} 1 7 1 -1 {} {} -1 -1"
+    log = tmp_path / "log.swf"
+    log.write_text("\n".join([fields.format(1, 2097152, -1, 2), fields.format(2, -1, 5, -1)]) + "\n")
+    text = """
+        [[partition]]
+        name = "a"
+        nodes = ["t*"]
+        log_names = ["queue 5"]
+        [[partition]]
+        name = "b"
+        nodes = ["f*"]
+        log_names = ["2"]
+    """
+    options = TraceOptions(jobs_take="cores", partitions=table(tmp_path, text))
+    tasks = trace_system(log, options, machine()).system.tasks
+    assert tasks.partition.tolist() == [1, 0]
+    assert tasks.shared.anywhere.all()
+    assert tasks.demand.tolist() == [[1, 2048], [1, 0]]
+
+
+def test_whole_nodes_of_several_cores(tmp_path):
+    """Without --jobs-take cores a job has all cores of its nodes."""
+    log = sacct(tmp_path, "1|4|1G||", "1|4|1G||")
+    text = '[[partition]]\nname = "a"\nnodes = ["t0"]\n'
+    scenario = Scenario(
+        EXAMPLES / "shared_nodes.xml",
+        log,
+        "fcfs",
+        driver="reference",
+        trace=TraceOptions(partitions=table(tmp_path, text)),
+    )
+    with pytest.raises(InputError, match="32 to 64 cores"):
+        run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = 1", "partition"),
+        ("[[partition]]\nname = 'a'", "'nodes'"),
+        ("[[partition]]\nname = 'a'\nnodes = ['z*']", "'z*'"),
+        ("[[partition]]\nname = 'a'\nnodes = ['t*']\nmax_time = 3", "'max_time'"),
+        ("[[partition]]\nname = 'a'\nnodes = ['t*']\nmax_time_s = -3", "max_time_s"),
+        ("[[partition]]\nname = 'a'\nnodes = ['t*']\n" * 2, "'a'"),
+        ("[[partition]]\nname = 'a'\nnodes = ['t*', 'f*']", "t0"),
+        ("partition = 3", "partition"),
+    ],
+)
+def test_wrong_tables_are_refused(tmp_path, text, words):
+    """One line names the file and what is wrong: a key, a pattern without nodes, two speeds."""
+    log = sacct(tmp_path, "1|4|1G||")
+    scenario = Scenario(
+        EXAMPLES / "shared_nodes.xml",
+        log,
+        "fcfs",
+        driver="reference",
+        trace=TraceOptions(jobs_take="cores", partitions=table(tmp_path, text)),
+    )
+    with pytest.raises(InputError, match=words.replace("*", r"\*")):
+        run(scenario)
+
+
+def test_the_example_is_what_its_program_prints():
+    """The log of examples/ is made, and anybody can make it anew."""
+    import subprocess
+    import sys
+
+    made = subprocess.run([sys.executable, EXAMPLES / "shared_nodes.py"], check=True, capture_output=True, text=True)
+    assert made.stdout == (EXAMPLES / "shared_nodes.sacct").read_text()
+
+
+def test_groups_of_a_run_by_hand(tmp_path):
+    """Two users on one node of 32 cores: the second job waits 60 s; Jain's index of slowdowns 1 and 2."""
+    log = sacct(tmp_path, "1|32|1G||", "1|32|1G||")
+    text = '[[partition]]\nname = "a"\nnodes = ["t0"]\n'
+    options = TraceOptions(jobs_take="cores", partitions=table(tmp_path, text))
+    result = run(Scenario(EXAMPLES / "shared_nodes.xml", log, "fcfs", driver="reference", trace=options))
+    one = result.groups("partition")[0]
+    assert one["jobs"] == 2
+    assert one["core_hours"] == pytest.approx(2 * 32 / 60)
+    assert one["utilisation_cores"] == pytest.approx(1.0)
+    assert one["unfairness_s"] == 0.0
+    by_user = {row["group"]: row for row in result.groups("user")}
+    assert by_user["u1"]["mean_waiting_s"] == 0.0
+    assert by_user["u0"]["mean_waiting_s"] == pytest.approx(59.0)
+    slow = 119 / 60
+    assert result.metrics()["user_fairness"] == pytest.approx((1 + slow) ** 2 / (2 * (1 + slow**2)))
+    with pytest.raises(InputError, match="colour"):
+        result.groups("colour")
