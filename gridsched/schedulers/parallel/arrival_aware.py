@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.model.parallel_estimates import ParallelEstimates
-from gridsched.model.prices import EVEN, EnergyWeights
+from gridsched.model.signals import EVEN, Signal
 from gridsched.model.system import System
 from gridsched.policy.base import check_choice
 from gridsched.policy.decisions import Decision, Drop
@@ -23,8 +23,6 @@ from gridsched.schedulers.parallel.heuristics import (
     goal_energy_j,
     parallel_estimates,
 )
-
-Floats = NDArray[np.float64]
 
 #: Parts of a period whose demand is learnt one by one: the hours of a day.
 PARTS = 24
@@ -250,7 +248,7 @@ class DemandPattern:
         self._demand_j = np.concatenate([self._demand_j, demand_j])
         self.total_j += float(demand_j.sum())
 
-    def of(self, tasks: NDArray[np.int64]) -> float:
+    def of(self, tasks: Integers) -> float:
         """Return the demand of some of the known tasks together [J]."""
         return float(self._demand_j[tasks].sum())
 
@@ -258,7 +256,7 @@ class DemandPattern:
         """Whether there was any time, and any demand in it."""
         return now > 0.0 and self.total_j > 0.0
 
-    def expected_j(self, now: float, start: float, end: float, weights: EnergyWeights = EVEN) -> float:
+    def expected_j(self, now: float, start: float, end: float, weights: Signal = EVEN) -> float:
         """Return what the demand that is expected until a period's end counts [J].
 
         Parameters
@@ -267,7 +265,7 @@ class DemandPattern:
             Above 0 [s]. Before the period all of it is expected at the mean rate.
         start, end : float
             The period [s].
-        weights : EnergyWeights
+        weights : Signal
             What a joule counts when it is expected.
         """
         mean_w = self.total_j / now
@@ -282,7 +280,7 @@ class DemandPattern:
         left = np.clip(ends - now, 0.0, length)
         return float((rates * left * weights.mean(ends - left, left)).sum())
 
-    def _earlier(self, start: float, end: float) -> NDArray[np.float64]:
+    def _earlier(self, start: float, end: float) -> Floats:
         """Return demand and seconds of each part in the time before a period, shape (2, parts)."""
         length = (end - start) / PARTS
         known = self._submit_s < start

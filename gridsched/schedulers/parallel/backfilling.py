@@ -1,100 +1,218 @@
 """The textbook policies of rigid parallel jobs: first come, first served, and backfilling.
 
 All three start jobs on the free nodes of the lowest ids. The queue is in order of submission, then
-of the jobs' numbers. They decide by estimated run times; jobs end after their true ones.
+of the jobs' numbers, unless another order is asked for. They decide by estimated run times; jobs
+end after their true ones.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
-from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice
+from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice, check_whole_number
 from gridsched.policy.decisions import Allocate, Decision
-from gridsched.policy.state import NodesState, State
+from gridsched.policy.state import State
 from gridsched.schedulers.filters import check_dropping_threshold
 from gridsched.schedulers.kernels.backfilling import conservative_starts, easy_starts, fcfs_starts
+from gridsched.schedulers.parallel.predictors import PredictedQueue, Predictor, read_only, read_predictor
+from gridsched.schedulers.parallel.queue_orders import QueuedJobs, QueueOrder, read_order
 
-Ids = NDArray[np.int64]
+if TYPE_CHECKING:
+    from gridsched.schedulers.parallel.shared_queue import SharedQueue
+
+
+def check_one_cluster(scheduler: object, system: System) -> None:
+    """Raise `InputError` unless the platform is one cluster."""
+    clusters = system.platform.clusters
+    if len(clusters) != 1:
+        raise InputError(
+            f"{scheduler!r} accepts one homogeneous cluster; {system.platform.name} has "
+            f"{len(clusters)}. Put all nodes into one cluster."
+        )
 
 
 class ParallelQueue(Scheduler):
     """Base of policies that start jobs of one queue on one cluster of equal nodes.
 
-    A subclass says in `_starts` which jobs of the queue start now.
+    A subclass says in `_starts` which jobs of the queue start now. A user's own may have an order
+    or a predictor of its own, which `queue_order` and `predictor` return.
+
+    Parameters
+    ----------
+    order : str
+        Order of the queue: ``"fcfs"``, or another of `gridsched.schedulers.parallel.queue_orders`.
+    depth : int, optional
+        Only so many jobs of the queue are looked at, the first ones in its order.
+    estimate : {"requested", "last_two_of_user"}
+        What is taken for the run times of jobs; see `gridsched.schedulers.parallel.predictors`.
     """
 
-    traits: ClassVar[Traits] = Traits(asked="event", parallel=True, platform_order_matters=True)
+    traits: ClassVar[Traits] = Traits(asked="event", parallel=True, shares=True, platform_order_matters=True)
+    newer_parameters = frozenset({"order", "depth", "estimate"})
+    _id: ClassVar[str]
+
+    def __init__(self, order: str = "fcfs", depth: int | None = None, estimate: str = "requested") -> None:
+        self.order = order
+        self.depth = depth
+        self.estimate = estimate
+
+    def queue_order(self) -> QueueOrder | None:
+        """Return the order of the queue; None is that of submission."""
+        return read_order(self._id, self.order)
+
+    def predictor(self) -> Predictor | None:
+        """Return what predicts run times; None is what users asked for."""
+        return read_predictor(self._id, self.estimate)
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
-        """Look whether the platform is one cluster; nothing is estimated yet.
+        """Check the parameters and whether the platform is one cluster; nothing is estimated yet.
 
         Raises
         ------
         InputError
-            If the platform has several clusters, or none.
+            If a parameter is illegal, or jobs have whole nodes and the platform several clusters, or none.
         """
-        clusters = system.platform.clusters
-        if len(clusters) != 1:
-            raise InputError(
-                f"{self!r} accepts one homogeneous cluster; {system.platform.name} has "
-                f"{len(clusters)}. Put all nodes into one cluster."
-            )
-        self.pstate_ = system.pstate
+        if self.depth is not None:
+            check_whole_number(self._id, "depth", self.depth, 1)
+        predictor = self.predictor()
+        self.predicted_ = None if predictor is None else PredictedQueue(predictor)
+        self.order_ = self.queue_order()
+        if self.order_ is not None:
+            self.order_.prepare()
+        self.n_nodes_ = system.n_hosts
+        self.around_ = None
+        if system.rules.maintenance:
+            if self.predicted_ is not None:
+                raise InputError(
+                    f"Parameter 'estimate' of {self._id} is {self.estimate!r}; with maintenance 'requested' is "
+                    "legal: only jobs that end by then may start before."
+                )
+            # imported only here: its kernels are many
+            from gridsched.schedulers.parallel.around_maintenance import AroundMaintenance
+
+            self.around_ = AroundMaintenance(self._id, system)
+        self.shared_: SharedQueue | None = None
+        if system.platform.partitions:
+            # imported only here: its kernels are many
+            from gridsched.schedulers.parallel.shared_queue import RULES, SharedQueue
+
+            self.shared_ = SharedQueue(system, RULES[self._id])
+            self.n_nodes_ = self.shared_.n_cores
+        else:
+            check_one_cluster(self, system)
+        own = self.order_, self.predicted_, self.around_, self.depth, self.shared_
+        self.is_textbook_ = all(each is None for each in own)
+        self.pstate_ = 0 if self.shared_ else system.pstate
         self.known_ = 0
-        self.run_time_ = np.empty(0)
+        self.run_time_, self.requested_ = np.empty(0), np.empty(0)
         self.starts_ = np.empty(0, dtype=np.int64)
         self.width_ = np.empty(0, dtype=np.int64)
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Start what may start now, each job on the free nodes of the lowest ids."""
-        nodes = state.nodes
-        if not nodes.n_free:
+        nodes, is_textbook = state.nodes, self.is_textbook_
+        if not is_textbook:
+            self._observe(state)
+        if not nodes.n_free and self.shared_ is None:
             return []
         queue = state.mappable
         if not len(queue):
             return []
         if queue.item(-1) >= self.known_:
-            self._learn(queue.item(-1) + 1, state.estimates)
+            self._learn(queue.item(-1) + 1, state)
         if len(queue) > len(self.starts_):
             self.starts_ = np.empty(2 * len(queue), dtype=np.int64)
-        count = self._starts(state.now, nodes, queue)
+        end, width = nodes.estimated_end, nodes.width
+        if not is_textbook:
+            queue = self._ordered(queue, state)
+            if self.around_ is not None:
+                allocations = self.around_.starts(state, queue)
+                self._note_starts(state.now, np.array([each.task for each in allocations], dtype=np.int64))
+                return allocations
+            if self.predicted_ is not None:
+                end, width = self.predicted_.ends(state)
+            if self.shared_ is not None:
+                predicted = None if self.predicted_ is None else end
+                queue = self.shared_.by_priority(queue)
+                allocations = self.shared_.starts(state, queue, self.run_time_, predicted, self.starts_)
+                self._note_starts(state.now, self.starts_[: len(allocations)])
+                return allocations
+        count = self._starts(state.now, nodes.n_free, end, width, queue)
         if not count:
             return []
+        if not is_textbook:
+            self._note_starts(state.now, self.starts_[:count])
         free, begin, decisions = nodes.free.nonzero()[0], 0, []
         for task in self.starts_[:count].tolist():
-            end = begin + int(self.width_[task])
-            decisions.append(Allocate(task, free[begin:end]))
-            begin = end
+            until = begin + int(self.width_[task])
+            decisions.append(Allocate(task, free[begin:until]))
+            begin = until
         return decisions
 
-    def _learn(self, count: int, estimates: Estimates) -> None:
-        """Take over width and estimated run time [s] of the first `count` tasks."""
+    def _observe(self, state: State) -> None:
+        """Let order and predictor look at the run, before anything is decided."""
+        if self.order_ is not None:
+            self.order_.observe(state)
+        if self.predicted_ is not None:
+            self.predicted_.observe(state, self.requested_)
+
+    def _ordered(self, queue: Integers, state: State) -> Integers:
+        """Return the queue in its order, as far as it is looked at, with its run times predicted."""
+        if self.predicted_ is not None:
+            self.run_time_[queue] = self.predicted_.predict(state, queue, self.requested_)
+        if self.order_ is not None:
+            submit_time_s, attributes = state.tasks.submit_time_s[queue], state.tasks.attributes
+            run_time_s, width = self.run_time_[queue], self.width_[queue]
+            jobs = QueuedJobs(state.now, queue, submit_time_s, run_time_s, width, self.n_nodes_, attributes)
+            queue = read_only(queue[np.argsort(self.order_.keys(jobs), kind="stable")])
+        return queue[: self.depth]
+
+    def _note_starts(self, now: float, tasks: Integers) -> None:
+        """Let order and predictor know of the jobs that start."""
+        if self.order_ is not None:
+            self.order_.started(tasks, self.width_[tasks])
+        if self.predicted_ is not None:
+            self.predicted_.started(now, tasks, self.run_time_)
+
+    def _learn(self, count: int, state: State) -> None:
+        """Take over width, or cores where nodes are shared, and estimated run time [s] of the first tasks."""
+        estimates, shared = state.estimates, self.shared_
+        if shared is not None:
+            shared.learn(state)
         if count > len(self.run_time_):
             room = max(64, count - len(self.run_time_), len(self.run_time_))
             self.run_time_ = np.concatenate([self.run_time_, np.empty(room)])
+            self.requested_ = np.concatenate([self.requested_, np.empty(room)])
             self.width_ = np.concatenate([self.width_, np.empty(room, dtype=np.int64)])
         for task in range(self.known_, count):
-            self.run_time_[task] = estimates.run_time(task, 0, self.pstate_)
-            self.width_[task] = estimates.width(task, 0)
+            place = (0, self.pstate_) if shared is None else shared.place_of(task)
+            self.run_time_[task] = estimates.run_time(task, *place)
+            self.width_[task] = estimates.width(task, 0) if shared is None else shared.cores_of(task)
+        if self.predicted_ is not None:
+            self.requested_[self.known_ : count] = self.run_time_[self.known_ : count]
         self.known_ = count
 
     @abstractmethod
-    def _starts(self, now: float, nodes: NodesState, queue: Ids) -> int:
+    def _starts(self, now: float, n_free: int, end: Floats, width: Integers, queue: Integers) -> int:
         """Put the ids of the jobs that start now into `starts_`, in order; return how many.
 
         Parameters
         ----------
         now : float
             Simulated time [s].
-        nodes : NodesState
+        n_free : int
+            Free nodes.
+        end : ndarray of float64, shape (running,)
+            Estimated end of each job that runs [s].
+        width : ndarray of int64, shape (running,)
+            Its nodes.
         queue : ndarray of int64, shape (m,)
             Ids of the jobs that wait, in order of the queue; `run_time_` [s] and `width_` tell of
             them.
@@ -103,6 +221,16 @@ class ParallelQueue(Scheduler):
 
 class FCFS(ParallelQueue):
     """First come, first served: the head of the queue starts while it fits.
+
+    Parameters
+    ----------
+    order : str
+        Order of the queue: ``"fcfs"``, or another of `gridsched.schedulers.parallel.queue_orders`.
+    depth : int, optional
+        Only so many jobs of the queue are looked at, the first ones in its order.
+    estimate : {"requested", "last_two_of_user"}
+        What is taken for the run times of jobs, where the order goes by them; see
+        `gridsched.schedulers.parallel.predictors`.
 
     Notes
     -----
@@ -114,12 +242,19 @@ class FCFS(ParallelQueue):
        approaches", JSSPP 1995 (not read).
     """
 
-    def _starts(self, now: float, nodes: NodesState, queue: Ids) -> int:
-        return int(fcfs_starts(queue, self.width_, nodes.n_free, self.starts_))
+    _id = "fcfs"
+
+    def _starts(self, now: float, n_free: int, end: Floats, width: Integers, queue: Integers) -> int:
+        return int(fcfs_starts(queue, self.width_, n_free, self.starts_))
 
 
 class Backfilling(ParallelQueue):
     """Base of policies that look at the estimated ends of what runs.
+
+    Parameters
+    ----------
+    reservations, dropping_threshold, cluster_choice, order, depth, estimate
+        As in `EasyBackfilling` and `FCFS`.
 
     Attributes
     ----------
@@ -128,14 +263,20 @@ class Backfilling(ParallelQueue):
     """
 
     traits = TraitsWith(
-        ParallelQueue.traits, "reservations", "permanent", may_drop=True, heeds_budget=True, reserves=True
+        ParallelQueue.traits, "reservations", "permanent", may_drop=True, heeds_budget=True, reserves=True, shares=False
     )
     rule: ClassVar[Callable[..., int]]
-    _id: ClassVar[str]
 
     def __init__(
-        self, reservations: str = "recomputed", dropping_threshold: float = 0.5, cluster_choice: str = "earliest_finish"
+        self,
+        reservations: str = "recomputed",
+        dropping_threshold: float = 0.5,
+        cluster_choice: str = "earliest_finish",
+        order: str = "fcfs",
+        depth: int | None = None,
+        estimate: str = "requested",
     ) -> None:
+        super().__init__(order, depth, estimate)
         self.reservations = reservations
         self.dropping_threshold = dropping_threshold
         self.cluster_choice = cluster_choice
@@ -154,6 +295,9 @@ class Backfilling(ParallelQueue):
         if self.reservations == "recomputed":
             super().prepare(system, rng)
             return
+        for name, usual in (("order", "fcfs"), ("depth", None), ("estimate", "requested")):
+            if getattr(self, name) != usual:
+                raise InputError(f"Parameter {name!r} of {self._id} has no effect with permanent reservations.")
         # imported only here: its kernels are many
         from gridsched.schedulers.parallel.permanent import RULES, PermanentReservations
 
@@ -167,10 +311,8 @@ class Backfilling(ParallelQueue):
             return self.permanent_.schedule(state)
         return super().schedule(state)
 
-    def _starts(self, now: float, nodes: NodesState, queue: Ids) -> int:
-        return self.rule(
-            now, queue, self.run_time_, self.width_, nodes.n_free, nodes.estimated_end, nodes.width, self.starts_
-        )
+    def _starts(self, now: float, n_free: int, end: Floats, width: Integers, queue: Integers) -> int:
+        return self.rule(now, queue, self.run_time_, self.width_, n_free, end, width, self.starts_)
 
 
 class EasyBackfilling(Backfilling):
@@ -186,6 +328,10 @@ class EasyBackfilling(Backfilling):
         if it started now is dropped.
     cluster_choice : {"earliest_finish", "first"}
         As in `ConservativeBackfilling`.
+    order : str
+    depth : int, optional
+    estimate : {"requested", "last_two_of_user"}
+        As in `FCFS`; backfilling goes by the estimates, too.
 
     Notes
     -----
@@ -232,6 +378,10 @@ class ConservativeBackfilling(Backfilling):
         With permanent reservations: of the clusters on which a task can start equally early the
         one where it finishes first, then the lowest id; or the lowest id, as paper 001 says of
         heuristics "designed for homogeneous clusters" (section 3.4.3).
+    order : str
+    depth : int, optional
+    estimate : {"requested", "last_two_of_user"}
+        As in `FCFS`; backfilling goes by the estimates, too.
 
     Notes
     -----

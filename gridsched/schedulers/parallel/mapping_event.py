@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates
 from gridsched.model.parallel_estimates import ParallelEstimates
-from gridsched.model.prices import EVEN, EnergyWeights
+from gridsched.model.signals import EVEN, Signal
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.utility_classes import UtilityClasses
@@ -27,7 +27,6 @@ from gridsched.schedulers.kernels.node_profile import NodeProfile, Reserved, clu
 from gridsched.schedulers.kernels.parallel_options import ParallelLimits, ParallelRows, Placed
 from gridsched.schedulers.kernels.utility_value import UtilityTables, utility_tables, utility_values
 
-Ids = NDArray[np.int64]
 #: The leniencies that paper 001 chose (section 5.1).
 PAPER_LENIENCY = {"energy_per_task": 2.0, "energy_per_resource": 4.0}
 
@@ -41,7 +40,7 @@ class MappingEvent:
     now : float
         [s].
     tasks : ndarray of int64, shape (rows,)
-        Ids of the mappable tasks, ascending.
+        Integers of the mappable tasks, ascending.
     rows : ParallelRows
     functions : UtilityTables or None
         Of the rows; None where the tasks have no utility functions.
@@ -52,7 +51,7 @@ class MappingEvent:
     """
 
     now: float
-    tasks: Ids
+    tasks: Integers
     rows: ParallelRows
     functions: UtilityTables | None
     profile: NodeProfile
@@ -84,7 +83,7 @@ class EventMaker:
         self._shortest_s = np.empty(0)
 
     def rows(
-        self, estimates: Estimates, tasks: Tasks, waiting: Ids, now: float = 0.0, weights: EnergyWeights = EVEN
+        self, estimates: Estimates, tasks: Tasks, waiting: Integers, now: float = 0.0, weights: Signal = EVEN
     ) -> ParallelRows:
         """Return times, energies and nodes of the tasks `waiting`, and what their energies cost.
 
@@ -110,7 +109,7 @@ class EventMaker:
         cost_j = weights.cost_j(energy_j, now, time_s)
         return ParallelRows(time_s, energy_j, cost_j, nodes, arrival, self.cores_per_node)
 
-    def functions(self, tasks: Tasks, waiting: Ids) -> UtilityTables | None:
+    def functions(self, tasks: Tasks, waiting: Integers) -> UtilityTables | None:
         """Return the utility functions of the tasks `waiting`, if they have any."""
         functions = tasks.utility
         if functions is None:
@@ -154,7 +153,7 @@ class EventMaker:
         )
         return event, [Drop(task) for task in dropped.tolist()]
 
-    def _shortest_times(self, state: State) -> NDArray[np.float64]:
+    def _shortest_times(self, state: State) -> Floats:
         """Return the least run time of each task that was submitted [s]."""
         known, submitted = len(self._shortest_s), len(state.tasks)
         if known < submitted:
@@ -259,7 +258,7 @@ class EnergyPerResource(ParallelFilter):
         return limits._replace(resource_budget_w=self.leniency * share_w)
 
 
-def resources_remaining(profile: NodeProfile, cores_per_node: NDArray[np.float64], period_end: float) -> float:
+def resources_remaining(profile: NodeProfile, cores_per_node: Floats, period_end: float) -> float:
     """Return the unallocated time of all nodes until the period's end, times their cores (eq. 6).
 
     Parameters

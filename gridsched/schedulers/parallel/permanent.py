@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.system import System
@@ -150,7 +150,7 @@ class MultipleQueues(Scheduler):
         )
 
 
-def mean_resources(rows: ParallelRows) -> NDArray[np.float64]:
+def mean_resources(rows: ParallelRows) -> Floats:
     """Return time x cores in P-state 0, in the mean over the clusters that can run a task.
 
     Parameters
@@ -182,7 +182,7 @@ def largest_resources(estimates: ParallelEstimates) -> float:
     return float(resources.max(initial=0.0))
 
 
-def _mean_where_finite(time_s: NDArray[np.float64], cores: NDArray[np.int64]) -> NDArray[np.float64]:
+def _mean_where_finite(time_s: Floats, cores: Integers) -> Floats:
     """Return the mean of time x cores over the clusters where the time is finite; 0 without any."""
     finite = np.isfinite(time_s)
     total = (np.where(finite, time_s, 0.0) * cores).sum(axis=1)

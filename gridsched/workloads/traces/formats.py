@@ -1,8 +1,8 @@
-"""Logs by their names: the Standard Workload Format, sacct's output, Batsim's JSON."""
+"""Logs by their names: the Standard Workload Format, sacct's output, Batsim's JSON, tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from pathlib import Path
 
 from gridsched.errors import InputError
@@ -11,11 +11,17 @@ from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.options import TraceOptions
 from gridsched.workloads.traces.sacct import read_sacct
 from gridsched.workloads.traces.swf import read_swf, write_swf
+from gridsched.workloads.traces.tables import read_table, write_table
 
 #: Speed of a node where no platform tells it [flop/s].
 NODE_SPEED = 1e9
 #: What logs are called, plain or with ``.gz`` at the end.
-ENDINGS = {"swf": (".swf",), "batsim": (".json",), "sacct": (".sacct", ".psv", ".txt")}
+ENDINGS = {
+    "swf": (".swf",),
+    "batsim": (".json",),
+    "sacct": (".sacct", ".psv", ".txt"),
+    "table": (".jobs.csv", ".parquet"),
+}
 #: The same in words.
 LEGAL = ", ".join(end for ends in ENDINGS.values() for end in ends)
 
@@ -54,10 +60,13 @@ def read_jobs(path: str | Path, options: TraceOptions, *, speed: float = NODE_SP
         If the file cannot be read, or is no such log.
     """
     kind = format_of(path)
+    if kind != "table":
+        options.refuse({"columns"}, path, "this format names its columns itself")
     if kind is None:
         raise InputError(f"{path}: a trace is {LEGAL}, plain or with .gz at the end.")
     jobs = _READERS[kind](path, options, speed)
-    return jobs.distinct().on_nodes(options.procs_per_node, _nodes_of_machine(jobs, options))
+    per_node = 1 if options.jobs_take == "cores" else options.procs_per_node
+    return jobs.distinct().on_nodes(per_node, _nodes_of_machine(jobs, options))
 
 
 def _nodes_of_machine(jobs: JobTable, options: TraceOptions) -> int | None:
@@ -73,7 +82,7 @@ def _nodes_of_machine(jobs: JobTable, options: TraceOptions) -> int | None:
 
 
 def _swf(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
-    return read_swf(path, nodes_from=_field_number(path, options))
+    return read_swf(path, nodes_from=_field_number(path, options), tells_memory=options.shares)
 
 
 def _batsim(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
@@ -82,6 +91,8 @@ def _batsim(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
 
 
 def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
+    if options.jobs_take == "cores":
+        return read_sacct(path, tells_resources=True)
     if options.nodes_from is None:
         why = "sacct tells nodes, unless --nodes-from names a column of processors"
         options.refuse({"procs_per_node"}, path, why)
@@ -89,22 +100,41 @@ def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
     return read_sacct(path, nodes_from=str(options.nodes_from))
 
 
+def _table(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
+    options.refuse({"nodes_from"}, path, "--columns nodes=COLUMN says which column holds the nodes")
+    return read_table(path, options.columns)
+
+
 _READERS: dict[str, Callable[[str | Path, TraceOptions, float], JobTable]] = {
     "swf": _swf,
     "batsim": _batsim,
     "sacct": _sacct,
+    "table": _table,
 }
 
 
 #: What jobs can be written as.
-_WRITERS: dict[str, Callable[..., None]] = {"swf": write_swf, "batsim": write_batsim}
-WRITTEN = tuple(end for kind in _WRITERS for end in ENDINGS[kind])
+_WRITERS: dict[str, Callable[..., None]] = {".swf": write_swf, ".json": write_batsim, ".jobs.csv": write_table}
+WRITTEN = tuple(_WRITERS)
 
 
 def check_written(path: str | Path) -> None:
     """Raise `InputError` unless jobs can be written to a file of this name."""
-    if Path(path).suffix.lower() not in WRITTEN:
+    if not str(path).lower().endswith(WRITTEN):
         raise InputError(f"{path}: jobs are written as {' or '.join(WRITTEN)}.")
+
+
+def stays_behind(jobs: JobTable, path: str | Path) -> str | None:
+    """Return, in words, what a file of this name cannot tell of the jobs; None if it tells all."""
+    parts: dict[str, Sized] = {
+        "names of users and the like": jobs.attributes,
+        "measured power": jobs.power_w,
+        "dependencies": jobs.after,
+    }
+    lost = [what for what, values in parts.items() if len(values)]
+    if not lost or str(path).lower().endswith(".jobs.csv"):
+        return None
+    return f"{', '.join(lost)} are not written; a file *.jobs.csv keeps them"
 
 
 def write_jobs(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:
@@ -114,7 +144,7 @@ def write_jobs(jobs: JobTable, path: str | Path, *, force: bool = False) -> None
     ----------
     jobs : JobTable
     path : path
-        ``.swf``, or ``.json`` for Batsim.
+        ``.swf``, ``.json`` for Batsim, or ``.jobs.csv``.
     force : bool
         Whether an existing file may be replaced.
 
@@ -124,7 +154,8 @@ def write_jobs(jobs: JobTable, path: str | Path, *, force: bool = False) -> None
         If the name says no format, or the file exists already or cannot be written.
     """
     check_written(path)
-    _WRITERS[str(format_of(path))](jobs, path, force=force)
+    ending = next(end for end in WRITTEN if str(path).lower().endswith(end))
+    _WRITERS[ending](jobs, path, force=force)
 
 
 def _field_number(path: str | Path, options: TraceOptions) -> int | None:

@@ -6,18 +6,21 @@ import gzip
 import math
 import zlib
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from sys import intern
 from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.files.csv_files import interval_set
 from gridsched.files.input_files import MAX_TEXT_BYTES, check_size
+from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows
 
 #: Longer numbers do not fit 64 bits.
 MOST_DIGITS = 18
@@ -63,6 +66,12 @@ class Dropped:
         return {"reason": self.reason, "count": self.count, "lines": lines}
 
 
+def reasons(dropped: Iterable[Dropped]) -> str:
+    """Return why jobs were left out, in brackets behind a blank; empty where none were."""
+    why = "; ".join(str(each) for each in dropped)
+    return f" ({why})" if why else ""
+
+
 @dataclass(frozen=True)
 class JobTable:
     """Rigid jobs in order of submission, then of their numbers.
@@ -88,29 +97,44 @@ class JobTable:
         What else of the log is not told by these columns, in words.
     lines : ndarray of int64, shape (jobs,)
         Line of each job in the log; empty where there is none.
+    attributes : mapping of str to ndarray of str, shape (jobs,)
+        User, partition and the like as the log names them; empty where it does not tell.
+    power_w : ndarray of float64, shape (jobs,)
+        Mean power of all nodes of each job together, as measured [W]; nan where it is not told, and
+        empty where it is told of none.
+    after : ndarray of `gridsched.workloads.traces.dependencies.PAIR`
+        Who waits for whom, by lines.
     """
 
-    job: NDArray[np.int64]
-    submit_time_s: NDArray[np.float64]
-    run_time_s: NDArray[np.float64]
-    width: NDArray[np.int64]
-    requested_time_s: NDArray[np.float64]
+    job: Integers
+    submit_time_s: Floats
+    run_time_s: Floats
+    width: Integers
+    requested_time_s: Floats
     name: str = "jobs"
     header: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[Dropped, ...] = ()
     notes: tuple[str, ...] = ()
-    lines: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    lines: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    attributes: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
+    power_w: Floats = field(default_factory=lambda: np.zeros(0))
+    after: NDArray[np.void] = field(default_factory=NO_PAIRS.copy)
 
     def __len__(self) -> int:
         return len(self.job)
 
     @property
-    def estimate_s(self) -> NDArray[np.float64]:
+    def estimate_s(self) -> Floats:
         """What a scheduler may know of the run times [s] (algorithms I).
 
         The requested time, or the run time where that is longer or no time was requested.
         """
         return np.fmax(self.requested_time_s, self.run_time_s)
+
+    @property
+    def node_power_w(self) -> Floats:
+        """Mean power of a node of each job, as measured [W]; nan where it is not told."""
+        return self.power_w / self.width if len(self.power_w) else np.full(len(self), np.nan)
 
     def size_of_machine(self, *keys: str) -> int | None:
         """Return how large the machine is by the log's header.
@@ -174,7 +198,7 @@ class JobTable:
         order = np.lexsort((self.job, self.submit_time_s))
         return self._taken(order)
 
-    def without(self, rows: NDArray[np.bool_], reason: str) -> JobTable:
+    def without(self, rows: Booleans, reason: str) -> JobTable:
         """Return the table without some rows, and why they went in `dropped`."""
         if not rows.any():
             return self
@@ -191,6 +215,8 @@ class JobTable:
             width=self.width[rows],
             requested_time_s=self.requested_time_s[rows],
             lines=self.lines[rows] if len(self.lines) else self.lines,
+            attributes={name: texts[rows] for name, texts in self.attributes.items()},
+            power_w=self.power_w[rows] if len(self.power_w) else self.power_w,
         )
 
 
@@ -258,13 +284,21 @@ class JobRows:
     ----------
     path : path
         The log, for messages.
+    attributes : sequence of str
+        What is told of each job in texts.
+
+    Attributes
+    ----------
+    dependencies : DependencyRows
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, attributes: Sequence[str] = ()) -> None:
         self._path = path
+        self.dependencies = DependencyRows()
+        self._texts: dict[str, list[str]] = {name: [] for name in attributes}
         self._job, self._line = array("q"), array("q")
         self._times = array("d"), array("d"), array("d")
-        self._width = array("d")
+        self._width, self._power = array("d"), array("d")
         self._dropped: dict[str, list[int]] = {}
         self._count = 0
         self._by_line = False
@@ -272,8 +306,20 @@ class JobRows:
     def __len__(self) -> int:
         return self._count
 
-    def add(self, line: int, job: str, submit_s: float, run_s: float, width: float, requested_s: float) -> None:
-        """Add a job; times in seconds, nan or negative where unknown.
+    def add(
+        self,
+        line: int,
+        job: str,
+        submit_s: float,
+        run_s: float,
+        width: float,
+        requested_s: float,
+        texts: Sequence[str] = (),
+        power_w: float = math.nan,
+    ) -> None:
+        """Add a job; times in seconds, nan or negative where unknown; a text for each attribute.
+
+        Its mean power is that of all its nodes [W]; nan or not positive where unknown.
 
         If the number of any job is no whole number, all are numbered by their lines.
 
@@ -294,6 +340,9 @@ class JobRows:
         for column, value in zip(self._times, (submit_s, run_s, requested_s), strict=True):
             column.append(value)
         self._width.append(width)
+        self._power.append(power_w)
+        for attribute, text in zip(self._texts.values(), texts, strict=False):
+            attribute.append(intern(text))
         self._count += 1
 
     def drop(self, line: int, reason: str) -> None:
@@ -337,8 +386,14 @@ class JobRows:
                 Dropped(reason, len(lines), tuple(lines) if has_lines else ())
                 for reason, lines in self._dropped.items()
             ),
-            notes=notes,
+            notes=(*notes, *self.dependencies.notes()),
+            after=self.dependencies.pairs(zip(map(str, self._job), self._line, strict=True)),
             lines=np.array(self._line if has_lines else (), dtype=np.int64),
+            attributes={name: np.array(texts, dtype=object) for name, texts in self._texts.items() if any(texts)},
         )
+        power_w = np.array(self._power, dtype=np.float64)
+        power_w[~((power_w > 0) & (power_w <= LARGEST_FIELD))] = np.nan
+        if not np.isnan(power_w).all():
+            table = replace(table, power_w=power_w)
         table = table.without(~(submit >= 0), "no submission time")
         return table.runnable().in_order()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ NODE_POWER_W = (95.0, 190.738)
 MAX_NODES = 1_000_000
 #: Options that say what the machine is, and mean nothing where it is given or nothing runs.
 OF_MACHINE = {"nodes", "boot", "shutdown"}
-_GROUP = {"group": "Traces (SWF, sacct, Batsim's JSON)"}
+_GROUP = {"group": "Traces (SWF, sacct, Batsim's JSON, tables)"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,15 @@ class TraceOptions:
     procs_per_node : int
         Processors of a node. Jobs take whole nodes; a machine of the header's size has so many
         times fewer.
+    columns : str, optional
+        Which columns of a table tell what; see `gridsched.workloads.traces.tables`.
     nodes : int, optional
         Nodes of the machine, where no platform is given; default what the log's header says.
+    jobs_take : {"nodes", "cores"}
+        Whole nodes; or what they ask for of nodes that they share: cores, memory, counted resources.
+    partitions : path, optional
+        Table of partitions (.toml), see `gridsched.workloads.traces.partitions`; default the
+        platform's clusters.
     boot, shutdown : str, optional
         How long a node of that machine boots and shuts down [s] and what it draws meanwhile [W],
         as ``"120:150"``; default no time, and so no energy.
@@ -66,12 +73,35 @@ class TraceOptions:
             json_schema_extra=_GROUP,
         ),
     ] = 1
+    columns: Annotated[
+        str | None,
+        Field(
+            description="Columns of a table of jobs (.jobs.csv, .parquet): pm100, fdata, or OURS=THEIRS,...",
+            examples=["MAP"],
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
     nodes: Annotated[
         int | None,
         Field(
             ge=1,
             le=MAX_NODES,
             description="Nodes of the machine without --platform; default the header's.",
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
+    jobs_take: Annotated[
+        Literal["nodes", "cores"],
+        Field(
+            description="Whole nodes, or cores (and memory, GPUs, where the log tells them) of nodes that they share.",
+            json_schema_extra=_GROUP,
+        ),
+    ] = "nodes"
+    partitions: Annotated[
+        str | Path | None,
+        Field(
+            description="Partitions of nodes (.toml) that jobs name; jobs then share nodes.",
+            examples=["FILE"],
             json_schema_extra=_GROUP,
         ),
     ] = None
@@ -103,9 +133,16 @@ class TraceOptions:
         return values
 
     @property
+    def shares(self) -> bool:
+        """Whether jobs share nodes, whatever the platform."""
+        return self.jobs_take == "cores" or self.partitions is not None
+
+    @property
     def given(self) -> dict[str, str | int]:
         """The options that are not the usual ones."""
-        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) != field.default}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["partitions"] = None if self.partitions is None else str(self.partitions)
+        return {field.name: values[field.name] for field in fields(self) if values[field.name] != field.default}
 
     def refuse(self, names: set[str], owner: str | Path, why: str) -> None:
         """Raise `InputError` if one of these options is given, as it would have no effect."""

@@ -11,11 +11,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.workloads.traces.dependencies import option_of
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, numbered_lines
 
 #: Columns that tell the same, the first that a file has counts.
 JOB = ("JobIDRaw", "JobID")
 NODES = ("AllocNodes", "NNodes")
+#: What Slurm writes where it has no number.
+NO_VALUE = 0xFFFF_FFFF_FFFF_FFF0
+#: What ConsumedEnergy ends with.
+_PREFIXES = {"K": 1e3, "M": 1e6, "G": 1e9}
+#: What names of users and the like are called, and their columns.
+NAMED = {"user": "User", "account": "Account", "partition": "Partition", "qos": "QOS"}
+#: What jobs take: cores, trackable resources, memory; what was allocated goes before what was asked for.
+RESOURCES = {"cpus": "AllocCPUS", "tres": "AllocTRES", "asked_tres": "ReqTRES", "memory": "ReqMem"}
 #: States of jobs that had not ended when the table was made.
 NOT_ENDED = ("RUNNING", "PENDING", "SUSPENDED", "RESIZING", "CONFIGURING", "COMPLETING")
 STEP = "a step of a job (sacct -X leaves them out)"
@@ -27,7 +36,7 @@ _DAY, _HOUR, _MINUTE = 86_400, 3_600, 60
 Cells = Mapping[str, str]
 
 
-def read_sacct(path: str | Path, *, nodes_from: str | None = None) -> JobTable:
+def read_sacct(path: str | Path, *, nodes_from: str | None = None, tells_resources: bool = False) -> JobTable:
     """Read the output of ``sacct -P``, with or without ``-X``.
 
     Parameters
@@ -35,6 +44,8 @@ def read_sacct(path: str | Path, *, nodes_from: str | None = None) -> JobTable:
     path : path
     nodes_from : str, optional
         Column that holds the number of nodes, instead of AllocNodes or NNodes.
+    tells_resources : bool
+        Whether the table has what jobs take of nodes, as the texts of `RESOURCES`.
 
     Returns
     -------
@@ -54,10 +65,12 @@ def read_sacct(path: str | Path, *, nodes_from: str | None = None) -> JobTable:
     Elapsed) says, else from Start to End. Where a JobID is no whole number (``17_3``, of an
     array), all jobs are numbered by their lines.
     """
-    rows = JobRows(path)
+    named = {**NAMED, **RESOURCES} if tells_resources else NAMED
+    rows = JobRows(path, tuple(named))
     lines = numbered_lines(Path(path))
     names = next(lines, (1, ""))[1].lstrip("\ufeff").split("|")
     job, nodes = _columns(path, names, nodes_from)
+    tells_dependencies = not {"Dependency", "SubmitLine"}.isdisjoint(names)
     for number, text in lines:
         values = text.split("|")
         if not text:
@@ -75,11 +88,19 @@ def read_sacct(path: str | Path, *, nodes_from: str | None = None) -> JobTable:
                 rows.add(
                     number,
                     cells[job],
-                    _moment(cells["Submit"]),
+                    moment(cells["Submit"]),
                     _run_time(cells),
                     _count(cells[nodes]),
                     _requested(cells),
+                    [cells.get(column, "") for column in named.values()],
+                    _mean_power(cells),
                 )
+                if tells_dependencies:
+                    name = cells.get("JobID", cells[job])
+                    rows.dependencies.name(number, name)
+                    text = cells.get("Dependency") or option_of(cells.get("SubmitLine", ""))
+                    rows.dependencies.read(number, text, name)
+
             except ValueError:
                 rows.drop(number, NOT_OF_THE_FORMAT)
     return rows.table("no row of 'sacct -P': as many values as columns are needed.", header={})
@@ -104,7 +125,7 @@ def _columns(path: str | Path, names: Sequence[str], nodes_from: str | None) -> 
     return first(*JOB), first(*(NODES if nodes_from is None else (nodes_from,)))
 
 
-def _moment(text: str) -> float:
+def moment(text: str) -> float:
     """Return a point in time [s]; nan where it is unknown."""
     if text in ("", "Unknown", "None", "N/A"):
         return math.nan
@@ -122,7 +143,7 @@ def _run_time(cells: Cells) -> float:
         return float(cells["ElapsedRaw"])
     if cells.get("Elapsed"):
         return _duration(cells["Elapsed"])
-    return _moment(cells.get("End", "")) - _moment(cells.get("Start", ""))
+    return moment(cells.get("End", "")) - moment(cells.get("Start", ""))
 
 
 def _requested(cells: Cells) -> float:
@@ -141,6 +162,18 @@ def _duration(text: str) -> float:
         raise ValueError
     weights = (_HOUR, _MINUTE, 1)[-len(parts) :]
     return float(days or 0) * _DAY + sum(w * p for w, p in zip(weights, parts, strict=True))
+
+
+def _mean_power(cells: Cells) -> float:
+    """Return the joules of a job over how long it ran [W]; nan where one of them is unknown."""
+    text = cells.get("ConsumedEnergyRaw") or cells.get("ConsumedEnergy", "")
+    factor = _PREFIXES.get(text[-1:].upper(), 1.0)
+    try:
+        joules = float(text[:-1] if text[-1:].upper() in _PREFIXES else text) * factor
+    except ValueError:
+        return math.nan
+    run_time_s = _run_time(cells)
+    return joules / run_time_s if 0 < joules < NO_VALUE and run_time_s > 0 else math.nan
 
 
 def _count(text: str) -> float:

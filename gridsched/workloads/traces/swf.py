@@ -8,13 +8,27 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from gridsched.files.output_files import write_whole
-from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, numbered_lines, plain_number
+from gridsched.workloads.traces.job_table import (
+    LARGEST_FIELD,
+    NOT_OF_THE_FORMAT,
+    JobRows,
+    JobTable,
+    numbered_lines,
+    plain_number,
+)
 
 #: Fields of a line, by position (from 0).
 JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME, STATUS = 0, 1, 3, 4, 7, 8, 10
+#: Field of the job that one follows, and of the time from that one's end to its submission [s].
+PRECEDING, THINK_TIME = 16, 17
+#: Field of the memory that was asked for [KB for each processor].
+MEMORY = 9
+#: What names of users, groups, queues and partitions are called, and their fields.
+NAMED = {"user": 11, "group": 12, "queue": 14, "partition": 15}
 #: Fields that every line must have: up to the requested time.
 LEAST_FIELDS = REQUESTED_TIME + 1
 N_FIELDS = 18
@@ -25,7 +39,7 @@ PART = "part of a job that stopped and went on (status 2 to 4)"
 _NODE_COUNT = re.compile(r":([0-9]{1,9})x[0-9]+$")
 
 
-def read_swf(path: str | Path, *, nodes_from: int | None = None) -> JobTable:
+def read_swf(path: str | Path, *, nodes_from: int | None = None, tells_memory: bool = False) -> JobTable:
     """Read a log, plain or compressed by gzip, line by line.
 
     Parameters
@@ -34,6 +48,8 @@ def read_swf(path: str | Path, *, nodes_from: int | None = None) -> JobTable:
     nodes_from : int, optional
         Field (from 1) that holds the number of nodes instead of fields 5 and 8: a number, or a
         text that ends with ``:NODESxCORES`` as in Frontier's logs. -1 is the last field.
+    tells_memory : bool
+        Whether the table has the memory of each processor, as ``processor_kb``.
 
     Returns
     -------
@@ -51,7 +67,8 @@ def read_swf(path: str | Path, *, nodes_from: int | None = None) -> JobTable:
     and further fields are fine. A line that is not of the format is dropped and counted, and so is
     one that tells of a part of a job that was stopped and went on: another tells of the whole.
     """
-    rows = JobRows(path)
+    named = {**NAMED, "processor_kb": MEMORY} if tells_memory else NAMED
+    rows = JobRows(path, tuple(named))
     header: dict[str, str] = {}
     for number, text in numbered_lines(Path(path)):
         if text.startswith(";"):
@@ -66,15 +83,20 @@ def read_swf(path: str | Path, *, nodes_from: int | None = None) -> JobTable:
             if len(fields) > STATUS and fields[STATUS] in PARTS:
                 rows.drop(number, PART)
             else:
-                rows.add(number, *_row(fields, nodes_from))
+                follows = _preceding(fields)
+                rows.add(number, *_row(fields, nodes_from, named.values()))
+                if follows is not None:
+                    rows.dependencies.need(number, follows[0], delay_s=follows[1])
         except (ValueError, IndexError):
             rows.drop(number, NOT_OF_THE_FORMAT)
     needs = f"no line of the Standard Workload Format; it needs at least {LEAST_FIELDS} numbers separated by blanks."
     return rows.table(needs, header=header)
 
 
-def _row(fields: list[str], nodes_from: int | None) -> tuple[str, float, float, float, float]:
-    """Return (job, submission, run time, width, requested time) of a line.
+def _row(
+    fields: list[str], nodes_from: int | None, named: Iterable[int]
+) -> tuple[str, float, float, float, float, list[str]]:
+    """Return (job, submission, run time, width, requested time, names) of a line.
 
     Raises
     ------
@@ -88,13 +110,25 @@ def _row(fields: list[str], nodes_from: int | None) -> tuple[str, float, float, 
     width = allocated if allocated > 0 else requested
     if nodes_from is not None:
         width = _nodes(fields[nodes_from - 1 if nodes_from > 0 else nodes_from])
-    return str(int(fields[JOB])), submit, run, width, requested_time
+    names = [fields[k] if k < len(fields) and fields[k] != "-1" else "" for k in named]
+    return str(int(fields[JOB])), submit, run, width, requested_time, names
+
+
+def _preceding(fields: list[str]) -> tuple[str, float] | None:
+    """Return the number of the job that one follows, and how long after its end [s]; None without."""
+    if len(fields) <= PRECEDING or fields[PRECEDING] == "-1":
+        return None
+    try:
+        job, think_s = int(fields[PRECEDING]), float(fields[THINK_TIME]) if len(fields) > THINK_TIME else 0.0
+    except ValueError:  # some logs have other things there
+        return None
+    return (str(job), max(think_s, 0.0)) if job > 0 and think_s <= LARGEST_FIELD else None
 
 
 def _nodes(text: str) -> float:
     """Return the number of nodes of a field: ``250`` or ``frontier:excl:250x112``."""
-    found = _NODE_COUNT.search(text)
-    return float(found[1] if found else text)
+    match = _NODE_COUNT.search(text)
+    return float(match[1] if match else text)
 
 
 def write_swf(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:

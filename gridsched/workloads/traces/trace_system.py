@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform, homogeneous_cluster
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks, make_tasks
+from gridsched.workloads.traces.dependencies import dependencies_of
 from gridsched.workloads.traces.formats import NODE_SPEED, read_jobs
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.options import MAX_NODES, NODE_POWER_W, OF_MACHINE, TraceOptions
+from gridsched.workloads.traces.sharing import share_nodes
 
 
 @dataclass(frozen=True)
@@ -67,13 +71,23 @@ def trace_system(path: str | Path, options: TraceOptions, platform: Platform | N
             )
         idle_w, busy_w = NODE_POWER_W
         platform = homogeneous_cluster(n_nodes, idle_w=idle_w, busy_w=busy_w, speed=speed, name=f"{n_nodes:,} nodes")
-        nodes = tuple(replace(host, **options.switching) for host in platform.hosts)
+        cores = options.procs_per_node if options.jobs_take == "cores" else 1
+        nodes = tuple(replace(host, cores=cores, **options.switching) for host in platform.hosts)
         platform = replace(platform, hosts=nodes)
     else:
         options.refuse(OF_MACHINE, path, f"the nodes are those of {platform.name}")
-    widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)
-    jobs = jobs.that_fit(widest).from_zero()
-    return TraceSystem(rigid_system(jobs, platform), jobs)
+    columns: Mapping[str, Any] = {}
+    if options.shares or platform.cores.max(initial=1) > 1:
+        shared = share_nodes(jobs, platform, options)
+        jobs, platform, columns = shared.jobs.from_zero(), shared.platform, shared.columns
+    else:
+        widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)
+        jobs = jobs.that_fit(widest).from_zero()
+    system, missing = _rigid_system(jobs, platform, columns)
+    if missing:
+        note = f"{missing:,} dependencies on jobs that are left out or come later: nobody waits for them"
+        jobs = replace(jobs, notes=(*jobs.notes, note))
+    return TraceSystem(system, jobs)
 
 
 def rigid_system(jobs: JobTable, platform: Platform) -> SystemWorkload:
@@ -86,16 +100,27 @@ def rigid_system(jobs: JobTable, platform: Platform) -> SystemWorkload:
         in P-state 0.
     platform : Platform
     """
+    return _rigid_system(jobs, platform, {})[0]
+
+
+def _rigid_system(jobs: JobTable, platform: Platform, columns: Mapping[str, Any]) -> tuple[SystemWorkload, int]:
+    """Return the same, and how many dependencies are on jobs that are not there before.
+
+    `columns` are those of jobs that share nodes.
+    """
+    dependencies, missing = dependencies_of(jobs.after, jobs.lines)
     tasks = make_tasks(
         jobs.estimate_s * speed_of(platform),
         jobs.submit_time_s,
         labels=jobs.job,
-        width=jobs.width,
+        **{"width": jobs.width, **columns},
         requested_time_s=jobs.estimate_s,
+        attributes={name: texts.tolist() for name, texts in jobs.attributes.items()},
+        dependencies=dependencies,
         name=jobs.name,
     )
-    run_times = LoggedRunTimes(platform, jobs.run_time_s)
-    return SystemWorkload(platform, tasks, None, run_times=run_times)
+    run_times = LoggedRunTimes(platform, jobs.run_time_s, jobs.node_power_w if len(jobs.power_w) else None)
+    return SystemWorkload(platform, tasks, None, run_times=run_times), missing
 
 
 def speed_of(platform: Platform) -> float:

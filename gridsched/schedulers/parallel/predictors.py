@@ -1,0 +1,140 @@
+"""Predictors of run times for queues of rigid jobs, in the place of what users asked for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.arrays import Floats, Integers
+from gridsched.policy.base import check_choice
+from gridsched.policy.state import State
+from gridsched.schedulers.parallel.queue_orders import attribute_of
+
+#: By how much a prediction that has passed is corrected, the first time, the second, ... [s].
+CORRECTIONS_S = np.array([60, 300, 900, 1800, 3600, 7200, 18_000, 36_000, 72_000, 180_000, 360_000], dtype=np.float64)
+
+
+class Predictor(ABC):
+    """Base of all predictors; what one remembers during a run is set by `prepare`.
+
+    It knows of jobs that have ended what they took, of others what was asked for.
+    """
+
+    def prepare(self) -> None:  # noqa: B027
+        """Forget the last run."""
+
+    def ended(self, state: State, task: int, run_time_s: float) -> None:  # noqa: B027
+        """Learn how long a job ran that has just ended [s]."""
+
+    @abstractmethod
+    def predict(self, state: State, tasks: Integers, requested_s: Floats) -> Floats:
+        """Return how long jobs will run [s], shape (tasks,); more than was asked for is cut."""
+
+
+class LastTwoOfUser(Predictor):
+    """The mean of the last two jobs of the same user that have ended.
+
+    Notes
+    -----
+    Of users of whom fewer have ended, and of jobs without a user, what was asked for. A prediction
+    that has passed grows by `CORRECTIONS_S`, one after the other, never beyond what was asked for.
+
+    References
+    ----------
+    .. [1] D. Tsafrir, Y. Etsion, D. G. Feitelson, "Backfilling using system-generated predictions
+       rather than user runtime estimates", IEEE TPDS 18(6), 2007, doi:10.1109/TPDS.2007.70606
+       (not read).
+    """
+
+    def prepare(self) -> None:
+        """Forget what has ended."""
+        #: run times [s] of the last and the last but one job of each user
+        self.last_s_ = np.full((0, 2), np.nan)
+
+    def ended(self, state: State, task: int, run_time_s: float) -> None:
+        """Keep the run time as the last of its user [s]."""
+        user = self._of_users(state).item(task)
+        if user >= 0:
+            self.last_s_[user] = run_time_s, self.last_s_[user, 0]
+
+    def predict(self, state: State, tasks: Integers, requested_s: Floats) -> Floats:
+        """Return the mean of the user's last two run times [s]."""
+        users = self._of_users(state)[tasks]
+        means = np.append(self.last_s_.mean(axis=1), np.nan)[users]
+        return np.where(np.isnan(means), requested_s, means)
+
+    def _of_users(self, state: State) -> Integers:
+        """Return the user of each task; there is room for all of them then."""
+        user = attribute_of(state, "user", "estimate = 'last_two_of_user'")
+        more = len(user.names) - len(self.last_s_)
+        self.last_s_ = np.pad(self.last_s_, ((0, more), (0, 0)), constant_values=np.nan)
+        return user.codes
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array that cannot be written to, as kernels are compiled for those of a state."""
+    array.setflags(write=False)
+    return array
+
+
+class PredictedQueue:
+    """Run times of the jobs of one run as a predictor has them, and corrected as they pass.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    """
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor = predictor
+        predictor.prepare()
+        #: what runs: start, predicted run time [s] and number of corrections by task
+        self._running: dict[int, tuple[float, float, int]] = {}
+
+    def observe(self, state: State, requested_s: Floats) -> None:
+        """Tell the predictor what has ended, and correct what has passed."""
+        gone = self._running.keys() - set(state.running["task"].tolist())
+        lost = gone.intersection(state.mappable.tolist()) if gone else gone  # they start again
+        for task in sorted(gone):
+            start, _, _ = self._running.pop(task)
+            if task not in lost:
+                self._predictor.ended(state, task, state.now - start)
+        for task, (start, run_time_s, times) in self._running.items():
+            most = requested_s.item(task)
+            while start + run_time_s <= state.now and run_time_s < most:
+                run_time_s = min(run_time_s + CORRECTIONS_S.item(min(times, len(CORRECTIONS_S) - 1)), most)
+                times += 1
+            self._running[task] = start, run_time_s, times
+
+    def ends(self, state: State) -> tuple[Floats, Integers]:
+        """Return predicted end [s] and width of each job that runs."""
+        running = state.running
+        each = [self._running[task] for task in running["task"].tolist()]
+        ends = np.array([start + length for start, length, _ in each], dtype=np.float64)
+        return read_only(ends), read_only(running["width"].copy())
+
+    def predict(self, state: State, tasks: Integers, requested_s: Floats) -> Floats:
+        """Return how long waiting jobs will run [s], at most as long as was asked for."""
+        predicted = self._predictor.predict(state, tasks, requested_s[tasks])
+        return np.minimum(predicted, requested_s[tasks])
+
+    def started(self, now: float, tasks: Integers, run_time_s: Floats) -> None:
+        """Keep the predictions with which jobs start [s]."""
+        self._running |= {
+            task: (now, length, 0) for task, length in zip(tasks.tolist(), run_time_s[tasks].tolist(), strict=True)
+        }
+
+
+def read_predictor(owner: str, text: object) -> Predictor | None:
+    """Return the predictor that a parameter names; None for what users asked for.
+
+    Raises
+    ------
+    InputError
+        If it names none.
+    """
+    check_choice(owner, "estimate", text, ["requested", "last_two_of_user"])
+    return None if text == "requested" else LastTwoOfUser()

@@ -1,0 +1,248 @@
+"""Jobs from tables: our own CSV and Parquet, and those of others by a map of their columns."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gridsched.errors import InputError, MissingDependency, did_you_mean
+from gridsched.files.csv_files import csv_text
+from gridsched.files.input_files import check_size
+from gridsched.files.output_files import write_whole
+from gridsched.workloads.traces.dependencies import KINDS
+from gridsched.workloads.traces.job_table import MAX_BYTES, NOT_OF_THE_FORMAT, JobRows, JobTable, numbered_lines
+from gridsched.workloads.traces.sacct import moment
+
+#: Columns that name things, and what they are called in `JobTable.attributes`.
+NAMED = ("user", "group", "account", "queue", "partition", "qos")
+NEEDED = ("id", "submit_time_s", "run_time_s", "nodes")
+#: Power of a job in one of these: of all nodes, of one node [W], or its energy [J].
+POWERS = ("power_w", "node_power_w", "energy_j")
+COLUMNS = (*NEEDED, "requested_time_s", "requested_time_min", *NAMED, *POWERS, *KINDS)
+#: Maps of columns for tables of others: PM100 of Marconi100 (Antici et al. 2023; powers of the whole
+#: job every 20 s), F-DATA of Fugaku (Antici et al. 2024; mean power of the whole job).
+MAPS: Mapping[str, Mapping[str, str]] = {
+    "pm100": {
+        "id": "job_id",
+        "submit_time_s": "submit_time",
+        "run_time_s": "run_time",
+        "nodes": "num_nodes_alloc",
+        "requested_time_min": "time_limit",
+        "user": "user_id",
+        "partition": "partition",
+        "qos": "qos",
+        "power_w": "node_power_consumption",
+    },
+    "fdata": {
+        "id": "jid",
+        "submit_time_s": "adt",
+        "run_time_s": "duration",
+        "nodes": "nnuma",
+        "requested_time_s": "elpl",
+        "user": "usr",
+        "power_w": "avgpcon",
+    },
+}
+#: Conditions as they are written.
+_WORDS = {int(kind): word for word, kind in KINDS.items() if word != "aftercorr"}
+_MINUTE = 60.0
+#: Rows of Parquet files that are held at a time, and that a file may have.
+_BATCH, _MOST_ROWS = 65_536, 100_000_000
+
+
+def read_columns(text: str | None, path: str | Path) -> dict[str, str]:
+    """Return which column of a table tells what, as ``--columns`` says it.
+
+    Parameters
+    ----------
+    text : str, optional
+        A name of `MAPS`, pairs ``OURS=THEIRS``, or both, parted by commas; columns that nothing is
+        said of have our names, unless a map is named.
+    path : path
+        The table, for messages.
+
+    Raises
+    ------
+    InputError
+        If it names something else.
+    """
+    items = [part.strip() for part in (text or "").split(",") if part.strip()]
+    columns = {} if any(item in MAPS for item in items) else {name: name for name in COLUMNS}
+    for item in items:
+        name, equals, theirs = item.partition("=")
+        if not equals and item in MAPS:
+            columns |= MAPS[item]
+        elif equals and name in COLUMNS and theirs:
+            columns[name] = theirs
+        else:
+            hint = did_you_mean(name, COLUMNS if equals else MAPS)
+            legal = f"{', '.join(MAPS)}, or OURS=THEIRS with one of {', '.join(COLUMNS)}"
+            raise InputError(f"{path}: --columns {item!r} names no column. {hint}Legal: {legal}.")
+    return columns
+
+
+def read_table(path: str | Path, columns: str | None = None) -> JobTable:
+    """Read jobs from ``.jobs.csv`` (plain or compressed by gzip) or ``.parquet``.
+
+    Parameters
+    ----------
+    path : path
+    columns : str, optional
+        See `read_columns`; columns that it does not name are passed over.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or lacks a column that is needed.
+    """
+    wanted = read_columns(columns, path)
+    is_parquet = str(path).lower().endswith(".parquet")
+    header, values = (_parquet_rows if is_parquet else _csv_rows)(Path(path), list(wanted.values()))
+    for name in NEEDED:
+        if (theirs := wanted.get(name)) not in header:
+            hint = did_you_mean(theirs or name, header)
+            raise InputError(f"{path}: no column {theirs or name!r} ({name}). {hint}--columns says which it is.")
+    present = {name: theirs for name, theirs in wanted.items() if theirs in header}
+    rows = JobRows(path, [name for name in NAMED if name in present])
+    for number, cells in values:
+        if cells is None:
+            rows.drop(number, NOT_OF_THE_FORMAT)
+            continue
+        row = {name: cells.get(theirs) for name, theirs in present.items()}
+        try:
+            _add(rows, number, row)
+        except (OverflowError, TypeError, ValueError):
+            rows.drop(number, NOT_OF_THE_FORMAT)
+    return rows.table("most rows are not of the format; id, times [s] and nodes are needed.", header={})
+
+
+def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:
+    """Write jobs as ``.jobs.csv``, with all that is known of them, so that `read_table` reads them back.
+
+    Raises
+    ------
+    InputError
+        If the file exists already, or cannot be written.
+    """
+    columns: dict[str, Any] = {
+        "id": jobs.job,
+        "submit_time_s": jobs.submit_time_s,
+        "run_time_s": jobs.run_time_s,
+        "nodes": jobs.width,
+        "requested_time_s": jobs.requested_time_s,
+    }
+    columns |= {name: jobs.attributes[name] for name in NAMED if name in jobs.attributes}
+    if len(jobs.power_w):
+        columns["power_w"] = jobs.power_w
+    place = {line: k for k, line in enumerate(jobs.lines.tolist())}
+    for line, on, kind, delay_s in jobs.after.tolist():
+        if line in place and on in place:
+            cells = columns.setdefault(_WORDS[kind], [""] * len(jobs))
+            delay = f"+{delay_s / _MINUTE!r}" if delay_s else ""
+            cells[place[line]] += f"{' ' * bool(cells[place[line]])}{jobs.job[place[on]]}{delay}"
+    write_whole(path, csv_text(columns), force=force)
+
+
+def _add(rows: JobRows, number: int, row: Mapping[str, Any]) -> None:
+    job, run_time_s, nodes = _text(row["id"]), _number(row["run_time_s"]), _number(row["nodes"])
+    requested = _number(row.get("requested_time_s"))
+    if math.isnan(requested):
+        requested = _MINUTE * _number(row.get("requested_time_min"))
+    names = [_text(row[name]) for name in NAMED if name in row]
+    rows.add(number, job, _moment(row["submit_time_s"]), run_time_s, nodes, requested, names, _power(row))
+    if not row.keys().isdisjoint(KINDS):
+        rows.dependencies.name(number, job)
+        for word in KINDS:
+            for on in _text(row.get(word)).replace(":", " ").split():
+                rows.dependencies.read(number, f"{word}:{on}", job)
+
+
+def _power(row: Mapping[str, Any]) -> float:
+    """Return the mean power of all nodes of a job [W]; nan where it is not told."""
+    run_time_s, nodes = _number(row["run_time_s"]), _number(row["nodes"])
+    if not math.isnan(watts := _number(row.get("power_w"))):
+        return watts
+    if not math.isnan(watts := _number(row.get("node_power_w"))):
+        return watts * nodes
+    joules = _number(row.get("energy_j"))
+    return joules / run_time_s if run_time_s > 0 else math.nan
+
+
+def _number(value: Any) -> float:
+    """Return a number; nan where there is none. Of several it is the mean, of a time its seconds."""
+    if value is None or value == "":
+        return math.nan
+    if isinstance(value, list):
+        known = [number for number in map(_number, value) if not math.isnan(number)]
+        return math.fsum(known) / len(known) if known else math.nan
+    return value.total_seconds() if hasattr(value, "total_seconds") else float(value)
+
+
+def _moment(value: Any) -> float:
+    """Return a point in time [s]: of a number, a moment, or a text with one of them."""
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    if isinstance(value, str):
+        try:
+            return float(value or "nan")
+        except ValueError:
+            return moment(value)
+    return _number(value)
+
+
+def _text(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value == math.floor(value) else str(value).strip()
+
+
+Rows = Iterator[tuple[int, Mapping[str, Any] | None]]
+
+
+def _csv_rows(path: Path, columns: Sequence[str]) -> tuple[Sequence[str], Rows]:
+    """Return the header of a CSV file and its rows with their lines; None for one of another length."""
+    lines = ((number, text) for number, text in numbered_lines(path) if text and not text.startswith("#"))
+    header = [name.strip().lstrip("\ufeff") for name in next(csv.reader([next(lines, (1, ""))[1]]), [])]
+
+    def rows() -> Rows:
+        for number, text in lines:
+            try:
+                cells = next(csv.reader([text]), [])
+            except csv.Error:
+                cells = []
+            yield number, dict(zip(header, map(str.strip, cells), strict=True)) if len(cells) == len(header) else None
+
+    return header, rows()
+
+
+def _parquet_rows(path: Path, columns: Sequence[str]) -> tuple[Sequence[str], Rows]:
+    """Return the columns of a Parquet file and its rows, of the columns that are asked for alone."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingDependency("Parquet files need pyarrow; install it: pip install 'pyarrow>=18'.") from None
+    try:
+        check_size(path, MAX_BYTES)
+        file = parquet.ParquetFile(path)
+        if file.metadata.num_rows > _MOST_ROWS:
+            raise InputError(f"{path}: {file.metadata.num_rows:,} rows; at most {_MOST_ROWS:,} are read.")
+        header = file.schema_arrow.names
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path}: cannot be read as Parquet: {str(error).splitlines()[0]}.") from None
+
+    def rows() -> Rows:
+        number = 0
+        try:
+            for batch in file.iter_batches(_BATCH, columns=[name for name in columns if name in header]):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+        except (OSError, pa.ArrowException, ValueError) as error:
+            raise InputError(f"{path}: cannot be read behind row {number}: {str(error).splitlines()[0]}.") from None
+
+    return header, rows()

@@ -1,0 +1,292 @@
+"""Orders of a queue before any backfilling: published formulas, Slurm's priority, depth."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import rigid_oracles as oracles
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rigid_cases import ORACLES, machine, scenario
+
+from gridsched import Scenario, run
+from gridsched.errors import GridschedError, InputError
+from gridsched.model.run_times import LoggedRunTimes
+from gridsched.model.tasks import make_tasks
+from gridsched.policy.registry import make_scheduler
+from gridsched.schedulers.parallel.backfilling import EasyBackfilling
+from gridsched.schedulers.parallel.queue_orders import FORMULAS, QueueOrder, slurm_time_s
+from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+
+#: Keys by hand: (now, submission, estimate, nodes) -> smallest first.
+KEYS = {
+    "shortest": lambda now, s, r, n: r,
+    "smallest": lambda now, s, r, n: n,
+    "wfp3": lambda now, s, r, n: -(((now - s) / r) ** 3) * n,
+    "unicef": lambda now, s, r, n: -(now - s) / (max(math.log2(n), 1e-9) * r),
+    "f1": lambda now, s, r, n: math.log10(r) * n + 870 * math.log10(max(s, 1)),
+    "f2": lambda now, s, r, n: math.sqrt(r) * n + 25_600 * math.log10(max(s, 1)),
+    "f3": lambda now, s, r, n: r * n + 6_860_000 * math.log10(max(s, 1)),
+    "f4": lambda now, s, r, n: r * math.sqrt(n) + 530_000 * math.log10(max(s, 1)),
+}
+JOBS = st.lists(
+    st.tuples(st.integers(0, 40), st.integers(1, 9), st.integers(1, 5), st.integers(0, 9)), min_size=1, max_size=14
+).map(lambda rows: [(s, r, n, r + more) for s, r, n, more in sorted(rows, key=lambda row: row[0])])
+
+
+def starts(jobs, n_nodes, scheduler, **options) -> list[float]:
+    """Return the start of each job."""
+    return run(scenario(jobs, n_nodes, scheduler, **options)).trace.start_time_s.tolist()
+
+
+def in_order(rule, jobs, order, depth=None):
+    """Return the rule of an oracle over a queue in another order, cut to a depth."""
+
+    def choose(now, queue, free, ends):
+        def key(row):
+            job, width, estimate = row
+            return KEYS[order](now, jobs[job][0], estimate, width) if order in KEYS else job
+
+        return rule(now, sorted(queue, key=key)[:depth], free, ends) if queue else []
+
+    return choose
+
+
+def test_every_formula_is_tried():
+    """There is a key by hand for each."""
+    assert set(KEYS) == set(FORMULAS)
+
+
+@settings(max_examples=60, deadline=None)
+@given(JOBS, st.sampled_from(sorted(KEYS)), st.sampled_from(sorted(ORACLES)), st.sampled_from([None, 1, 2, 5]))
+def test_all_rules_over_all_orders(jobs, order, scheduler, depth):
+    """The plain oracles over a sorted queue start every job at the same time."""
+    expected = oracles.simulate(jobs, 5, in_order(ORACLES[scheduler], jobs, order, depth))
+    assert starts(jobs, 5, scheduler, parameters={"order": order, "depth": depth}) == expected
+
+
+def test_shortest_first_by_hand():
+    """Four nodes: while the first runs, three wait for 10 s; of these the shortest goes first."""
+    jobs = [(0, 10, 4, 10), (1, 9, 4, 9), (2, 5, 4, 5), (3, 7, 4, 7)]
+    assert starts(jobs, 4, "fcfs") == [0, 10, 19, 24]
+    assert starts(jobs, 4, "fcfs", parameters={"order": "shortest"}) == [0, 22, 10, 15]
+
+
+def test_depth_is_how_far_is_looked():
+    """The third job would overtake the second, but only two are looked at."""
+    jobs = [(0, 10, 3, 10), (1, 5, 4, 5), (2, 5, 2, 5), (3, 7, 1, 7)]
+    assert starts(jobs, 4, "easy_backfilling") == [0, 10, 15, 3]
+    assert starts(jobs, 4, "easy_backfilling", parameters={"depth": 2}) == [0, 10, 15, 15]
+
+
+# ---------------------------------------------------------------------- Slurm's multifactor priority
+
+DAY = 86_400.0
+#: Five jobs that wait at 3 days for a machine of 10 nodes: submission, nodes, user, partition, qos.
+FIVE = (
+    (1.0 * DAY, 5, "ann", "batch", "normal"),
+    (1.5 * DAY, 10, "bob", "short", "normal"),
+    (2.0 * DAY, 1, "ann", "short", "high"),
+    (2.5 * DAY, 2, "cy", "batch", "high"),
+    (3.0 * DAY, 10, "cy", "", "normal"),
+)
+
+
+def multifactor(**parameters) -> str:
+    """Return the order with parameters, as text."""
+    return f"multifactor({', '.join(f'{name}={value!r}' for name, value in parameters.items())})"
+
+
+class Recorded(EasyBackfilling):
+    """EASY that keeps each priority that it went by."""
+
+    def queue_order(self):
+        """Return the order, under observation."""
+        order, priorities = super().queue_order(), self.priorities
+        keys = order.keys
+
+        def recorded(jobs):
+            values = keys(jobs)
+            priorities.append((jobs.now, dict(zip(jobs.ids.tolist(), (-values).tolist(), strict=True))))
+            return values
+
+        order.keys = recorded
+        return order
+
+
+def priorities_of_five(**parameters) -> dict[int, float]:
+    """Return the priorities at 3 days; until then all nodes were bob's."""
+    rows = [(0.0, 10, "bob", "batch", "normal"), *FIVE]
+    submit, width, user, partition, qos = zip(*rows, strict=True)
+    length = np.array([3 * DAY, *(10.0,) * 5])
+    platform = machine(10)
+    attributes = {"user": user, "partition": partition, "qos": qos}
+    tasks = make_tasks(length * 1e9, submit, width=width, requested_time_s=length, attributes=attributes)
+    scheduler = Recorded(order=multifactor(**parameters))
+    Recorded.priorities = []
+    run(Scenario(platform, tasks, scheduler, run_times=LoggedRunTimes(platform, length), driver="reference"))
+    return {task - 1: value for now, values in Recorded.priorities if now == 3 * DAY for task, value in values.items()}
+
+
+def test_age_by_hand():
+    """Of a maximum of 4 days 2, 1.5, 1, 0.5 and 0 have passed."""
+    found = priorities_of_five(PriorityWeightAge=1000, PriorityMaxAge="4-0")
+    assert found == {0: 500, 1: 375, 2: 250, 3: 125, 4: 1}
+
+
+def test_age_is_at_most_one():
+    """A day and 12 hours are the whole factor."""
+    found = priorities_of_five(PriorityWeightAge=1000, PriorityMaxAge="1-12")
+    assert found == {0: 1000, 1: 1000, 2: 666, 3: 333, 4: 1}
+
+
+def test_size_by_hand():
+    """5, 10, 1, 2 and 10 nodes of 10, or what they leave."""
+    assert priorities_of_five(PriorityWeightJobSize=100) == {0: 50, 1: 100, 2: 10, 3: 20, 4: 100}
+    found = priorities_of_five(PriorityWeightJobSize=100, PriorityFavorSmall=True)
+    assert found == {0: 50, 1: 1, 2: 90, 3: 80, 4: 1}
+
+
+def test_partition_and_quality_of_service_by_hand():
+    """Numbers over the largest that is listed; what is not listed counts 0."""
+    found = priorities_of_five(
+        PriorityWeightPartition=1000,
+        partitions={"batch": 1, "short": 4},
+        PriorityWeightQOS=100,
+        qos={"high": 30, "normal": 15},
+    )
+    assert found == {0: 250 + 50, 1: 1000 + 50, 2: 1000 + 100, 3: 250 + 100, 4: 50}
+
+
+def test_fair_share_by_hand():
+    """All usage is bob's: with shares of 2, 1 and 1 his factor is 2^(-1 / 0.25), the others' is 1."""
+    found = priorities_of_five(PriorityWeightFairshare=1024, shares={"ann": 2})
+    assert found == {0: 1024, 1: 64, 2: 1024, 3: 1024, 4: 1024}
+    damped = priorities_of_five(PriorityWeightFairshare=1024, shares={"ann": 2}, FairShareDampeningFactor=2)
+    assert damped[1] == 256
+
+
+def test_all_factors_together():
+    """The sum of all, rounded down once."""
+    found = priorities_of_five(
+        PriorityWeightAge=1000,
+        PriorityMaxAge="4-0",
+        PriorityWeightFairshare=1024,
+        shares={"ann": 2},
+        PriorityWeightJobSize=100,
+        PriorityWeightPartition=10,
+        partitions={"batch": 1, "short": 3},
+        PriorityWeightQOS=7,
+        qos={"high": 3, "normal": 2},
+    )
+    assert found == {
+        0: math.floor(500 + 1024 + 50 + 10 / 3 + 14 / 3),
+        1: math.floor(375 + 64 + 100 + 10 + 14 / 3),
+        2: math.floor(250 + 1024 + 10 + 10 + 7),
+        3: math.floor(125 + 1024 + 20 + 10 / 3 + 7),
+        4: math.floor(0 + 1024 + 100 + 0 + 14 / 3),
+    }
+
+
+@pytest.mark.parametrize(("half_life", "halves"), [("1-0", 1.0), ("0-12", 2.0), (0, 0.0)])
+def test_usage_counts_half_after_the_half_life(half_life, halves):
+    """Ann has a node for the first day, bob for the second; then ann's counts `halves` half-lives less."""
+    platform = machine(1)
+    rows = [(0, DAY, "ann"), (0, DAY, "bob"), (1, 5.0, "ann"), (1, 5.0, "bob")]
+    submit, length, user = zip(*rows, strict=True)
+    tasks = make_tasks(np.array(length) * 1e9, submit, width=1, requested_time_s=length, attributes={"user": user})
+    weight = 2**30
+    scheduler = Recorded(order=multifactor(PriorityWeightFairshare=weight, PriorityDecayHalfLife=half_life))
+    Recorded.priorities = []
+    times = LoggedRunTimes(platform, length)
+    run(Scenario(platform, tasks, scheduler, run_times=times, driver="reference"))
+    found = next(values for now, values in Recorded.priorities if now == 2 * DAY)
+    ann = 0.5**halves / (1 + 0.5**halves)
+    assert found == {2: math.floor(weight * 2 ** (-2 * ann)), 3: math.floor(weight * 2 ** (-2 * (1 - ann)))}
+
+
+def test_without_weights_the_order_is_that_of_submission():
+    """As in Slurm, whose weights are 0 unless somebody sets them."""
+    jobs = [(0, 10, 3, 10), (1, 5, 4, 5), (2, 20, 1, 20), (3, 7, 1, 7)]
+    expected = starts(jobs, 4, "easy_backfilling")
+    assert starts(jobs, 4, "easy_backfilling", parameters={"order": "multifactor"}) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [(90, 5400), ("90", 5400), ("1:30", 90), ("2:0:5", 7205), ("7-0", 7 * DAY), ("1-2:3:4", 93784)]
+)
+def test_times_of_slurm(text, seconds):
+    """Minutes where nothing else is said."""
+    assert slurm_time_s("multifactor", "PriorityMaxAge", text) == seconds
+
+
+class Largest(QueueOrder):
+    """An order of a user's own: largest area first."""
+
+    def keys(self, jobs):
+        """Return minus width times run time."""
+        return -jobs.width * jobs.run_time_s
+
+
+class LargestFirst(EasyBackfilling):
+    """EASY over it."""
+
+    def queue_order(self):
+        """Return the own order."""
+        return Largest()
+
+
+@pytest.mark.parametrize(
+    "driver",
+    ["reference", pytest.param("simgrid", marks=pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL))],
+)
+def test_an_order_of_ones_own(driver):
+    """A subclass says which: the largest of those that wait at 10 s starts then."""
+    jobs = [(0, 10, 4, 10), (1, 9, 4, 9), (2, 5, 4, 5), (3, 20, 4, 20)]
+    assert starts(jobs, 4, LargestFirst(), driver=driver) == [0, 30, 39, 10]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "named"),
+    [
+        ({"order": "wfp4"}, "wfp3"),
+        ({"order": "wfp3(x=1)"}, "'x'"),
+        ({"order": 3}, "order"),
+        ({"order": "multifactor(PriorityWeightAges=1)"}, "PriorityWeightAge"),
+        ({"order": "multifactor(PriorityWeightAge=-1)"}, "PriorityWeightAge"),
+        ({"order": "multifactor(PriorityMaxAge='soon')"}, "PriorityMaxAge"),
+        ({"order": "multifactor(PriorityMaxAge=0)"}, "PriorityMaxAge"),
+        ({"order": "multifactor(shares={'ann': 0})"}, "ann"),
+        ({"order": "multifactor(qos=3)"}, "qos"),
+        ({"depth": 0}, "depth"),
+        ({"estimate": "guess"}, "estimate"),
+        ({"reservations": "permanent", "order": "f1"}, "order"),
+    ],
+)
+def test_what_is_no_order_is_refused(parameters, named):
+    """One line that names it."""
+    with pytest.raises(InputError, match=named):
+        run(scenario([(0, 1, 1, 1)], 2, "easy_backfilling", parameters=parameters))
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"order": "multifactor(PriorityWeightFairshare=1)"}, {"estimate": "last_two_of_user"}]
+)
+def test_who_goes_by_users_needs_a_log_with_users(parameters):
+    """Nothing is guessed."""
+    with pytest.raises(GridschedError, match="user"):
+        run(scenario([(0, 1, 1, 1), (2, 1, 1, 1)], 2, "easy_backfilling", parameters=parameters))
+
+
+@pytest.mark.parametrize("id", ["fcfs", "easy_backfilling", "conservative_backfilling"])
+def test_stored_runs_keep_their_ids(id):
+    """What describes a run is what it was before there were orders, unless one is asked for."""
+    new = {"order", "depth", "estimate"}
+    usual = make_scheduler(id)
+    assert new <= set(usual.parameters)
+    assert not new & set(usual.stored_parameters)
+    assert make_scheduler(id, {"order": "fcfs", "depth": None}).stored_parameters == usual.stored_parameters
+    other = make_scheduler(id, {"order": "wfp3", "depth": 5}).stored_parameters
+    assert other == {**usual.stored_parameters, "order": "wfp3", "depth": 5}
