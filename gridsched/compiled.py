@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
@@ -52,6 +53,24 @@ def tell_compiling(is_compiling: bool) -> None:
     """Tell the `watchers`."""
     for watch in watchers:
         watch(is_compiling)
+
+
+class _Interpreter(threading.local):
+    """Whether this thread does a kernel's work as Python, the kernels that this one calls with it."""
+
+    is_at_work = False
+
+
+_interpreter = _Interpreter()
+#: Steps that this process may still interpret. One takes about 1 us: all together what numba takes
+#: to load, so that a long run loses no more by it than a short one gains.
+_steps_left = 300_000
+
+
+def interpret_nothing() -> None:
+    """Let numba compile or load each kernel from now on, however little there is to do."""
+    global _steps_left
+    _steps_left = -1
 
 
 class _Later(ModuleType):
@@ -106,14 +125,42 @@ class Kernel:
         Files whose change makes what is cached in the folder of the function's file stale.
     options : mapping
         Of ``numba.njit``.
+    steps : callable, optional
+        Told the arguments, about how many steps of Python a call is. The first calls of a process
+        are then interpreted, as long as there is little to do. Only for functions that give the
+        same bits either way: none that draws, or calls functions of mathematics.
     """
 
-    def __init__(self, function: Callable[..., Any], sources: tuple[Path, ...], options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        sources: tuple[Path, ...],
+        options: Mapping[str, Any],
+        steps: Callable[..., int] | None = None,
+    ) -> None:
         update_wrapper(self, function)
-        self._function, self._sources, self._options = function, sources, options
+        self._function, self._sources, self._options, self._steps = function, sources, options, steps
 
     def __call__(self, *arguments: Any) -> Any:
-        return self.dispatcher(*arguments)
+        """Call what numba compiled, or the function as it stands."""
+        if _interpreter.is_at_work:
+            return self._function(*arguments)
+        if self._steps is None or "dispatcher" in self.__dict__ or not self._is_little(arguments):
+            return self.dispatcher(*arguments)
+        _interpreter.is_at_work = True
+        try:
+            return self._function(*arguments)
+        finally:
+            _interpreter.is_at_work = False
+
+    def _is_little(self, arguments: tuple[Any, ...]) -> bool:
+        global _steps_left
+        assert self._steps is not None
+        steps = self._steps(*arguments)
+        if steps > _steps_left:
+            return False
+        _steps_left -= steps
+        return True
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # what Python looks for on its own
@@ -144,10 +191,12 @@ class Kernel:
             return njit(**self._options)(self._function)
 
 
-def compiled(*, sources: Iterable[Path] = (), **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(
+    *, sources: Iterable[Path] = (), steps: Callable[..., int] | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that makes a `Kernel`, cached where there is a place for one.
 
     Where neither the package's folder nor the user's home is writable, each process compiles anew.
     """
     files = tuple(sources)
-    return lambda function: Kernel(function, files, options)
+    return lambda function: Kernel(function, files, options, steps)

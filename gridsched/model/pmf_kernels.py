@@ -12,12 +12,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.compiled import compiled
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 kernel = compiled(error_model="numpy")
 inner = compiled(error_model="numpy", _nrt=False)
@@ -50,9 +47,9 @@ class GridTable(NamedTuple):
     """
 
     step: float
-    first: Ids
-    length: Ids
-    offset: Ids
+    first: Integers
+    length: Integers
+    offset: Integers
     mass: Floats
     after: Floats
 
@@ -87,19 +84,19 @@ class HostTable(NamedTuple):
         Mass behind the first n impulses of both together, not scaled.
     """
 
-    kind: Ids
+    kind: Integers
     at: Floats
     begin: Floats
-    first: Ids
-    length: Ids
-    offset: Ids
-    passed: Ids
+    first: Integers
+    length: Integers
+    offset: Integers
+    passed: Integers
     queue_mean: Floats
-    queue_first: Ids
-    queue_length: Ids
+    queue_first: Integers
+    queue_length: Integers
     queue_after: Floats
-    sum_length: Ids
-    sum_passed: Ids
+    sum_length: Integers
+    sum_passed: Integers
     sum_share: Floats
     sum_after: Floats
 
@@ -134,7 +131,7 @@ def _widened(rows: Floats, width: int) -> Floats:
 
 
 @inner
-def _take_out(sums, masses, queue_after, begin, end, until):
+def _take_out(sums: Floats, masses: Floats, queue_after: Floats, begin: int, end: int, until: int) -> None:
     """Take the impulses `begin` to `end` out of tails of a sum, from `end` to `until` on."""
     for n in range(begin, end):
         mass = masses[n]
@@ -143,7 +140,7 @@ def _take_out(sums, masses, queue_after, begin, end, until):
 
 
 @kernel
-def let_pass(hosts, grid, now):
+def let_pass(hosts: HostTable, grid: GridTable, now: float) -> Integers:
     """Take out what has passed until `now` [s]; return the hosts whose sum is to be made anew."""
     stale = np.empty(len(hosts.kind), dtype=np.int64)
     n_stale = 0
@@ -176,7 +173,7 @@ def let_pass(hosts, grid, now):
 
 
 @inner
-def _late_mass(mass, rest, after, left, in_time):
+def _late_mass(mass: Floats, rest: Floats, after: Floats, left: float, in_time: int) -> float:
     """Mass of what takes more than `in_time` steps in a run time and a ready time together.
 
     Of the run time, `mass` has the impulses and `rest` the tail; of the ready time, `after` is the
@@ -202,7 +199,7 @@ def _late_mass(mass, rest, after, left, in_time):
 
 
 @inner
-def _rounded(late):
+def _rounded(late: float) -> float:
     """The chance without what is rounding."""
     if late < _ROUNDING:
         return 0.0
@@ -210,7 +207,7 @@ def _rounded(late):
 
 
 @inner
-def _steps_until(time, earliest, step):
+def _steps_until(time: float, earliest: float, step: float) -> int:
     """Number of the times ``earliest + n * step`` that are not after `time`, n = 0, 1, ..."""
     n = math.floor((time - earliest) / step)
     if earliest + (n + 1.0) * step <= time:  # what the division rounded away
@@ -219,7 +216,16 @@ def _steps_until(time, earliest, step):
 
 
 @inner
-def _late_masses(grid, task_type, host_type, begins, after, left, deadline, late):
+def _late_masses(
+    grid: GridTable,
+    task_type: int,
+    host_type: int,
+    begins: float,
+    after: Floats,
+    left: float,
+    deadline: float,
+    late: Floats,
+) -> None:
     """Fill the chances of all P-states on a host that is ready at `begins` [s] or later."""
     for k in range(len(late)):
         length = grid.length[task_type, host_type, k]
@@ -239,7 +245,9 @@ def _late_masses(grid, task_type, host_type, begins, after, left, deadline, late
 
 
 @kernel
-def late_masses(hosts, grid, host_type, task_type, now, deadline):
+def late_masses(
+    hosts: HostTable, grid: GridTable, host_type: Integers, task_type: int, now: float, deadline: float
+) -> Floats:
     """Chance that a task, appended to each host's queue, ends late, shape (hosts, P-states).
 
     `let_pass` must have been called for `now`. It is 1 where a host is off, or no distribution is
@@ -314,7 +322,7 @@ def late_masses(hosts, grid, host_type, task_type, now, deadline):
 
 
 @kernel
-def late_mass_of_sum(mass, rest, after, earliest, step, deadline):
+def late_mass_of_sum(mass: Floats, rest: Floats, after: Floats, earliest: float, step: float, deadline: float) -> float:
     """Chance that two times together end after `deadline` [s].
 
     The sum begins at `earliest` [s], on a grid of `step` [s]. Of the first, `mass` has the impulses
@@ -325,7 +333,7 @@ def late_mass_of_sum(mass, rest, after, earliest, step, deadline):
 
 
 @kernel
-def mean_ready(hosts, grid, now):
+def mean_ready(hosts: HostTable, grid: GridTable, now: float) -> Floats:
     """Expected time at which each host is ready [s], infinite where it is off, shape (hosts,).
 
     `let_pass` must have been called for `now`.
@@ -347,7 +355,7 @@ def mean_ready(hosts, grid, now):
 
 
 @kernel
-def convolved(first, second):
+def convolved(first: Floats, second: Floats) -> Floats:
     """Convolve two arrays of masses directly: small masses keep their digits."""
     total = np.zeros(len(first) + len(second) - 1)
     for n in range(len(first)):

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.model.trace import Trace
-
-Ids = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -33,22 +30,27 @@ class HostTimeline:
         A host that shuts down is on no more.
     speed_share : ndarray of float64, or None
         Share of its P-state's speed at which the host computes; None where it always is the whole.
-    first, last : ndarray of int64, shape (placements,)
-        Placement k (`Trace.placed`: an execution on one of its hosts) covers the rows ``first[k]``
-        to ``last[k] - 1``.
+        Where tasks have loads of their own (`Trace.load`), times the load of what runs.
+    placements, first, last : ndarray of int64, shape (placements,)
+        Place in `Trace.placed` (an execution on one of its hosts) of each placement, which covers
+        the rows ``first`` to ``last - 1``.
+    cores : ndarray of int64, shape (placements,), or None
+        Cores of each placement; None where each has one.
     """
 
-    host: Ids
+    host: Integers
     time: Floats
     end: Floats
-    busy_cores: Ids
-    pstate: Ids
-    is_on: Flags
-    is_booting: Flags
-    is_shutting_down: Flags
-    first: Ids
-    last: Ids
+    busy_cores: Integers
+    pstate: Integers
+    is_on: Booleans
+    is_booting: Booleans
+    is_shutting_down: Booleans
+    placements: Integers
+    first: Integers
+    last: Integers
     speed_share: Floats | None = None
+    cores: Integers | None = None
 
     @property
     def duration_s(self) -> Floats:
@@ -56,28 +58,33 @@ class HostTimeline:
         return self.end - self.time
 
     @property
-    def is_busy(self) -> Flags:
+    def is_busy(self) -> Booleans:
         """Whether at least one core is busy."""
         return self.is_on & (self.busy_cores > 0)
 
     @property
-    def is_idle(self) -> Flags:
+    def is_idle(self) -> Booleans:
         """Whether the host is on, has booted, and no core is busy."""
         return self.is_on & ~self.is_booting & (self.busy_cores == 0)
 
     @property
-    def is_off(self) -> Flags:
+    def is_off(self) -> Booleans:
         """Whether the host is switched off and has shut down."""
         return ~self.is_on & ~self.is_shutting_down
 
     @property
-    def settled(self) -> Flags:
+    def states(self) -> tuple[Booleans, ...]:
+        """Rows in which the host is busy, is idle, boots, shuts down, is off; each row is one of them."""
+        return self.is_busy, self.is_idle, self.is_booting, self.is_shutting_down, self.is_off
+
+    @property
+    def settled(self) -> Booleans:
         """Rows that hold after all events of their instant on their host."""
         last = np.ones(len(self.host), dtype=bool)
         last[:-1] = (self.time[1:] != self.time[:-1]) | (self.host[1:] != self.host[:-1])
         return last
 
-    def changes_of(self, values: NDArray[Any]) -> Flags:
+    def changes_of(self, values: NDArray[Any]) -> Booleans:
         """Settled rows whose value differs from the host's settled row before, or is its first."""
         rows = np.flatnonzero(self.settled)
         differs = np.ones(len(rows), dtype=bool)
@@ -120,21 +127,79 @@ def host_timeline(trace: Trace) -> HostTimeline:
     InputError
         If a host has no row at time 0 in `Trace.host_changes`.
     """
-    runs, horizon = trace.executions, trace.horizon_s
+    return next(iter(host_timelines(trace)))
+
+
+def host_timelines(trace: Trace, most_rows: int | None = None) -> Iterator[HostTimeline]:
+    """Yield the timelines of some hosts after the other, in order of their ids.
+
+    Parameters
+    ----------
+    trace : Trace
+    most_rows : int, optional
+        About how many rows one has, unless a single host has more; by default one has them all.
+
+    Raises
+    ------
+    InputError
+        As `host_timeline`.
+    """
     changes = trace.host_changes[np.argsort(trace.host_changes["host"], kind="stable")]
     _check_first_rows(trace, changes)
-    switch_end = _switch_ends(trace.platform, changes)
+    switch_end, speeds = _switch_ends(trace.platform, changes), _speed_changes(trace)
+    execution, placed = trace.placed()
+    n_hosts = len(trace.platform)
+    if most_rows is None:
+        yield _timeline(trace, (changes, switch_end), speeds, execution, placed, np.arange(len(placed)))
+        return
+    by_host = np.argsort(_narrow(placed, n_hosts), kind="stable")
+    placements = np.append(0, np.cumsum(np.bincount(placed, minlength=n_hosts)))
+    first = np.searchsorted(changes["host"], np.arange(n_hosts + 1))
+    rows = 2 * placements + first
+    low = 0
+    while low < n_hosts:
+        high = max(low + 1, int(np.searchsorted(rows, rows[low] + most_rows, side="right")) - 1)
+        own, chosen = slice(first[low], first[high]), by_host[placements[low] : placements[high]]
+        inside = (speeds[0] >= low) & (speeds[0] < high)
+        yield _timeline(
+            trace,
+            (changes[own], switch_end[own]),
+            (speeds[0][inside], speeds[1][inside], speeds[2][inside]),
+            execution[chosen],
+            placed[chosen],
+            chosen,
+        )
+        low = high
+
+
+def _narrow(hosts: Integers, n_hosts: int) -> NDArray[Any]:
+    """Return ids as short whole numbers, which are sorted faster."""
+    return hosts.astype(np.min_scalar_type(n_hosts))
+
+
+def _timeline(
+    trace: Trace,
+    switches: tuple[NDArray[np.void], Floats],
+    speeds: tuple[Integers, Floats, Floats],
+    execution: Integers,
+    placed: Integers,
+    placements: Integers,
+) -> HostTimeline:
+    """Return the timeline of the hosts that have these changes and placements.
+
+    The changes are sorted by host; each has the end of the switching that it begins [s].
+    """
+    runs, horizon = trace.executions, trace.horizon_s
+    changes, switch_end = switches
+    changed, dates, shares = speeds
     lasts = np.isfinite(switch_end)
-    changed, dates, shares = _speed_changes(trace)
-    execution, placed = trace.placed()  # the one place where sets of nodes are expanded
     hosts = (changes["host"], changes["host"][lasts], changed, placed, placed)
     times = (changes["time"], switch_end[lasts], dates, runs["start"][execution], runs["end"][execution])
     sizes = [len(part) for part in hosts]
     host = np.concatenate(hosts)
     time = np.minimum(np.concatenate(times), horizon)
-    # in one instant: changes in their order, then starts before ends, so that first < last;
-    # the sort is stable, and short whole numbers are sorted faster
-    order = np.lexsort((time, host.astype(np.min_scalar_type(len(trace.platform)))))
+    # in one instant: changes in their order, then starts before ends, so that first < last
+    order = np.lexsort((time, _narrow(host, len(trace.platform))))
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     host, time = host[order], time[order]
@@ -142,7 +207,8 @@ def host_timeline(trace: Trace) -> HostTimeline:
     n_changes, n_before = sizes[0] + sizes[1], sum(sizes[:3])
     first, last = np.split(rank[n_before:], 2)
     step = np.zeros(len(order), dtype=np.int64)
-    step[first], step[last] = 1, -1
+    cores = trace.host_cores[placements] if len(trace.host_cores) else None
+    step[first], step[last] = (1, -1) if cores is None else (cores, -cores)
     busy = np.cumsum(step)
     state = order[np.maximum.accumulate(np.where(is_change, np.arange(len(order)), 0))]
     is_on = changes["is_on"][state]
@@ -154,6 +220,12 @@ def host_timeline(trace: Trace) -> HostTimeline:
         tells = is_change | ((order >= n_changes) & (order < n_before))
         tells[is_change] = time[is_change] == 0.0
         speed_share = known[order[np.maximum.accumulate(np.where(tells, np.arange(len(order)), 0))]]
+    if len(trace.load):
+        spans = last - first
+        rows = np.repeat(first - np.append(0, np.cumsum(spans)[:-1])[: len(spans)], spans) + np.arange(spans.sum())
+        load = np.ones(len(order))
+        load[rows] = np.repeat(trace.load[runs["task"][execution]], spans)
+        speed_share = load if speed_share is None else speed_share * load
     return HostTimeline(
         host=host,
         time=time,
@@ -163,32 +235,34 @@ def host_timeline(trace: Trace) -> HostTimeline:
         is_on=is_on,
         is_booting=is_on & is_switching,
         is_shutting_down=~is_on & is_switching,
+        placements=placements,
         first=first,
         last=last,
         speed_share=speed_share,
+        cores=cores,
     )
 
 
-def _speed_changes(trace: Trace) -> tuple[Ids, Floats, Floats]:
+def _speed_changes(trace: Trace) -> tuple[Integers, Floats, Floats]:
     """Return host, date [s] and share of each change of the speed at which a host computes.
 
     A node computes at the speed of the slowest one that its execution has.
     """
-    found = [(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))]
+    changes = [(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))]
     if trace.platform.profiles.speeds and trace.is_parallel:
-        found += _changes_of_nodes(trace)
+        changes += _changes_of_nodes(trace)
     elif trace.platform.profiles.speeds:
         speeds = trace.speeds()
         for h in speeds.changing.tolist():
             speed = speeds.of(np.array([h]))
             assert speed is not None
             dates, shares = speed.changes(trace.horizon_s)
-            found.append((np.full(len(dates), h), dates, shares))
-    hosts, times, values = zip(*found, strict=True)
+            changes.append((np.full(len(dates), h), dates, shares))
+    hosts, times, values = zip(*changes, strict=True)
     return np.concatenate(hosts), np.concatenate(times), np.concatenate(values)
 
 
-def _changes_of_nodes(trace: Trace) -> Iterator[tuple[Ids, Floats, Floats]]:
+def _changes_of_nodes(trace: Trace) -> Iterator[tuple[Integers, Floats, Floats]]:
     """Yield nodes, dates [s] and shares of each execution, from its start on."""
     speeds, runs = trace.speeds(), trace.executions
     for k, (start, end) in enumerate(runs[["start", "end"]].tolist()):
@@ -208,11 +282,88 @@ def _check_first_rows(trace: Trace, changes: NDArray[np.void]) -> None:
         )
 
 
-def _ends(host: Ids, time: Floats, horizon_s: float) -> Floats:
+def _ends(host: Integers, time: Floats, horizon_s: float) -> Floats:
     """End of each row [s]: the host's next event, or the horizon."""
     end = np.full(len(time), horizon_s)
     end[:-1] = np.where(host[1:] != host[:-1], horizon_s, time[1:])
     return end
+
+
+@dataclass(frozen=True)
+class Bars:
+    """The bars of a chart: an execution on one host, or on several in a row.
+
+    Attributes
+    ----------
+    execution : ndarray of int64, shape (bars,)
+    top, rows : ndarray of int64, shape (bars,)
+        First row, and number of rows.
+    """
+
+    execution: Integers
+    top: Integers
+    rows: Integers
+
+
+def bars_of(trace: Trace, row_of: Integers | None = None) -> Bars:
+    """Return a bar for each execution; of a parallel one, one for each of its runs of rows.
+
+    Parameters
+    ----------
+    trace : Trace
+    row_of : ndarray of int64, shape (hosts,), optional
+        Row in which each host is drawn; default in order of the platform.
+    """
+    execution, row = trace.placed()
+    if row_of is not None:
+        row = row_of[row]
+        order = np.lexsort((row, execution))
+        execution, row = execution[order], row[order]
+    new = np.ones(len(row), dtype=bool)
+    new[1:] = (execution[1:] != execution[:-1]) | (row[1:] != row[:-1] + 1)
+    new |= not trace.is_parallel
+    first = np.flatnonzero(new)
+    return Bars(execution[first], row[first], np.diff(np.append(first, len(row))))
+
+
+def core_lanes(trace: Trace) -> Integers:
+    """Give each execution a core of its host, the lowest that is free, shape (executions,)."""
+    runs = trace.executions
+    lanes = np.zeros(len(runs), dtype=np.int64)
+    several = trace.platform.cores[runs["host"]] > 1
+    free_from: dict[int, list[float]] = {}
+    for k in np.flatnonzero(several).tolist():
+        host, start = int(runs["host"][k]), float(runs["start"][k])
+        ends = free_from.setdefault(host, [0.0] * int(trace.platform.cores[host]))
+        free = [lane for lane, end in enumerate(ends) if end <= start]
+        lane = free[0] if free else int(np.argmin(ends))
+        ends[lane] = float(runs["end"][k])
+        lanes[k] = lane
+    return lanes
+
+
+def down_times(trace: Trace) -> Iterator[tuple[int, float, float]]:
+    """Yield host, begin and end [s] of each time in which a host was down by its state profile."""
+    state_of = trace.platform.profiles.state_of
+    for h, host in enumerate(trace.platform.hosts):
+        if host.name not in state_of:
+            continue
+        began: float | None = None
+        for date, value in state_of[host.name].events():
+            if date > trace.horizon_s:
+                break
+            if value == 0 and began is None:
+                began = date
+            elif value > 0 and began is not None:
+                yield h, began, date
+                began = None
+        if began is not None:
+            yield h, began, trace.horizon_s
+
+
+def time_tolerances(times: Floats) -> Floats:
+    """Return `gridsched.model.limits.time_tolerance` of each time [s]."""
+    return np.where(times < 1000.0, 1e-9, 1e-12 * times)
 
 
 def spread_evenly(start: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:

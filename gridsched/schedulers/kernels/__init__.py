@@ -40,8 +40,9 @@ def compile_all() -> None:
 def compile_group(name: str) -> None:
     """Call the kernels of one of the `groups` once, if what is compiled then lasts."""
     importlib.import_module(name)
-    from gridsched.compiled import all_are_cached
+    from gridsched.compiled import all_are_cached, interpret_nothing
 
+    interpret_nothing()
     if all_are_cached():
         _CALLED_ONCE[name]()
 
@@ -74,18 +75,12 @@ def _warm_up_backfilling() -> None:
     """Call the kernels of parallel jobs once."""
     import numpy as np
 
-    from gridsched.engine import node_kernels
     from gridsched.schedulers.kernels import backfilling
 
     queue, jobs = np.arange(3), (np.ones(3), np.array([1, 2, 1]))
     running = np.ones(1), np.ones(1, dtype=np.int64)
     for array in (queue, *running):  # as a state gives them
         array.setflags(write=False)
-    node_kernels.ascend(jobs[1])
-    node_kernels.all_are(jobs[1], np.ones(3, dtype=np.bool_), True)
-    node_kernels.all_are(jobs[1], np.ones(3, dtype=np.int64), 1)
-    node_kernels.set_nodes(jobs[1], np.ones(3, dtype=np.bool_), True, np.ones(3), 1.0)
-    node_kernels.list_mappable(np.ones(3, dtype=np.uint8), 0, 3, 1, 2, np.arange(3))
     starts = np.arange(3)
     backfilling.fcfs_starts(queue, jobs[1], 1, starts)
     backfilling.easy_starts(0.0, queue, *jobs, 2, *running, starts)
@@ -103,7 +98,7 @@ def _warm_up_utility() -> None:
 
     matrix, task_type = np.ones((1, 1, 1)), np.zeros(1, dtype=np.int64)
     tasks, ready, arrival = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1)
-    tables = type_tables(matrix, matrix, [0], UPE)
+    tables = type_tables(matrix, matrix, np.zeros(1, dtype=np.int64), UPE)
     functions = utility_tables(UtilityFunctions.exponential([1.0], 0.1))
     about = tables, functions, task_type, arrival
     limits = 1.0, 1.0, 1.0, np.empty((3, 0))

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gridsched.schedulers.kernels.compiled import kernel
+from gridsched.arrays import Floats, Integers
+from gridsched.schedulers.kernels.compiled import interpreted_at_first, kernel
 
 
-@kernel
-def fcfs_starts(queue, width, n_free, starts):
+@interpreted_at_first(lambda *_: 10)
+def fcfs_starts(queue: Integers, width: Integers, n_free: int, starts: Integers) -> int:
     """The head of the queue starts while it fits."""
     k = 0
     while k < len(queue) and width[queue[k]] <= n_free:
@@ -25,7 +26,7 @@ def fcfs_starts(queue, width, n_free, starts):
 
 
 @kernel
-def _any_fits(queue, width, n_free):
+def _any_fits(queue: Integers, width: Integers, n_free: int) -> bool:
     """Whether any job of the queue fits on the free nodes."""
     fits = False
     for job in queue:
@@ -34,7 +35,9 @@ def _any_fits(queue, width, n_free):
 
 
 @kernel
-def _sorted_ends(now, end, nodes, queue, run_time, width, n_started):
+def _sorted_ends(
+    now: float, end: Floats, nodes: Integers, queue: Integers, run_time: Floats, width: Integers, n_started: int
+) -> tuple[Floats, Integers]:
     """Estimated ends, ascending, and the nodes that each sets free.
 
     Of what runs, and of the first `n_started` jobs of the queue, which start now. What has
@@ -51,8 +54,17 @@ def _sorted_ends(now, end, nodes, queue, run_time, width, n_started):
     return ends[order], freed[order]
 
 
-@kernel
-def easy_starts(now, queue, run_time, width, n_free, end, nodes, starts):
+@interpreted_at_first(lambda now, queue, run_time, width, n_free, end, *_: 10 + (len(queue) + len(end)) // 5)
+def easy_starts(
+    now: float,
+    queue: Integers,
+    run_time: Floats,
+    width: Integers,
+    n_free: int,
+    end: Floats,
+    nodes: Integers,
+    starts: Integers,
+) -> int:
     """EASY: jobs overtake the head that does not fit, without delaying it."""
     m = len(queue)
     head = 0
@@ -91,7 +103,7 @@ def easy_starts(now, queue, run_time, width, n_free, end, nodes, starts):
 
 
 @kernel
-def _reserve(time, free, n, begin, until, width):
+def _reserve(time: Floats, free: Integers, n: int, begin: float, until: float, width: int) -> int:
     """Take `width` nodes from `begin` on until `until` out of a profile of `n` steps.
 
     Returns
@@ -114,7 +126,7 @@ def _reserve(time, free, n, begin, until, width):
 
 
 @kernel
-def _earliest(time, free, n, run_time, width):
+def _earliest(time: Floats, free: Integers, n: int, run_time: float, width: int) -> int:
     """Step of a profile of `n` steps at which the job can begin at the earliest.
 
     -1 if the profile never has so many nodes, because some are off.
@@ -133,8 +145,17 @@ def _earliest(time, free, n, run_time, width):
         first = k
 
 
-@kernel
-def conservative_starts(now, queue, run_time, width, n_free, end, nodes, starts):
+@interpreted_at_first(lambda now, queue, run_time, width, n_free, end, *_: 20 + len(queue) * (len(queue) + len(end)))
+def conservative_starts(
+    now: float,
+    queue: Integers,
+    run_time: Floats,
+    width: Integers,
+    n_free: int,
+    end: Floats,
+    nodes: Integers,
+    starts: Integers,
+) -> int:
     """Conservative: each job, in order, gets the earliest start; those that get `now` start."""
     m, count = len(queue), 0
     if not _any_fits(queue, width, n_free):

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gridsched.arrays import Floats, Integers
 from gridsched.compiled import compiled
+from gridsched.schedulers.kernels.tables import FileTable, HostTable
 
 INF = np.inf
 #: What the chosen task has most of: sufferage, or the smallest or largest best completion time.
@@ -19,7 +21,7 @@ SUFFERAGE, MIN_MIN, MAX_MIN = 0, 1, 2
 
 
 @compiled()
-def occupy(core_ready, host, end):
+def occupy(core_ready: Floats, host: int, end: float) -> None:
     """Let the host's earliest core work until `end` [s]; the row stays sorted."""
     last = core_ready.shape[1] - 1
     k = 0
@@ -30,7 +32,7 @@ def occupy(core_ready, host, end):
 
 
 @compiled()
-def earliest_two(core_ready, table, column):
+def earliest_two(core_ready: Floats, table: HostTable, column: int) -> tuple[float, float]:
     """Smallest and second smallest ready time [s] over the hosts of a column."""
     first = second = INF
     for k in range(table.column_start[column], table.column_start[column + 1]):
@@ -43,7 +45,7 @@ def earliest_two(core_ready, table, column):
 
 
 @compiled()
-def data_ready(files, task, cluster, now):
+def data_ready(files: FileTable, task: int, cluster: int, now: float) -> tuple[float, bool]:
     """When the task's files are in the cluster [s], and whether any must be transferred."""
     ready, missing_bytes, missing = now, 0.0, False
     for k in range(files.needs_start[task], files.needs_start[task + 1]):
@@ -62,7 +64,7 @@ def data_ready(files, task, cluster, now):
 
 
 @compiled()
-def commit(task, host, p, core_ready, table, files, now):
+def commit(task: int, host: int, p: float, core_ready: Floats, table: HostTable, files: FileTable, now: float) -> bool:
     """Give the host's earliest core the task; return whether files must be transferred for it."""
     ready, missing = now, False
     if len(files.size_bytes):
@@ -79,14 +81,14 @@ def commit(task, host, p, core_ready, table, files, now):
 
 
 @compiled()
-def update_data(data, files, ids, n, cluster, now):
+def update_data(data: Floats, files: FileTable, ids: Integers, n: int, cluster: int, now: float) -> None:
     """Write when the files of the first `n` tasks of `ids` are in the cluster [s]."""
     for i in range(n):
         data[cluster, i] = data_ready(files, ids[i], cluster, now)[0]
 
 
 @compiled()
-def initial_data(files, ids, now):
+def initial_data(files: FileTable, ids: Integers, now: float) -> Floats:
     """When each task's files are in each cluster [s]; one row of `now` where no task has any."""
     n_clusters = len(files.uplink_free)
     data = np.full((max(1, n_clusters), len(ids)), now)
@@ -96,7 +98,7 @@ def initial_data(files, ids, now):
 
 
 @compiled()
-def columns_by_speed(run_time, files):
+def columns_by_speed(run_time: Floats, files: FileTable) -> Integers:
     """Columns, fastest first, if one order holds for all tasks (a consistent matrix), else none.
 
     With input files a column's completion times do not follow its ready time alone: none.
@@ -114,7 +116,7 @@ def columns_by_speed(run_time, files):
 
 
 @compiled()
-def _without_dominated(order, table, first, second, by_cluster):
+def _without_dominated(order: Integers, table: HostTable, first: Floats, second: Floats, by_cluster: bool) -> Floats:
     """Copy of `first` with infinity for columns that cannot change a task's two best values.
 
     Rounding keeps order: a host that is neither faster nor ready earlier than two others (in two
@@ -143,7 +145,16 @@ def _without_dominated(order, table, first, second, by_cluster):
 
 
 @compiled()
-def _two_best_hosts(run_time, data, table, first, second, n, best, runner_up):
+def _two_best_hosts(
+    run_time: Floats,
+    data: Floats,
+    table: HostTable,
+    first: Floats,
+    second: Floats,
+    n: int,
+    best: Floats,
+    runner_up: Floats,
+) -> None:
     """Smallest and second smallest completion time over hosts, of the first `n` tasks [s]."""
     for column in range(len(first)):
         ready, next_ready = first[column], second[column]
@@ -161,7 +172,16 @@ def _two_best_hosts(run_time, data, table, first, second, n, best, runner_up):
 
 
 @compiled()
-def _two_best_clusters(run_time, data, table, first, n, best, runner_up, of_unit):
+def _two_best_clusters(
+    run_time: Floats,
+    data: Floats,
+    table: HostTable,
+    first: Floats,
+    n: int,
+    best: Floats,
+    runner_up: Floats,
+    of_unit: Floats,
+) -> None:
     """Smallest and second smallest over clusters of the cluster's smallest completion time [s]."""
     for unit in range(len(table.unit_start) - 1):
         used = False
@@ -187,7 +207,19 @@ def _two_best_clusters(run_time, data, table, first, n, best, runner_up, of_unit
 
 
 @compiled()
-def two_best(run_time, data, table, order, first, second, n, by_cluster, best, runner_up, room):
+def two_best(
+    run_time: Floats,
+    data: Floats,
+    table: HostTable,
+    order: Integers,
+    first: Floats,
+    second: Floats,
+    n: int,
+    by_cluster: bool,
+    best: Floats,
+    runner_up: Floats,
+    room: Floats,
+) -> None:
     """Smallest and second smallest completion time of the first `n` tasks [s].
 
     Between hosts, or between clusters; written to `best` and `runner_up`, infinite where there is
@@ -203,7 +235,18 @@ def two_best(run_time, data, table, order, first, second, n, by_cluster, best, r
 
 
 @compiled()
-def best_hosts(run_time, data, table, core_ready, first, start, stop, best, by_cluster, wanted):
+def best_hosts(
+    run_time: Floats,
+    data: Floats,
+    table: HostTable,
+    core_ready: Floats,
+    first: Floats,
+    start: int,
+    stop: int,
+    best: Floats,
+    by_cluster: bool,
+    wanted: Integers,
+) -> None:
     """Find each task's lowest host id with completion time `best`, for tasks `start` to `stop`.
 
     By cluster: in the lowest cluster that has one. Written to `wanted`; -1 if `best` is infinite.
@@ -231,7 +274,7 @@ def best_hosts(run_time, data, table, core_ready, first, start, stop, best, by_c
 
 
 @compiled()
-def _score(rule, best, runner_up, alone):
+def _score(rule: int, best: float, runner_up: float, alone: bool) -> float:
     if rule == MIN_MIN:
         return -best
     if rule == MAX_MIN or alone:
@@ -240,7 +283,7 @@ def _score(rule, best, runner_up, alone):
 
 
 @compiled()
-def _choose(rule, alone, ids, n, best, runner_up):
+def _choose(rule: int, alone: bool, ids: Integers, n: int, best: Floats, runner_up: Floats) -> int:
     """Position of the task with the largest score, then the lowest id; -1 if none can run."""
     chosen, top = -1, -INF
     for i in range(n):
@@ -253,7 +296,7 @@ def _choose(rule, alone, ids, n, best, runner_up):
 
 
 @compiled()
-def _earliest(core_ready, table):
+def _earliest(core_ready: Floats, table: HostTable) -> tuple[Floats, Floats]:
     n = len(table.column_start) - 1
     first, second = np.empty(n), np.empty(n)
     for column in range(n):
@@ -261,8 +304,22 @@ def _earliest(core_ready, table):
     return first, second
 
 
-@compiled()
-def map_greedily(ids, run_time, core_ready, table, files, now, by_cluster, alone, rule):
+def _steps(ids: Integers, run_time: Floats, core_ready: Floats, *_: object) -> int:
+    return len(ids) * (run_time.size + 20) + len(core_ready)
+
+
+@compiled(steps=_steps)
+def map_greedily(
+    ids: Integers,
+    run_time: Floats,
+    core_ready: Floats,
+    table: HostTable,
+    files: FileTable,
+    now: float,
+    by_cluster: bool,
+    alone: bool,
+    rule: int,
+) -> tuple[Integers, Integers]:
     """Map one task after the other, each time the one with the largest score.
 
     All arrays but those of `table` are overwritten.
@@ -316,8 +373,17 @@ def map_greedily(ids, run_time, core_ready, table, files, now, by_cluster, alone
     return tasks[:mapped], hosts[:mapped]
 
 
-@compiled()
-def map_in_passes(ids, run_time, core_ready, table, files, now, by_cluster, alone):
+@compiled(steps=_steps)
+def map_in_passes(
+    ids: Integers,
+    run_time: Floats,
+    core_ready: Floats,
+    table: HostTable,
+    files: FileTable,
+    now: float,
+    by_cluster: bool,
+    alone: bool,
+) -> tuple[Integers, Integers]:
     """Map in passes: in each, a host goes to the claimant with the largest sufferage.
 
     Parameters and result as of `map_greedily`; tasks of one pass are committed in order of id.
@@ -364,8 +430,8 @@ def map_in_passes(ids, run_time, core_ready, table, files, now, by_cluster, alon
     return tasks[:mapped], hosts[:mapped]
 
 
-@compiled()
-def map_in_order(order, run_time, core_ready, column_of, load):
+@compiled(steps=lambda order, run_time, core_ready, *_: len(order) * len(core_ready))
+def map_in_order(order: Integers, run_time: Floats, core_ready: Floats, column_of: Integers, load: Floats) -> Integers:
     """Give each task of `order` the host where it completes first, then the lowest id.
 
     Parameters

@@ -5,15 +5,21 @@ One heap for each type, by ready time, then id. See `two_stage_options` on numba
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from gridsched.arrays import Floats, Integers
 from gridsched.schedulers.kernels.compiled import inner, kernel
+
+if TYPE_CHECKING:
+    from gridsched.schedulers.kernels.two_stage_options import TypeTables
 
 _INF = np.inf
 
 
 @inner
-def sift_host(heap, ready, base, size, k):
+def sift_host(heap: Integers, ready: Floats, base: int, size: int, k: int) -> None:
     """Let position `k` of a type's heap sink: earlier ready times stand above, then lower ids."""
     host = heap[base + k]
     time = ready[host]
@@ -34,7 +40,9 @@ def sift_host(heap, ready, base, size, k):
 
 
 @kernel
-def gather_hosts(tables, ready_time, day_end):
+def gather_hosts(
+    tables: TypeTables, ready_time: Floats, day_end: float
+) -> tuple[Floats, Integers, Integers, Floats, Integers]:
     """Make one heap for each type of the hosts that can start something before `day_end` [s].
 
     Returns
@@ -66,7 +74,17 @@ def gather_hosts(tables, ready_time, day_end):
 
 
 @inner
-def occupy_first(host_start, ready, heap, size, first_ready, first_host, j, run_time, day_end):
+def occupy_first(
+    host_start: Integers,
+    ready: Floats,
+    heap: Integers,
+    size: Integers,
+    first_ready: Floats,
+    first_host: Integers,
+    j: int,
+    run_time: float,
+    day_end: float,
+) -> None:
     """Append a task of `run_time` [s] to the earliest-ready host of type `j`."""
     base = host_start[j]
     host = heap[base]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gridsched.arrays import Floats, Integers, Words
 from gridsched.schedulers.kernels.compiled import inner
 
 _INF = np.inf
@@ -20,7 +21,7 @@ WORD = 64
 
 
 @inner
-def bit_count(word):
+def bit_count(word: np.uint64) -> np.int64:
     """Number of bits that are set."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     pairs = np.uint64(0x3333333333333333)
@@ -30,7 +31,7 @@ def bit_count(word):
 
 
 @inner
-def lowest_bits(word, n):
+def lowest_bits(word: np.uint64, n: int) -> np.uint64:
     """Return the `n` lowest of the bits that are set; all where there are no more."""
     rest = word
     for _ in range(n):
@@ -41,7 +42,7 @@ def lowest_bits(word, n):
 
 
 @inner
-def write_hosts(chosen, first, hosts, out, at):
+def write_hosts(chosen: Words, first: int, hosts: Integers, out: Integers, at: int) -> int:
     """Write the ids of the nodes in the bits `chosen` from `out[at]` on, ascending."""
     for w in range(len(chosen)):
         word = chosen[w]
@@ -57,7 +58,7 @@ def write_hosts(chosen, first, hosts, out, at):
 
 
 @inner
-def place_of(begin, c, size, key):
+def place_of(begin: Floats, c: int, size: int, key: float) -> int:
     """First place of cluster `c` whose gap begins at `key` or later."""
     place = 0
     for k in range(size):  # no branches: several are looked at together
@@ -66,7 +67,7 @@ def place_of(begin, c, size, key):
 
 
 @inner
-def place_behind(begin, c, size, key):
+def place_behind(begin: Floats, c: int, size: int, key: float) -> int:
     """First place of cluster `c` whose gap begins later than `key`."""
     place = place_of(begin, c, size, key)
     while place < size and begin[c, place] == key:
@@ -75,7 +76,7 @@ def place_behind(begin, c, size, key):
 
 
 @inner
-def open_place(values, c, k, size):
+def open_place(values: Floats | Integers, c: int, k: int, size: int) -> None:
     """Move what stands from place `k` on by one."""
     # unsigned: whether a place is negative, and so counts from the end, need not be looked at
     cluster, first, place, one = np.uint64(c), np.uint64(k), np.uint64(size), np.uint64(1)
@@ -85,7 +86,7 @@ def open_place(values, c, k, size):
 
 
 @inner
-def close_place(values, c, k, size):
+def close_place(values: Floats | Integers, c: int, k: int, size: int) -> None:
     """Move what stands behind place `k` back by one."""
     cluster, last, place, one = np.uint64(c), np.uint64(size - 1), np.uint64(k), np.uint64(1)
     while place < last:
@@ -94,7 +95,20 @@ def close_place(values, c, k, size):
 
 
 @inner
-def add_gap(begin, end, count, bits, bits_of, size, c, from_s, until_s, some, n, behind):
+def add_gap(
+    begin: Floats,
+    end: Floats,
+    count: Integers,
+    bits: Words,
+    bits_of: Integers,
+    size: Integers,
+    c: int,
+    from_s: float,
+    until_s: float,
+    some: Words,
+    n: int,
+    behind: int,
+) -> int:
     """Give `n` nodes, the bits `some`, a gap; there must be room for a further one.
 
     A new one stands before others with the same begin, but behind the place `behind`. Returns
@@ -123,7 +137,7 @@ def add_gap(begin, end, count, bits, bits_of, size, c, from_s, until_s, some, n,
 
 
 @inner
-def remove_gap(begin, end, count, bits_of, size, c, k):
+def remove_gap(begin: Floats, end: Floats, count: Integers, bits_of: Integers, size: Integers, c: int, k: int) -> None:
     """Take a gap out that no node has any more."""
     row = bits_of[c, k]
     close_place(begin, c, k, size[c])
@@ -138,7 +152,7 @@ def remove_gap(begin, end, count, bits_of, size, c, k):
 
 
 @inner
-def free_until(end, count, c, gaps, until):
+def free_until(end: Floats, count: Integers, c: int, gaps: int, until: float) -> int:
     """Nodes of the first so many gaps that end at `until` or later."""
     nodes = 0
     for k in range(gaps):  # as in `place_of`
@@ -148,7 +162,17 @@ def free_until(end, count, c, gaps, until):
 
 
 @inner
-def earliest(begin, end, count, size, c, n, run_time, since, latest):
+def earliest(
+    begin: Floats,
+    end: Floats,
+    count: Integers,
+    size: Integers,
+    c: int,
+    n: int,
+    run_time: float,
+    since: float,
+    latest: float,
+) -> tuple[float, int]:
     """Earliest start of `n` nodes of cluster `c` for `run_time` [s] (algorithms C3).
 
     It must be known that there is none before `since` [s]. Behind a candidate, the next is the
@@ -182,7 +206,7 @@ def earliest(begin, end, count, size, c, n, run_time, since, latest):
 
 
 @inner
-def voids(begin, end, c, k, start, until):
+def voids(begin: Floats, end: Floats, c: int, k: int, start: float, until: float) -> int:
     """Change of the number of idle voids if a task fills `start` to `until` of a gap."""
     net = 0
     if start > begin[c, k]:
@@ -195,7 +219,20 @@ def voids(begin, end, c, k, start, until):
 
 
 @inner
-def choose_nodes(begin, end, count, bits, bits_of, size, c, start, until, n, chosen, work):
+def choose_nodes(
+    begin: Floats,
+    end: Floats,
+    count: Integers,
+    bits: Words,
+    bits_of: Integers,
+    size: Integers,
+    c: int,
+    start: float,
+    until: float,
+    n: int,
+    chosen: Words,
+    work: Integers,
+) -> np.int64:
     """Choose `n` nodes that are free from `start` to `until`: fewest voids, smallest gaps, ids.
 
     Writes their bits to `chosen`, which is zero, and the places of all gaps that suffice to
@@ -242,7 +279,21 @@ def choose_nodes(begin, end, count, bits, bits_of, size, c, start, until, n, cho
 
 
 @inner
-def take(begin, end, count, bits, bits_of, size, c, start, run_time, n, chosen, some, work):
+def take(
+    begin: Floats,
+    end: Floats,
+    count: Integers,
+    bits: Words,
+    bits_of: Integers,
+    size: Integers,
+    c: int,
+    start: float,
+    run_time: float,
+    n: int,
+    chosen: Words,
+    some: Words,
+    work: Integers,
+) -> None:
     """Give a task its nodes from `start` on; their bits are in `chosen` then.
 
     `some` are bits, `work` is twice room for as many gaps as there are, to work with.

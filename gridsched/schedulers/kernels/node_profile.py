@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers, Words
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import WORD, add_gap
 
@@ -31,10 +31,10 @@ class ClusterNodes(NamedTuple):
         Cluster of each node, and its number there; -1 for hosts of none.
     """
 
-    first: NDArray[np.int64]
-    hosts: NDArray[np.int64]
-    cluster_of: NDArray[np.int64]
-    number_of: NDArray[np.int64]
+    first: Integers
+    hosts: Integers
+    cluster_of: Integers
+    number_of: Integers
 
 
 class Reserved(NamedTuple):
@@ -48,10 +48,10 @@ class Reserved(NamedTuple):
         Nodes of reservation r: ``hosts[offsets[r]:offsets[r + 1]]``.
     """
 
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
-    offsets: NDArray[np.int64]
-    hosts: NDArray[np.int64]
+    start: Floats
+    end: Floats
+    offsets: Integers
+    hosts: Integers
 
 
 class NodeProfile(NamedTuple):
@@ -72,16 +72,16 @@ class NodeProfile(NamedTuple):
         To work with.
     """
 
-    begin: NDArray[np.float64]
-    end: NDArray[np.float64]
-    n_nodes: NDArray[np.int64]
-    bits: NDArray[np.uint64]
-    bits_of: NDArray[np.int64]
-    size: NDArray[np.int64]
-    places: NDArray[np.int64]
+    begin: Floats
+    end: Floats
+    n_nodes: Integers
+    bits: Words
+    bits_of: Integers
+    size: Integers
+    places: Integers
 
 
-def cluster_nodes(clusters: list[NDArray[np.int64]], n_hosts: int) -> ClusterNodes:
+def cluster_nodes(clusters: list[Integers], n_hosts: int) -> ClusterNodes:
     """Return the table of the hosts of each cluster."""
     ordered = [np.sort(np.asarray(hosts, dtype=np.int64)) for hosts in clusters]
     first = np.cumsum([0, *(len(hosts) for hosts in ordered)], dtype=np.int64)
@@ -93,7 +93,7 @@ def cluster_nodes(clusters: list[NDArray[np.int64]], n_hosts: int) -> ClusterNod
 
 
 @kernel
-def with_room(profile, needed):
+def with_room(profile: NodeProfile, needed: int) -> NodeProfile:
     """Return a profile with room for `needed` gaps of each cluster; the same one if it has it."""
     clusters, room = profile.begin.shape
     if needed <= room:
@@ -107,7 +107,7 @@ def with_room(profile, needed):
 
 
 @kernel
-def empty_profile(clusters, room, words):
+def empty_profile(clusters: int, room: int, words: int) -> NodeProfile:
     """Return a profile without gaps."""
     bits_of = np.empty((clusters, room), np.int64)
     for c in range(clusters):
@@ -125,7 +125,7 @@ def empty_profile(clusters, room, words):
 
 
 @kernel
-def node_profile(nodes, free_at, reserved):
+def node_profile(nodes: ClusterNodes, free_at: Floats, reserved: Reserved) -> NodeProfile:
     """Return the gaps that running work and reservations leave.
 
     Parameters
@@ -159,7 +159,16 @@ def node_profile(nodes, free_at, reserved):
 
 
 @inner
-def _add_gaps(profile, nodes, hosts, low, high, since, until_s, one):
+def _add_gaps(
+    profile: NodeProfile,
+    nodes: ClusterNodes,
+    hosts: Integers,
+    low: int,
+    high: int,
+    since: Floats,
+    until_s: float,
+    one: Words,
+) -> None:
     """Give hosts of one cluster, ``hosts[low:high]``, their gaps until `until_s`.
 
     The profile has room for them; `one` are zeroed bits to work with.
@@ -182,7 +191,7 @@ def _add_gaps(profile, nodes, hosts, low, high, since, until_s, one):
 
 
 @kernel
-def first_starts(profile, c, n_nodes):
+def first_starts(profile: NodeProfile, c: int, n_nodes: int) -> tuple[Floats, Integers]:
     """Return what is easily told of starts in a cluster of `n_nodes` nodes.
 
     With i + 1 nodes a task can start no earlier than ``starts[i]``; exactly then, with

@@ -17,11 +17,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import earliest
-from gridsched.schedulers.kernels.node_profile import with_room
+from gridsched.schedulers.kernels.node_profile import ClusterNodes, NodeProfile, with_room
 from gridsched.schedulers.kernels.parallel_options import (
     NEVER,
+    Objective,
+    Options,
+    ParallelLimits,
+    ParallelRows,
+    Placed,
     divisor_of,
     first_of,
     list_options,
@@ -32,13 +38,24 @@ from gridsched.schedulers.kernels.parallel_options import (
 )
 from gridsched.schedulers.kernels.two_stage import heapify, leads, sift_best
 from gridsched.schedulers.kernels.two_stage_options import quotient
-from gridsched.schedulers.kernels.utility_value import inside_j, least_inside_j, utility_value
+from gridsched.schedulers.kernels.utility_value import UtilityTables, inside_j, least_inside_j, utility_value
 
 _INF = np.inf
 
 
 @inner
-def worth(divisor, end, arrival, shapes, first, last, linear, priority, urgency, unit_s):
+def worth(
+    divisor: float,
+    end: float,
+    arrival: float,
+    shapes: Floats,
+    first: int,
+    last: int,
+    linear: bool,
+    priority: float,
+    urgency: float,
+    unit_s: float,
+) -> float:
     """Objective of an option that ends at `end` [s]."""
     tau = (end - arrival) / unit_s
     utility = utility_value(shapes, first, last, linear, priority, urgency, tau)
@@ -46,7 +63,17 @@ def worth(divisor, end, arrival, shapes, first, last, linear, priority, urgency,
 
 
 @inner
-def put_aside(exact_until, value, aside, n_aside, aside_until, n, c, k, pstates):
+def put_aside(
+    exact_until: Integers,
+    value: Floats,
+    aside: Integers,
+    n_aside: Integers,
+    aside_until: Integers,
+    n: int,
+    c: int,
+    k: int,
+    pstates: int,
+) -> None:
     """Note that an option needs too much energy where it starts now."""
     o = c * pstates + k
     value[n, o] = -_INF
@@ -56,7 +83,16 @@ def put_aside(exact_until, value, aside, n_aside, aside_until, n, c, k, pstates)
 
 
 @kernel
-def judge_all(objective, rows, functions, options, is_left, day_end, weights, remaining_j):
+def judge_all(
+    objective: Objective,
+    rows: ParallelRows,
+    functions: UtilityTables,
+    options: Options,
+    is_left: Booleans,
+    day_end: float,
+    weights: Floats,
+    remaining_j: float,
+) -> None:
     """Give every option of the rows that are left its objective, or put it aside."""
     m, clusters, pstates = rows.time_s.shape
     time_s, energy_j, widths, arrival = rows.time_s, rows.energy_j, rows.nodes, rows.arrival_s
@@ -101,7 +137,7 @@ def judge_all(objective, rows, functions, options, is_left, day_end, weights, re
 
 
 @inner
-def best_of(value, n):
+def best_of(value: Floats, n: int) -> tuple[float, int]:
     """Best value of row `n`, and the first option that has it."""
     best, chosen = value[n, 0], 0
     for o in range(1, value.shape[1]):
@@ -111,7 +147,7 @@ def best_of(value, n):
 
 
 @kernel
-def renewed_heap(value, is_left, keys, ids):
+def renewed_heap(value: Floats, is_left: Booleans, keys: Floats, ids: Integers) -> int:
     """Make the heap of the rows that are left; returns its size."""
     size = 0
     for n in range(len(is_left)):
@@ -126,7 +162,17 @@ def renewed_heap(value, is_left, keys, ids):
 
 
 @inner
-def look_again(profile, rows, functions, options, is_left, c, day_end, weights, remaining_j):
+def look_again(
+    profile: NodeProfile,
+    rows: ParallelRows,
+    functions: UtilityTables,
+    options: Options,
+    is_left: Booleans,
+    c: int,
+    day_end: float,
+    weights: Floats,
+    remaining_j: float,
+) -> bool:
     """Look again at the options of a cluster that were put aside; whether one is admissible now.
 
     Those give their objective back.
@@ -172,7 +218,18 @@ def look_again(profile, rows, functions, options, is_left, c, day_end, weights, 
 
 
 @inner
-def next_placement(profile, rows, functions, options, day_end, weights, remaining_j, keys, ids, heap_size):
+def next_placement(
+    profile: NodeProfile,
+    rows: ParallelRows,
+    functions: UtilityTables,
+    options: Options,
+    day_end: float,
+    weights: Floats,
+    remaining_j: float,
+    keys: Floats,
+    ids: Integers,
+    heap_size: int,
+) -> int:
     """Mend what is known of the options at the top of the heap until one is what it is taken for.
 
     Returns its option; -1 if nothing is left that can be placed.
@@ -221,13 +278,23 @@ def next_placement(profile, rows, functions, options, day_end, weights, remainin
 
 
 @inner
-def still_may(witness, is_left, taken):
+def still_may(witness: Integers, is_left: Booleans, taken: Integers) -> bool:
     """Whether what `may_start_by` found holds still."""
     return is_left[witness[0]] and witness[2] == taken[witness[1]]
 
 
 @inner
-def may_start_by(soon, profile, rows, options, is_left, day_end, weights, remaining_j, witness):
+def may_start_by(
+    soon: float,
+    profile: NodeProfile,
+    rows: ParallelRows,
+    options: Options,
+    is_left: Booleans,
+    day_end: float,
+    weights: Floats,
+    remaining_j: float,
+    witness: Integers,
+) -> bool:
     """Whether anything that is left might start by `soon` [s].
 
     `witness` is a row and a cluster before which nothing can any more, and the nodes that were
@@ -260,7 +327,18 @@ def may_start_by(soon, profile, rows, options, is_left, day_end, weights, remain
 
 
 @kernel
-def map_parallel(objective, later_objective, spent_j, goal_j, soon, nodes, profile, rows, functions, limits):
+def map_parallel(
+    objective: Objective,
+    later_objective: Objective,
+    spent_j: float,
+    goal_j: float,
+    soon: float,
+    nodes: ClusterNodes,
+    profile: NodeProfile,
+    rows: ParallelRows,
+    functions: UtilityTables,
+    limits: ParallelLimits,
+) -> Placed:
     """Place all tasks of an event, the one with the best objective first.
 
     What starts after `soon` takes its nodes from others, but is not returned. It stops when none
@@ -336,7 +414,7 @@ def map_parallel(objective, later_objective, spent_j, goal_j, soon, nodes, profi
 
 
 @kernel
-def placed_energy_j(nodes, rows, placed, limits):
+def placed_energy_j(nodes: ClusterNodes, rows: ParallelRows, placed: Placed, limits: ParallelLimits) -> Floats:
     """Return what each placement counts before the day's end [J].
 
     Parameters

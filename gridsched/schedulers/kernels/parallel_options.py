@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers, Words
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import take, write_hosts
-from gridsched.schedulers.kernels.node_profile import first_starts, with_room
+from gridsched.schedulers.kernels.node_profile import ClusterNodes, NodeProfile, first_starts, with_room
 
 _INF = np.inf
 #: More nodes than any cluster has.
@@ -57,12 +57,12 @@ class ParallelRows(NamedTuple):
     cores_per_node : ndarray of int64, shape (clusters,)
     """
 
-    time_s: NDArray[np.float64]
-    energy_j: NDArray[np.float64]
-    cost_j: NDArray[np.float64]
-    nodes: NDArray[np.int64]
-    arrival_s: NDArray[np.float64]
-    cores_per_node: NDArray[np.int64]
+    time_s: Floats
+    energy_j: Floats
+    cost_j: Floats
+    nodes: Integers
+    arrival_s: Floats
+    cores_per_node: Integers
 
 
 class ParallelLimits(NamedTuple):
@@ -79,7 +79,7 @@ class ParallelLimits(NamedTuple):
     resource_budget_w : float
         Largest cost per resource that passes the filter [W per core].
     weights : ndarray
-        What a joule counts, a table of `gridsched.model.prices`.
+        What a joule counts, a table of `gridsched.model.signals`.
     """
 
     now: float
@@ -87,7 +87,7 @@ class ParallelLimits(NamedTuple):
     remaining_j: float
     task_budget_j: float
     resource_budget_w: float
-    weights: NDArray[np.float64]
+    weights: Floats
 
 
 class Placed(NamedTuple):
@@ -102,15 +102,15 @@ class Placed(NamedTuple):
         Nodes of the k-th: ``hosts[offsets[k]:offsets[k + 1]]``.
     """
 
-    rows: NDArray[np.int64]
-    pstates: NDArray[np.int64]
-    starts: NDArray[np.float64]
-    offsets: NDArray[np.int64]
-    hosts: NDArray[np.int64]
+    rows: Integers
+    pstates: Integers
+    starts: Floats
+    offsets: Integers
+    hosts: Integers
 
 
 @inner
-def passes_filter(time, cost, cores, task_budget_j, resource_budget_w):
+def passes_filter(time: float, cost: float, cores: float, task_budget_j: float, resource_budget_w: float) -> bool:
     """Whether an option may cost so much (algorithms C5)."""
     if not cost <= task_budget_j:
         return False
@@ -118,14 +118,14 @@ def passes_filter(time, cost, cores, task_budget_j, resource_budget_w):
 
 
 @inner
-def divisor_of(objective, time, cost, cores):
+def divisor_of(objective: Objective, time: float, cost: float, cores: float) -> float:
     """What an objective divides the utility by."""
     one, per_s, per_core_s, per_j = objective
     return one + per_s * time + per_core_s * (time * cores) + per_j * cost
 
 
 @kernel
-def no_placements(rows):
+def no_placements(rows: ParallelRows) -> Placed:
     """Return room for an allocation of every row."""
     m, most = len(rows.time_s), 0
     for n in range(m):
@@ -142,13 +142,13 @@ def no_placements(rows):
 
 
 @inner
-def room_for(profile, c):
+def room_for(profile: NodeProfile, c: int) -> int:
     """Rows that a cluster's gaps may need once a further task has its nodes there."""
     return 3 * profile.size[c] + 2
 
 
 @inner
-def occupy(profile, rows, n, c, k, start, work):
+def occupy(profile: NodeProfile, rows: ParallelRows, n: int, c: int, k: int, start: float, work: Words) -> None:
     """Take the nodes of row `n` on cluster `c` in P-state `k` from `start` on.
 
     The profile has `room_for` it; `work` are bits for two rows; the first are those of the nodes
@@ -172,7 +172,18 @@ def occupy(profile, rows, n, c, k, start, work):
 
 
 @kernel
-def place(profile, nodes, rows, placed, count, n, c, k, start, work):
+def place(
+    profile: NodeProfile,
+    nodes: ClusterNodes,
+    rows: ParallelRows,
+    placed: Placed,
+    count: int,
+    n: int,
+    c: int,
+    k: int,
+    start: float,
+    work: Words,
+) -> NodeProfile:
     """Write row `n` as the `count`-th placement; the rest is as in `occupy`.
 
     Returns the profile, which is a larger one if it had no room.
@@ -185,7 +196,7 @@ def place(profile, nodes, rows, placed, count, n, c, k, start, work):
 
 
 @kernel
-def first_of(placed, count):
+def first_of(placed: Placed, count: int) -> Placed:
     """Return the first `count` placements."""
     return Placed(
         placed.rows[:count],
@@ -196,7 +207,7 @@ def first_of(placed, count):
     )
 
 
-def chosen_of(placed: Placed, chosen: NDArray[np.bool_]) -> Placed:
+def chosen_of(placed: Placed, chosen: Booleans) -> Placed:
     """Return some of the placements.
 
     Parameters
@@ -234,18 +245,18 @@ class Options(NamedTuple):
         Least `exact_until` of them.
     """
 
-    start: NDArray[np.float64]
-    exact_until: NDArray[np.int64]
-    divisor: NDArray[np.float64]
-    value: NDArray[np.float64]
-    taken: NDArray[np.int64]
-    aside: NDArray[np.int64]
-    n_aside: NDArray[np.int64]
-    aside_until: NDArray[np.int64]
+    start: Floats
+    exact_until: Integers
+    divisor: Floats
+    value: Floats
+    taken: Integers
+    aside: Integers
+    n_aside: Integers
+    aside_until: Integers
 
 
 @kernel
-def list_options(profile, nodes, rows, limits):
+def list_options(profile: NodeProfile, nodes: ClusterNodes, rows: ParallelRows, limits: ParallelLimits) -> Options:
     """Return all options that pass the filter, with the earliest starts that are easily told."""
     m, clusters, pstates = rows.time_s.shape
     shape = m, clusters * pstates

@@ -9,16 +9,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from gridsched.arrays import Floats, Integers
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import earliest
-from gridsched.schedulers.kernels.parallel_options import first_of, no_placements, passes_filter, place
+from gridsched.schedulers.kernels.node_profile import ClusterNodes, NodeProfile
+from gridsched.schedulers.kernels.parallel_options import (
+    ParallelLimits,
+    ParallelRows,
+    Placed,
+    first_of,
+    no_placements,
+    passes_filter,
+    place,
+)
 from gridsched.schedulers.kernels.utility_value import inside_j
 
 _INF = np.inf
 
 
 @inner
-def start_of(profile, rows, limits, n, c, k, remaining_j):
+def start_of(
+    profile: NodeProfile, rows: ParallelRows, limits: ParallelLimits, n: int, c: int, k: int, remaining_j: float
+) -> float:
     """Earliest start of an option [s]; infinite if it is not admissible."""
     time, width, day_end = rows.time_s[n, c, k], rows.nodes[n, c], limits.day_end
     cores = float(width * rows.cores_per_node[c])
@@ -34,7 +46,9 @@ def start_of(profile, rows, limits, n, c, k, remaining_j):
 
 
 @inner
-def soonest(profile, rows, limits, n, remaining_j, first_cluster):
+def soonest(
+    profile: NodeProfile, rows: ParallelRows, limits: ParallelLimits, n: int, remaining_j: float, first_cluster: bool
+) -> tuple[float, int]:
     """Earliest start in P-state 0 and its cluster; infinite and -1 if there is none.
 
     Of several clusters the one of the lowest id, unless `first_cluster` is false: then the one of
@@ -52,7 +66,7 @@ def soonest(profile, rows, limits, n, remaining_j, first_cluster):
 
 
 @inner
-def next_of(queue_of, queue, n):
+def next_of(queue_of: Integers, queue: int, n: int) -> int:
     """First row from `n` on that stands in the queue; the number of rows if there is none."""
     while n < len(queue_of) and queue_of[n] != queue:
         n += 1
@@ -60,7 +74,15 @@ def next_of(queue_of, queue, n):
 
 
 @kernel
-def place_in_cycles(nodes, profile, rows, queue_of, quotas, limits, first_cluster):
+def place_in_cycles(
+    nodes: ClusterNodes,
+    profile: NodeProfile,
+    rows: ParallelRows,
+    queue_of: Integers,
+    quotas: Integers,
+    limits: ParallelLimits,
+    first_cluster: bool,
+) -> Placed:
     """Give each task the earliest start; the queues take turns with so many tasks each.
 
     Parameters
@@ -104,7 +126,14 @@ def place_in_cycles(nodes, profile, rows, queue_of, quotas, limits, first_cluste
 
 
 @kernel
-def place_easily(nodes, profile, rows, reservation_exists, limits, first_cluster):
+def place_easily(
+    nodes: ClusterNodes,
+    profile: NodeProfile,
+    rows: ParallelRows,
+    reservation_exists: bool,
+    limits: ParallelLimits,
+    first_cluster: bool,
+) -> Placed:
     """EASY: each task starts now if it can; one that cannot is reserved, if none is so far.
 
     Parameters
@@ -134,7 +163,9 @@ def place_easily(nodes, profile, rows, reservation_exists, limits, first_cluster
 
 
 @kernel
-def place_randomly(nodes, profile, rows, uniforms, limits):
+def place_randomly(
+    nodes: ClusterNodes, profile: NodeProfile, rows: ParallelRows, uniforms: Floats, limits: ParallelLimits
+) -> Placed:
     """Give each task a random cluster and P-state; another of the rest if it is not admissible.
 
     Parameters

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from gridsched.arrays import Floats, Integers
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS
+from gridsched.schedulers.kernels.two_stage_options import TypeTables
 from gridsched.schedulers.kernels.utility_value import cheapest_inside_j, inside_j
 
 _INF = np.inf
 
 
 @inner
-def is_admissible(time, energy, cost, ready, task_budget, remaining_j, day_end, weights):
+def is_admissible(
+    time: float,
+    energy: float,
+    cost: float,
+    ready: float,
+    task_budget: float,
+    remaining_j: float,
+    day_end: float,
+    weights: Floats,
+) -> bool:
     """Whether a task may start on a host that is ready then: (i), (ii) of B4, and the filter."""
     return (
         ready < day_end
@@ -23,7 +34,19 @@ def is_admissible(time, energy, cost, ready, task_budget, remaining_j, day_end, 
 
 
 @inner
-def drawn_pair(etc, eec, cost, host_type, i, ready, uniform, task_budget, remaining_j, day_end, weights):
+def drawn_pair(
+    etc: Floats,
+    eec: Floats,
+    cost: Floats,
+    host_type: Integers,
+    i: int,
+    ready: Floats,
+    uniform: float,
+    task_budget: float,
+    remaining_j: float,
+    day_end: float,
+    weights: Floats,
+) -> tuple[int, int]:
     """Return a host and a P-state for a task of type `i`, -1 and -1 if there is no pair."""
     count = 0
     for host in range(len(ready)):
@@ -46,7 +69,17 @@ def drawn_pair(etc, eec, cost, host_type, i, ready, uniform, task_budget, remain
 
 
 @inner
-def unmapped_reason(etc, eec, host_type, i, ready, ready_time, remaining_j, day_end, weights):
+def unmapped_reason(
+    etc: Floats,
+    eec: Floats,
+    host_type: Integers,
+    i: int,
+    ready: Floats,
+    ready_time: Floats,
+    remaining_j: float,
+    day_end: float,
+    weights: Floats,
+) -> int:
     """Return `STAYS` or `IMPOSSIBLE` for a task of type `i` without an admissible pair (B4).
 
     Impossible is what would be too much even at the lowest price.
@@ -67,7 +100,17 @@ def unmapped_reason(etc, eec, host_type, i, ready, ready_time, remaining_j, day_
 
 
 @kernel
-def map_randomly(tables, task_type, tasks, uniforms, ready_time, remaining_j, task_budget, day_end, weights):
+def map_randomly(
+    tables: TypeTables,
+    task_type: Integers,
+    tasks: Integers,
+    uniforms: Floats,
+    ready_time: Floats,
+    remaining_j: float,
+    task_budget: float,
+    day_end: float,
+    weights: Floats,
+) -> tuple[Integers, Integers, Integers, Integers]:
     """Map all tasks of an event in their order, each to one of its admissible pairs.
 
     The pair of task n is number ``floor(uniforms[n] * pairs)``, by machine id, then P-state.

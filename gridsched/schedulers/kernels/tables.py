@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.model.tasks import Tasks
 
 
@@ -34,15 +35,15 @@ class HostTable(NamedTuple):
         Cluster whose files a column reads; 0 for all where files do not matter.
     """
 
-    column_start: NDArray[np.int64]
-    column_hosts: NDArray[np.int64]
-    column_of: NDArray[np.int64]
-    unit_start: NDArray[np.int64]
-    unit_of: NDArray[np.int64]
-    data_row: NDArray[np.int64]
+    column_start: Integers
+    column_hosts: Integers
+    column_of: Integers
+    unit_start: Integers
+    unit_of: Integers
+    data_row: Integers
 
     @property
-    def representatives(self) -> NDArray[np.int64]:
+    def representatives(self) -> Integers:
         """One host of each column, shape (columns,)."""
         return self.column_hosts[self.column_start[:-1]]
 
@@ -63,16 +64,16 @@ class FileTable(NamedTuple):
         Uplink of each cluster [s], [byte/s].
     """
 
-    needs_start: NDArray[np.int64]
-    needs: NDArray[np.int64]
-    size_bytes: NDArray[np.float64]
-    available: NDArray[np.float64]
-    uplink_free: NDArray[np.float64]
-    latency_s: NDArray[np.float64]
-    bandwidth: NDArray[np.float64]
+    needs_start: Integers
+    needs: Integers
+    size_bytes: Floats
+    available: Floats
+    uplink_free: Floats
+    latency_s: Floats
+    bandwidth: Floats
 
 
-def _starts(sorted_keys: NDArray[Any], n: int) -> NDArray[np.int64]:
+def _starts(sorted_keys: NDArray[Any], n: int) -> Integers:
     return np.searchsorted(sorted_keys, np.arange(n + 1)).astype(np.int64)
 
 
@@ -119,7 +120,7 @@ def no_files() -> FileTable:
     return FileTable(whole, whole.copy(), none, np.zeros((0, 0)), *(none.copy() for _ in "abc"))
 
 
-def needed_files(tasks: Tasks) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def needed_files(tasks: Tasks) -> tuple[Integers, Integers]:
     """Return ``(needs_start, needs)`` of `FileTable` for all tasks."""
     needs = tasks.input_files or ((),) * len(tasks)
     start = np.cumsum([0, *(len(files) for files in needs)], dtype=np.int64)

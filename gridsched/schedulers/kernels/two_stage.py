@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gridsched.arrays import Floats, Integers
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.earliest_hosts import gather_hosts, occupy_first
 from gridsched.schedulers.kernels.two_stage_options import (
@@ -25,13 +26,20 @@ from gridsched.schedulers.kernels.two_stage_options import (
     HOST_TYPE,
     PSTATE,
     UTIL,
+    TypeTables,
     best_option,
     empty_options,
     list_options,
     quotient,
     value_of,
 )
-from gridsched.schedulers.kernels.utility_value import cheapest_inside_j, inside_j, most_weight, utility_value
+from gridsched.schedulers.kernels.utility_value import (
+    UtilityTables,
+    cheapest_inside_j,
+    inside_j,
+    most_weight,
+    utility_value,
+)
 
 #: What becomes of a task: mapped; may be possible at the next event; nothing is possible today.
 MAPPED, STAYS, IMPOSSIBLE = 0, 1, 2
@@ -43,7 +51,7 @@ _INF = np.inf
 
 
 @inner
-def sift_best(keys, ids, size, k):
+def sift_best(keys: Floats, ids: Integers, size: int, k: int) -> None:
     """Let position `k` sink: larger keys stand above, of equal ones the lower id."""
     key, task = keys[k], ids[k]
     while True:
@@ -62,14 +70,14 @@ def sift_best(keys, ids, size, k):
 
 
 @inner
-def heapify(keys, ids, size):
+def heapify(keys: Floats, ids: Integers, size: int) -> None:
     """Make a heap of the first `size` entries."""
     for k in range(size // 2 - 1, -1, -1):
         sift_best(keys, ids, size, k)
 
 
 @inner
-def leads(keys, ids, size, value, task):
+def leads(keys: Floats, ids: Integers, size: int, value: float, task: int) -> bool:
     """Whether `value` of `task`, the top, stands before everything below it."""
     for child in range(1, min(3, size)):
         if keys[child] > value or (keys[child] == value and ids[child] < task):
@@ -81,7 +89,7 @@ def leads(keys, ids, size, value, task):
 
 
 @kernel
-def task_rows(tasks, task_type, n_types):
+def task_rows(tasks: Integers, task_type: Integers, n_types: int) -> tuple[Integers, Integers]:
     """Return the task types that are present, and each task's place among them."""
     row_of = np.full(n_types, -1, np.int64)
     types = np.empty(n_types, np.int64)
@@ -98,7 +106,7 @@ def task_rows(tasks, task_type, n_types):
 
 
 @kernel
-def followers(rows, n_rows):
+def followers(rows: Integers, n_rows: int) -> tuple[Integers, Integers]:
     """Return the first task of each row, and of each task the next of its row (-1: none)."""
     first = np.full(n_rows, -1, np.int64)
     successor = np.full(len(rows), -1, np.int64)
@@ -109,7 +117,7 @@ def followers(rows, n_rows):
 
 
 @kernel
-def earliest_ends(numbers, places, counts, first_ready):
+def earliest_ends(numbers: Floats, places: Integers, counts: Integers, first_ready: Floats) -> Floats:
     """Earliest completion [s] of each row, whatever the energy budget says."""
     ends = np.full(len(counts), _INF)
     for row in range(len(counts)):
@@ -120,7 +128,15 @@ def earliest_ends(numbers, places, counts, first_ready):
 
 
 @kernel
-def upper_bounds(objective, numbers, ends, rows, tasks, arrivals, functions):
+def upper_bounds(
+    objective: int,
+    numbers: Floats,
+    ends: Floats,
+    rows: Integers,
+    tasks: Integers,
+    arrivals: Floats,
+    functions: UtilityTables,
+) -> tuple[Floats, Floats]:
     """Return what each task's objective and its utility cannot exceed, shape (m,) each."""
     priority, urgency, unit_s = functions.priority, functions.urgency, functions.unit_s
     utility_class, first = functions.utility_class, functions.first
@@ -151,7 +167,17 @@ def upper_bounds(objective, numbers, ends, rows, tasks, arrivals, functions):
 
 
 @inner
-def newly_admissible(numbers, places, row, count, j, before, after, day_end, weights):
+def newly_admissible(
+    numbers: Floats,
+    places: Integers,
+    row: int,
+    count: int,
+    j: int,
+    before: tuple[float, float],
+    after: tuple[float, float],
+    day_end: float,
+    weights: Floats,
+) -> bool:
     """Whether an option on type `j` becomes admissible by starting later.
 
     `before` and `after` are (ready time, energy remaining) around an assignment there.
@@ -166,7 +192,22 @@ def newly_admissible(numbers, places, row, count, j, before, after, day_end, wei
 
 
 @kernel
-def renew_keys(numbers, places, counts, rows, j, before, after, day_end, weights, keys, ids, size, bounds, rivals):
+def renew_keys(
+    numbers: Floats,
+    places: Integers,
+    counts: Integers,
+    rows: Integers,
+    j: int,
+    before: tuple[float, float],
+    after: tuple[float, float],
+    day_end: float,
+    weights: Floats,
+    keys: Floats,
+    ids: Integers,
+    size: int,
+    bounds: Floats,
+    rivals: Floats,
+) -> None:
     """Give tasks with a newly admissible option their first bounds again."""
     renew, found = np.zeros(len(counts), np.bool_), False
     for row in range(len(counts)):
@@ -181,8 +222,19 @@ def renew_keys(numbers, places, counts, rows, j, before, after, day_end, weights
 
 @inner
 def unmapped_reason(
-    etc, eec, order, n_feasible, host_start, hosts, i, ready_time, first_ready, remaining_j, day_end, weights
-):
+    etc: Floats,
+    eec: Floats,
+    order: Integers,
+    n_feasible: Integers,
+    host_start: Integers,
+    hosts: Integers,
+    i: int,
+    ready_time: Floats,
+    first_ready: Floats,
+    remaining_j: float,
+    day_end: float,
+    weights: Floats,
+) -> int:
     """Return `STAYS` or `IMPOSSIBLE` for tasks of type `i` that were not mapped (B4).
 
     Impossible is what would be too much even at the lowest price.
@@ -201,7 +253,17 @@ def unmapped_reason(
 
 
 @kernel
-def mark_unmapped(tables, types, rows, ready_time, first_ready, remaining_j, day_end, weights, reasons):
+def mark_unmapped(
+    tables: TypeTables,
+    types: Integers,
+    rows: Integers,
+    ready_time: Floats,
+    first_ready: Floats,
+    remaining_j: float,
+    day_end: float,
+    weights: Floats,
+    reasons: Integers,
+) -> None:
     """Write into `reasons` why each task that is not mapped was not."""
     of_row = np.full(len(types), -1, np.int64)
     for n in range(len(rows)):
@@ -230,30 +292,30 @@ def mark_unmapped(tables, types, rows, ready_time, first_ready, remaining_j, day
 
 @inner
 def best_again(
-    objective,
-    numbers,
-    places,
-    row,
-    count,
-    first_ready,
-    first_host,
-    strained,
-    remaining_j,
-    day_end,
-    weights,
-    arrival,
-    priority,
-    urgency,
-    cap,
-    shapes,
-    first,
-    last,
-    linear,
-    unit_s,
-    n,
-    hints,
-    rivals,
-):
+    objective: int,
+    numbers: Floats,
+    places: Integers,
+    row: int,
+    count: int,
+    first_ready: Floats,
+    first_host: Integers,
+    strained: bool,
+    remaining_j: float,
+    day_end: float,
+    weights: Floats,
+    arrival: float,
+    priority: float,
+    urgency: float,
+    cap: float,
+    shapes: Floats,
+    first: int,
+    last: int,
+    linear: bool,
+    unit_s: float,
+    n: int,
+    hints: Integers,
+    rivals: Floats,
+) -> tuple[float, int]:
     """Best objective of task `n` and its option, now; -inf and -1 if it has none.
 
     Every value can only fall: if the option that was best (``hints[n]``) still exceeds what no
@@ -313,8 +375,18 @@ def best_again(
 
 @kernel
 def map_two_stage(
-    objective, tables, functions, task_type, arrival_s, tasks, ready_time, remaining_j, task_budget, day_end, weights
-):
+    objective: int,
+    tables: TypeTables,
+    functions: UtilityTables,
+    task_type: Integers,
+    arrival_s: Floats,
+    tasks: Integers,
+    ready_time: Floats,
+    remaining_j: float,
+    task_budget: float,
+    day_end: float,
+    weights: Floats,
+) -> tuple[Integers, Integers, Integers, Integers]:
     """Map all tasks of an event, the one with the best objective first.
 
     Parameters
@@ -334,7 +406,7 @@ def map_two_stage(
     day_end : float
         No option may start at or after it [s].
     weights : ndarray
-        What a joule counts, a table of `gridsched.model.prices`.
+        What a joule counts, a table of `gridsched.model.signals`.
 
     Returns
     -------
@@ -382,26 +454,26 @@ def map_two_stage(
 
 @kernel
 def map_lazily(
-    objective,
-    tables,
-    functions,
-    tasks,
-    types,
-    rows,
-    arrivals,
-    bounds,
-    caps,
-    machines,
-    options,
-    largest,
-    keys,
-    ids,
-    successor,
-    remaining_j,
-    task_budget,
-    day_end,
-    weights,
-):
+    objective: int,
+    tables: TypeTables,
+    functions: UtilityTables,
+    tasks: Integers,
+    types: Integers,
+    rows: Integers,
+    arrivals: Floats,
+    bounds: Floats,
+    caps: Floats,
+    machines: tuple[Floats, Integers, Integers, Floats, Integers],
+    options: tuple[Integers, Floats, Integers],
+    largest: float,
+    keys: Floats,
+    ids: Integers,
+    successor: Integers,
+    remaining_j: float,
+    task_budget: float,
+    day_end: float,
+    weights: Floats,
+) -> tuple[tuple[Integers, Integers, Integers], Integers, float]:
     """The loop of `map_two_stage`; returns assignments, reasons and the energy that remains."""
     host_start = tables.host_start
     priority, urgency, unit_s = functions.priority, functions.urgency, functions.unit_s

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.utility_value import inside_j, utility_value
 
@@ -52,17 +52,19 @@ class TypeTables(NamedTuple):
     host_type : ndarray of int64, shape (hosts,)
     """
 
-    etc: NDArray[np.float64]
-    eec: NDArray[np.float64]
-    cost: NDArray[np.float64]
-    order: NDArray[np.int64]
-    n_feasible: NDArray[np.int64]
-    host_start: NDArray[np.int64]
-    hosts: NDArray[np.int64]
-    host_type: NDArray[np.int64]
+    etc: Floats
+    eec: Floats
+    cost: Floats
+    order: Integers
+    n_feasible: Integers
+    host_start: Integers
+    hosts: Integers
+    host_type: Integers
 
 
-def type_tables(etc, eec, host_type, objective: int, cost=None) -> TypeTables:
+def type_tables(
+    etc: Floats, eec: Floats, host_type: Integers, objective: int, cost: Floats | None = None
+) -> TypeTables:
     """Return the tables of the matrices `etc` [s] and `eec` [J] for one objective.
 
     `cost` is what the energies count [J]; default as many joules as they are.
@@ -92,7 +94,7 @@ def type_tables(etc, eec, host_type, objective: int, cost=None) -> TypeTables:
 
 
 @inner
-def is_beaten(etc, cost, i, j, k, by_cost, task_budget):
+def is_beaten(etc: Floats, cost: Floats, i: int, j: int, k: int, by_cost: bool, task_budget: float) -> bool:
     """Whether a lower P-state of the same host is at least as good in time and divisor."""
     for lower in range(k):
         passes = cost[i, j, lower] <= task_budget and (not by_cost or cost[i, j, lower] <= cost[i, j, k])
@@ -102,14 +104,23 @@ def is_beaten(etc, cost, i, j, k, by_cost, task_budget):
 
 
 @kernel
-def empty_options(tables, types):
+def empty_options(tables: TypeTables, types: Integers) -> tuple[Integers, Floats, Integers]:
     """Return room for the options of each of `types`: counts, numbers and places."""
     rows, most = len(types), tables.order.shape[1]
     return np.zeros(rows, np.int64), np.empty((rows, most, 3)), np.empty((rows, most, 2), np.int64)
 
 
 @kernel
-def list_options(tables, types, objective, task_budget, every, counts, numbers, places):
+def list_options(
+    tables: TypeTables,
+    types: Integers,
+    objective: int,
+    task_budget: float,
+    every: bool,
+    counts: Integers,
+    numbers: Floats,
+    places: Integers,
+) -> float:
     """List the options of each of `types` that pass the filter, by ascending divisor.
 
     Without `every`, P-states that are beaten are left out; that is right only while nothing but
@@ -144,7 +155,17 @@ def list_options(tables, types, objective, task_budget, every, counts, numbers, 
 
 
 @inner
-def end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights):
+def end_of(
+    numbers: Floats,
+    places: Integers,
+    row: int,
+    n: int,
+    first_ready: Floats,
+    strained: bool,
+    remaining_j: float,
+    day_end: float,
+    weights: Floats,
+) -> float:
     """Completion time of an option [s]; infinite if it is not admissible now."""
     ready = first_ready[places[row, n, HOST_TYPE]]
     time, energy = numbers[row, n, ETC], numbers[row, n, EEC]
@@ -155,7 +176,7 @@ def end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end,
 
 
 @inner
-def precedes(places, row, n, other, first_host):
+def precedes(places: Integers, row: int, n: int, other: int, first_host: Integers) -> bool:
     """Whether option `n` wins a tie against option `other` (-1: there is none)."""
     if other < 0:
         return True
@@ -167,7 +188,7 @@ def precedes(places, row, n, other, first_host):
 
 
 @inner
-def quotient(utility, divisor):
+def quotient(utility: float, divisor: float) -> float:
     """Utility over time or energy; a task that costs nothing is worth infinitely much."""
     if divisor > 0.0:
         return utility / divisor
@@ -175,7 +196,18 @@ def quotient(utility, divisor):
 
 
 @inner
-def earliest_option(numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end, weights):
+def earliest_option(
+    numbers: Floats,
+    places: Integers,
+    row: int,
+    count: int,
+    first_ready: Floats,
+    first_host: Integers,
+    strained: bool,
+    remaining_j: float,
+    day_end: float,
+    weights: Floats,
+) -> tuple[float, int, float]:
     """Earliest completion [s], its option, and the earliest of all others.
 
     inf, -1 and inf if there is none.
@@ -194,25 +226,25 @@ def earliest_option(numbers, places, row, count, first_ready, first_host, strain
 
 @inner
 def value_of(
-    objective,
-    numbers,
-    places,
-    row,
-    n,
-    first_ready,
-    strained,
-    remaining_j,
-    day_end,
-    weights,
-    arrival,
-    priority,
-    urgency,
-    shapes,
-    first,
-    last,
-    linear,
-    unit_s,
-):
+    objective: int,
+    numbers: Floats,
+    places: Integers,
+    row: int,
+    n: int,
+    first_ready: Floats,
+    strained: bool,
+    remaining_j: float,
+    day_end: float,
+    weights: Floats,
+    arrival: float,
+    priority: float,
+    urgency: float,
+    shapes: Floats,
+    first: int,
+    last: int,
+    linear: bool,
+    unit_s: float,
+) -> float:
     """Objective of one option; -inf if it is not admissible now."""
     end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights)
     if objective == COMP:
@@ -225,28 +257,28 @@ def value_of(
 
 @inner
 def best_quotient(
-    numbers,
-    places,
-    row,
-    count,
-    first_ready,
-    first_host,
-    strained,
-    remaining_j,
-    day_end,
-    weights,
-    arrival,
-    priority,
-    urgency,
-    cap,
-    shapes,
-    first,
-    last,
-    linear,
-    unit_s,
-    value,
-    known,
-):
+    numbers: Floats,
+    places: Integers,
+    row: int,
+    count: int,
+    first_ready: Floats,
+    first_host: Integers,
+    strained: bool,
+    remaining_j: float,
+    day_end: float,
+    weights: Floats,
+    arrival: float,
+    priority: float,
+    urgency: float,
+    cap: float,
+    shapes: Floats,
+    first: int,
+    last: int,
+    linear: bool,
+    unit_s: float,
+    value: float,
+    known: int,
+) -> tuple[float, int, float]:
     """Largest utility over divisor, its option, and what no other option exceeds.
 
     -inf, -1 and -inf if there is none. `cap` is a utility that no option exceeds; `known` is an
@@ -286,25 +318,25 @@ def best_quotient(
 
 @inner
 def best_of_all(
-    numbers,
-    places,
-    row,
-    count,
-    first_ready,
-    first_host,
-    strained,
-    remaining_j,
-    day_end,
-    weights,
-    arrival,
-    priority,
-    urgency,
-    shapes,
-    first,
-    last,
-    linear,
-    unit_s,
-):
+    numbers: Floats,
+    places: Integers,
+    row: int,
+    count: int,
+    first_ready: Floats,
+    first_host: Integers,
+    strained: bool,
+    remaining_j: float,
+    day_end: float,
+    weights: Floats,
+    arrival: float,
+    priority: float,
+    urgency: float,
+    shapes: Floats,
+    first: int,
+    last: int,
+    linear: bool,
+    unit_s: float,
+) -> tuple[float, int]:
     """As `best_quotient`, by looking at every option."""
     best, chosen = -_INF, -1
     for n in range(count):
@@ -337,25 +369,25 @@ def best_of_all(
 
 @inner
 def best_utility(
-    numbers,
-    places,
-    row,
-    count,
-    first_ready,
-    first_host,
-    strained,
-    remaining_j,
-    day_end,
-    weights,
-    arrival,
-    priority,
-    urgency,
-    shapes,
-    first,
-    last,
-    linear,
-    unit_s,
-):
+    numbers: Floats,
+    places: Integers,
+    row: int,
+    count: int,
+    first_ready: Floats,
+    first_host: Integers,
+    strained: bool,
+    remaining_j: float,
+    day_end: float,
+    weights: Floats,
+    arrival: float,
+    priority: float,
+    urgency: float,
+    shapes: Floats,
+    first: int,
+    last: int,
+    linear: bool,
+    unit_s: float,
+) -> tuple[float, int, bool]:
     """Largest utility, its option, and whether another option might win a tie on a plateau."""
     end, chosen, _ = earliest_option(
         numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end, weights
@@ -375,29 +407,29 @@ def best_utility(
 
 @inner
 def best_option(
-    objective,
-    numbers,
-    places,
-    row,
-    count,
-    first_ready,
-    first_host,
-    strained,
-    remaining_j,
-    day_end,
-    weights,
-    arrival,
-    priority,
-    urgency,
-    cap,
-    shapes,
-    first,
-    last,
-    linear,
-    unit_s,
-    value,
-    known,
-):
+    objective: int,
+    numbers: Floats,
+    places: Integers,
+    row: int,
+    count: int,
+    first_ready: Floats,
+    first_host: Integers,
+    strained: bool,
+    remaining_j: float,
+    day_end: float,
+    weights: Floats,
+    arrival: float,
+    priority: float,
+    urgency: float,
+    cap: float,
+    shapes: Floats,
+    first: int,
+    last: int,
+    linear: bool,
+    unit_s: float,
+    value: float,
+    known: int,
+) -> tuple[float, int, float]:
     """Stage 1: best objective of a task, its option, and what no other option exceeds.
 
     -inf and -1 if it has none. The task type's options stand in `row`, the rows of the task's

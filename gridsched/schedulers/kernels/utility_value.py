@@ -7,16 +7,19 @@ Utility is as `UtilityFunctions.value` has it; dropping and postponing are those
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.energy import energy_inside
-from gridsched.model.prices import WEIGHT, counted_s
+from gridsched.model.signals import WEIGHT, counted_s
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import LINEAR
 from gridsched.schedulers.kernels.compiled import inner, kernel
+
+if TYPE_CHECKING:
+    from gridsched.schedulers.kernels.two_stage_options import TypeTables
 
 #: More than a few roundings add.
 _ROUNDED_UP = 1.0 + 1e-12
@@ -44,12 +47,12 @@ class UtilityTables(NamedTuple):
         Urgency unit [s].
     """
 
-    priority: NDArray[np.float64]
-    urgency: NDArray[np.float64]
-    utility_class: NDArray[np.int64]
-    first: NDArray[np.int64]
-    linear: NDArray[np.bool_]
-    shapes: NDArray[np.float64]
+    priority: Floats
+    urgency: Floats
+    utility_class: Integers
+    first: Integers
+    linear: Booleans
+    shapes: Floats
     unit_s: float
 
 
@@ -69,7 +72,9 @@ def utility_tables(functions: UtilityFunctions) -> UtilityTables:
 
 
 @inner
-def utility_value(shapes, row, last, linear, priority, urgency, tau, enough=0.0):
+def utility_value(
+    shapes: Floats, row: int, last: int, linear: bool, priority: float, urgency: float, tau: float, enough: float = 0.0
+) -> float:
     """Utility `tau` [urgency units] after the task's arrival (algorithms B1).
 
     The task's class has the rows `row` to `last` of `shapes`. A value that is less than `enough`
@@ -94,7 +99,7 @@ def utility_value(shapes, row, last, linear, priority, urgency, tau, enough=0.0)
 
 
 @kernel
-def utility_values(functions, tasks, elapsed_s):
+def utility_values(functions: UtilityTables, tasks: Integers, elapsed_s: Floats) -> Floats:
     """Utility of each of `tasks`, after its own time since arrival [s], shape (tasks,)."""
     shapes, first, linear = functions.shapes, functions.first, functions.linear
     classes, unit_s = functions.utility_class, functions.unit_s
@@ -110,7 +115,7 @@ def utility_values(functions, tasks, elapsed_s):
 
 
 @kernel
-def earliest_ready(host_start, hosts, ready_time):
+def earliest_ready(host_start: Integers, hosts: Integers, ready_time: Floats) -> Floats:
     """Ready time of the earliest-ready host of each type [s]; infinite if all are off."""
     earliest = np.full(len(host_start) - 1, _INF)
     for j in range(len(earliest)):
@@ -120,7 +125,15 @@ def earliest_ready(host_start, hosts, ready_time):
 
 
 @kernel
-def falls_short(tables, functions, task_type, arrival_s, tasks, ready_time, threshold):
+def falls_short(
+    tables: TypeTables,
+    functions: UtilityTables,
+    task_type: Integers,
+    arrival_s: Floats,
+    tasks: Integers,
+    ready_time: Floats,
+    threshold: float,
+) -> Booleans:
     """Whether no host lets a task earn `threshold` any more in P-state 0, shape (m,).
 
     False where all hosts that could run it are off: they may come back.
@@ -144,7 +157,15 @@ def falls_short(tables, functions, task_type, arrival_s, tasks, ready_time, thre
 
 
 @kernel
-def worth_postponing(tables, functions, task_type, arrival_s, tasks, day_end, threshold):
+def worth_postponing(
+    tables: TypeTables,
+    functions: UtilityTables,
+    task_type: Integers,
+    arrival_s: Floats,
+    tasks: Integers,
+    day_end: float,
+    threshold: float,
+) -> Booleans:
     """Whether a task could earn more than `threshold` if it began at `day_end`, shape (m,)."""
     n_pstates = tables.etc.shape[2]
     elapsed = np.empty(len(tasks))
@@ -159,10 +180,10 @@ def worth_postponing(tables, functions, task_type, arrival_s, tasks, day_end, th
 
 
 @inner
-def inside_j(start, time, energy, day_end, weights):
+def inside_j(start: float, time: float, energy: float, day_end: float, weights: Floats) -> float:
     """Energy of a task before the day's end, as a budget counts it (algorithms B7).
 
-    `weights` is a table of `gridsched.model.prices`; without columns a joule counts 1.
+    `weights` is a table of `gridsched.model.signals`; without columns a joule counts 1.
     """
     energy = _uncounted_inside(start, time, energy, day_end)
     if weights.shape[1] == 0 or not start < day_end:
@@ -174,7 +195,7 @@ def inside_j(start, time, energy, day_end, weights):
 
 
 @inner
-def cheapest_inside_j(start, time, energy, day_end, weights):
+def cheapest_inside_j(start: float, time: float, energy: float, day_end: float, weights: Floats) -> float:
     """What a task would count at the lowest price."""
     least = weights[WEIGHT, 0] if weights.shape[1] else 1.0
     for column in range(1, weights.shape[1]):
@@ -183,7 +204,7 @@ def cheapest_inside_j(start, time, energy, day_end, weights):
 
 
 @inner
-def least_inside_j(first, last, time, energy, day_end, weights):
+def least_inside_j(first: float, last: float, time: float, energy: float, day_end: float, weights: Floats) -> float:
     """What a task counts at least that starts between two times, the second before the day's end.
 
     Whenever it starts, it runs from the last of them until it ends after the first.
@@ -197,7 +218,7 @@ def least_inside_j(first, last, time, energy, day_end, weights):
 
 
 @inner
-def most_weight(weights):
+def most_weight(weights: Floats) -> float:
     """The most that a joule counts at any time."""
     most = weights[WEIGHT, 0] if weights.shape[1] else 1.0
     for column in range(1, weights.shape[1]):
