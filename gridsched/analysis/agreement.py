@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import TextTable, axis_name, value_text
+from gridsched.analysis.texts import TextTable, axis_name, axis_value
+from gridsched.arrays import Floats
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.energy import relative_difference
 
@@ -64,8 +64,8 @@ def agreement_frame(results: StudyResults) -> pd.DataFrame:
     ):
         values = pairs.get(f"{name}_simgrid")
         if values is not None and values.notna().any():
-            found = values.fillna(0.0).abs().to_numpy()
-            rows.append(_row(results, pairs, what, "plugin, model of the same run", found))
+            differences = values.fillna(0.0).abs().to_numpy()
+            rows.append(_row(results, pairs, what, "plugin, model of the same run", differences))
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -84,33 +84,31 @@ def _hashable(value: object) -> object:
     return tuple(value) if isinstance(value, list | np.ndarray) else value
 
 
-def _differences(pairs: pd.DataFrame, name: str) -> NDArray[np.float64]:
+def _differences(pairs: pd.DataFrame, name: str) -> Floats:
     one, other = (pairs[f"{name}_{driver}"].astype(np.float64) for driver in DRIVERS)
     both_lack = (one.isna() & other.isna()).to_numpy()
     return np.where(both_lack, 0.0, relative_difference(one.to_numpy(), other.to_numpy()))
 
 
-def _of_series(pairs: pd.DataFrame, name: str) -> NDArray[np.float64]:
+def _of_series(pairs: pd.DataFrame, name: str) -> Floats:
     """Return the largest difference within each pair of series, relative to the series' end."""
-    found = []
+    shares = []
     for one, other in zip(*(pairs[f"{name}_{driver}"] for driver in DRIVERS), strict=True):
         left, right = (np.asarray(each, dtype=np.float64) for each in (one, other))
         largest = max(np.abs(left).max(initial=0.0), np.abs(right).max(initial=0.0))
-        found.append(np.abs(left - right).max(initial=0.0) / largest if largest else 0.0)
-    return np.array(found)
+        shares.append(np.abs(left - right).max(initial=0.0) / largest if largest else 0.0)
+    return np.array(shares)
 
 
-def _row(
-    results: StudyResults, pairs: pd.DataFrame, name: str, compared: str, found: NDArray[np.float64]
-) -> list[object]:
-    worst = int(np.argmax(np.nan_to_num(found, nan=np.inf)))
+def _row(results: StudyResults, pairs: pd.DataFrame, name: str, compared: str, differences: Floats) -> list[object]:
+    worst = int(np.argmax(np.nan_to_num(differences, nan=np.inf)))
     axes = [axis for axis in results.varying_axes if axis != "driver"]
     where = ", ".join(
-        f"{axis_name(axis)} {value_text(pairs[axis].iloc[worst])}" for axis in (*axes, "scheduler", "replicate")
+        f"{axis_name(axis)} {axis_value(axis, pairs[axis].iloc[worst])}" for axis in (*axes, "scheduler", "replicate")
     )
-    is_known = found[worst] != 0
+    is_known = differences[worst] != 0
     run_id = pairs["run_id_simgrid"].iloc[worst] if is_known else ""
-    return [name, compared, len(pairs), float(found[worst]), run_id, where if is_known else ""]
+    return [name, compared, len(pairs), float(differences[worst]), run_id, where if is_known else ""]
 
 
 def agreement_table(frame: pd.DataFrame) -> TextTable:

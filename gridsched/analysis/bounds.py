@@ -126,7 +126,7 @@ def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, Scenario
     for digest in {file.sha256 for file in study.inputs.values()}.difference(study.policies):
         checked_file(inputs[digest], digest)
     maker = ScenarioMaker(inputs, Path())
-    found: dict[str, ScenarioBounds] = {}
+    by_run: dict[str, ScenarioBounds] = {}
     for _, group in groupby(study.scenarios(), key=_axes_but_scheduler):
         runs = list(group)
         described = runs[0].scenario
@@ -136,8 +136,8 @@ def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, Scenario
         told = {**described, "settings": settings, "scheduler": scheduler}
         scenario = maker.make(told).deployed()
         bounds = _scenario_bounds(scenario)
-        found.update({run.run_id: bounds.beside(traits[run.axes["scheduler"]]) for run in runs})
-    return found
+        by_run.update({run.run_id: bounds.beside(traits[run.axes["scheduler"]]) for run in runs})
+    return by_run
 
 
 def _axes_but_scheduler(run: Any) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from gridsched.analysis.statistics import Interval
 from gridsched.analysis.study_results import StudyResults, restricted
+from gridsched.arrays import Floats
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
 from gridsched.runs.study_axes import full_name
@@ -19,7 +19,6 @@ from gridsched.runs.study_axes import full_name
 #: Metric of a whole window -> the series that leads to it.
 SERIES_OF = {"window_energy_j": "energy_j", "window_utility": "utility"}
 Where = Mapping[str, tuple[Any, ...]]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,11 @@ class Level:
 
 def flat(where: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested tables of axis values with dotted names; `prefix` stands before each."""
-    found: dict[str, Any] = {}
+    by_key: dict[str, Any] = {}
     for key, value in where.items():
         name = prefix + key
-        found |= flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
-    return found
+        by_key |= flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
+    return by_key
 
 
 def where_of(results: StudyResults, *wheres: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
@@ -86,22 +85,22 @@ def levels_of(
     """
     known = results.study.schedulers
     variants = [each for each in known if each.label == family] or [each for each in known if each.family == family]
-    found = [Level(each.varied[along], each.label, {}) for each in variants if along in each.varied]
-    if not found and len(variants) == 1:
+    levels = [Level(each.varied[along], each.label, {}) for each in variants if along in each.varied]
+    if not levels and len(variants) == 1:
         axis = full_name(along, [each.name for each in results.study.axes])
-        found = [
+        levels = [
             Level(value, variants[0].label, {axis: (value,)}) for value in where.get(axis, results.values_of(axis))
         ]
-    values = [level.value for level in found]
-    if not found or len(set(values)) < len(values):
+    values = [level.value for level in levels]
+    if not levels or len(set(values)) < len(values):
         raise InputError(
-            f"{family!r} has {len(found)} variants for {len(set(values))} values of {along!r}; it "
+            f"{family!r} has {len(levels)} variants for {len(set(values))} values of {along!r}; it "
             "needs one for each value of a parameter or axis that varies."
         )
     if among is None:
-        return found
+        return levels
     low, high = among
-    kept = [each for each in found if not isinstance(each.value, str) and low <= each.value <= high]
+    kept = [each for each in levels if not isinstance(each.value, str) and low <= each.value <= high]
     if not kept:
         raise InputError(f"{family!r} has no {along!r} from {low:g} to {high:g}.")
     return kept

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridsched.analysis.bounds import ScenarioBounds, bound_fields, bounds_for, have_bounds
 from gridsched.errors import InputError
 from gridsched.metrics import METRICS
+from gridsched.metrics.columns import Column, written_columns
 from gridsched.metrics.table import ALWAYS, shown_metrics, value_of_row
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import Tasks
@@ -51,16 +53,24 @@ class Comparison:
         return pd.DataFrame(list(self.rows)).set_index("scheduler")
 
     def __repr__(self) -> str:
-        return f"{self._shown().to_string()}{self._failed()}"
+        failed = "".join(f"\nfailed: {name}: {text}" for name, text in self.failures.items())
+        return self._shown().to_string() + failed
 
     def _repr_html_(self) -> str:
-        return f"{self._shown().to_html()}<p>{self._failed()}</p>"
+        failed = "".join(f"<p>failed: {escape(f'{name}: {text}')}</p>" for name, text in self.failures.items())
+        return self._shown().to_html() + failed
 
     def _shown(self) -> pd.DataFrame:
-        return self.frame[[metric.id for metric in shown_metrics("notebook", self.rows)]]
+        """Return texts under headings with units, as the command line writes them."""
+        import pandas as pd
 
-    def _failed(self) -> str:
-        return "".join(f"\nfailed: {name}: {text}" for name, text in self.failures.items())
+        shown = {each.id: each for each in shown_metrics("notebook", self.rows)}
+        if "energy_j" in shown:
+            shown.pop("energy_model_j")  # runs in which the two disagree have failed
+        columns = [Column("scheduler", "scheduler"), *(each.column for each in shown.values())]
+        (_, _, names), *others = written_columns(columns, self.rows)
+        headings = [heading.replace("\n", " ") for _, heading, _ in others]
+        return pd.DataFrame(list(zip(*(cells for *_, cells in others), strict=True)), names, headings)
 
 
 def compare(
@@ -83,7 +93,7 @@ def compare(
     workers : int, optional
         Runs at one time; default one for each CPU.
     progress : bool, optional
-        Whether a bar is shown; default in a notebook or on a terminal.
+        Whether a bar is shown; default on a terminal, and in a notebook that has ``ipywidgets``.
     **settings
         Of `Scenario`: ``driver``, ``seed``, ``power`` and so on.
 
@@ -102,9 +112,9 @@ def compare(
     base = Scenario(platform, tasks, **settings).loaded()
     named = _named(schedulers)
     scenarios = [replace(base, scheduler=scheduler) for scheduler in named.values()]
-    found = run_many(scenarios, workers=workers, progress=progress, keep_errors=True)
-    results = {name: each for name, each in zip(named, found, strict=True) if isinstance(each, RunResult)}
-    failures = {name: str(each) for name, each in zip(named, found, strict=True) if not isinstance(each, RunResult)}
+    outcomes = run_many(scenarios, workers=workers, progress=progress, keep_errors=True)
+    results = {name: each for name, each in zip(named, outcomes, strict=True) if isinstance(each, RunResult)}
+    failures = {name: str(each) for name, each in zip(named, outcomes, strict=True) if not isinstance(each, RunResult)}
     rows = [{**result.summary(), "scheduler": name} for name, result in results.items()]
     return Comparison(results, rows, failures, completed(rows, list(results.values())))
 

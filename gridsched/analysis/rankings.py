@@ -83,8 +83,8 @@ def rankings(results: StudyResults) -> list[Ranking]:
     if len(results.labels) < 2:
         return []
     asked = [name for name in results.distinct_metrics if METRICS[name].better and not METRICS[name].is_detail]
-    found = [ranking_of(results, name) for name in asked[:MOST_RANKINGS]]
-    return [ranking for ranking in found if len(ranking.schedulers) > 1]
+    candidates = [ranking_of(results, name) for name in asked[:MOST_RANKINGS]]
+    return [ranking for ranking in candidates if len(ranking.schedulers) > 1]
 
 
 def ranking_of(results: StudyResults, metric: str) -> Ranking:

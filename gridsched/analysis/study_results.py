@@ -70,8 +70,8 @@ class StudyResults:
 
     @property
     def baseline(self) -> str:
-        """The label that the others are compared with; the last one where the study names none."""
-        return self.study.baseline or self.labels[-1]
+        """The label that the others are compared with; the first one where the study names none."""
+        return self.study.baseline or self.labels[0]
 
     @cached_property
     def finished(self) -> pd.DataFrame:
@@ -125,12 +125,12 @@ class StudyResults:
     @cached_property
     def provenance(self) -> list[tuple[str, str, int]]:
         """What the stored runs say of their making: (what, value, number of runs)."""
-        found: dict[tuple[str, str], int] = {}
+        counts: dict[tuple[str, str], int] = {}
         for text, count in self.runs["provenance"].dropna().value_counts().items():
             for name, value in json.loads(text).items():
                 if not isinstance(value, dict | list):
-                    found[name, str(value)] = found.get((name, str(value)), 0) + int(count)
-        return [(name, value, count) for (name, value), count in sorted(found.items())]
+                    counts[name, str(value)] = counts.get((name, str(value)), 0) + int(count)
+        return [(name, value, count) for (name, value), count in sorted(counts.items())]
 
     def values_of(self, axis: str) -> tuple[Any, ...]:
         """Return the values of an axis in the study's order."""
@@ -327,12 +327,12 @@ def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -
 
 def _metrics_of_rows(ids: set[str]) -> list[Metric]:
     """Return those of these metrics that follow from rows; if one is of bounds, all of these."""
-    found = [
+    metrics = [
         metric
         for metric in METRICS.values()
         if metric.of == "row" and metric.condition is not FORMULA and metric.id in ids
     ]
-    if not any(metric.condition is BOUNDED for metric in found):
-        return found
-    others = [metric for metric in found if metric.condition is not BOUNDED]
+    if not any(metric.condition is BOUNDED for metric in metrics):
+        return metrics
+    others = [metric for metric in metrics if metric.condition is not BOUNDED]
     return [*others, *(metric for metric in METRICS.values() if metric.condition is BOUNDED)]

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from gridsched.metrics.table import UNIT_SUFFIXES
+
+#: Units that get an SI prefix; times stay in seconds.
+_PREFIXED = ("", "J", "J s", "W", "flop")
 
 
 @dataclass(frozen=True)
@@ -74,24 +79,72 @@ def _plain(value: float, digits: int, sign: str) -> str:
     return f"{value:{sign},.{places}f}"
 
 
+def prefixed(unit: str, largest: float) -> tuple[float, str]:
+    """Return (divisor, unit with SI prefix) so that `largest` is shown between 1 and 1000.
+
+    Examples
+    --------
+    >>> prefixed("J", 8e9), prefixed("s", 86_400.0)
+    ((1000000000.0, 'GJ'), (1.0, 's'))
+    """
+    if unit not in _PREFIXED or not 1000 <= largest < math.inf:
+        return 1.0, unit
+    level = min(int(math.log10(largest) // 3), 6)
+    return 1000.0**level, f"{' kMGTPE'[level]}{unit}"
+
+
+def axis_unit(axis: str) -> str:
+    """Return the unit that an axis' name ends with; empty if it has none."""
+    return next((unit for end, unit in UNIT_SUFFIXES.items() if axis.endswith(end)), "")
+
+
 def axis_name(axis: str) -> str:
-    """Return an axis as it is written in figures: its last part, blanks for underscores."""
-    return axis.rpartition(".")[2].replace("_", " ")
+    """Return an axis in words: its last part without the unit.
+
+    Examples
+    --------
+    >>> axis_name("workload.energy_budget_j")
+    'energy budget'
+    """
+    name = axis.rpartition(".")[2]
+    suffix = next((end for end in UNIT_SUFFIXES if name.endswith(end)), "")
+    return name.removesuffix(suffix).replace("_", " ")
+
+
+def axis_value(axis: str, value: Any) -> str:
+    """Return a value of an axis with its unit.
+
+    Examples
+    --------
+    >>> axis_value("energy_budget_j", 8e9), axis_value("tasks", 10_000)
+    ('8 GJ', '10,000')
+    """
+    unit = axis_unit(axis)
+    if not unit or not is_number(value) or math.isinf(value):
+        return value_text(value)
+    factor, unit = prefixed(unit, abs(value))
+    return f"{value_text(value / factor)} {unit}"
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number, which a truth value is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def value_text(value: Any) -> str:
-    """Return an axis value for people."""
-    if isinstance(value, float):
-        return f"{value:g}"
+    """Return a value for people, numbers as on the axes of figures."""
+    if is_number(value):
+        return f"{value:,.10g}" if abs(value) < 1e10 else f"{value:g}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(value_text, value)) + "]"
     return "none" if value is None else str(value)
 
 
-def axis_text(values: dict[str, Any], text: Callable[[Any], str] = value_text) -> str:
+def axis_text(values: dict[str, Any]) -> str:
     """Return axis values in words; texts speak for themselves, numbers need their axis' name."""
     parts = [
-        text(value) if isinstance(value, str) else f"{axis_name(axis)} {text(value)}" for axis, value in values.items()
+        value if isinstance(value, str) else f"{axis_name(axis)} {axis_value(axis, value)}"
+        for axis, value in values.items()
     ]
     return ", ".join(parts)
 

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Integers
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.rules import DAY_S
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.traces.job_table import JobTable
+from gridsched.workloads.traces.options import NODE_POWER_W
 
 GENERAL, SPECIAL = "general", "special"
 #: A number by its key in JSON: key, name for people, unit, value.
@@ -47,13 +49,13 @@ class WorkloadStatistics:
         return [(name, value, unit) for _, name, unit, value in self.numbers]
 
 
-def is_special_machine_type(types: TaskTypes) -> NDArray[np.bool_]:
+def is_special_machine_type(types: TaskTypes) -> Booleans:
     """Return which machine types run fewer task types than another, shape (machine types,)."""
     runs = np.isfinite(types.etc).any(axis=2).sum(axis=0)
     return np.asarray(runs < runs.max(initial=0))
 
 
-def is_special_task_type(types: TaskTypes) -> NDArray[np.bool_]:
+def is_special_task_type(types: TaskTypes) -> Booleans:
     """Return which task types run on a special machine type, shape (task types,)."""
     runs = np.isfinite(types.etc).any(axis=2)
     return np.asarray(np.asarray(runs)[:, is_special_machine_type(types)].any(axis=1))
@@ -87,7 +89,53 @@ def _of(function: Callable[[NDArray[Any]], Any], values: NDArray[Any]) -> float:
     return float(function(values)) if len(values) else float("nan")
 
 
-def job_statistics(jobs: JobTable, n_nodes: int | None) -> WorkloadStatistics:
+#: What measured energy is told by, beside all jobs.
+BY = ("partition", "user")
+
+
+def energy_rows(jobs: JobTable, busy_w: float) -> list[dict[str, Any]]:
+    """Return measured and modelled energy of the jobs that were metered: of all, by partition, by user.
+
+    Parameters
+    ----------
+    jobs : JobTable
+    busy_w : float
+        Power of a node that computes, by the model [W].
+
+    Returns
+    -------
+    list of dict
+        ``by`` (``all``, or what `name` is), ``name``, ``jobs``, mean power of a node over its time
+        ``node_power_w`` [W], ``measured_j``, ``modelled_j`` [J] and ``modelled_above_measured``, relative.
+        Of each kind the largest consumers come first; empty where nothing was measured.
+    """
+    known = ~np.isnan(jobs.node_power_w)
+    if not known.any():
+        return []
+    node_s = (jobs.width * jobs.run_time_s)[known]
+    measured_j = jobs.node_power_w[known] * node_s
+
+    def row(by: str, name: str, chosen: Booleans) -> dict[str, Any]:
+        joules, seconds = float(measured_j[chosen].sum()), float(node_s[chosen].sum())
+        return {
+            "by": by,
+            "name": name,
+            "jobs": int(chosen.sum()),
+            "node_power_w": joules / seconds,
+            "measured_j": joules,
+            "modelled_j": busy_w * seconds,
+            "modelled_above_measured": busy_w * seconds / joules - 1.0,
+        }
+
+    rows = [row("all", "", np.ones(len(node_s), dtype=bool))]
+    for by in BY:
+        if (texts := jobs.attributes.get(by)) is not None:
+            some = [row(by, name, texts[known] == name) for name in sorted(set(texts[known].tolist()))]
+            rows += sorted(some, key=lambda each: -each["measured_j"])
+    return rows
+
+
+def job_statistics(jobs: JobTable, n_nodes: int | None, busy_w: float = NODE_POWER_W[1]) -> WorkloadStatistics:
     """Return numbers of jobs, nan or None where there is nothing to tell.
 
     Parameters
@@ -95,6 +143,8 @@ def job_statistics(jobs: JobTable, n_nodes: int | None) -> WorkloadStatistics:
     jobs : JobTable
     n_nodes : int or None
         Nodes of the machine, if they are known.
+    busy_w : float
+        Power of a node that computes [W]; see `energy_rows`.
 
     Notes
     -----
@@ -126,8 +176,14 @@ def job_statistics(jobs: JobTable, n_nodes: int | None) -> WorkloadStatistics:
         ("jobs_with_request", "jobs that asked for a time", "", int(asked.sum())),
         ("overestimation", "asked for over used", "", requested / used if used else float("nan")),
     ]
+    if len(jobs.after):
+        waiting = int(np.isin(jobs.lines, jobs.after["line"]).sum())
+        numbers.append(("jobs_with_dependencies", "jobs that wait for others", "", waiting))
     left_out = [each.as_json() for each in jobs.dropped]
-    return WorkloadStatistics(numbers, {"left_out": left_out, "notes": list(jobs.notes)})
+    rows: dict[str, list[Any]] = {"left_out": left_out, "notes": list(jobs.notes)}
+    if energy := energy_rows(jobs, busy_w):
+        rows["energy"] = energy
+    return WorkloadStatistics(numbers, rows)
 
 
 def system_statistics(whole: SystemWorkload) -> WorkloadStatistics:
@@ -250,7 +306,7 @@ def _parallel_statistics(whole: SystemWorkload, estimates: ParallelEstimates) ->
     return WorkloadStatistics(numbers, {"notes": list(whole.notes), "clusters": clusters})
 
 
-def cluster_cores(whole: SystemWorkload, estimates: ParallelEstimates) -> NDArray[np.int64]:
+def cluster_cores(whole: SystemWorkload, estimates: ParallelEstimates) -> Integers:
     """Return the cores of each cluster, shape (clusters,)."""
     sizes = np.array([len(cluster.hosts) for cluster in whole.platform.clusters])
     return np.asarray(sizes * estimates.cores_per_node)
@@ -328,6 +384,6 @@ def matrix_rows(types: TaskTypes) -> list[dict[str, Any]]:
     return rows
 
 
-def _kinds(special: NDArray[np.bool_]) -> list[tuple[str, NDArray[np.bool_]]]:
+def _kinds(special: Booleans) -> list[tuple[str, Booleans]]:
     both = ((GENERAL, ~special), (SPECIAL, special))
     return [(kind, chosen) for kind, chosen in both if chosen.any()]

@@ -21,9 +21,10 @@ from matplotlib.ticker import (
     MultipleLocator,
     NullFormatter,
 )
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gridsched.analysis.texts import value_text
+from gridsched.analysis.texts import axis_name, axis_unit, is_number, prefixed
+from gridsched.arrays import Floats, Integers
 from gridsched.metrics import METRICS
 
 #: A bar longer than this many times the median one makes its axis logarithmic.
@@ -97,9 +98,7 @@ def counts_axis(axes: Axes, label: str, top: float | None = None) -> None:
     locator.set_params(integer=True)
 
 
-def bin_edges(
-    values: NDArray[np.float64], count: int, *, most: int = 60, wide: float = 100.0
-) -> tuple[NDArray[np.float64], bool]:
+def bin_edges(values: Floats, count: int, *, most: int = 60, wide: float = 100.0) -> tuple[Floats, bool]:
     """Return the edges of a histogram, and whether they grow by a ratio.
 
     Parameters
@@ -121,7 +120,7 @@ def bin_edges(
     return (np.geomspace if is_log else np.linspace)(least, largest, bins + 1), is_log
 
 
-def counts_in(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.int64]:
+def counts_in(values: Floats, edges: Floats) -> Integers:
     """Return how many values are in each bin."""
     # rounding must not push the smallest or largest out of the outer bins
     return np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
@@ -285,14 +284,6 @@ def log_bottom(values: ArrayLike) -> float:
     return float(10 ** np.floor(np.log10(known[known > 0].min()) - 0.1))
 
 
-def prefixed(unit: str, largest: float) -> tuple[float, str]:
-    """Return (divisor, unit with SI prefix) so that `largest` is shown between 1 and 1000."""
-    steps = " kMGTPE"
-    level = int(math.log10(largest) // 3) if largest >= 1000 else 0
-    level = min(level, len(steps) - 1)
-    return 1000.0**level, f"{steps[level].strip()}{unit}"
-
-
 def time_axis(axes: Axes, horizon_s: float) -> None:
     """Make x a time axis from 0 to the end of the run [s]."""
     axes.set_xlim(0.0, horizon_s if horizon_s > 0 else 1.0)
@@ -326,13 +317,17 @@ def hours_axis(axes: Axes, begin_s: float, end_s: float) -> None:
 def scale_of(metric: str, largest: float) -> tuple[float, str]:
     """Return the divisor and the label under which a metric of such values is drawn."""
     entry = METRICS[metric]
-    if entry.unit in ("J", "J s"):
-        factor, unit = prefixed(entry.unit, largest)
-        return factor, entry.title_in(unit)
-    return 0.01 if entry.is_share else 1.0, entry.title
+    if entry.is_share:
+        return 0.01, entry.title
+    factor, unit = prefixed(entry.unit, largest) if entry.unit else (1.0, "")
+    return factor, entry.title_in(unit)
 
 
-def level_text(value: Any) -> str:
-    """Return a level for people: numbers as on the other axes."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value:,.10g}" if is_number and abs(value) < 1e10 else value_text(value)
+def axis_scale(axis: str, values: Iterable[Any]) -> tuple[float, str]:
+    """Return the divisor and the label under which the values of a study's axis are drawn."""
+    name = axis_name(axis).capitalize()
+    numbers = [abs(value) for value in values if is_number(value) and math.isfinite(value)]
+    if not axis_unit(axis) or not numbers:
+        return 1.0, name
+    factor, unit = prefixed(axis_unit(axis), max(numbers))
+    return factor, f"{name} [{unit}]"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,18 +11,15 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats
 from gridsched.figures.axes import finish_bars_axis, plain_numbers, share_limits
+from gridsched.figures.direct_labels import MOST_LABELS, name_series
 from gridsched.figures.figure_file import new_figure
-from gridsched.figures.looks import LineLook, Look
+from gridsched.figures.looks import Look
+from gridsched.figures.marks import KINDS, Series
 
-Floats = NDArray[np.float64]
 Direction = Literal["x", "y"]
-#: More lines than this have fainter bands.
-_MANY = 4
 _LIMIT = "#a5371b"
 
 
@@ -62,8 +59,9 @@ class Scale:
         A value that is always seen, drawn as a line.
     limit : (float, str) or None
         A value that is always seen, as divided, and its name: a dashed line. None where it is nan.
-    is_shared : bool
-        All panels have the same ends, however little of it some fill.
+    shared_up_to : float
+        Panels have the same ends, unless these are so many times those of the smallest panel:
+        inf: always, 1: where all are equal anyway.
     """
 
     column: str
@@ -75,7 +73,7 @@ class Scale:
     most: float | None = None
     origin: float | None = None
     limit: tuple[float, str] | None = None
-    is_shared: bool = False
+    shared_up_to: float = 3.0
 
     def places(self, table: pd.DataFrame, column: str = "") -> Floats:
         """Return where rows stand along the axis, by its own or another column."""
@@ -83,173 +81,6 @@ class Scale:
         if self.levels is not None:
             values = values.map({value: k for k, value in enumerate(self.levels)})
         return values.to_numpy(dtype=np.float64) / self.factor
-
-
-@dataclass(frozen=True)
-class Series:
-    """The rows of one series in one panel.
-
-    Attributes
-    ----------
-    at, value : ndarray
-        Along what varies, and the numbers.
-    ends : ndarray, shape (2, rows), or None
-        How far intervals reach below and above the numbers.
-    is_filled : ndarray of bool
-        How markers are drawn.
-    look : Look
-    stroke : LineLook
-        Keyword arguments of its lines and markers.
-    width : float
-        Of bars, boxes and violins.
-    count : int
-        Number of all series.
-    is_flat : bool
-        What varies stands along y.
-    """
-
-    at: Floats
-    value: Floats
-    ends: Floats | None
-    is_filled: NDArray[np.bool_]
-    look: Look
-    stroke: LineLook
-    width: float
-    count: int
-    is_flat: bool
-
-    def samples(self) -> tuple[list[float], list[Floats]]:
-        """Return each place that has numbers, and these."""
-        is_number = ~np.isnan(self.value)
-        places = np.unique(self.at[is_number]).tolist()
-        return places, [self.value[is_number & (self.at == place)] for place in places]
-
-
-def _draw_bars(axes: Axes, series: Series) -> None:
-    axes.bar(series.at, np.nan_to_num(series.value), series.width, linewidth=0.6, **series.look.patch())
-    axes.errorbar(
-        series.at,
-        series.value,
-        series.ends,
-        fmt="none",
-        ecolor="#000000",
-        elinewidth=0.8,
-        capsize=1.0 if series.width < 0.3 else 2.5,
-    )
-
-
-def _draw_lines(axes: Axes, series: Series) -> None:
-    order = np.argsort(series.at, kind="stable")
-    at, value = series.at[order], series.value[order]
-    if series.ends is not None:
-        below, above = series.ends[:, order]
-        axes.fill_between(
-            at,
-            value - below,
-            value + above,
-            color=series.look.dark,
-            linewidth=0,
-            alpha=0.22 if series.count <= _MANY else 0.08,
-        )
-    axes.plot(at, value, markevery=max(1, len(at) // 8), **series.stroke)
-
-
-def _draw_points(axes: Axes, series: Series) -> None:
-    for is_filled in (False, True):
-        some = series.is_filled == is_filled
-        x, y = series.at[some], series.value[some]
-        ends = None if series.ends is None else series.ends[:, some]
-        if series.is_flat:
-            x, y = y, x
-        look = series.stroke | {"markerfacecolor": series.look.dark if is_filled else "none"}
-        axes.errorbar(
-            x,
-            y,
-            None if series.is_flat else ends,
-            ends if series.is_flat else None,
-            elinewidth=1.0,
-            capsize=2.5,
-            **look,
-        )
-
-
-def _draw_boxes(axes: Axes, series: Series) -> None:
-    """Draw median, quartiles, whiskers to 1.5 interquartile ranges, and what lies outside."""
-    places, samples = series.samples()
-    axes.boxplot(
-        samples,
-        positions=places,
-        widths=0.86 * series.width,
-        patch_artist=True,
-        manage_ticks=False,
-        boxprops={"linewidth": 0.6, **series.look.patch()},
-        medianprops={"color": "#000000"},
-        whiskerprops={"linewidth": 0.7},
-        capprops={"linewidth": 0.7},
-        flierprops={"marker": ".", "markersize": 2, "markeredgecolor": "#303030"},
-    )
-
-
-def _draw_violins(axes: Axes, series: Series) -> None:
-    """Draw distributions, all as wide, with their medians; equal numbers are a median alone."""
-    places, samples = series.samples()
-    for place, sample in zip(places, samples, strict=True):
-        if np.ptp(sample) > 0:
-            # a list, where matplotlib's own types have one collection
-            bodies: Any = axes.violinplot([sample], [place], widths=0.9 * series.width, showextrema=False, points=200)[
-                "bodies"
-            ]
-            bodies[0].set(alpha=1.0, linewidth=0.6, **series.look.patch())
-    axes.plot(
-        places,
-        [float(np.median(sample)) for sample in samples],
-        linestyle="",
-        marker="o",
-        markersize=4.5,
-        markerfacecolor="#ffffff",
-        markeredgecolor="#000000",
-        zorder=4,
-    )
-
-
-def _draw_steps(axes: Axes, series: Series) -> None:
-    axes.step(series.at, series.value, where="post", **series.stroke)
-
-
-@dataclass(frozen=True)
-class ChartKind:
-    """A kind of chart.
-
-    Attributes
-    ----------
-    draw : callable
-        Draws a `Series` in axes.
-    stroke : LineLook or None
-        What its lines and markers have of their own; None if the legend shows areas.
-    is_apart : bool
-        Series stand side by side at each level.
-    """
-
-    draw: Callable[[Axes, Series], None]
-    stroke: LineLook | None = None
-    is_apart: bool = True
-
-    def handle(self, look: Look) -> Artist:
-        """Return what stands for a series in the legend."""
-        if self.stroke is None:
-            return Patch(label=look.label, **look.patch())
-        return Line2D([], [], **(look.stroke() | self.stroke | {"label": look.label}))
-
-
-#: All kinds of charts.
-KINDS = {
-    "bars": ChartKind(_draw_bars),
-    "boxes": ChartKind(_draw_boxes),
-    "violins": ChartKind(_draw_violins),
-    "points": ChartKind(_draw_points, {"linestyle": ""}),
-    "lines": ChartKind(_draw_lines, {}, is_apart=False),
-    "steps": ChartKind(_draw_steps, {"marker": ""}, is_apart=False),
-}
 
 
 def chart(
@@ -266,6 +97,7 @@ def chart(
     filled: str = "",
     legend: str = "",
     handles: Sequence[Artist] = (),
+    is_direct: bool = False,
 ) -> Figure | SubFigure:
     """Draw a table.
 
@@ -291,6 +123,8 @@ def chart(
         Its title.
     handles : sequence of Artist
         More of the legend, which names all series with a label.
+    is_direct : bool
+        Each panel names its series beside their points instead, unless they are too many.
 
     Returns
     -------
@@ -304,6 +138,8 @@ def chart(
     slots = slots or {value: k - (len(looks) - 1) / 2 for k, value in enumerate(looks)}
     width = 0.84 / (max(slots.values()) - min(slots.values()) + 1)
     is_apart = way.is_apart and (x.levels is not None or y.levels is not None)
+    is_direct = is_direct and len(looks) <= MOST_LABELS
+    drawn: list[tuple[Axes, Series]] = []
     for axes, panel in zip(all_axes, panels, strict=True):
         axes.set_title(panel.title, loc="left")
         rows = panel.chosen(table)
@@ -311,23 +147,24 @@ def chart(
             part = rows[rows[hue] == value] if hue else rows
             if len(part):
                 shift = slots[value] * width if is_apart else 0.0
-                way.draw(
-                    axes,
-                    Series(
-                        *_numbers(part, x, y, shift),
-                        part[filled].to_numpy(dtype=bool) if filled else np.ones(len(part), bool),
-                        look,
-                        look.stroke() | (way.stroke or {}),
-                        width,
-                        len(looks),
-                        is_flat=y.levels is not None,
-                    ),
+                series = Series(
+                    *_numbers(part, x, y, shift),
+                    part[filled].to_numpy(dtype=bool) if filled else np.ones(len(part), bool),
+                    look,
+                    look.stroke() | (way.stroke or {}),
+                    width,
+                    len(looks),
+                    is_flat=y.levels is not None,
                 )
+                way.draw(axes, series)
+                drawn.append((axes, series))
     if kind == "bars":
         finish_bars_axis(all_axes, y.places(table))
     _finish(all_axes, panels, "x", x)
     _finish(all_axes, panels, "y", y)
-    entries = [*(way.handle(look) for look in looks.values() if look.label), *handles]
+    if is_direct:
+        name_series(drawn)
+    entries = [*(way.handle(look) for look in looks.values() if look.label and not is_direct), *handles]
     if entries:
         length = 2.0 if way.stroke is None else 3.0
         _draw_legend(figure, entries, title=legend or None, handlelength=length)
@@ -386,7 +223,7 @@ def _set_numbers(all_axes: Sequence[Axes], direction: Direction, scale: Scale) -
         if scale.most is not None:
             getattr(axes, f"set_{direction}lim")(None, scale.most)
         axes.grid(axis=direction)
-    share_limits(all_axes, direction, most=np.inf if scale.is_shared else 3.0)
+    share_limits(all_axes, direction, most=scale.shared_up_to)
     plain_numbers(*(getattr(axes, f"{direction}axis") for axes in all_axes))
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from gridsched.analysis.texts import prefixed
 from gridsched.errors import InputError
-from gridsched.figures.axes import is_steep, log_bottom, plain_numbers, prefixed
+from gridsched.figures.axes import is_steep, log_bottom, plain_numbers
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import BOOT, BUSY, IDLE, OFF, PLAIN, SHUTDOWN, WASTED
 from gridsched.figures.table import Drawn, register_figure
@@ -30,6 +31,8 @@ PARTS = (
 
 #: What parallel jobs are judged by beside energy and makespan.
 PARALLEL = ("mean_waiting_time_s", "mean_bounded_slowdown", "utilisation")
+#: Drawn beside the energy wherever the runs have it.
+ALSO = ("carbon_g",)
 #: Parts smaller than this share of the largest bar are left out of the legend.
 LEAST_SEEN = 0.002
 Best = Callable[..., float]
@@ -40,7 +43,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     given = pd.DataFrame([dict(row) for row in rows])
     parts = [name for name, _ in PARTS if name != "energy_useful_j"]
     beside = PARALLEL if "mean_bounded_slowdown" in given else ()
-    others = ["utility", "window_utility", "window_energy_j", *beside]
+    others = ["utility", "window_utility", "window_energy_j", *ALSO, *beside]
     names = ["makespan_s", "energy_model_j", *parts, *(each for each in others if each in given)]
     table = given.reindex(columns=names).astype(np.float64)
     total = table["energy_model_j"]
@@ -103,7 +106,7 @@ def _others(table: pd.DataFrame) -> list[tuple[str, str, Best]]:
     return [
         (each.id, _label(each), max if each.better == "more" else min)
         for each in metrics
-        if each.places.get(place, math.inf) < 10
+        if each.places.get(place, math.inf) < 10 or each.id in ALSO
     ]
 
 

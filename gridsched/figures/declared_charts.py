@@ -35,6 +35,8 @@ from gridsched.figures.table import Drawn
 from gridsched.runs.claims_schema import DeclaredFigure
 
 _LAST = Look("#d6e2ee", "///", "")
+#: A box at the largest value must not look cut off by the end of the axis.
+_ROOM = 1.12
 _SINGLE = Look("#8a8a8a", None, "")
 _PAPER: LineLook = {"marker": "D", "markersize": 6, "color": "#a5371b", "linestyle": "none"}
 #: Quantiles that are kept of a distribution.
@@ -106,7 +108,7 @@ def levels(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         data,
         "bars",
         level_scale(declared, data[declared.along]),
-        metric_scale(declared, float(data["mean"].max()), limit=limit, is_shared=True),
+        metric_scale(declared, float(data["mean"].max()), limit=limit, shared_up_to=math.inf),
         {"": BAR},
         hue="",
         panels=panels,
@@ -146,7 +148,7 @@ def points(results: StudyResults, declared: DeclaredFigure) -> Drawn:
 
 
 def boxes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
-    """Draw the boxes; y reaches from 0 to the largest value of all runs, as in all such figures.
+    """Draw the boxes; y reaches from 0 to above the largest value of all runs, as in all such figures.
 
     Raises
     ------
@@ -159,8 +161,9 @@ def boxes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     data = pd.DataFrame([_numbers(*each) for each in samples.items()])
     data["paper"] = _paper_medians(results, metric, list(names))
     largest = float(results.shown[metric].max())
-    y = metric_scale(declared, largest, "value", least=0.0)
-    y = replace(y, most=1.05 * largest / y.factor if largest > 0 else 1.0)
+    limit = limit_of(results, declared, next(iter(names)))
+    y = metric_scale(declared, largest, "value", limit=limit, least=0.0)
+    y = replace(y, most=_ROOM * largest / y.factor if largest > 0 else 1.0)
     has_paper = bool(data["paper"].notna().any())
     of_paper = Line2D([], [], label="median in the paper, where it is printed", **_PAPER)
     figure = chart(

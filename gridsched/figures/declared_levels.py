@@ -13,9 +13,9 @@ from matplotlib.figure import Figure, SubFigure
 from gridsched.analysis.claim_values import Level, levels_of, replicate_values, where_of
 from gridsched.analysis.statistics import t_interval
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import axis_name, value_text
+from gridsched.analysis.texts import value_text
 from gridsched.errors import InputError
-from gridsched.figures.axes import axes_words, level_text, scale_of
+from gridsched.figures.axes import axes_words, axis_scale, scale_of
 from gridsched.figures.chart import Panel, Scale
 from gridsched.figures.table import Drawn
 from gridsched.metrics import METRICS
@@ -80,10 +80,10 @@ def names_of(declared: DeclaredFigure, labels: list[str]) -> dict[str, str]:
 
 def drawn_levels(results: StudyResults, declared: DeclaredFigure, family: str) -> list[Level]:
     """Return the levels of a family that are drawn; `InputError` where there is none such."""
-    found = levels_of(results, family, declared.along, drawn_where(results, declared))
+    levels = levels_of(results, family, declared.along, drawn_where(results, declared))
     if not declared.levels:
-        return found
-    known = {level.value: level for level in found}
+        return levels
+    known = {level.value: level for level in levels}
     for value in declared.levels:
         if value not in known:
             raise InputError(
@@ -106,10 +106,8 @@ def level_means(results: StudyResults, declared: DeclaredFigure, families: Itera
 
 
 def along_scale(declared: DeclaredFigure, values: Iterable[Any]) -> Scale:
-    """Return the axis of what varies as numbers, with the unit of its metric if it is one."""
-    if declared.along not in METRICS:
-        return Scale(declared.along, axis_name(declared.along).capitalize())
-    factor, label = scale_of(declared.along, max(filter(math.isfinite, values), default=1.0))
+    """Return the axis of what varies as numbers, with the unit that its name says."""
+    factor, label = axis_scale(declared.along, values)
     return Scale(declared.along, label, factor)
 
 
@@ -120,7 +118,7 @@ def level_scale(declared: DeclaredFigure, values: Iterable[Any]) -> Scale:
     texts = {
         level: declared.infinite
         if is_infinite(level)
-        else level_text(level if numbers.factor == 1.0 else level / numbers.factor)
+        else value_text(level if numbers.factor == 1.0 else level / numbers.factor)
         for level in levels
     }
     return Scale(declared.along, numbers.label, levels=texts)
@@ -158,9 +156,11 @@ def limit_of(results: StudyResults, declared: DeclaredFigure, family: str) -> fl
     """Return the mean of the limit's metric, nan without a limit."""
     if declared.limit is None:
         return math.nan
-    level = drawn_levels(results, declared, family)[0]
-    where = {**drawn_where(results, declared), **level.where}
-    return float(replicate_values(results, level.label, where, declared.limit).mean())
+    label, where = family, drawn_where(results, declared)
+    if declared.along:
+        level = drawn_levels(results, declared, family)[0]
+        label, where = level.label, {**where, **level.where}
+    return float(replicate_values(results, label, where, declared.limit).mean())
 
 
 def family_panels(names: dict[str, str]) -> list[Panel]:

@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 
 from gridsched.analysis.claim_values import replicate_values
 from gridsched.analysis.study_results import StudyResults
-from gridsched.figures.axes import level_text, plain_numbers, prefixed
+from gridsched.analysis.texts import prefixed, value_text
+from gridsched.figures.axes import plain_numbers
 from gridsched.figures.declared_levels import declared_drawn, drawn_levels, drawn_where, families_of, names_of
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.front_figure import draw_cap
@@ -158,7 +159,7 @@ def _draw_bars(
         )
         beyond = height + 2 if height > _NEAR else height - 9 if height < -_NEAR else -3
         axes.annotate(
-            level_text(row[declared.along]),
+            value_text(row[declared.along]),
             at,
             (3.5 * side if abs(height) > _NEAR else 7 * side, beyond),
             textcoords="offset points",
@@ -170,5 +171,5 @@ def _draw_bars(
 
 def _caps(results: StudyResults, families: list[str]) -> list[float]:
     """Return the power caps of the families [W]."""
-    found = (each.parameters.get("power_cap_w") for each in results.study.schedulers if each.family in families)
-    return list(dict.fromkeys(cap for cap in found if cap is not None))
+    caps = (each.parameters.get("power_cap_w") for each in results.study.schedulers if each.family in families)
+    return list(dict.fromkeys(cap for cap in caps if cap is not None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -57,7 +58,7 @@ def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         data,
         "lines",
         Scale("time_h", "Time since the window's begin [h]", least=0.0, most=end_h),
-        metric_scale(declared, float(data["mean"].max()), limit=limit, least=0.0, is_shared=True),
+        metric_scale(declared, float(data["mean"].max()), limit=limit, least=0.0, shared_up_to=math.inf),
         level_looks(list(levels), levels.values()),
         hue=declared.along,
         panels=panels,
@@ -140,11 +141,11 @@ def calibration(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     )
     for axes, table in zip(figure.axes, tables.values(), strict=True):
         axes.plot([0, 1], [0, 1], color="#8a8a8a", linewidth=1.0, zorder=1)
-        expected, found = (table[name] @ table["tasks"] for name in ("predicted", "observed"))
+        expected, observed = (table[name] @ table["tasks"] for name in ("predicted", "observed"))
         axes.text(
             0.04,
             0.96,
-            f"{table['tasks'].sum():,.0f} tasks\n{expected:,.0f} expected in time\n{found:,.0f} were",
+            f"{table['tasks'].sum():,.0f} tasks\n{expected:,.0f} expected in time\n{observed:,.0f} were",
             transform=axes.transAxes,
             va="top",
             fontsize=8,

@@ -33,6 +33,7 @@ FORMATS = {
 
 #: No figure is wider [inch]: 2,000 pixels.
 WIDEST = 10.0
+_NOTEBOOK_DPI = 100
 
 STYLE: dict[RcKeyType, Any] = {
     "font.family": "DejaVu Sans",
@@ -58,6 +59,17 @@ Place = Axes | SubFigure | Figure
 _PLACE: ContextVar[Place | None] = ContextVar("place", default=None)
 
 
+class ShownFigure(Figure):
+    """A figure that a notebook shows where a cell ends with it, as those of pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        stream = io.BytesIO()
+        with style():
+            _lay_out(self)
+            self.savefig(stream, dpi=_NOTEBOOK_DPI)
+        return stream.getvalue()
+
+
 def new_figure(width: float, height: float) -> Figure | SubFigure:
     """Return an empty figure [inch], at most `WIDEST`; draw and save it within `style`.
 
@@ -71,7 +83,7 @@ def new_figure(width: float, height: float) -> Figure | SubFigure:
     """
     place = _PLACE.get()
     if place is None:
-        return Figure(figsize=(min(width, WIDEST), height), layout="constrained")
+        return ShownFigure(figsize=(min(width, WIDEST), height), layout="constrained")
     if isinstance(place, Axes):
         place = _part_instead_of(place)
     elif place.axes or place.subfigs:
@@ -145,9 +157,7 @@ def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | byte
     wanted, columns = list(suffixes), drawn.data
     figure = drawn.figure
     assert isinstance(figure, Figure)  # what is drawn in a part of one is not saved
-    figure.draw_without_rendering()
-    if untangle(figure):
-        figure.draw_without_rendering()
+    _lay_out(figure)
     figure.set_layout_engine("none")  # laid out once, for all formats
     if isinstance(columns, pd.DataFrame):
         columns = {str(name): columns[name].to_numpy() for name in columns}
@@ -157,6 +167,13 @@ def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | byte
         figure.savefig(stream, format=suffix[1:], metadata=FORMATS[suffix])
         contents[suffix] = stream.getvalue()
     return contents
+
+
+def _lay_out(figure: Figure) -> None:
+    """Place all parts of a figure, with tick labels that do not overlap."""
+    figure.draw_without_rendering()
+    if untangle(figure):
+        figure.draw_without_rendering()
 
 
 def set_title(figure: Figure | SubFigure, title: str) -> None:

@@ -13,10 +13,10 @@ from matplotlib.ticker import MaxNLocator
 
 from gridsched.analysis.claim_values import Level
 from gridsched.analysis.study_results import StudyResults, restricted
-from gridsched.analysis.texts import axis_name
+from gridsched.analysis.texts import axis_name, prefixed
 from gridsched.campaign.segments import with_infinities
 from gridsched.errors import InputError
-from gridsched.figures.axes import plain_numbers, prefixed
+from gridsched.figures.axes import plain_numbers
 from gridsched.figures.declared_levels import declared_drawn, drawn_levels, drawn_where, families_of, level_scale
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import LineLook

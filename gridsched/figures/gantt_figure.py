@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.figures.axes import time_axis
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import BOOT, OFF, SHUTDOWN, Look
 from gridsched.figures.table import Drawn, register_figure
-from gridsched.model.timeline import host_timeline
+from gridsched.model.timeline import bars_of, core_lanes, host_timeline
 from gridsched.model.trace import ExecutionEnd, Trace
 
 MAX_HOST_LABELS = 45
@@ -34,51 +33,6 @@ CROWDED_ENDED = {
     ExecutionEnd.KILLED: Look("#000000", None, "killed"),
     ExecutionEnd.FAILED: Look("#b00000", None, "failed"),
 }
-
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Bars:
-    """The bars of a chart: an execution on one host, or on several in a row.
-
-    Attributes
-    ----------
-    execution : ndarray of int64, shape (bars,)
-    top, rows : ndarray of int64, shape (bars,)
-        First host, and number of hosts.
-    """
-
-    execution: NDArray[np.int64]
-    top: NDArray[np.int64]
-    rows: NDArray[np.int64]
-
-
-def bars_of(trace: Trace) -> Bars:
-    """Return a bar for each execution; of a parallel one, one for each of its runs of hosts."""
-    execution, host = trace.placed()
-    new = np.ones(len(host), dtype=bool)
-    new[1:] = (execution[1:] != execution[:-1]) | (host[1:] != host[:-1] + 1)
-    new |= not trace.is_parallel
-    first = np.flatnonzero(new)
-    return Bars(execution[first], host[first], np.diff(np.append(first, len(host))))
-
-
-def core_lanes(trace: Trace) -> NDArray[np.int64]:
-    """Give each execution a core of its host, the lowest that is free, shape (executions,)."""
-    runs = trace.executions
-    lanes = np.zeros(len(runs), dtype=np.int64)
-    several = trace.platform.cores[runs["host"]] > 1
-    free_from: dict[int, list[float]] = {}
-    for k in np.flatnonzero(several).tolist():
-        host, start = int(runs["host"][k]), float(runs["start"][k])
-        ends = free_from.setdefault(host, [0.0] * int(trace.platform.cores[host]))
-        free = [lane for lane, end in enumerate(ends) if end <= start]
-        lane = free[0] if free else int(np.argmin(ends))
-        ends[lane] = float(runs["end"][k])
-        lanes[k] = lane
-    return lanes
 
 
 def _rectangles(left: Floats, right: Floats, top: Floats, bottom: Floats) -> Floats:
@@ -150,7 +104,7 @@ def _draw_switching(axes: Axes, trace: Trace) -> list[Patch]:
     return legend
 
 
-def _draw_executions(axes: Axes, trace: Trace, lanes: NDArray[np.int64]) -> list[Patch]:
+def _draw_executions(axes: Axes, trace: Trace, lanes: Integers) -> list[Patch]:
     """Draw the bars; return what to say of them in the legend."""
     bars = bars_of(trace)
     each, cores = bars.execution, trace.platform.cores[bars.top]

@@ -100,6 +100,25 @@ def plot_prices(
     return _drawn("prices", "run", _trace(result), ax, tariff=tariff, title=title)
 
 
+def plot_carbon(result: RunResult | Trace, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
+    """Draw power [W], its carbon intensity at each site [g/kWh], and energy and carbon so far [J, g].
+
+    Parameters
+    ----------
+    result : RunResult or Trace
+    ax : Axes, SubFigure or Figure, optional
+        Where it is drawn; by default in a figure of its own.
+    title : str
+        A line above.
+
+    Raises
+    ------
+    InputError
+        If nobody said the carbon intensity.
+    """
+    return _drawn("carbon", "run", _trace(result), ax, title)
+
+
 def plot_comparison(comparison: Comparison, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
     """Draw energy [J] and makespan [s], or utility, of several schedulers.
 

@@ -7,8 +7,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from gridsched.analysis.texts import prefixed
 from gridsched.errors import InputError
-from gridsched.figures.axes import hours_axis, prefixed, quantity_axis, time_axis
+from gridsched.figures.axes import hours_axis, quantity_axis, time_axis
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import BOOT, BUSY, IDLE, MANY_STEPS, OFF, SHUTDOWN
 from gridsched.figures.table import Drawn, register_figure

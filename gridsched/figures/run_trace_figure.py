@@ -5,18 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
+from gridsched.analysis.texts import prefixed
+from gridsched.arrays import Floats, Integers
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError
-from gridsched.figures.axes import hours_axis, prefixed, quantity_axis
+from gridsched.figures.axes import hours_axis, quantity_axis
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import BUSY
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import MOST_STEPS, utility_between
 from gridsched.model.trace import ExecutionEnd, Trace
-
-Floats = NDArray[np.float64]
 
 #: Length of a step in paper 000 [s]; runs of less than so many of them get as many shorter ones.
 STEP_S, FEWEST_STEPS = 1200.0, 72
@@ -113,7 +112,7 @@ def _step(trace: Trace, step_s: float | None) -> float:
     return step_s
 
 
-def _segments(trace: Trace) -> tuple[Floats, NDArray[np.int64]]:
+def _segments(trace: Trace) -> tuple[Floats, Integers]:
     """Return the times that cut the run into periods, and the period of each part (-1: none)."""
     end, periods = _end(trace), trace.periods
     bounds = np.concatenate([[0.0, end], periods["start"], periods["end"]])
@@ -123,18 +122,18 @@ def _segments(trace: Trace) -> tuple[Floats, NDArray[np.int64]]:
     return bounds, np.where(inside, period, -1)
 
 
-def _edges(bounds: Floats, step_s: float) -> tuple[Floats, NDArray[np.int64]]:
+def _edges(bounds: Floats, step_s: float) -> tuple[Floats, Integers]:
     """Return the bounds of all steps, and the segment that each step is in."""
     counts = np.maximum(np.ceil(np.diff(bounds) / step_s * (1 - 1e-12)), 1).astype(np.int64)
     parts = [begin + step_s * np.arange(n) for begin, n in zip(bounds[:-1], counts, strict=True)]
     return np.concatenate([*parts, bounds[-1:]]), np.repeat(np.arange(len(counts)), counts)
 
 
-def _so_far(parts: Floats, segment: NDArray[np.int64]) -> Floats:
+def _so_far(parts: Floats, segment: Integers) -> Floats:
     return pd.Series(parts).groupby(segment).cumsum().to_numpy()
 
 
-def _counts(times: Floats, edges: Floats) -> NDArray[np.int64]:
+def _counts(times: Floats, edges: Floats) -> Integers:
     return np.histogram(times[~np.isnan(times)], edges)[0]
 
 

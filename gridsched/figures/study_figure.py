@@ -13,9 +13,9 @@ import pandas as pd
 
 from gridsched.analysis import statistics
 from gridsched.analysis.study_results import StudyResults, restricted
-from gridsched.analysis.texts import axis_name, axis_text
+from gridsched.analysis.texts import axis_name, axis_text, value_text
 from gridsched.campaign.run_records import read_records, records_file
-from gridsched.figures.axes import axes_words, level_text, scale_of
+from gridsched.figures.axes import axes_words, axis_scale, scale_of
 from gridsched.figures.chart import Scale, chart
 from gridsched.figures.looks import Look
 from gridsched.figures.study_layout import Layout
@@ -58,8 +58,9 @@ def _levels(layout: Layout, looks: Mapping[str, Look]) -> Scale:
     """Return the axis of the values along x; of the schedulers where nothing else varies."""
     if layout.x is None:
         return Scale("scheduler", "", levels={label: label for label in looks})
-    texts = {value: level_text(value) for value in layout.x_values}
-    return Scale(layout.x, axis_name(layout.x).capitalize(), levels=texts)
+    factor, label = axis_scale(layout.x, layout.x_values)
+    texts = {value: value_text(value / factor if factor > 1 else value) for value in layout.x_values}
+    return Scale(layout.x, label, levels=texts)
 
 
 @register_figure("bars", "study", "Means by scheduler.", heading="Means", place=10, is_usual=True)
@@ -94,7 +95,8 @@ def sweep(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
         return
     name = axis_name(layout.x)
     words = f"along {name}: mean, and 95 % confidence interval as a band. The y axes do not begin at 0."
-    yield from _of_means(layout, "sweep", "lines", Scale(layout.x, name.capitalize()), words)
+    factor, label = axis_scale(layout.x, layout.x_values)
+    yield from _of_means(layout, "sweep", "lines", Scale(layout.x, label, factor), words)
 
 
 @register_figure(
@@ -150,7 +152,7 @@ def pareto(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     both = makespan[[*keys, "mean"]].merge(energy[[*keys, "mean"]], on=keys)
     both = both.rename(columns={"mean_x": "makespan_s", "mean_y": metric})
     both["efficient"] = efficient(both, [k for k in keys if k != "scheduler"], metric)
-    along = f" One point for each {axis_name(layout.x)}." if layout.x else ""
+    along = f" One point for each {axis_name(layout.x)}, joined in their order." if layout.x else ""
     caption = (
         f"Means of energy and makespan by scheduler.{along} Filled: no other scheduler of the same "
         "combination has both less energy and less makespan."
@@ -160,12 +162,13 @@ def pareto(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
             layout,
             page,
             both,
-            "points",
-            Scale("makespan_s", "Makespan [s]"),
-            Scale(metric, label, factor),
+            "paths",
+            Scale("makespan_s", "Makespan [s]", shared_up_to=1.0),
+            Scale(metric, label, factor, shared_up_to=1.0),
             f"pareto-{metric}{suffix}",
             caption,
             filled="efficient",
+            is_direct=True,
         )
 
 
@@ -181,14 +184,14 @@ def efficient(table: pd.DataFrame, cell: list[str], metric: str) -> list[bool]:
     metric : str
         The other objective; less is better.
     """
-    found = pd.Series(True, index=table.index)
+    mask = pd.Series(True, index=table.index)
     parts = [part for _, part in table.groupby(cell, sort=False, dropna=False)] if cell else [table]
     for part in parts:
         points = part[["makespan_s", metric]].to_numpy()
         no_worse = (points[None, :, :] <= points[:, None, :]).all(axis=2)
         better = (points[None, :, :] < points[:, None, :]).any(axis=2)
-        found[part.index] = ~(no_worse & better).any(axis=1)
-    return found.tolist()
+        mask[part.index] = ~(no_worse & better).any(axis=1)
+    return mask.tolist()
 
 
 @register_figure(
@@ -223,7 +226,7 @@ def finished_tasks(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
             looks,
             size=(7.0, 4.0),
         )
-        of = axis_text(dict(zip(keys, key, strict=True)), level_text)
+        of = axis_text(dict(zip(keys, key, strict=True)))
         yield Drawn(figure, data, f"trace-{number}", f"Finished tasks over time: {of}.")
 
 

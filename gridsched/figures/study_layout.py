@@ -12,9 +12,8 @@ import pandas as pd
 
 from gridsched.analysis.statistics import group_intervals
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import axis_text, value_text
+from gridsched.analysis.texts import axis_text, is_number, value_text
 from gridsched.errors import InputError
-from gridsched.figures.axes import level_text
 from gridsched.figures.chart import Panel
 from gridsched.figures.looks import Look, series_looks
 
@@ -87,7 +86,7 @@ class Layout:
 
     def panels(self, page: dict[str, Any]) -> list[Panel]:
         """Return the panels of a page."""
-        found = []
+        panels = []
         for r, row in enumerate(self._few(self.rows, MAX_ROWS)):
             for c, column in enumerate(self._few(self.columns, MAX_COLUMNS)):
                 values = dict(page)
@@ -95,8 +94,8 @@ class Layout:
                     values[self.rows] = row
                 if self.columns:
                     values[self.columns] = column
-                found.append(Panel(r, c, axis_text(values, level_text), values))
-        return found
+                panels.append(Panel(r, c, axis_text(values), values))
+        return panels
 
     def _few(self, axis: str | None, most: int) -> tuple[Any, ...]:
         return self.values[axis][:most] if axis else (None,)
@@ -150,4 +149,4 @@ def _check(what: str, found: Any, known: Sequence[Any]) -> None:
 
 
 def _is_numeric(values: tuple[Any, ...]) -> bool:
-    return all(isinstance(each, int | float) and not isinstance(each, bool) for each in values)
+    return all(map(is_number, values))

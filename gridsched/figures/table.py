@@ -139,8 +139,8 @@ def figures(of: Subject) -> dict[str, FigureKind]:
             place, _, function = each.target.partition(":")
             draw = getattr(importlib.import_module(place), function)
             register_figure(each.name, "declared", each.sentence)(draw)
-    found = sorted(_TABLE.values(), key=lambda kind: (kind.place, kind.name))
-    return {kind.name: kind for kind in found if kind.of == of}
+    kinds = sorted(_TABLE.values(), key=lambda kind: (kind.place, kind.name))
+    return {kind.name: kind for kind in kinds if kind.of == of}
 
 
 def study_figures(results: StudyResults, layout: Layout) -> Iterator[tuple[str, Drawn]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
+from gridsched.analysis.texts import prefixed
 from gridsched.analysis.workload_statistics import GENERAL, SPECIAL, is_special_machine_type, is_special_task_type
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.figures.axes import bin_edges, counts_axis, counts_in, plain_numbers, prefixed, quantity_axis, time_axis
+from gridsched.figures.axes import bin_edges, counts_axis, counts_in, plain_numbers, quantity_axis, time_axis
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import MANY_STEPS, PLAIN
 from gridsched.figures.table import Drawn, register_figure
@@ -53,7 +54,7 @@ def workload_overview(tasks: Tasks) -> Drawn:
     return Drawn(figure, data)
 
 
-def _draw_sizes(axes: Axes, flops: NDArray[np.float64]) -> None:
+def _draw_sizes(axes: Axes, flops: Floats) -> None:
     edges, is_log = bin_edges(flops, len(flops))
     factor, unit = prefixed("flop", float(edges[-1]))
     edges = edges / factor
@@ -70,7 +71,7 @@ def _draw_sizes(axes: Axes, flops: NDArray[np.float64]) -> None:
     counts_axis(axes, "Tasks", 1.08 * float(counts.max(initial=0)))
 
 
-def _draw_submissions(axes: Axes, times: NDArray[np.float64]) -> None:
+def _draw_submissions(axes: Axes, times: Floats) -> None:
     """Draw how many tasks have been submitted so far."""
     so_far = np.arange(1, len(times) + 1)
     axes.step(
@@ -109,7 +110,7 @@ def jobs_overview(jobs: JobTable) -> Drawn:
     return Drawn(figure, data)
 
 
-def _draw_widths(axes: Axes, width: NDArray[np.int64]) -> None:
+def _draw_widths(axes: Axes, width: Integers) -> None:
     """Draw how many jobs have up to 1, 2, 4, ... nodes."""
     steps = np.arange(int(np.ceil(np.log2(max(int(width.max(initial=1)), 1)))) + 1)
     place = np.ceil(np.log2(np.maximum(width, 1))).astype(int)
@@ -245,7 +246,7 @@ def _interval_name(step: float) -> str:
     return f"{step:g} s"
 
 
-def _draw_entries(axes: Axes, types: TaskTypes, matrix: NDArray[np.float64], name: str, unit: str) -> Points:
+def _draw_entries(axes: Axes, types: TaskTypes, matrix: Floats, name: str, unit: str) -> Points:
     """Draw how often each size is among the matrix entries of P-state 0."""
     special = is_special_machine_type(types)
     groups = [

@@ -34,10 +34,10 @@ def number_columns(table: TextTable) -> list[bool]:
 
 def notes(table: TextTable) -> list[str]:
     """Return what is said above a table: its note, and how much of it is shown."""
-    found = [table.note] if table.note else []
+    notes = [table.note] if table.note else []
     if len(table.rows) > MAX_ROWS:
-        found.append(f"The first {MAX_ROWS} of {len(table.rows):,} rows.")
-    return found
+        notes.append(f"The first {MAX_ROWS} of {len(table.rows):,} rows.")
+    return notes
 
 
 def marked_columns(table: TextTable, row: int) -> list[int]:

@@ -24,6 +24,7 @@ from gridsched.metrics import METRICS
 from gridsched.page.printing import Link, ReportFiles, ShownTable, page_html
 from gridsched.page.study_tables import (
     axes_table,
+    baseline_text,
     constants_text,
     difference_frame,
     difference_table,
@@ -143,7 +144,7 @@ def _page(
     return page_html(
         "report.html",
         title=study.title or study.name,
-        subtitle=study.source or f"Study {study.name}",
+        subtitle=study.source or (f"Study {study.name}" if study.title else ""),
         headings={anchor: HEADINGS[anchor] for anchor, is_there in is_shown.items() if is_there},
         answers=[ranking_words(each) for each in found],
         answers_note=rankings_note(results) if found else "",
@@ -154,6 +155,7 @@ def _page(
         facts=_facts(results),
         is_incomplete=len(results.finished) < len(results.runs),
         warnings=[*results.damage, *filter(None, [results.withheld])],
+        baseline=baseline_text(results),
         axes=files.table("axes", axes_table(results)),
         all_runs=all_runs,
         readings=readings(files) if readings else [],

@@ -9,9 +9,8 @@ import pandas as pd
 
 from gridsched.analysis import statistics
 from gridsched.analysis.rankings import RankedScheduler, Ranking
-from gridsched.analysis.statistics import Interval
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import TextTable, axis_name, number_text, value_text
+from gridsched.analysis.texts import TextTable, axis_name, axis_value, number_text
 from gridsched.figures.axes import scale_of
 from gridsched.metrics import BOUNDED, METRICS
 from gridsched.runs.study_schedulers import scheduler_texts
@@ -41,7 +40,8 @@ def _of_second(ranking: Ranking, second: RankedScheduler) -> str:
         return f"Next is {second.label}; no replicate has all runs of both."
     if above.mean == 0 and second.mean_rank == winner.mean_rank:
         return f"{second.label} is its equal."
-    amount = _difference_text(ranking, above, signed=False)
+    factor, unit = _difference_unit(ranking)
+    amount = f"{number_text(abs(above.mean) / factor, above.half_width / factor)} {unit}".rstrip()
     side = "more" if above.mean >= 0 else "less"
     of = "on average over the settings" if winner.settings > 1 else "on average"
     text = f"Next is {second.label}: {amount} {side} {of}"
@@ -50,14 +50,6 @@ def _of_second(ranking: Ranking, second: RankedScheduler) -> str:
     if above.count < 2:
         return f"{text}, in one replicate."
     return f"{text}, paired over {above.count} replicates."
-
-
-def _difference_text(ranking: Ranking, above: Interval, *, signed: bool) -> str:
-    """Return a difference with its unit (as text), or with its sign and without (in a table)."""
-    factor, unit = _difference_unit(ranking)
-    mean = above.mean if signed else abs(above.mean)
-    text = number_text(mean / factor, above.half_width / factor, signed=signed)
-    return text if signed or not unit else f"{text} {unit}"
 
 
 def _difference_unit(ranking: Ranking) -> tuple[float, str]:
@@ -77,27 +69,29 @@ def _scale(ranking: Ranking) -> tuple[float, str]:
 def ranking_table(ranking: Ranking) -> TextTable:
     """Return the schedulers by their rank over all settings, with means and differences."""
     factor, title = _scale(ranking)
-    entry, unit = METRICS[ranking.metric], _difference_unit(ranking)[1]
-    rows = []
+    entry, (step, unit) = METRICS[ranking.metric], _difference_unit(ranking)
+    step, side = (-step, "below") if entry.better == "more" else (step, "above")
+    rows, notes = [], []
     for each in ranking.schedulers[:MOST_SHOWN]:
         mean = number_text(each.mean.mean / factor, each.mean.half_width / factor)
-        above = _difference_text(ranking, each.above, signed=True) if each.above.count else "-"
+        worse = number_text(each.above.mean / step, each.above.half_width / abs(step)) if each.above.count else "-"
         best_in = f"{each.best_in} of {each.settings}"
-        rows.append([each.label, f"{each.mean_rank:.3g}", best_in, mean, above])
+        rows.append([each.label, f"{each.mean_rank:.3g}", best_in, mean, worse])
     unit_of_mean = title.removeprefix(entry.name).strip()
     header = [
         "scheduler",
         "mean rank",
         "best in",
         f"mean {unit_of_mean}".strip(),
-        "above best" + (f" [{unit}]" if unit else ""),
+        f"{side} best" + (f" [{unit}]" if unit else ""),
     ]
-    note = ""
     if len(ranking.schedulers) > MOST_SHOWN:
-        note = f"The best {MOST_SHOWN} of {len(ranking.schedulers)} schedulers."
+        notes.append(f"The best {MOST_SHOWN} of {len(ranking.schedulers)} schedulers.")
+    if any(row[-1].startswith("-") and row[-1] != "-" for row in rows):
+        notes.append("Negative: better on average than the first, which has the best mean rank.")
     best = min(each.mean_rank for each in ranking.schedulers)
     marked = {(k, 0) for k, each in enumerate(ranking.schedulers[:MOST_SHOWN]) if each.mean_rank == best}
-    return TextTable(entry.name, header, rows, 1, note, frozenset(marked))
+    return TextTable(entry.name, header, rows, 1, " ".join(notes), frozenset(marked))
 
 
 def rankings_note(results: StudyResults) -> str:
@@ -143,13 +137,22 @@ def ranking_frame(ranking: Ranking) -> pd.DataFrame:
 # ---------------------------------------------------------------------- what was run
 
 
+def baseline_text(results: StudyResults) -> str:
+    """Return what the others are compared with, and where that is chosen; nothing with one scheduler."""
+    if len(results.labels) < 2:
+        return ""
+    why = "baseline" if results.study.baseline else "first scheduler; 'baseline' in its file names another"
+    return f"Differences are from {results.baseline}, the study's {why}."
+
+
 def axes_table(results: StudyResults) -> TextTable:
     """Return the axes of a study with their values."""
     rows = []
     for axis in results.study.axes:
         is_scheduler = axis.name == "scheduler"
         shown = scheduler_texts(results.study.schedulers) if is_scheduler else axis.values
-        rows.append([axis_name(axis.name), str(len(axis.values)), ", ".join(map(value_text, shown))])
+        texts = (axis_value(axis.name, value) for value in shown)
+        rows.append([axis_name(axis.name), str(len(axis.values)), ", ".join(texts)])
     rows.append(["replicate", str(results.study.replicates), f"seed {results.study.seed}"])
     return TextTable("Axes", ["axis", "values", ""], rows)
 
@@ -254,14 +257,18 @@ def _pivoted(
         texts.setdefault(place, {})[variants[label].family] = text
         if is_best:
             best.add((place, variants[label].family))
-    rows = [[*map(value_text, key), *(cells.get(family, "-") for family in families)] for key, cells in texts.items()]
+    label_axes = (*axes, *parameters)
+    rows = [
+        [*map(axis_value, label_axes, key), *(cells.get(family, "-") for family in families)]
+        for key, cells in texts.items()
+    ]
     if (frame["count"] < results.study.replicates).any():
         note += " In brackets: the number of replicates, where some are missing."
-    header = [*map(axis_name, (*axes, *parameters)), *families]
+    header = [*map(axis_name, label_axes), *families]
     if best:
         where = f", where it is better than {results.baseline}" if signed else ""
         note += f" Bold: the best of each setting{where}."
-    n_labels = len(axes) + len(parameters)
+    n_labels = len(label_axes)
     row_of = {place: k for k, place in enumerate(texts)}
     marked = {(row_of[place], n_labels + families.index(family)) for place, family in best}
     return TextTable(title, header, rows, n_labels, note, frozenset(marked))
@@ -290,7 +297,7 @@ def failure_table(results: StudyResults) -> TextTable:
     for error, group in sorted(results.failed.groupby("error", dropna=False), key=lambda each: -len(each[1])):
         first = group.iloc[0]
         place = ", ".join(
-            f"{axis_name(name)} {value_text(first[name])}" for name in (*several, "scheduler", "replicate")
+            f"{axis_name(name)} {axis_value(name, first[name])}" for name in (*several, "scheduler", "replicate")
         )
         rows.append([str(len(group)), str(error), str(first["run_id"]), place])
     return TextTable("Failed runs", ["runs", "error", "first run", "of"], rows)

@@ -1,0 +1,193 @@
+"""The marks of charts: how each kind draws the rows of one series in one panel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from gridsched.arrays import Booleans, Floats
+from gridsched.figures.looks import LineLook, Look
+
+#: More lines than this have fainter bands.
+_MANY = 4
+
+
+@dataclass(frozen=True)
+class Series:
+    """The rows of one series in one panel.
+
+    Attributes
+    ----------
+    at, value : ndarray
+        Along what varies, and the numbers.
+    ends : ndarray, shape (2, rows), or None
+        How far intervals reach below and above the numbers.
+    is_filled : ndarray of bool
+        How markers are drawn.
+    look : Look
+    stroke : LineLook
+        Keyword arguments of its lines and markers.
+    width : float
+        Of bars, boxes and violins.
+    count : int
+        Number of all series.
+    is_flat : bool
+        What varies stands along y.
+    """
+
+    at: Floats
+    value: Floats
+    ends: Floats | None
+    is_filled: Booleans
+    look: Look
+    stroke: LineLook
+    width: float
+    count: int
+    is_flat: bool
+
+    def samples(self) -> tuple[list[float], list[Floats]]:
+        """Return each place that has numbers, and these."""
+        is_number = ~np.isnan(self.value)
+        places = np.unique(self.at[is_number]).tolist()
+        return places, [self.value[is_number & (self.at == place)] for place in places]
+
+
+def _draw_bars(axes: Axes, series: Series) -> None:
+    axes.bar(series.at, np.nan_to_num(series.value), series.width, linewidth=0.6, **series.look.patch())
+    axes.errorbar(
+        series.at,
+        series.value,
+        series.ends,
+        fmt="none",
+        ecolor="#000000",
+        elinewidth=0.8,
+        capsize=1.0 if series.width < 0.3 else 2.5,
+    )
+
+
+def _draw_lines(axes: Axes, series: Series) -> None:
+    order = np.argsort(series.at, kind="stable")
+    at, value = series.at[order], series.value[order]
+    if series.ends is not None:
+        below, above = series.ends[:, order]
+        axes.fill_between(
+            at,
+            value - below,
+            value + above,
+            color=series.look.dark,
+            linewidth=0,
+            alpha=0.22 if series.count <= _MANY else 0.08,
+        )
+    axes.plot(at, value, markevery=max(1, len(at) // 8), **series.stroke)
+
+
+def _draw_points(axes: Axes, series: Series) -> None:
+    for is_filled in (False, True):
+        some = series.is_filled == is_filled
+        x, y = series.at[some], series.value[some]
+        ends = None if series.ends is None else series.ends[:, some]
+        if series.is_flat:
+            x, y = y, x
+        look = series.stroke | {"markerfacecolor": series.look.dark if is_filled else "none"}
+        axes.errorbar(
+            x,
+            y,
+            None if series.is_flat else ends,
+            ends if series.is_flat else None,
+            elinewidth=1.0,
+            capsize=2.5,
+            **look,
+        )
+
+
+def _draw_paths(axes: Axes, series: Series) -> None:
+    """Draw points, and a thin line from each to the next."""
+    axes.plot(series.at, series.value, color=series.look.dark, linewidth=0.8, alpha=0.6)
+    _draw_points(axes, series)
+
+
+def _draw_boxes(axes: Axes, series: Series) -> None:
+    """Draw median, quartiles, whiskers to 1.5 interquartile ranges, and what lies outside."""
+    places, samples = series.samples()
+    axes.boxplot(
+        samples,
+        positions=places,
+        widths=0.86 * series.width,
+        patch_artist=True,
+        manage_ticks=False,
+        boxprops={"linewidth": 0.6, **series.look.patch()},
+        medianprops={"color": "#000000"},
+        whiskerprops={"linewidth": 0.7},
+        capprops={"linewidth": 0.7},
+        flierprops={"marker": ".", "markersize": 2, "markeredgecolor": "#303030"},
+    )
+
+
+def _draw_violins(axes: Axes, series: Series) -> None:
+    """Draw distributions, all as wide, with their medians; equal numbers are a median alone."""
+    places, samples = series.samples()
+    for place, sample in zip(places, samples, strict=True):
+        if np.ptp(sample) > 0:
+            # a list, where matplotlib's own types have one collection
+            bodies: Any = axes.violinplot([sample], [place], widths=0.9 * series.width, showextrema=False, points=200)[
+                "bodies"
+            ]
+            bodies[0].set(alpha=1.0, linewidth=0.6, **series.look.patch())
+    axes.plot(
+        places,
+        [float(np.median(sample)) for sample in samples],
+        linestyle="",
+        marker="o",
+        markersize=4.5,
+        markerfacecolor="#ffffff",
+        markeredgecolor="#000000",
+        zorder=4,
+    )
+
+
+def _draw_steps(axes: Axes, series: Series) -> None:
+    axes.step(series.at, series.value, where="post", **series.stroke)
+
+
+@dataclass(frozen=True)
+class ChartKind:
+    """A kind of chart.
+
+    Attributes
+    ----------
+    draw : callable
+        Draws a `Series` in axes.
+    stroke : LineLook or None
+        What its lines and markers have of their own; None if the legend shows areas.
+    is_apart : bool
+        Series stand side by side at each level.
+    """
+
+    draw: Callable[[Axes, Series], None]
+    stroke: LineLook | None = None
+    is_apart: bool = True
+
+    def handle(self, look: Look) -> Artist:
+        """Return what stands for a series in the legend."""
+        if self.stroke is None:
+            return Patch(label=look.label, **look.patch())
+        return Line2D([], [], **(look.stroke() | self.stroke | {"label": look.label}))
+
+
+#: All kinds of charts.
+KINDS = {
+    "bars": ChartKind(_draw_bars),
+    "boxes": ChartKind(_draw_boxes),
+    "violins": ChartKind(_draw_violins),
+    "points": ChartKind(_draw_points, {"linestyle": ""}),
+    "paths": ChartKind(_draw_paths, {"linestyle": ""}),
+    "lines": ChartKind(_draw_lines, {}, is_apart=False),
+    "steps": ChartKind(_draw_steps, {"marker": ""}, is_apart=False),
+}
