@@ -13,11 +13,12 @@ from typing import Any
 
 import typer
 from typer import Exit
-from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from gridsched import __version__, compiled
+from gridsched import compiled
+from gridsched.cli.help_page import Application, Command, Group
 from gridsched.errors import GridschedError, InputError, text_of
+from gridsched.version import __version__
 
 INTERRUPTED = 130
 _COMPLETION = "_GRIDSCHED_COMPLETE"
@@ -42,6 +43,7 @@ _COMMANDS = {
     "platform": ("platform:platform_app", "Make SimGrid platforms from tables of machines, and check platform files."),
     "workload": ("workload:workload_app", "Make and describe workloads."),
     "plot": ("plot:plot_app", "Draw figures from an export (`gridsched run ... --export DIR`)."),
+    "view": ("view:view", "Write a page to look at a run, or at several on one time axis; needs gridsched[view]."),
     "optimize": (
         "optimize:optimize_app",
         "What is possible at best: profit, energy and makespan by linear programming.",
@@ -51,13 +53,13 @@ _COMMANDS = {
 }
 
 
-class Commands(TyperGroup):
+class Commands(Group):
     """The commands by name; each is imported when it is called, and not to be listed."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, (_, help_line) in _COMMANDS.items():
-            self.add_command(TyperCommand(name, help=help_line))
+            self.add_command(Command(name, help=help_line))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name of the command that the words call, the command, and the other words."""
@@ -83,16 +85,15 @@ def load_command(name: str) -> Any:
         group = get_group(command)
         group.help = _COMMANDS[name][1]
         return group
-    alone = typer.Typer(add_completion=False, rich_markup_mode=app.rich_markup_mode)
+    alone = Application(add_completion=False)
     alone.command(name, epilog=getattr(module, f"{name.upper()}_EPILOG"))(command)
     return get_command(alone)
 
 
-app = typer.Typer(
+app = Application(
     name="gridsched",
     cls=Commands,
     no_args_is_help=True,
-    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Simulate grids on SimGrid and compare schedulers by energy and makespan.",

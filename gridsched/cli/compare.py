@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -15,27 +14,28 @@ import typer
 from gridsched.analysis.comparison import completed
 from gridsched.cli.compare_tables import mapping_event_s, print_comparison
 from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, one_line, say, warn
-from gridsched.cli.scenario_options import PAPER_004, ScenarioOptions, split_ids, with_scenario_options
-from gridsched.cli.tables import Column, console, print_table
+from gridsched.cli.scenario_options import ScenarioOptions, split_ids, with_scenario_options
+from gridsched.cli.tables import console, print_table
 from gridsched.energy import compare_energy
 from gridsched.errors import InputError, did_you_mean
 from gridsched.export.export import read_export
 from gridsched.metrics import METRICS, Metric
+from gridsched.metrics.columns import Column
 from gridsched.metrics.table import value_of_row
-from gridsched.policy.registry import entries
+from gridsched.policy.registry import PAPER_004, entries, scheduler_class, usual_ids
 from gridsched.runs.formulas import formula
 from gridsched.runs.run import ENERGY_TOLERANCE, RunResult, check, check_energy_agreement, energy_check
 from gridsched.runs.run_many import run_many
-from gridsched.runs.scenario import workload_kinds
+from gridsched.runs.scenario import LoadedScenario, workload_kinds
 
 SchedulersOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--schedulers",
         "--scheduler",
         metavar="A,B,...",
         help="Ids, see 'gridsched schedulers', FILE.py[:CLASS], or all that take the workload.",
-        show_default="the six of the LECSA paper",
+        show_default="those made for the workload; of bags the six of the LECSA paper",
     ),
 ]
 #: Stands for every scheduler that takes the workload.
@@ -94,8 +94,7 @@ def run_each(
     an error for; bad input is raised, before the first run where it can be seen by then.
     """
     parameters = options.parameters(ids)
-    base = options.base_scenario()
-    scenarios = [replace(base, scheduler=id, parameters=parameters[id]) for id in ids]
+    scenarios = [replace(options.base_scenario, scheduler=id, parameters=parameters[id]) for id in ids]
     shown = sys.stderr.isatty() and not quiet
     ended = run_many(scenarios, progress=shown, keep_errors=True, accept=accept)
     results: dict[str, RunResult] = {}
@@ -116,28 +115,44 @@ def report_failures(failures: Sequence[str]) -> None:
         raise typer.Exit(1)
 
 
-def ids_of(text: str, options: ScenarioOptions) -> list[str]:
-    """Return the schedulers that ``--schedulers`` names; ``all``: those that take the workload.
+def ids_of(text: str | None, options: ScenarioOptions) -> Sequence[str]:
+    """Return the schedulers that ``--schedulers`` names, or those that are usual for the workload.
 
     Raises
     ------
     InputError
         If there is no such scheduler, or none takes the workload.
     """
-    if text.strip() != ALL:
+    if text is not None and text.strip() != ALL:
         return split_ids(text, options)
-    base = options.base_scenario()
+    base = options.base_scenario
     kinds = workload_kinds(base)
-    found = []
-    for entry in entries():
-        if kinds.isdisjoint(entry.accepts):
+    if text is not None:
+        return _that_take(base, [each.id for each in entries() if not kinds.isdisjoint(each.accepts)])
+    usual = usual_ids(kinds)
+    return usual if usual == PAPER_004 else _that_take(base, usual)
+
+
+def _that_take(base: LoadedScenario, ids: Sequence[str]) -> list[str]:
+    """Return those of the schedulers that take a workload and start no program of the user's.
+
+    Raises
+    ------
+    InputError
+        Saying why none does.
+    """
+    takers, refusals = [], {}
+    for id in ids:
+        if scheduler_class(id).traits.external:
             continue
-        with contextlib.suppress(InputError):  # it says itself what it does not take
-            check(replace(base, scheduler=entry.id))
-            found.append(entry.id)
-    if not found:
-        raise InputError(f"{options.workload}: no scheduler takes this workload.")
-    return found
+        try:
+            check(replace(base, scheduler=id))
+            takers.append(id)
+        except InputError as error:  # it says itself what it does not take
+            refusals[id] = error
+    if not takers:
+        raise next(refusals[id] for id in usual_ids(workload_kinds(base)) if id in refusals)
+    return takers
 
 
 def own_metrics(given: Sequence[str]) -> list[Metric]:
@@ -188,7 +203,7 @@ def sort_key(metric: Metric, row: Mapping[str, Any]) -> tuple[bool, float]:
 @with_scenario_options
 def compare(
     options: ScenarioOptions,
-    schedulers: SchedulersOption = PAPER_004,
+    schedulers: SchedulersOption = None,
     sort: Annotated[
         str | None, typer.Option(metavar="METRIC", help="Best first by this metric, as energy_delay_js.")
     ] = None,
@@ -213,10 +228,10 @@ def compare(
 
     Energy is that of the computing hosts, by SimGrid's energy plugin and by gridsched's model.
     """
-    ids = ids_of(schedulers, options)
     own = own_metrics(metric or ())
     key = sort_metric(sort, own)
     outputs.check(options.inputs, plot)
+    ids = ids_of(schedulers, options)
     by_id, failures = run_each(options, ids, quiet=outputs.quiet or outputs.json)
     rows, results = [_row(id, each) for id, each in by_id.items()], list(by_id.values())
     for last in results[-1:]:
@@ -250,11 +265,8 @@ def compare(
 
 
 def _row(id: str, result: RunResult) -> dict[str, Any]:
-    row = {**result.summary(), "scheduler": id}
-    row["provenance"] = result.provenance
-    row["timing"] = result.timing
-    row["timing"] = {**result.timing, "mapping_event_s": mapping_event_s(row)}
-    return row
+    row = {**result.summary(), "scheduler": id, "provenance": result.provenance, "timing": result.timing}
+    return row | {"timing": {**result.timing, "mapping_event_s": mapping_event_s(row)}}
 
 
 # ---------------------------------------------------------------------- validate
@@ -266,7 +278,7 @@ def validate(
     export: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.", show_default=False)
     ] = None,
-    schedulers: SchedulersOption = PAPER_004,
+    schedulers: SchedulersOption = None,
     outputs: Outputs = PRINTED,
 ) -> None:
     """Check the model's joules against SimGrid's energy plugin, host by host.
@@ -281,7 +293,7 @@ def validate(
             raise InputError("Give either DIR or --platform and --workload, not both.")
         rows = _rows_of_export(export)
     else:
-        ids, quiet = split_ids(schedulers, options), outputs.quiet or outputs.json
+        ids, quiet = ids_of(schedulers, options), outputs.quiet or outputs.json
         rows, failures = _rows_of_runs(options, ids, quiet=quiet)
     bad = [row for row in rows if not row["relative_difference"] <= ENERGY_TOLERANCE]
     whole = {"tolerance": ENERGY_TOLERANCE, "differences": len(bad), "hosts": rows, "failures": failures}
@@ -312,7 +324,9 @@ def _accept_any(result: RunResult) -> None:
     """Let every run pass: a difference is a row of the table here."""
 
 
-def _rows_of_runs(options: ScenarioOptions, ids: list[str], *, quiet: bool) -> tuple[list[dict[str, Any]], list[str]]:
+def _rows_of_runs(
+    options: ScenarioOptions, ids: Sequence[str], *, quiet: bool
+) -> tuple[list[dict[str, Any]], list[str]]:
     if options.settings.get("driver") == "reference":
         raise InputError("The reference driver has no energy plugin; use --driver simgrid.")
     results, failures = run_each(options, ids, quiet=quiet, accept=_accept_any)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 
-from gridsched.analysis.bounds import ScenarioBounds
-from gridsched.cli.tables import Column, prefix, print_notes, print_table
+from gridsched.cli.tables import print_notes, print_table
 from gridsched.metrics import Metric, compared_metrics
+from gridsched.metrics.columns import Column, amount
+from gridsched.metrics.table import is_metered
 from gridsched.model.rules import EnergyBudget
+from gridsched.model.signals import JOULES, UNITS, Unit
+
+if TYPE_CHECKING:
+    from gridsched.analysis.bounds import ScenarioBounds
 
 _SCHEDULER = Column("scheduler", "scheduler")
 _MAPPING_EVENT = Column("mapping_event_ms", "mapping\nevent\n[ms]", "figure")
 #: Metrics that tell by how much a budget was exceeded.
-EXCESSES = ("budget_excess_j", "money_excess")
+EXCESSES = tuple(unit.excess for unit in UNITS.values())
 NO_ENERGY = "No energy: the hosts have no power (--power none)."
 #: An excess of less than this share of the budget is rounding.
 ROUNDING = 1e-9
@@ -82,21 +87,12 @@ def print_comparison(
 def _columns(rows: Sequence[Mapping[str, Any]], also: Sequence[Metric], bounds: ScenarioBounds | None) -> list[Column]:
     """Return the columns of which the rows have values, and those of further metrics."""
     table, shown = compared_metrics(rows)
-    hidden: set[str] = set() if is_metered(rows) else {"energy_j"}
+    hidden: set[str] = set()
     if bounds is not None:
         same = {"makespan_s", "energy_j"} - bounds.differing
         hidden |= {f"{metric.rpartition('_')[0]}_above_fixed_bound" for metric in same}
-    columns = [
-        Column(each.id, each.heading, each.form, each.unit, each.scale)
-        for each in [*shown, *(each for each in also if each not in shown)]
-        if each.id not in hidden
-    ]
+    columns = [each.column for each in [*shown, *(each for each in also if each not in shown)] if each.id not in hidden]
     return [_SCHEDULER, *columns, *([_MAPPING_EVENT] if table == "system" else [])]
-
-
-def is_metered(rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether SimGrid's plugin metered all runs."""
-    return all(row["energy_source"] == "plugin" for row in rows)
 
 
 def _has_energy(rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -136,13 +132,8 @@ def _milliseconds(row: Mapping[str, Any]) -> str | None:
     return None if seconds is None else f"{1000 * seconds:.3g}"
 
 
-def _joules(value: float) -> str:
-    factor, letter = prefix(value)
-    return f"{value / factor:,.6g} {letter}J"
-
-
-def _money(value: float) -> str:
-    return f"{value:,.6g} of money"
+def _amount(unit: Unit, value: float) -> str:
+    return amount(value, "J") if unit == JOULES else f"{amount(value, '')} {unit.words}"
 
 
 def excess(budget: EnergyBudget, row: Mapping[str, Any]) -> float:
@@ -154,7 +145,7 @@ def excess(budget: EnergyBudget, row: Mapping[str, Any]) -> float:
     row : mapping
         Metrics of the run.
     """
-    by: float = row.get("budget_excess_j" if budget.money is None else "money_excess", 0.0)
+    by: float = row.get(budget.unit.excess, 0.0)
     return by if by > ROUNDING * budget.amount else 0.0
 
 
@@ -170,9 +161,8 @@ def _budget_line(budget: EnergyBudget, rows: Sequence[Mapping[str, Any]]) -> str
     if budget.amount == float("inf"):
         return f"Energy budget: none, {_in_periods(budget, 'in periods of')}."
     over = {row["scheduler"]: by for row in rows if (by := excess(budget, row))}
-    words = _joules if budget.money is None else _money
-    kept = "; exceeded by " + ", ".join(f"{id} ({words(by)})" for id, by in over.items())
+    kept = "; exceeded by " + ", ".join(f"{id} ({_amount(budget.unit, by)})" for id, by in over.items())
     return (
-        f"Energy budget: {words(budget.amount)} {_in_periods(budget, 'in each')} "
+        f"Energy budget: {_amount(budget.unit, budget.amount)} {_in_periods(budget, 'in each')} "
         f"({budget.on_exhaustion}){kept if over else '; no run exceeded it'}."
     )

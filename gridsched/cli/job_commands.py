@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +13,13 @@ from rich.console import Console
 from gridsched.analysis.workload_statistics import WorkloadStatistics, job_statistics
 from gridsched.cli.options import with_options
 from gridsched.cli.output import OUTPUT_PANEL, ForceOption, JsonOption, QuietOption, check_targets
-from gridsched.cli.tables import console
+from gridsched.cli.tables import console, print_table
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
+from gridsched.metrics.columns import Column
 from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.platform_io.overrides import GivenPower
 from gridsched.workloads.bag import write_bag
 from gridsched.workloads.load import read_generator
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
@@ -28,10 +30,11 @@ from gridsched.workloads.traces.formats import (
     check_written,
     is_trace,
     read_jobs,
+    stays_behind,
     write_jobs,
 )
-from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.options import OF_MACHINE, TraceOptions
+from gridsched.workloads.traces.job_table import JobTable, reasons
+from gridsched.workloads.traces.options import NODE_POWER_W, OF_MACHINE, TraceOptions
 from gridsched.workloads.traces.trace_system import serial_tasks
 
 IMPORT_EPILOG = """Examples:
@@ -84,18 +87,59 @@ def described_jobs(workload: Path, given: Mapping[str, Any]) -> JobTable | None:
         jobs = read_jobs(workload, options)
         n_nodes = options.nodes or jobs.nodes_of_header
         jobs = jobs if n_nodes is None else jobs.that_fit(n_nodes)
-        if not len(jobs):
-            why = "; ".join(str(each).removesuffix(".") for each in jobs.dropped)
-            raise InputError(f"{workload}: no job is left to describe{f' ({why})' if why else ''}.")
+        _refuse_empty(jobs, "describe")
         return jobs
     options.refuse(set(options.given), workload, "this workload is no trace")
     parameters = read_generator(workload) if workload.suffix.lower() == ".toml" else None
     return draw_rigid_jobs(parameters) if isinstance(parameters, RigidJobs) else None
 
 
-def statistics_of_jobs(jobs: JobTable, given: Mapping[str, Any]) -> WorkloadStatistics:
-    """Return the statistics of jobs on the machine that the options or the log tell of."""
-    return job_statistics(jobs, TraceOptions(**given).nodes or jobs.nodes_of_header)
+def _refuse_empty(jobs: JobTable, purpose: str) -> None:
+    if not len(jobs):
+        raise InputError(f"{jobs.name}: no job is left to {purpose}{reasons(jobs.dropped)}.")
+
+
+def statistics_of_jobs(jobs: JobTable, given: Mapping[str, Any], power: str | None) -> WorkloadStatistics:
+    """Return the statistics of jobs on the machine that the options or the log tell of.
+
+    Raises
+    ------
+    InputError
+        If `power` is no power of a node.
+    """
+    busy_w = NODE_POWER_W[1]
+    if power is not None:
+        watts = GivenPower.read((power,)).of("", 1, jobs.name)
+        if watts is None:
+            raise InputError(f"--power {power!r}: the power of a node is needed here, IDLE:EPSILON:BUSY in W.")
+        busy_w = watts[0][2]
+    return job_statistics(jobs, TraceOptions(**given).nodes or jobs.nodes_of_header, busy_w)
+
+
+#: Users and partitions that a table for people has; --json has all.
+_MOST_ROWS = 10
+_ENERGY = (
+    Column("by", ""),
+    Column("name", ""),
+    Column("jobs", "jobs", "number"),
+    Column("node_power_w", "a node,\nmean [W]", "rounded"),
+    Column("measured_j", "measured\n[J]", "number"),
+    Column("modelled_j", "by the model\n[J]", "number"),
+    Column("modelled_above_measured", "model above\nmeasured", "percent"),
+)
+
+
+def print_energy(out: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print measured energy beside the model's, of the largest consumers."""
+    if not rows:
+        return
+    largest: list[Mapping[str, Any]] = []
+    for by in dict.fromkeys(row["by"] for row in rows):
+        own = [row for row in rows if row["by"] == by]
+        largest += own[:_MOST_ROWS]
+        if len(own) > _MOST_ROWS:
+            out.print(f"Of {len(own):,} by {by}, the {_MOST_ROWS} largest are shown; --json has all.")
+    print_table(out, _ENERGY, largest, "Energy of the jobs that were metered")
 
 
 def print_rest(out: Console, jobs: JobTable) -> None:
@@ -121,10 +165,11 @@ def import_command(
     if not SMALLEST <= speed <= LARGEST:
         raise InputError(f"--speed is {speed:g}; it must be greater than 0, at most {LARGEST:g}.")
     jobs = _read(log, options, output, report, speed=speed, force=force)
-    found = serial_tasks(jobs, speed)
-    write_bag(found.tasks, output, force=force)
-    told = f"Wrote {output}: {len(found.tasks):,} tasks."
-    _tell(told, "tasks", found.jobs, report, force=force, json=json, quiet=quiet)
+    tasks = serial_tasks(jobs, speed)
+    _refuse_empty(tasks.jobs, "make a task of")
+    write_bag(tasks.tasks, output, force=force)
+    told = f"Wrote {output}: {len(tasks.tasks):,} tasks."
+    _tell(told, "tasks", tasks.jobs, report, force=force, json=json, quiet=quiet)
 
 
 @with_log_options
@@ -139,10 +184,13 @@ def convert(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write the jobs of a log that can be run in another format: SWF, or Batsim's JSON."""
+    """Write the jobs of a log that can be run in another format: SWF, Batsim's JSON, a table."""
     check_written(output)
     jobs = _read(log, options, output, report, force=force)
+    _refuse_empty(jobs, "write")
     write_jobs(jobs, output, force=force)
+    if (lost := stays_behind(jobs, output)) is not None:
+        jobs = replace(jobs, notes=(*jobs.notes, lost))
     told = f"Wrote {output}: {len(jobs):,} jobs."
     _tell(told, "jobs", jobs, report, force=force, json=json, quiet=quiet)
 

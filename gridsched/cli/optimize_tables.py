@@ -8,7 +8,8 @@ from typing import Any
 
 from rich.console import Console
 
-from gridsched.cli.tables import Column, print_table, print_values
+from gridsched.cli.tables import print_table, print_values
+from gridsched.metrics.columns import Column
 from gridsched.optimize.answers import FrontAnswer, ProfitAnswer
 
 #: Rows of a table, at most; files have all.

@@ -13,6 +13,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from gridsched.cli.help_page import Application
 from gridsched.model.records import Key, keys_of
 
 #: What stands for a value in the help, by the end of a key's name.
@@ -21,7 +22,7 @@ _METAVARS = {"_per_s": "X", "_s": "S", "_j": "X"}
 
 def command_group(epilog: str | None = None) -> typer.Typer:
     """Return a group of commands; the list of all commands has its help."""
-    return typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", epilog=epilog)
+    return Application(no_args_is_help=True, epilog=epilog)
 
 
 def with_options(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, make_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -24,6 +24,9 @@ from gridsched.platform_io.recipe import PlatformRecipe, PStates, parse_pstates
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_units import parse_quantity
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
+
+if TYPE_CHECKING:
+    from gridsched.platform_io.tables import MachineTable
 
 T = TypeVar("T")
 Kind = Literal["speed", "bandwidth", "time", "watts"]
@@ -242,7 +245,7 @@ def from_table(
     write_platform(platform, output, command=command_line(ctx), network=network, force=force)
     notes = (*machines.notes, *platform.warnings)
     if as_json:
-        typer.echo(json_text(_summary(platform, output, notes)), nl=False)
+        typer.echo(json_text(_summary(platform, output, notes) | {"settled": _settled(machines)}), nl=False)
     elif not quiet:
         print_platform(console(), platform, output, notes)
 
@@ -311,6 +314,16 @@ def command_line(ctx: typer.Context) -> str:
         else:
             words += [parameter.opts[-1], str(value)]
     return shlex.join(words)
+
+
+def _settled(machines: MachineTable) -> list[dict[str, Any]]:
+    """Return the rows of a list whose power and efficiency differ, and which of them was taken."""
+    frame = machines.frame
+    if "taken" not in frame:
+        return []
+    columns = ["rank", "name", "computer", "power_w", "efficiency_flop_per_j", "taken"]
+    rows: list[dict[str, Any]] = frame.loc[frame["taken"] != "", columns].to_dict("records")
+    return rows
 
 
 def _summary(platform: Platform, output: str, notes: tuple[str, ...]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ gridsched plot {plot}
 """
 _BAG = "--platform platforms/ex_a.xml --workload examples/ex_a.csv"
 _PRICED = "--workload examples/bags.toml --scheduler lp_rolling --price 1 --prices examples/prices.csv"
+_GREEN = "--platform examples/two_sites.xml --workload examples/two_sites_day.csv --carbon examples/sites.csv"
 _DAY = "--workload examples/utility_small.toml --scheduler max_max_upe"
 
 
@@ -80,6 +81,13 @@ def prices(options: FigureOptions) -> None:
     Or cost so far alone, of a run with `--money-budget`.
     """
     _draw("prices", options)
+
+
+@plot_app.command(epilog=_EPILOG.format(run=_GREEN, plot="carbon out -o carbon.png"))
+@with_options(FigureOptions, before=2)
+def carbon(options: FigureOptions) -> None:
+    """Draw power, its carbon intensity at each site, and energy and carbon so far."""
+    _draw("carbon", options)
 
 
 def _draw(kind: str, options: FigureOptions, **others: Any) -> None:

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gridsched.cli.compare_tables import EXCESSES, NO_ENERGY, excess, free_boots, is_metered, mapping_event_s
+from gridsched.cli.compare_tables import EXCESSES, NO_ENERGY, excess, free_boots, mapping_event_s
 from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, warn
 from gridsched.cli.scenario_options import ScenarioOptions, resolve_apart, with_scenario_options
-from gridsched.cli.tables import console, print_values
-from gridsched.export.export import check_export_folder, write_export
+from gridsched.cli.tables import console, print_table, print_values
+from gridsched.metrics.columns import Column
+from gridsched.metrics.groups import utilisation_keys
 from gridsched.metrics.table import shown_metrics
 from gridsched.runs.run import RunResult, check_energy_agreement, run
 
@@ -33,11 +34,22 @@ Exit status: 0 fine, 1 the run failed, 2 bad input.
 """
 
 
+#: How groups of jobs are told of.
+_GROUP_COLUMNS = (
+    Column("jobs", "jobs", "number"),
+    Column("core_hours", "core\nhours", "rounded"),
+    Column("mean_waiting_s", "mean\nwait [{unit}]", "rounded", "s"),
+    Column("mean_bounded_slowdown", "mean bounded\nslowdown", "rounded"),
+    Column("unfairness_s", "later than\nFCFS [{unit}]", "rounded", "s"),
+    Column("energy_j", "energy\n[{unit}]", "rounded", "J"),
+)
+
+
 @with_scenario_options
 def run_command(
     options: ScenarioOptions,
     scheduler: Annotated[
-        str, typer.Option(metavar="ID", help="See 'gridsched schedulers'; or FILE.py[:CLASS].")
+        str, typer.Option(metavar="ID", help="See 'gridsched schedulers'; FILE.py[:CLASS]; batsim:ADDRESS.")
     ] = "wq",
     export: Annotated[
         Path | None,
@@ -47,6 +59,14 @@ def run_command(
             help="Write the run's records to this new folder (Batsim's files).",
         ),
     ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GROUP",
+            rich_help_panel=OUTPUT_PANEL,
+            help="Tell of parallel jobs by partition, size, user, or what else the log tells; repeatable.",
+        ),
+    ] = None,
     outputs: Outputs = PRINTED,
 ) -> None:
     """Run one scheduler on a platform and a workload."""
@@ -54,25 +74,33 @@ def run_command(
     parameters = options.parameters([scheduler])[scheduler]
     outputs.check(options.inputs)
     if export is not None:
+        from gridsched.export.export import check_export_folder  # only then
+
         check_export_folder(export, force=outputs.force)
-    result = run(replace(options.base_scenario(), scheduler=scheduler, parameters=parameters))
+    result = run(replace(options.base_scenario, scheduler=scheduler, parameters=parameters))
     warn(result.scenario.warnings)
     check_energy_agreement(result)
     summary = result.summary()
+    groups = {each: result.groups(each) for each in by or ()}
     whole = {**summary, "provenance": result.provenance, "timing": result.timing}
+    if groups:
+        whole["groups"] = groups
     if export is not None:
         export_run(result, export, force=outputs.force)
     if result.scenario.log and result.log:
         typer.echo(result.log, err=True)
     if outputs.write([summary], whole):
         _show(result, summary, scheduler, export)
+        for name, rows in groups.items():
+            used = [Column(key, f"{key.removeprefix('utilisation_')}\nused", "share") for key in utilisation_keys(rows)]
+            print_table(console(), [Column("group", name), *_GROUP_COLUMNS, *used], rows, f"Jobs by {name}")
 
 
 def _show(result: RunResult, summary: dict[str, Any], scheduler: str, export: Path | None) -> None:
     out = console()
     budget = result.scenario.budget
     is_over = budget is not None and excess(budget, summary) > 0
-    hidden = {*(() if is_over else EXCESSES), *(() if is_metered([summary]) else ("energy_j",))}
+    hidden = () if is_over else EXCESSES
     rows = [
         ("  " * metric.is_part + metric.row_name, summary[metric.id], metric.unit)
         for metric in shown_metrics("run", [summary])
@@ -93,6 +121,8 @@ def _show(result: RunResult, summary: dict[str, Any], scheduler: str, export: Pa
 
 def export_run(result: RunResult, folder: Path, *, force: bool) -> None:
     """Write a run's records in the layout of `gridsched.export.export`."""
+    from gridsched.export.export import write_export
+
     types = result.scenario.types
     write_export(
         result.trace,

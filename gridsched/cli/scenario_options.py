@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Annotated, Any
 
 import typer
 
 from gridsched.cli.options import option_name, with_options
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError, SimulationError, did_you_mean
 from gridsched.model.records import checked, with_keys
+from gridsched.model.rules import SCHEDULING
 from gridsched.policy.policy_files import named_file, resolve_scheduler
-from gridsched.policy.registry import scheduler_class
+from gridsched.policy.registry import find, scheduler_class
 from gridsched.runs.run_spec import RunSpec, Settings
 from gridsched.runs.scenario import LoadedScenario
 from gridsched.runs.scenario_maker import ScenarioMaker
-from gridsched.runs.settings import RunSettings
+from gridsched.runs.settings import MAX_TIMEOUT_S, RunSettings
 from gridsched.sim.client import check_policies
 from gridsched.workloads.traces.options import TraceOptions
-
-#: The six schedulers of paper 004.
-PAPER_004 = "wq,wqr,sufferage,xsufferage,dynamic_fpltf,lecsa"
 
 
 @dataclass
@@ -33,15 +35,30 @@ class ScenarioOptions:
     `TraceOptions`; they hold those that were given.
     """
 
-    platform: Annotated[Path | None, typer.Option(metavar="FILE", help="SimGrid platform (.xml).")] = None
+    platform: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="SimGrid platform (.xml). [required, unless the workload brings machines]"),
+    ] = None
     workload: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Bag of tasks (.csv), generator (.toml) or trace (.swf).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Bag of tasks (.csv), generator (.toml) or trace (.swf). [required]"),
     ] = None
     files: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Input files of tasks (.csv: file,size_bytes,location).")
+        Path | None,
+        typer.Option(
+            metavar="FILE", rich_help_panel=SCHEDULING, help="Input files of tasks (.csv: file,size_bytes,location)."
+        ),
     ] = None
     set: Annotated[
         list[str] | None, typer.Option("--set", metavar="[ID.]KEY=VALUE", help="Scheduler parameter; repeatable.")
+    ] = None
+    batsim_start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CMD",
+            rich_help_panel=SCHEDULING,
+            help="Start this as scheduler batsim, with {address} in it; end it after the run.",
+        ),
     ] = None
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of random schedulers.")] = 0
     settings: dict[str, Any] = field(default_factory=dict)
@@ -50,11 +67,14 @@ class ScenarioOptions:
     @property
     def inputs(self) -> tuple[Path | None, ...]:
         """The files that are read."""
-        files = (self.settings.get(key) for key in ("deployment", "prices", "budget_prices"))
-        return self.platform, self.workload, self.files, *files
+        files = (
+            self.settings.get(key) for key in ("deployment", "prices", "budget_prices", "carbon", "carbon_forecast")
+        )
+        return self.platform, self.workload, self.files, self.trace.get("partitions"), *files
 
+    @cached_property
     def base_scenario(self) -> LoadedScenario:
-        """Return the scenario without its scheduler, with its files read.
+        """The scenario without its scheduler, with its files read.
 
         Raises
         ------
@@ -65,6 +85,10 @@ class ScenarioOptions:
             missing = "options '--platform FILE' and" if self.platform is None else "option"
             raise InputError(f"Missing {missing} '--workload FILE'.")
         TraceOptions(**self.trace)  # whose messages name the option
+        with _time_limit(self.settings.get("timeout_s")):
+            return self._read()
+
+    def _read(self) -> LoadedScenario:
         in_spec: dict[str, Any] = {
             key: str(each) if isinstance(each, Path) else each
             for key, each in self.settings.items()
@@ -74,7 +98,7 @@ class ScenarioOptions:
             RunSpec,
             {
                 "platform": _file_section(self.platform),
-                "workload": _file_section(self.workload, self.files) | self.trace,
+                "workload": _file_section(self.workload, self.files) | TraceOptions(**self.trace).given,
                 "scheduler": {"id": "wq"},
                 "seed": self.seed,
                 # the scenario checks them, beside what a generator's file says
@@ -93,6 +117,11 @@ class ScenarioOptions:
             If an item is malformed or fits none of the schedulers.
         """
         chosen: dict[str, dict[str, Any]] = {id: {} for id in schedulers}
+        if self.batsim_start is not None:
+            programs = [id for id in schedulers if find(id).id == "batsim"]
+            if not programs:
+                raise InputError("--batsim-start needs a scheduler batsim:ADDRESS, as batsim:tcp://127.0.0.1:0.")
+            chosen |= {id: {"start": self.batsim_start} for id in programs}
         for item in self.set or ():
             name, equals, text = item.partition("=")
             owner, dot, key = name.strip().rpartition(".")
@@ -105,6 +134,25 @@ class ScenarioOptions:
                 default = scheduler_class(id).parameter_defaults()[key]
                 chosen[id][key] = _value(text.strip(), default)
         return chosen
+
+
+@contextmanager
+def _time_limit(timeout_s: float | None) -> Iterator[None]:
+    """End what reads platform and workload after a wall time [s]; an illegal one is refused later."""
+
+    def end(*_: object) -> None:
+        raise SimulationError(f"Reading platform and workload: ended after the time-out of {timeout_s:g} s.")
+
+    if timeout_s is None or not 0 < timeout_s <= MAX_TIMEOUT_S or current_thread() is not main_thread():
+        yield  # only there signals are heard
+        return
+    before = signal.signal(signal.SIGALRM, end)
+    rest = signal.setitimer(signal.ITIMER_REAL, timeout_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *rest)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _file_section(file: Path | None, files: Path | None = None) -> dict[str, str]:

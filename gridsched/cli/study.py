@@ -11,11 +11,13 @@ import typer
 
 from gridsched.cli.campaign_progress import JsonLines, Quiet, Screen, terminable
 from gridsched.cli.options import command_group
-from gridsched.cli.output import JsonOption, QuietOption, say, warn
-from gridsched.cli.study_report import StoreArgument, TrustOption, claims, report, with_store
-from gridsched.cli.tables import Column, console, print_table
-from gridsched.errors import InputError
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, say, warn
+from gridsched.cli.study_report import StoreArgument, TrustOption, claims, may_run, report, with_store
+from gridsched.cli.tables import console, print_table
+from gridsched.cli.view import PageOption
+from gridsched.errors import InputError, NotTrusted
 from gridsched.files.json_files import json_text
+from gridsched.metrics.columns import Column
 from gridsched.runs.study import Study
 from gridsched.runs.study_schedulers import scheduler_texts
 
@@ -41,6 +43,7 @@ def check(
     samples: Annotated[int, typer.Option(help="Runs to time for the estimate; 0 times none.", min=0)] = 6,
     workers: Annotated[int | None, typer.Option(help="Processes to estimate for; default: all CPUs.", min=1)] = None,
     timeout_s: TimeoutOption = None,
+    trust: TrustOption = False,
     json: JsonOption = False,
 ) -> None:
     """Show the axes of a study, the number of its runs, and how long they will take.
@@ -66,7 +69,7 @@ def check(
     }
     failures: list[str] = []
     if samples:
-        timed = estimate(found, samples, found.timeout_s)
+        timed = estimate(found, samples, found.timeout_s, trust=_trusted(found, trust))
         number = workers or usable_cpus()
         whole["estimate"] = {
             "timed_runs": len(timed.timed_s),
@@ -141,6 +144,7 @@ def run(
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler: tcp://host:8786.")] = None,
     quiet: QuietOption = False,
     json_lines: Annotated[bool, typer.Option("--json-lines", help="Tell the progress as JSON lines.")] = False,
+    trust: TrustOption = False,
 ) -> None:
     """Do the runs of a study that the store does not hold yet.
 
@@ -159,10 +163,21 @@ def run(
     is_meant = _filter(found, only)
     options = Options(workers, is_meant, timeout_s, retry_failed, records)
     display = Quiet() if quiet else JsonLines() if json_lines else Screen(found.name)
-    kept = Store.create(store)
+    kept = Store.create(store, trust=_trusted(found, trust))
     _do_runs(found, kept, options, dask, display)
     if _report_failures(found, kept, is_meant):
         raise typer.Exit(1)
+
+
+def _trusted(study: Study, trust: bool) -> bool:
+    """Whether programs that a study names may decide; on a terminal the user is asked."""
+    from gridsched.campaign.kept_studies import check_programs
+
+    try:
+        check_programs(f"Study {study.name!r}", study.programs(), trust=trust)
+    except NotTrusted as error:
+        return may_run(str(error))
+    return trust
 
 
 def _filter(study: Study, only: str | None) -> RunFilter | None:
@@ -252,6 +267,30 @@ def rerun(
         print(f"Run {whole_id}: {verdict}")
     if not found.is_identical:
         raise typer.Exit(1)
+
+
+@study_app.command("view")
+def view(
+    store: StoreArgument,
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Id, or its beginning.")],
+    output: PageOption,
+    timeout_s: TimeoutOption = None,
+    trust: TrustOption = False,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Repeat one stored run, and write a page to look at it; needs gridsched[view].
+
+    Exit status: 0 fine, 2 bad input.
+    """
+    from gridsched.campaign.single_runs import result_again
+
+    _check_timeout(timeout_s)
+    check_targets({"-o": [output]}, force=force)
+    result = with_store(store, trust, lambda kept: result_again(kept, run_id, timeout_s))
+    result.view().save(output, force=force)
+    if not quiet:
+        print(f"Page: {output}")
 
 
 @study_app.command("schema")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TrustOption = Annotated[
-    bool, typer.Option("--trust", metavar="", help="Run the Python files that the store holds, without asking.")
+    bool, typer.Option("--trust", metavar="", help="Run Python files and programs that the store or study names.")
 ]
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the results.")]
 StudyOption = Annotated[
@@ -154,7 +154,7 @@ def reproduce(
 
 
 def may_run(what: str) -> bool:
-    """Ask on a terminal whether Python files of a store may be run; elsewhere they may not."""
+    """Ask on a terminal whether what a store or study names may be run; elsewhere it may not."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     return typer.confirm(f"gridsched: {one_line(what)} Run it?", default=False, err=True)

@@ -16,15 +16,17 @@ from gridsched.cli.job_commands import (
     convert,
     described_jobs,
     import_command,
+    print_energy,
     print_rest,
     statistics_of_jobs,
     with_log_options,
 )
 from gridsched.cli.options import command_group, option_name
 from gridsched.cli.output import OUTPUT_PANEL, ForceOption, JsonOption, QuietOption, check_targets, figure_files
-from gridsched.cli.tables import Column, console, print_table, print_values
+from gridsched.cli.tables import console, print_table, print_values
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
+from gridsched.metrics.columns import Column
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.bag import write_bag
@@ -203,6 +205,10 @@ def describe(
     files: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Input files of tasks (file,size_bytes,location).")
     ] = None,
+    power: Annotated[
+        str | None,
+        typer.Option(metavar="W:W:W", help="Power of a node, IDLE:EPSILON:BUSY [W], beside what jobs of a log drew."),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -220,49 +226,52 @@ def describe(
         raise InputError(f"{workload}: --files goes with a CSV workload, not with a generator.")
     check_targets({"--plot": figure_files(plot)}, [*input_files(workload), files], force=force)
     jobs = described_jobs(workload, options.trace)
+    if power is not None and jobs is None:
+        raise InputError(f"{workload}: --power has no effect: this workload is no trace. Leave it out.")
     system = None if jobs is not None else read_system_workload(workload)
     subject: JobTable | Tasks | SystemWorkload
     of: Subject
     if jobs is not None:
-        found = statistics_of_jobs(jobs, options.trace)
+        statistics = statistics_of_jobs(jobs, options.trace, power)
         name, kind, of, subject = jobs.name, "jobs", "jobs", jobs
     elif system is None:
         tasks = read_workload(workload, files=files)
-        found = task_statistics(tasks)
+        statistics = task_statistics(tasks)
         name, kind, of, subject = tasks.name, "sizes", "tasks", tasks
     else:
         _check_has_utility(system)
-        found = system_statistics(system)
+        statistics = system_statistics(system)
         name, kind, of, subject = system.tasks.name, "overview", "system", system
     if plot is not None:
         from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
         draw_figure(kind, of, subject, plot, title=name, force=force)
     if json:
-        print(json_text(found.as_dict()), end="")
+        print(json_text(statistics.as_dict()), end="")
     elif not quiet:
         out = console()
-        _print_statistics(out, found, name)
+        _print_statistics(out, statistics, name)
         if jobs is not None:
+            print_energy(out, statistics.rows.get("energy", ()))
             print_rest(out, jobs)
         if plot is not None:
             out.print(f"Figure: {plot}")
 
 
-def _print_statistics(out: Console, found: WorkloadStatistics, title: str) -> None:
+def _print_statistics(out: Console, statistics: WorkloadStatistics, title: str) -> None:
     """Print the numbers of a workload, and clusters, arrivals and matrices of a system."""
-    print_values(out, found.named(), title)
-    if found.parallel is not None:
-        print_values(out, found.parallel.named())
-        for note in found.parallel.rows["notes"]:
+    print_values(out, statistics.named(), title)
+    if statistics.parallel is not None:
+        print_values(out, statistics.parallel.named())
+        for note in statistics.parallel.rows["notes"]:
             out.print(note[:1].upper() + note[1:] + ".")
         out.print()
-        print_table(out, _CLUSTERS, found.parallel.rows["clusters"], "Clusters")
-    if "arrivals" not in found.rows:
+        print_table(out, _CLUSTERS, statistics.parallel.rows["clusters"], "Clusters")
+    if "arrivals" not in statistics.rows:
         return
     out.print()
-    print_table(out, _ARRIVALS, found.rows["arrivals"], "Arrivals")
+    print_table(out, _ARRIVALS, statistics.rows["arrivals"], "Arrivals")
     for matrix, title in (("etc", "ETC [s]"), ("apc", "APC [W]"), ("eec", "EEC [J]")):
-        rows = [row for row in found.rows["matrices"] if row["matrix"] == matrix]
+        rows = [row for row in statistics.rows["matrices"] if row["matrix"] == matrix]
         out.print()
         print_table(out, _MATRICES, rows, title)
