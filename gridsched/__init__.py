@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from gridsched.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from gridsched.analysis.comparison import Comparison, compare
     from gridsched.analysis.study_results import read_results
     from gridsched.campaign.store import Store
     from gridsched.figures.plots import (
+        plot_carbon,
         plot_comparison,
         plot_front,
         plot_gantt,
@@ -54,6 +55,7 @@ _HOME = {
     "runs.scenario": ("Scenario",),
     "analysis.comparison": ("Comparison", "compare"),
     "figures.plots": (
+        "plot_carbon",
         "plot_comparison",
         "plot_front",
         "plot_gantt",
@@ -123,6 +125,7 @@ __all__ = [
     "generate_bag",
     "make_scheduler",
     "make_tasks",
+    "plot_carbon",
     "plot_comparison",
     "plot_front",
     "plot_gantt",

@@ -18,19 +18,17 @@ off      what it draws while switched off, when it has shut down
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gridsched.model.prices import EnergyWeights
+from gridsched.arrays import Floats, Integers
+from gridsched.model.signals import Signal
 from gridsched.model.timeline import HostTimeline, spread_evenly
 from gridsched.model.trace import ExecutionEnd, Trace
-from gridsched.power import TracePower, trace_power
-
-Floats = NDArray[np.float64]
-
+from gridsched.power import TracePower, power_blocks, trace_power
 
 # ---------------------------------------------------------------------- formulas of paper 004
 
@@ -90,14 +88,14 @@ def energy_inside(start: float, run_time: float, energy: float, end: float) -> f
     return energy * ((end - start) / run_time)
 
 
-def counted_inside(start: float, run_time: float, energy: float, end: float, weights: EnergyWeights) -> float:
+def counted_inside(start: float, run_time: float, energy: float, end: float, weights: Signal) -> float:
     """Return what a task's energy before a period's end counts in the budget [J].
 
     Parameters
     ----------
     start, run_time, energy, end : float
         As for `energy_inside`.
-    weights : EnergyWeights
+    weights : Signal
         What a joule counts, by the time at which it is drawn.
     """
     if start >= end:
@@ -117,6 +115,16 @@ def relative_difference(first_j: ArrayLike, second_j: ArrayLike) -> Floats:
 
 
 # ---------------------------------------------------------------------- energy of a trace
+
+
+class HostEnergyRow(TypedDict):
+    """Energy [J] of a host by the plugin and by the model; of all computing hosts, as ``total``."""
+
+    host: str
+    role: str
+    plugin_j: float
+    model_j: float
+    relative_difference: float
 
 
 @dataclass(frozen=True)
@@ -174,17 +182,20 @@ class HostEnergy:
         return total_energy(getattr(self, part)[: self.n_computing])
 
 
-def _sum_by_host(values: Floats, host: NDArray[np.int64], n_hosts: int) -> Floats:
-    """Sum `values` by ascending `host`; pairwise: plain running sums lose digits over long runs."""
-    sums = np.zeros(n_hosts)
+def _sum_by_host(values: Floats, host: Integers, sums: Floats) -> None:
+    """Sum `values` by ascending `host` into `sums`; pairwise: running sums lose digits over long runs."""
     if len(values):
         present, first = np.unique(host, return_index=True)
         sums[present] = np.add.reduceat(values, first)
-    return sums
 
 
 def _share_by_placement(timeline: HostTimeline, joules: Floats) -> Floats:
-    """Divide each row's `joules` evenly among the executions that run in it [J].
+    """Divide each row's `joules` evenly among the cores that are busy in it [J].
+
+    Parameters
+    ----------
+    timeline : HostTimeline
+    joules : ndarray of float64, shape (rows of the timeline,)
 
     Returns
     -------
@@ -201,7 +212,7 @@ def _share_by_placement(timeline: HostTimeline, joules: Floats) -> Floats:
     pairs = np.stack([timeline.first[order], timeline.last[order]], axis=1).ravel()
     shares = np.empty(count)
     shares[order] = np.add.reduceat(each, pairs)[::2]
-    return shares
+    return shares if timeline.cores is None else shares * timeline.cores
 
 
 def _share_by_execution(trace: Trace, shares: Floats) -> Floats:
@@ -214,26 +225,25 @@ def _share_by_execution(trace: Trace, shares: Floats) -> Floats:
 def task_energy_j(trace: Trace) -> Floats:
     """Energy of each execution above the idle power of its host [J], shape (executions,).
 
-    What a host with b busy cores draws above its idle power is shared evenly by the b executions.
+    What a host with b busy cores draws above its idle power is shared evenly by the b cores.
     On each host these shares, its idle power while it is on, and its power while it is off sum
     to its total.
     """
     power = trace_power(trace)
-    above_j = (power.watts - power.idle_w) * power.timeline.duration_s
-    return _share_by_execution(trace, _share_by_placement(power.timeline, above_j))
+    return _share_by_execution(trace, _share_by_placement(power.timeline, power.above_idle_j))
 
 
 def busy_energy_j(trace: Trace) -> Floats:
     """Energy of each execution with its share of the idle power [J], shape (executions,).
 
-    All a host with b busy cores draws is shared evenly by the b executions. On one-core hosts
+    All a host with b busy cores draws is shared evenly by the b cores. On one-core hosts
     this is `task_energy` (paper 004 eq. 1). The shares sum to `HostEnergy.busy_j`.
     """
     power = trace_power(trace)
     return _share_by_execution(trace, _share_by_placement(power.timeline, power.joules))
 
 
-def trace_energy(trace: Trace, power: TracePower | None = None) -> HostEnergy:
+def trace_energy(trace: Trace, power: TracePower | None = None, signal: Signal | None = None) -> HostEnergy:
     """Integrate the power of every host over [0, `Trace.horizon_s`], exactly.
 
     Parameters
@@ -241,6 +251,8 @@ def trace_energy(trace: Trace, power: TracePower | None = None) -> HostEnergy:
     trace : Trace
     power : TracePower, optional
         `trace_power` of the trace, where the caller has it already.
+    signal : Signal, optional
+        What joules weigh: all that is returned is then in its unit.
 
     Returns
     -------
@@ -255,30 +267,23 @@ def trace_energy(trace: Trace, power: TracePower | None = None) -> HostEnergy:
     -----
     Of the trace only times, hosts, P-states and outcomes are used; nothing of SimGrid's meter.
     """
-    platform, power = trace.platform, trace_power(trace) if power is None else power
-    timeline, n = power.timeline, len(platform)
-    shares = _share_by_placement(timeline, power.joules)
-
-    def sums(rows: NDArray[np.bool_], joules: Floats) -> Floats:
-        if not rows.any():
-            return np.zeros(n)
-        return _sum_by_host(np.where(rows, joules, 0.0), timeline.host, n)
-
-    parts = [
-        sums(rows, power.joules)
-        for rows in (
-            timeline.is_busy,
-            timeline.is_idle,
-            timeline.is_booting,
-            timeline.is_shutting_down,
-            timeline.is_off,
-        )
-    ]
-    parts.append(sums(timeline.is_busy, (power.watts - power.idle_w) * timeline.duration_s))
-    parts.append(_wasted(trace, shares))
+    platform, n = trace.platform, len(trace.platform)
+    parts, shares = np.zeros((7, n)), np.empty(len(trace.placed_hosts))
+    for each in power_blocks(trace, power):
+        block = each if signal is None else replace(each, signal=signal)
+        timeline = block.timeline
+        shares[timeline.placements] = _share_by_placement(timeline, block.joules)
+        for rows, part in zip(timeline.states, parts, strict=False):
+            if rows.any():
+                _sum_by_host(np.where(rows, block.joules, 0.0), timeline.host, part)
+        if (is_busy := timeline.is_busy).any():
+            _sum_by_host(np.where(is_busy, block.above_idle_j, 0.0), timeline.host, parts[5])
+    _wasted(trace, shares, parts[6])
     total = parts[0] + parts[1] + parts[2] + parts[3] + parts[4]
     others = platform.idle_hosts_named
     rest = np.array([host.pstates[host.pstate].unused_w * trace.horizon_s for _, host in others])
+    if signal is not None:
+        rest *= [signal.mean_at_host(host, 0.0, trace.horizon_s) for host in range(n, len(rest) + n)]
     if not platform.has_energy:
         rest[:] = np.nan
     nothing = np.zeros(len(others))
@@ -299,15 +304,14 @@ def trace_energy(trace: Trace, power: TracePower | None = None) -> HostEnergy:
     )
 
 
-def _wasted(trace: Trace, shares: Floats) -> Floats:
+def _wasted(trace: Trace, shares: Floats, wasted_j: Floats) -> None:
     """Sum by host what went into executions that did not finish their task [J], shape (hosts,)."""
     finished = trace.executions["outcome"] == ExecutionEnd.FINISHED
-    if finished.all():
-        return np.zeros(len(trace.platform))
-    execution, placed = trace.placed()
-    order = np.argsort(placed, kind="stable")
-    wasted = np.where(finished[execution], 0.0, shares)
-    return _sum_by_host(wasted[order], placed[order], len(trace.platform))
+    if not finished.all():
+        execution, placed = trace.placed()
+        order = np.argsort(placed, kind="stable")
+        each = np.where(finished[execution], 0.0, shares)
+        _sum_by_host(each[order], placed[order], wasted_j)
 
 
 def grid_energy_between(trace: Trace, edges: Floats, power: TracePower | None = None) -> Floats:
@@ -343,18 +347,19 @@ def carried_over_energy(trace: Trace, power: TracePower | None = None) -> Floats
     for k, (begin, end) in enumerate(trace.periods[["start", "end"]].tolist()):
         over = ((runs["start"] < begin) & (runs["end"] > begin))[execution]
         if over.any():
-            steps = np.bincount(timeline.first[over], minlength=len(each) + 1)
-            steps -= np.bincount(timeline.last[over], minlength=len(each) + 1)
+            cores = trace.host_cores[over] if len(trace.host_cores) else None
+            steps = np.bincount(timeline.first[over], cores, len(each) + 1)
+            steps -= np.bincount(timeline.last[over], cores, len(each) + 1)
             count = np.cumsum(steps)[: len(each)]
-            edges, weights = trace.energy_weights.stretches(begin, end)
-            parts = spread_evenly(timeline.time, timeline.end, each * count, edges)
-            carried[k] = parts @ weights
+            for signal, rows in trace.energy_weights.by_site(timeline.host):
+                edges, weights = signal.stretches(begin, end)
+                carried[k] += spread_evenly(timeline.time, timeline.end, each * count * rows, edges) @ weights
     return carried
 
 
 def compare_energy(
     trace: Trace, plugin_j: Mapping[str, float], energy: HostEnergy | None = None
-) -> list[dict[str, Any]]:
+) -> list[HostEnergyRow]:
     """Compare the plugin's joules, by host name, with the model's of a trace, host by host.
 
     Parameters
@@ -381,12 +386,8 @@ def compare_energy(
     plugin_total = float(sum(row[2] for row in computing))
     model_total = float(sum(row[3] for row in computing))
     metered.append(("total", "computing", plugin_total, model_total))
-    names, roles, plugin, model = zip(*metered, strict=True)
-    columns = {
-        "host": names,
-        "role": roles,
-        "plugin_j": plugin,
-        "model_j": model,
-        "relative_difference": relative_difference(plugin, model).tolist(),
-    }
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    differences = relative_difference([row[2] for row in metered], [row[3] for row in metered]).tolist()
+    return [
+        {"host": host, "role": role, "plugin_j": plugin, "model_j": model, "relative_difference": difference}
+        for (host, role, plugin, model), difference in zip(metered, differences, strict=True)
+    ]

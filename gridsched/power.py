@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,11 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.model.limits import time_tolerance
-from gridsched.model.timeline import HostTimeline, host_timeline
+from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.model.platform import Platform
+from gridsched.model.signals import Signal
+from gridsched.model.timeline import HostTimeline, host_timeline, host_timelines, time_tolerances
 from gridsched.model.trace import Trace
 
-Floats = NDArray[np.float64]
+#: A timeline with quantities of its rows, and which of its rows count.
+Block = tuple[HostTimeline, Sequence[NDArray[Any]], Booleans]
+#: Rows that are integrated together (they stay in a processor's cache), and rows that are kept.
+_BLOCK_ROWS, _KEPT_ROWS = 1 << 15, 1 << 18
 
 
 def host_power(
@@ -55,16 +60,31 @@ class TracePower:
     timeline : HostTimeline
     watts, idle_w : ndarray of float64, shape (rows of the timeline,)
         Power and idle power [W]; nan where no power is known (`Platform.has_energy`).
+    signal : Signal or None
+        What a joule weighs: energies are then in its unit. None: joules.
     """
 
     timeline: HostTimeline
     watts: Floats
     idle_w: Floats
+    signal: Signal | None = None
 
     @cached_property
     def joules(self) -> Floats:
         """Energy of each row of the timeline [J]."""
-        return self.watts * self.timeline.duration_s
+        return self._weighed(self.watts)
+
+    @property
+    def above_idle_j(self) -> Floats:
+        """Energy of each row above idle power [J]."""
+        return self._weighed(self.watts - self.idle_w)
+
+    def _weighed(self, watts: Floats) -> Floats:
+        joules = watts * self.timeline.duration_s
+        if self.signal is None:
+            return joules
+        timeline = self.timeline
+        return joules * self.signal.at_hosts(timeline.host, timeline.time, timeline.duration_s)
 
 
 def trace_power(trace: Trace) -> TracePower:
@@ -75,14 +95,39 @@ def trace_power(trace: Trace) -> TracePower:
     InputError
         If a host has no row at time 0 in `Trace.host_changes`.
     """
-    platform, timeline = trace.platform, host_timeline(trace)
+    return _power(trace.platform, host_timeline(trace))
+
+
+def power_blocks(trace: Trace, power: TracePower | None = None) -> Iterator[TracePower]:
+    """Yield the power of some hosts after the other: of a large run all at once would fill the memory.
+
+    Parameters
+    ----------
+    trace : Trace
+    power : TracePower, optional
+        That of all hosts, where the caller has it; it is then yielded.
+    """
+    if power is not None:
+        yield power
+        return
+    for timeline in host_timelines(trace, _BLOCK_ROWS):
+        yield _power(trace.platform, timeline)
+
+
+def kept_power(trace: Trace) -> TracePower | None:
+    """Return `trace_power` of a run that is small enough to keep it, else None."""
+    rows = 2 * len(trace.host_changes) + 2 * len(trace.placed_hosts)
+    return trace_power(trace) if rows <= _KEPT_ROWS else None
+
+
+def _power(platform: Platform, timeline: HostTimeline) -> TracePower:
     host, pstate = timeline.host, timeline.pstate
     if not platform.has_energy:
         unknown = np.full(len(host), np.nan)
         return TracePower(timeline, unknown, unknown)
     idle_w = platform.idle_w[host, pstate]
-    off_w = np.array([h.off_w for h in platform.hosts], dtype=np.float64)[host]
-    load: NDArray[np.float64] | NDArray[np.int64] = timeline.busy_cores
+    off_w, boot_w, shutdown_w = platform.unready_w.T
+    load: Floats | Integers = timeline.busy_cores
     if timeline.speed_share is not None:
         load = load * timeline.speed_share  # the rest of the speed is not there to be used
     watts = host_power(
@@ -92,14 +137,11 @@ def trace_power(trace: Trace) -> TracePower:
         platform.epsilon_w[host, pstate],
         platform.busy_w[host, pstate],
         timeline.is_on,
-        off_w,
+        off_w[host],
     )
-    for rows, own in (
-        (timeline.is_booting, [h.boot_w for h in platform.hosts]),
-        (timeline.is_shutting_down, [h.shutdown_w for h in platform.hosts]),
-    ):
+    for rows, own in ((timeline.is_booting, boot_w), (timeline.is_shutting_down, shutdown_w)):
         if rows.any():
-            own_w = np.array(own, dtype=np.float64)[host]  # nan where there is none
+            own_w = own[host]
             watts = np.where(rows, np.where(np.isnan(own_w), idle_w, own_w), watts)
     return TracePower(timeline, watts, idle_w)
 
@@ -126,7 +168,7 @@ class GridPower:
     off_w: Floats
     horizon_s: float
 
-    def taken(self, rows: NDArray[np.bool_]) -> GridPower:
+    def taken(self, rows: Booleans) -> GridPower:
         """Return the power from some of the times on."""
         return GridPower(
             self.time[rows],
@@ -149,18 +191,15 @@ class GridPower:
         return np.append(0.0, np.cumsum(self.total_w[:-1] * np.diff(self.time)))[: len(self.time)]
 
 
-def running_total(
-    timeline: HostTimeline, quantities: Sequence[NDArray[Any]], *, rows: NDArray[np.bool_]
-) -> tuple[Floats, list[Floats]]:
+def running_total(blocks: Callable[[], Iterable[Block]]) -> tuple[Floats, list[Floats]]:
     """Sum over all hosts of per-host quantities that change with time, without drift.
 
     Parameters
     ----------
-    timeline : HostTimeline
-    quantities : sequence of ndarray, shape (rows of the timeline,)
-        Each from the begin of each row on; at least 0.
-    rows : ndarray of bool, shape (rows of the timeline,)
-        The rows that count, each host's first settled one among them.
+    blocks : callable
+        Returns timelines that have each host once, each with the same number of quantities of its
+        rows (from the begin of each row on, at least 0), and which of its rows count, each host's
+        first settled one among them. It is called twice.
 
     Returns
     -------
@@ -173,30 +212,39 @@ def running_total(
     Differences are summed as integers (multiples of 2**-62 of the largest possible total), so
     that whatever was added is taken away again exactly.
     """
-    counting = np.flatnonzero(rows)
-    host, time = timeline.host[counting], timeline.time[counting]
-    new_host = np.ones(len(host), dtype=bool)
-    new_host[1:] = host[1:] != host[:-1]
-    begins = np.flatnonzero(new_host)
-    order = np.argsort(time, kind="stable")
-    time = time[order]
-    first = np.flatnonzero(np.append(True, time[1:] != time[:-1])[: len(time)])
-    values = [each[counting] if each.any() else None for each in quantities]
-    peaks = np.zeros((len(begins), len(values)))
-    for k, each in enumerate(values):
-        if each is not None:
-            peaks[:, k] = np.maximum.reduceat(each, begins)
-    exponent = 62 - int(np.frexp(max(peaks.sum(), 1e-300))[1])
+    all_peaks, all_times = [], []
+    for timeline, quantities, rows in blocks():
+        counting = np.flatnonzero(rows)
+        begins = np.flatnonzero(_is_new(timeline.host[counting]))
+        peaks = [np.maximum.reduceat(each[counting], begins) for each in quantities]
+        all_peaks.append(np.stack(peaks, axis=1).astype(np.float64))
+        all_times.append(_distinct(timeline.time[counting]))
+    time = _distinct(np.concatenate(all_times))
+    exponent = 62 - int(np.frexp(max(np.concatenate(all_peaks).sum(), 1e-300))[1])
+    sums = np.zeros((all_peaks[0].shape[1], len(time)), dtype=np.int64)
+    for timeline, quantities, rows in blocks():
+        counting = np.flatnonzero(rows)
+        own, is_new = timeline.time[counting], _is_new(timeline.host[counting])
+        order = np.argsort(own, kind="stable")
+        first = np.flatnonzero(_is_new(own[order]))
+        instants = np.searchsorted(time, own[order[first]])
+        for total, each in zip(sums, quantities, strict=True):
+            if each.any():
+                steps = np.rint(np.ldexp(each[counting], exponent)).astype(np.int64)
+                steps[1:] -= np.where(is_new[1:], 0, steps[:-1])
+                total[instants] += np.add.reduceat(steps[order], first)
+    return time, [np.ldexp(np.cumsum(total).astype(np.float64), -exponent) for total in sums]
 
-    def total(each: NDArray[Any] | None) -> Floats:
-        if each is None:
-            return np.zeros(len(first))
-        steps = np.rint(np.ldexp(each, exponent)).astype(np.int64)
-        steps[1:] -= np.where(new_host[1:], 0, steps[:-1])
-        sums = np.cumsum(np.add.reduceat(steps[order], first))
-        return np.asarray(np.ldexp(sums.astype(np.float64), -exponent))
 
-    return time[first], [total(each) for each in values]
+def _distinct(values: Floats) -> Floats:
+    """Return the values once each, ascending; `numpy.unique` takes longer to load than most runs."""
+    ascending = np.sort(values)
+    return ascending[_is_new(ascending)]
+
+
+def _is_new(values: NDArray[Any]) -> Booleans:
+    """Whether each value differs from the one before; the first does."""
+    return np.append(True, values[1:] != values[:-1])[: len(values)]
 
 
 def grid_power(trace: Trace, power: TracePower | None = None) -> GridPower:
@@ -210,12 +258,14 @@ def grid_power(trace: Trace, power: TracePower | None = None) -> GridPower:
     power : TracePower, optional
         `trace_power` of the trace, where the caller has it already.
     """
-    power = trace_power(trace) if power is None else power
-    timeline = power.timeline
-    states = (timeline.is_busy, timeline.is_idle, timeline.is_booting, timeline.is_shutting_down, timeline.is_off)
-    watts = np.nan_to_num(power.watts)
-    parts = [np.where(rows, watts, 0.0) for rows in states]
-    time, totals = running_total(timeline, parts, rows=timeline.settled)
+
+    def blocks() -> Iterator[Block]:
+        for each in power_blocks(trace, power):
+            timeline, watts = each.timeline, np.nan_to_num(each.watts)
+            parts = [np.where(rows, watts, 0.0) for rows in timeline.states]
+            yield timeline, parts, timeline.settled
+
+    time, totals = running_total(blocks)
     if not trace.platform.has_energy:
         totals = [np.full_like(time, np.nan)] * len(totals)
     busy, idle, boot, shutdown, off = totals
@@ -236,5 +286,4 @@ def peak_power_w(trace: Trace, power: TracePower | None = None) -> float:
     """
     grid = grid_power(trace, power)
     lasts = np.diff(np.append(grid.time, trace.horizon_s))
-    widths = np.array([time_tolerance(time) for time in grid.time.tolist()])
-    return float(grid.total_w[lasts > widths].max(initial=0.0))
+    return float(grid.total_w[lasts > time_tolerances(grid.time)].max(initial=0.0))

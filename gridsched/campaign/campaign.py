@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
 from typing import Any, Protocol
 
-from gridsched.campaign.kept_studies import not_trusted
+from gridsched.campaign.kept_studies import check_programs, not_trusted
 from gridsched.campaign.local_pool import LocalPool, usable_cpus
 from gridsched.campaign.messages import ATTEMPTS, Answer, Orders, Said
 from gridsched.campaign.row_table import FAILED, FINISHED
@@ -175,8 +175,8 @@ def run_campaign(
         inputs = {digest: path.resolve() for digest, path in store.inputs().items()}
         with temporary_folder() as folder:
             orders = Orders(store.root.resolve(), inputs, folder, timeout_s, options.records)
-            with LocalPool(min(options.workers or usable_cpus(), number), orders) as found:
-                yield found
+            with LocalPool(min(options.workers or usable_cpus(), number), orders) as pool:
+                yield pool
 
     return lead_campaign(study, store, options, pool, listen)
 
@@ -193,11 +193,13 @@ def lead_campaign(
     Raises
     ------
     NotTrusted
-        If the study comes from a store that is not trusted, and has policies.
+        If the store is not trusted, and a study that comes from it has policies, or any study has
+        a scheduler that is another program.
     """
     if not study.is_imported:
         policies = [study.inputs[name] for name in study.document.content.policies]
         raise not_trusted("A study that the store keeps", policies)
+    check_programs(f"Study {study.name!r}", study.programs(), trust=store.trust)
     segment = store.writer()
     try:
         store.add(study)

@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gridsched import __version__
 from gridsched.campaign.campaign import Listener, Options, Progress, lead_campaign
 from gridsched.campaign.local_pool import Performer
 from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, failed_row, versions
@@ -26,6 +25,7 @@ from gridsched.errors import InputError, MissingDependency
 from gridsched.files.output_files import temporary_folder
 from gridsched.runs.canonical import RESULTS_VERSION
 from gridsched.runs.study import Study, StudyRun
+from gridsched.version import __version__
 
 #: So many packets wait for each thread of the cluster.
 _PER_THREAD = 3

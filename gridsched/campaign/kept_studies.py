@@ -18,6 +18,7 @@ from gridsched.campaign.segments import cannot_write
 from gridsched.errors import InputError, NotTrusted
 from gridsched.files.input_files import check_size
 from gridsched.files.output_files import as_text, write_whole
+from gridsched.policy.base import Scheduler
 from gridsched.runs.canonical import RESULTS_VERSION, file_digest
 from gridsched.runs.run_spec import FileReference
 from gridsched.runs.section_texts import InputFile
@@ -108,6 +109,28 @@ def not_trusted(what: str, policies: Iterable[InputFile]) -> NotTrusted:
     )
 
 
+def check_programs(what: str, schedulers: Iterable[Scheduler], *, trust: bool) -> None:
+    """Refuse schedulers that are other programs, which a file names, unless it is trusted.
+
+    Parameters
+    ----------
+    what : str
+        What has named them.
+    schedulers : iterable of Scheduler
+    trust : bool
+
+    Raises
+    ------
+    NotTrusted
+        If there is one, and nobody trusts the file.
+    """
+    if not trust and (named := [repr(each) for each in schedulers if each.traits.external]):
+        raise NotTrusted(
+            f"{what} lets another program decide, which it starts or calls: {', '.join(named)}. Look at it; "
+            "--trust, or Store.open(path, trust=True), then does so."
+        )
+
+
 class KeptStudies:
     """The studies in a store's folder.
 
@@ -166,19 +189,19 @@ class KeptStudies:
 
     def read(self) -> tuple[list[KeptStudy], list[str]]:
         """Return the studies, the latest first, and what is damaged, in words."""
-        found, damage = [], []
+        studies, damage = [], []
         copies = self.inputs()
         for path in sorted(self._studies.glob("*.json")):
             try:
                 check_size(path, _MOST_BYTES)
                 content = _Content.model_validate_json(path.read_bytes())
-                found.append(self._kept(path, content, copies))
+                studies.append(self._kept(path, content, copies))
             except (OSError, ValidationError) as error:
                 reason = " ".join(str(error).split("\n")[1:3] or [str(error)])
                 damage.append(f"{path}: is damaged: {' '.join(reason.split())[:200]}")
             except InputError as error:
                 damage.append(str(error))
-        return sorted(found, key=lambda each: each.started_at, reverse=True), damage
+        return sorted(studies, key=lambda each: each.started_at, reverse=True), damage
 
     def _kept(self, path: Path, content: _Content, copies: dict[str, Path]) -> KeptStudy:
         inputs = {

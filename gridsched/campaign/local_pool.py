@@ -7,9 +7,9 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, failed_row
+from gridsched.campaign.segments import RunRow
 from gridsched.errors import EnvironmentFault, InputError
 from gridsched.runs.study import StudyRun
 from gridsched.sim.processes import AnsweringProcess
@@ -71,7 +71,7 @@ class Performer:
         error = f"its worker process was lost {ATTEMPTS} times, the last time by {how}."
         return Answer.of(failed_row(job, error))
 
-    def row(self, job: Job) -> dict[str, Any]:
+    def row(self, job: Job) -> RunRow:
         """Return the row of a run.
 
         Raises

@@ -19,10 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from gridsched import __version__
 from gridsched.campaign.row_table import FAILED, FINISHED
+from gridsched.campaign.segments import RunRow
 from gridsched.errors import shorten
+from gridsched.metrics.table import MetricValue
 from gridsched.runs.canonical import RESULTS_VERSION
+from gridsched.version import __version__
 
 #: A run whose process is killed from outside is begun so often in all.
 ATTEMPTS = 3
@@ -102,11 +104,11 @@ class Answer:
     said: Said
     status: str = ""
     error: str | None = None
-    row: dict[str, Any] | None = None
+    row: RunRow | None = None
     is_last: bool = False
 
     @classmethod
-    def of(cls, row: dict[str, Any], *, with_row: bool = True, is_last: bool = False) -> Answer:
+    def of(cls, row: RunRow, *, with_row: bool = True, is_last: bool = False) -> Answer:
         """Return what is said of a run that has ended with a row."""
         kept = row if with_row else None
         return cls(Said.ENDED, row["status"], row["error"], kept, is_last=is_last)
@@ -127,14 +129,14 @@ def versions() -> dict[str, Any]:
     }
 
 
-def failed_row(job: Job, error: str, total_s: float = 0.0) -> dict[str, Any]:
+def failed_row(job: Job, error: str, total_s: float = 0.0) -> RunRow:
     """Return the row of a run that failed after so much wall time [s]."""
     return _row(job, error, {}, {}, total_s)
 
 
 def finished_row(
-    job: Job, metrics: Mapping[str, Any], timing: Mapping[str, float], said: Mapping[str, Any], total_s: float
-) -> dict[str, Any]:
+    job: Job, metrics: dict[str, MetricValue], timing: Mapping[str, float], said: Mapping[str, Any], total_s: float
+) -> RunRow:
     """Return the row of a run that came to its end.
 
     Parameters
@@ -155,8 +157,8 @@ def finished_row(
 
 
 def _row(
-    job: Job, error: str | None, metrics: Mapping[str, Any], timing: Mapping[str, Any], total_s: float
-) -> dict[str, Any]:
+    job: Job, error: str | None, metrics: dict[str, MetricValue], timing: Mapping[str, float], total_s: float
+) -> RunRow:
     ended = datetime.now(UTC).isoformat()
     return {
         "run_id": job.run_id,

@@ -9,12 +9,12 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gridsched.campaign.segments import cannot_write
+from gridsched.campaign.segments import RunRow, cannot_write
 from gridsched.errors import InputError, MissingDependency
 from gridsched.files.json_files import canonical_text
 from gridsched.files.output_files import as_text
@@ -50,13 +50,13 @@ def _arrow() -> Any:
     return pyarrow
 
 
-def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+def flat(row: RunRow) -> dict[str, Any]:
     """Return a row with one column for each metric, each timing and each series."""
-    columns = {name: row[name] for name in ("run_id", "status")}
+    columns: dict[str, Any] = {"run_id": row["run_id"], "status": row["status"]}
     columns["error"] = None if row["error"] is None else as_text(row["error"])
     columns.update({name: _value(name, each) for name, each in row["metrics"].items()})
-    for name in ("scenario", "provenance"):
-        columns[name] = as_text(canonical_text(row[name]))  # JSON reads what it escapes
+    columns["scenario"] = as_text(canonical_text(row["scenario"]))  # JSON reads what it escapes
+    columns["provenance"] = as_text(canonical_text(row["provenance"]))
     columns.update({f"timing.{name}": value for name, value in row["timing"].items()})
     for name, values in row.get("series", {}).items():
         columns[SERIES_PREFIX + name] = [_number(value) for value in values]
@@ -73,7 +73,7 @@ def _number(value: Any) -> Any:
     return float(value) if value in ("inf", "-inf", "nan") else value
 
 
-def table_of(rows: Iterable[Mapping[str, Any]], damage: list[str]) -> pa.Table:
+def table_of(rows: Iterable[RunRow], damage: list[str]) -> pa.Table:
     """Return rows as a table; they are taken in portions, so memory stays small.
 
     `damage` is told, as by `joined`, which values are left out.
@@ -179,7 +179,7 @@ def _is_no_result(name: str) -> bool:
     return name in _TEXTS or name.startswith("timing.")
 
 
-def row_of(table: pa.Table, k: int) -> dict[str, Any]:
+def row_of(table: pa.Table, k: int) -> RunRow:
     """Return row `k` as it was written, with nested metrics, scenario and provenance."""
     values = table.slice(k, 1).to_pylist()[0]
     results = {name: each for name, each in values.items() if not _is_no_result(name)}
@@ -188,7 +188,7 @@ def row_of(table: pa.Table, k: int) -> dict[str, Any]:
         for name, each in results.items()
         if name.startswith(SERIES_PREFIX) and each is not None
     }
-    row = {
+    row: RunRow = {
         "run_id": values["run_id"],
         "status": values["status"],
         "error": values["error"],
@@ -197,19 +197,21 @@ def row_of(table: pa.Table, k: int) -> dict[str, Any]:
         "provenance": json.loads(values["provenance"]),
         "timing": {n[7:]: each for n, each in values.items() if n.startswith("timing.")},
     }
-    return row | ({"series": series} if series else {})
+    if series:
+        row["series"] = series
+    return row
 
 
 def with_energy_source(table: pa.Table) -> pa.Table:
     """Return rows of format 1 with the column that says what their ``energy_j`` is by."""
     source = {"simgrid": "plugin", "reference": "model"}
     is_there = _SOURCE in table.column_names
-    found = table.column(_SOURCE).to_pylist() if is_there else [None] * len(table)
+    sources = table.column(_SOURCE).to_pylist() if is_there else [None] * len(table)
     texts = (table.column(name).to_pylist() for name in ("scenario", "status"))
     for k, (scenario, status) in enumerate(zip(*texts, strict=True)):
-        if status == FINISHED and found[k] is None:
-            found[k] = source[json.loads(scenario)["settings"]["driver"]]
-    column = _arrow().array(found, type=_arrow().string())
+        if status == FINISHED and sources[k] is None:
+            sources[k] = source[json.loads(scenario)["settings"]["driver"]]
+    column = _arrow().array(sources, type=_arrow().string())
     others = table.drop_columns([_SOURCE]) if is_there else table
     return others.append_column(_SOURCE, column)
 

@@ -23,11 +23,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from gridsched.errors import InputError
 from gridsched.files.json_files import stored_text
 from gridsched.files.output_files import as_bytes, is_alive
+from gridsched.metrics.table import MetricValue
 
 _HEAD = b'{"crc32":"'
 _MIDDLE = b'","row":'
@@ -43,6 +44,34 @@ QUIET_S = 3600.0
 _NAME = re.compile(r"(?P<machine>.+)-(?P<pid>\d+)-[0-9a-f]{16}\.jsonl")
 #: Names of the segments that this process writes to.
 _growing_here: set[str] = set()
+
+
+class RunRow(TypedDict):
+    """A run as it is stored.
+
+    Attributes
+    ----------
+    run_id, status : str
+    error : str or None
+    metrics : dict
+        By id; they repeat exactly.
+    scenario : mapping
+        The run's description.
+    provenance : dict
+        Versions, and what there is to tell.
+    timing : dict
+        Wall times [s], the machine's name and when the run ended.
+    series : dict of str to list of float
+    """
+
+    run_id: str
+    status: str
+    error: str | None
+    metrics: dict[str, MetricValue]
+    scenario: Mapping[str, Any]
+    provenance: dict[str, Any]
+    timing: dict[str, float | str]
+    series: NotRequired[dict[str, list[float]]]
 
 
 @dataclass(frozen=True)
@@ -62,7 +91,7 @@ class Line:
         begin = len(_ID) + _ID_LENGTH + len(_STATUS)
         return self.text[begin : self.text.index(b'"', begin)].decode("ascii")
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Any:
         """The whole row."""
         return json.loads(self.text)
 
@@ -79,7 +108,7 @@ class Damage:
         return f"{self.path}, line {self.line}: damaged ({len(self.text)} bytes)"
 
 
-def encoded(row: Mapping[str, Any]) -> bytes:
+def encoded(row: RunRow) -> bytes:
     """Return a row as a line; ``run_id`` and ``status`` must come first.
 
     Numbers that JSON lacks are written as null (nan) and as the texts ``inf`` and ``-inf``.
@@ -171,7 +200,7 @@ class SegmentWriter:
         self._size = 0
         self._synced_at = time.monotonic()
 
-    def write(self, row: Mapping[str, Any]) -> None:
+    def write(self, row: RunRow) -> None:
         """Append a row; it outlives this process from here on.
 
         Raises

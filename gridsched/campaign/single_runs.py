@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import statistics
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
-from gridsched.campaign.kept_studies import not_trusted
+from gridsched.campaign.kept_studies import check_programs, not_trusted
 from gridsched.campaign.local_pool import Performer
 from gridsched.campaign.messages import Job, Orders
-from gridsched.campaign.segments import encoded, with_infinities
+from gridsched.campaign.segments import RunRow, encoded, with_infinities
 from gridsched.campaign.store import Store
+from gridsched.campaign.worker import perform
 from gridsched.errors import InputError
 from gridsched.files.output_files import temporary_folder
 from gridsched.metrics import METRICS
+from gridsched.policy.registry import make_scheduler
 from gridsched.runs.canonical import checked_file
+from gridsched.runs.run import RunResult
 from gridsched.runs.run_spec import RunSpec, path_of_file
+from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.section_texts import InputFile
 from gridsched.runs.study import Study, StudyRun
 
@@ -66,16 +73,16 @@ def sample(study: Study, number: int) -> list[StudyRun]:
     places = (int(first * math.fmod(k * golden, 1.0)) for k in range(4 * number))
     wanted = set(islice(dict.fromkeys(places), number))
     seen: dict[tuple[Any, ...], StudyRun] = {}
-    found: dict[str, StudyRun] = {}
+    runs: dict[str, StudyRun] = {}
     for k, run in enumerate(islice(study.scenarios(), first)):
         combination = tuple(run.axes[axis.name] for axis in study.axes)
         earliest = seen.setdefault(combination, run) if is_partial else run
         if k in wanted:
-            found[earliest.run_id] = earliest
-    return list(found.values())
+            runs[earliest.run_id] = earliest
+    return list(runs.values())
 
 
-def estimate(study: Study, number: int, timeout_s: float | None = None) -> Estimate:
+def estimate(study: Study, number: int, timeout_s: float | None = None, *, trust: bool = False) -> Estimate:
     """Time a few runs of a study; nothing is stored.
 
     Parameters
@@ -85,7 +92,15 @@ def estimate(study: Study, number: int, timeout_s: float | None = None) -> Estim
         How many, at least 1.
     timeout_s : float, optional
         Wall time after which each is ended [s].
+    trust : bool
+        Whether schedulers that are other programs may be started.
+
+    Raises
+    ------
+    NotTrusted
+        If the study has such schedulers, and nobody trusts it.
     """
+    check_programs(f"Study {study.name!r}", study.programs(), trust=trust)
     inputs = {file.sha256: file.path.resolve() for file in study.inputs.values()}
     timed: list[float] = []
     failures: list[tuple[StudyRun, str]] = []
@@ -96,7 +111,7 @@ def estimate(study: Study, number: int, timeout_s: float | None = None) -> Estim
         began = time.perf_counter()
         for run in runs:
             row = performer.row(Job(run.run_id, run.scenario, study.policies))
-            timed.append(row["timing"]["total_s"])
+            timed.append(float(row["timing"]["total_s"]))
             if row["error"] is not None:
                 failures.append((run, row["error"]))
             if time.perf_counter() - began > _ENOUGH_S:
@@ -120,8 +135,8 @@ class Repetition:
         (what, version then, version now) where they differ.
     """
 
-    stored: dict[str, Any]
-    repeated: dict[str, Any]
+    stored: RunRow
+    repeated: RunRow
     differences: list[tuple[str, Any, Any]]
     other_versions: list[tuple[str, Any, Any]]
 
@@ -146,29 +161,11 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
     Raises
     ------
     NotTrusted
-        If Python files of the store would have to be run.
+        If Python files of the store, or another program that it names, would have to be run.
     InputError
         If the run is not stored or describes none, or a file that it reads is damaged.
     """
-    stored = store.row(run_id)
-    inputs = {digest: path.resolve() for digest, path in store.inputs().items()}
-    policies = {each.sha256: each for study in store.kept_studies() for each in study.policies}
-    described = with_infinities(stored["scenario"])
-    try:
-        spec = RunSpec.read(described)
-        for _, file in spec.files():
-            path_of_file(file, inputs)
-    except InputError as error:
-        raise InputError(f"{store.root}: run {stored['run_id']}: {error}") from None
-    if (own := spec.scheduler.policy) is not None:
-        policies.setdefault(own.sha256, InputFile(own.name, inputs[own.sha256], own.sha256))
-    if policies and not store.trust:
-        raise not_trusted("To repeat a run", policies.values())
-    text = json.dumps(stored["scenario"])
-    for digest, path in inputs.items():
-        if digest in policies or digest in text:
-            checked_file(path, digest)
-    job = Job(stored["run_id"], described, tuple(policies))
+    stored, job, inputs = _admitted(store, run_id)
     with temporary_folder() as folder:
         performer = Performer(Orders(None, inputs, folder, timeout_s))
         row = performer.row(job)
@@ -183,22 +180,70 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
     return Repetition(stored, repeated, _differences(stored, repeated), versions)
 
 
-def _differences(stored: dict[str, Any], repeated: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    found = [(name, stored[name], repeated[name]) for name in ("status", "error") if stored[name] != repeated[name]]
-    then, now = stored["metrics"], repeated["metrics"]
-    for name in dict.fromkeys((*then, *now)):
-        is_word = name in METRICS and not METRICS[name].is_number
-        left, right = (each.get(name) if is_word else _exact(each.get(name)) for each in (then, now))
-        if left != right:
-            found.append((name, then.get(name), now.get(name)))
-    then, now = stored.get("series", {}), repeated.get("series", {})
-    for name in dict.fromkeys((*then, *now)):
-        left, right = (list(map(_exact, each.get(name, []))) for each in (then, now))
-        if left != right:
-            found.append((f"series.{name}", then.get(name), now.get(name)))
-    return found
+def result_again(store: Store, run_id: str, timeout_s: float | None = None) -> RunResult:
+    """Do a stored run again and return all that it gives.
+
+    Parameters
+    ----------
+    store, run_id, timeout_s
+        As for `rerun`.
+
+    Raises
+    ------
+    InputError
+        As `rerun` does, or if the run fails or executes nothing.
+    """
+    stored, job, inputs = _admitted(store, run_id)
+    with temporary_folder() as folder:
+        row, result = perform(ScenarioMaker(inputs, folder), job, timeout_s)
+    if result is None:
+        what = row["error"] or "it executes nothing"
+        raise InputError(f"{store.root}: run {stored['run_id']} has no records: {what}")
+    return result
 
 
-def _exact(value: Any) -> str | None:
-    """Return every bit of a number as text: 0.0 and -0.0 differ, whole numbers may be floats."""
-    return None if value is None or value != value else float(value).hex()
+def _admitted(store: Store, run_id: str) -> tuple[RunRow, Job, dict[str, Path]]:
+    """Return a stored run, what is to be done to repeat it, and the store's files by SHA-256."""
+    stored = store.row(run_id)
+    inputs = {digest: path.resolve() for digest, path in store.inputs().items()}
+    policies = {each.sha256: each for study in store.kept_studies() for each in study.policies}
+    described = with_infinities(stored["scenario"])
+    try:
+        spec = RunSpec.read(described)
+        for _, file in spec.files():
+            path_of_file(file, inputs)
+    except InputError as error:
+        raise InputError(f"{store.root}: run {stored['run_id']}: {error}") from None
+    if (own := spec.scheduler.policy) is not None:
+        policies.setdefault(own.sha256, InputFile(own.name, inputs[own.sha256], own.sha256))
+    if policies and not store.trust:
+        raise not_trusted("To repeat a run", policies.values())
+    programs = []
+    with contextlib.suppress(InputError):  # the repetition tells what is wrong with it
+        programs = [make_scheduler(spec.scheduler.id, spec.scheduler.parameters)]
+    check_programs(f"Run {stored['run_id'][:8]}", programs, trust=store.trust)
+    text = json.dumps(stored["scenario"])
+    for digest, path in inputs.items():
+        if digest in policies or digest in text:
+            checked_file(path, digest)
+    return stored, Job(stored["run_id"], described, tuple(policies)), inputs
+
+
+def _differences(stored: RunRow, repeated: RunRow) -> list[tuple[str, Any, Any]]:
+    then, now = _results(stored), _results(repeated)
+    names = dict.fromkeys(chain(then, now))
+    return [(name, then.get(name), now.get(name)) for name in names if _exact(name, then) != _exact(name, now)]
+
+
+def _results(row: RunRow) -> dict[str, Any]:
+    series = {f"series.{name}": values for name, values in row.get("series", {}).items()}
+    return {"status": row["status"], "error": row["error"], **row["metrics"], **series}
+
+
+def _exact(name: str, results: Mapping[str, Any]) -> list[Any]:
+    """Return every bit of numbers as text: 0.0 and -0.0 differ, whole numbers may be floats."""
+    value = results.get(name)
+    values = value if isinstance(value, list) else [value]
+    if name in ("status", "error") or (name in METRICS and not METRICS[name].is_number):
+        return values
+    return [None if each is None or each != each else float(each).hex() for each in values]

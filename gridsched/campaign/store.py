@@ -21,14 +21,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gridsched import __version__
 from gridsched.campaign import row_table
 from gridsched.campaign.kept_studies import KeptStudies, KeptStudy, damaged_inputs
-from gridsched.campaign.segments import SegmentWriter, cannot_write, is_growing
+from gridsched.campaign.segments import RunRow, SegmentWriter, cannot_write, is_growing
 from gridsched.campaign.stored_rows import StoredRows
 from gridsched.errors import InputError
 from gridsched.files.input_files import check_size
 from gridsched.runs.study import Study
+from gridsched.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,9 +77,9 @@ class Store:
         ----------
         path : str or Path
         trust : bool
-            Whether Python files that it holds may be run. Reading runs none: what a study's
-            policies bring is kept as data. Repeating their runs does, and so do metrics of rows
-            and figures of their own.
+            Whether Python files that it holds, and programs that its runs call, may be run.
+            Reading runs none: what a study's policies bring is kept as data. Repeating their runs
+            does, and so do metrics of rows and figures of their own.
 
         Raises
         ------
@@ -113,8 +113,8 @@ class Store:
         return cls(root, version, trust=trust)
 
     @classmethod
-    def create(cls, path: str | Path) -> Store:
-        """Open a store, or make one where there is nothing.
+    def create(cls, path: str | Path, *, trust: bool = False) -> Store:
+        """Open a store, or make one where there is nothing; `trust` is as for `open`.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class Store:
                 with contextlib.suppress(FileExistsError):  # of two processes at once, one wins
                     os.link(temporary, marker)
                 temporary.unlink(missing_ok=True)
-            store = cls.open(root)
+            store = cls.open(root, trust=trust)
             for name in ("segments", "inputs", "studies"):
                 (root / name).mkdir(exist_ok=True)
             store.check_writable()
@@ -151,9 +151,9 @@ class Store:
     def stored(self) -> dict[str, str]:
         """Return run id -> status of all that is stored; quick also for 100,000 runs."""
         with self._lock(fcntl.LOCK_SH):
-            found = self._rows.statuses()
+            statuses = self._rows.statuses()
         self.damage = list(self._rows.damage)
-        return found
+        return statuses
 
     def rows(self, study: Study | None = None) -> pd.DataFrame:
         """Return the stored runs, one row each.
@@ -188,7 +188,7 @@ class Store:
         merged["status"] = merged["status"].fillna(row_table.MISSING)
         return merged
 
-    def row(self, run_id: str) -> dict[str, Any]:
+    def row(self, run_id: str) -> RunRow:
         """Return one row whole.
 
         Parameters
@@ -203,11 +203,11 @@ class Store:
         """
         table = self._table()
         ids = table.column("run_id").to_pylist()
-        found = [k for k, each in enumerate(ids) if run_id and each.startswith(run_id)]
-        if len(found) != 1:
-            several = f"{len(found)} runs begin so; give more of it" if found else "is not stored"
+        rows = [k for k, each in enumerate(ids) if run_id and each.startswith(run_id)]
+        if len(rows) != 1:
+            several = f"{len(rows)} runs begin so; give more of it" if rows else "is not stored"
             raise InputError(f"{self.root}: run {run_id!r}: {several}.")
-        return row_table.row_of(table, found[0])
+        return row_table.row_of(table, rows[0])
 
     def writer(self) -> SegmentWriter:
         """Return a segment of this process to write rows to."""
@@ -315,8 +315,8 @@ class Store:
 
         Those that are damaged are not among them, but told in `damaged_studies`.
         """
-        found, self.damaged_studies = self._kept.read()
-        return found
+        studies, self.damaged_studies = self._kept.read()
+        return studies
 
     def study(self, name: str | None = None) -> Study:
         """Return the study of that name, or the one that was run last.

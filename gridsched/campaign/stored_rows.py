@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from gridsched.campaign import row_table
-from gridsched.campaign.segments import Damage, Line, is_growing, read_segment
+from gridsched.campaign.segments import Damage, Line, RunRow, is_growing, read_segment
 from gridsched.errors import InputError
 from gridsched.metrics import METRICS
 from gridsched.metrics.table import RESERVED
@@ -51,12 +51,12 @@ class StoredRows:
         """Return run id -> status; a row that says finished goes before one that does not."""
         self.damage = []
         lines = [(line.run_id, line.status) for line in self._segment_lines(self.segments())]
-        found: dict[str, str] = {}
+        statuses: dict[str, str] = {}
         for pairs in (*self._of_parquet(_ids_and_statuses).values(), lines):
             for run_id, status in pairs:
-                if found.get(run_id) != row_table.FINISHED:
-                    found[run_id] = status
-        return found
+                if statuses.get(run_id) != row_table.FINISHED:
+                    statuses[run_id] = status
+        return statuses
 
     def table(self, segments: Sequence[Path]) -> tuple[pa.Table, list[Path]]:
         """Return the rows of segments and Parquet files, and which of the latter there were."""
@@ -103,12 +103,12 @@ class StoredRows:
     def _of_parquet(self, read: Callable[[Path], T]) -> dict[Path, T]:
         """Return what is read from each Parquet file that is whole, and no forgery."""
         while True:
-            found, damage = {}, []
+            contents, damage = {}, []
             try:
                 for path in row_table.parquet_files(self._root):
                     if row_table.is_whole(path):
                         try:
-                            found[path] = read(path)
+                            contents[path] = read(path)
                         except InputError as error:
                             damage.append(str(error))
                     else:
@@ -116,7 +116,7 @@ class StoredRows:
             except FileNotFoundError:  # compacted in this moment, on another machine
                 continue
             self.damage += damage
-            return found
+            return contents
 
     def _segment_lines(self, segments: Sequence[Path]) -> Iterator[Line]:
         for path in segments:
@@ -126,7 +126,7 @@ class StoredRows:
                 elif line.text.endswith(b"\n") or not is_growing(path):
                     self.damage.append(str(line))
 
-    def _segment_rows(self, segments: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    def _segment_rows(self, segments: Sequence[Path]) -> Iterator[RunRow]:
         """Yield the rows of segments that have the form of one; tell of the others."""
         self._misshapen = []
         for path in segments:
@@ -144,7 +144,7 @@ class StoredRows:
                     self.damage.append(str(line))
 
 
-def _is_row(row: Any) -> TypeGuard[dict[str, Any]]:
+def _is_row(row: Any) -> TypeGuard[RunRow]:
     """Whether what a line says, whose checksum may be right all the same, has the form of a row."""
     if not isinstance(row, dict) or not isinstance(row.get("error"), str | None):
         return False

@@ -20,12 +20,12 @@ from typing import Any
 
 from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, failed_row, finished_row
 from gridsched.campaign.row_table import FAILED
-from gridsched.campaign.segments import SegmentWriter
+from gridsched.campaign.segments import RunRow, SegmentWriter
 from gridsched.compiled import told_of_compiling
 from gridsched.errors import EnvironmentFault, InputError, MissingDependency, ProcessLost, error_of_policy
 from gridsched.metrics import window_series
 from gridsched.metrics.run_metrics import series_of_notes
-from gridsched.policy.policy_files import comes_from_file
+from gridsched.policy.policy_files import needs_own_process
 from gridsched.runs.run import RunResult, check_energy_agreement, run
 from gridsched.runs.run_spec import OPTIMIZE
 from gridsched.runs.scenario_maker import ScenarioMaker
@@ -44,7 +44,7 @@ def perform(
     job: Job,
     timeout_s: float | None,
     begin: Callable[[float | None], None] = lambda limit_s: None,
-) -> tuple[dict[str, Any], RunResult | None]:
+) -> tuple[RunRow, RunResult | None]:
     """Do one run; whatever goes wrong in it becomes a failed row.
 
     Parameters
@@ -87,11 +87,11 @@ def perform(
 
 def _executed(
     maker: ScenarioMaker, job: Job, timeout_s: float | None, begin: Callable[[float | None], None], began: float
-) -> tuple[dict[str, Any], RunResult]:
+) -> tuple[RunRow, RunResult]:
     """Return the row of a run of a driver that executes tasks, and what it gave."""
     settings = job.scenario["settings"]
     scenario = maker.make(job.scenario, timeout_s)
-    is_apart = settings["driver"] == "simgrid" or comes_from_file(scenario.make_scheduler())
+    is_apart = settings["driver"] == "simgrid" or needs_own_process(scenario.make_scheduler())
     if timeout_s is not None and not is_apart:  # the leading process ends this one
         scenario = replace(scenario, timeout_s=None)
     limit_s = None
@@ -111,7 +111,9 @@ def _executed(
         said["delegated_to"] = trace.delegated_to
     total_s = time.perf_counter() - began
     row = finished_row(job, metrics, result.timing, said, total_s)
-    return {**row, **({"series": series} if series else {})}, result
+    if series:
+        row["series"] = series
+    return row, result
 
 
 def _series(result: RunResult, step_s: float) -> dict[str, list[float]]:
@@ -123,18 +125,18 @@ def _series(result: RunResult, step_s: float) -> dict[str, list[float]]:
             f"{result.scenario.tasks.name!r} has none. Leave series_step_s out, or use a "
             "generator that sets one ('utility')."
         )
-    found = window_series(result.trace, window_s, step_s, result.facts.power)
-    return {name: found[name].tolist() for name in SERIES if name in found}
+    series = window_series(result.trace, window_s, step_s, result.facts.whole_power)
+    return {name: series[name].tolist() for name in SERIES if name in series}
 
 
-def _optimized(maker: ScenarioMaker, job: Job, began: float) -> dict[str, Any]:
+def _optimized(maker: ScenarioMaker, job: Job, began: float) -> RunRow:
     """Return the row of a run that executes nothing."""
     from gridsched.runs.optimization import optimize  # scipy's solver is slow to load
 
-    found = optimize(maker.optimization(job.scenario))
-    said: dict[str, Any] = {"warnings": list(found.notes)}
+    plan = optimize(maker.optimization(job.scenario))
+    said: dict[str, Any] = {"warnings": list(plan.notes)}
     total_s = time.perf_counter() - began
-    return finished_row(job, found.metrics(), found.timing, said, total_s)
+    return finished_row(job, plan.metrics(), plan.timing, said, total_s)
 
 
 def _insistently(scenario: Any) -> RunResult:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.energy import counted_inside
-from gridsched.engine.decision_validator import Ids, Refusal
+from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.host_powers import HostPowers, PowerCap, host_powers
 from gridsched.engine.ready_times import ReadyTimes
@@ -57,12 +57,13 @@ class BudgetGuard:
     def heed(self, traits: Traits) -> None:
         """Judge decisions of a policy with these traits from now on."""
         # before the first period, too: what begins inside it must wait for it
-        self.puts_off = self._limits and not traits.heeds_budget
+        # what a policy knows of sites that differ is their mean: it may ask for too much
+        self.puts_off = self._limits and (not traits.heeds_budget or bool(self._weights.sites))
         self._once = traits.asked == "start"
 
     def admit(
-        self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, what: str, starts: NDArray[np.float64] | None = None
-    ) -> tuple[Refusal | None, NDArray[np.bool_]]:
+        self, tasks: Integers, hosts: Integers, pstates: Integers, now: float, what: str, starts: Floats | None = None
+    ) -> tuple[Refusal | None, Booleans]:
         """Put off what exceeds the period's budget, or say why it is refused; return what fits.
 
         What a plan lets begin later goes on waiting, unless the policy is asked at the start
@@ -94,7 +95,7 @@ class BudgetGuard:
         return None, verdicts == FITS
 
     def _refusal(
-        self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, what: str, starts: NDArray[np.float64] | None
+        self, tasks: Integers, hosts: Integers, pstates: Integers, now: float, what: str, starts: Floats | None
     ) -> Refusal | None:
         """Say why placements exceed what remains in the period."""
         account = self._account
@@ -122,24 +123,18 @@ class BudgetGuard:
         if account.allows(inside, remaining_j):
             return None
         why = (
-            f"{what} would draw {self._amount(inside)} until the period's end at "
-            f"{energy.period_end:g} s, and {self._amount(remaining_j)} remain"
+            f"{what} would draw {self._weights.words(inside)} until the period's end at "
+            f"{energy.period_end:g} s, and {self._weights.words(remaining_j)} remain"
         )
         return why, int(tasks[0]), int(hosts[0])
 
-    def inside_j(self, tasks: Ids, hosts: Ids, pstates: Ids, starts: NDArray[np.float64]) -> NDArray[np.float64]:
+    def inside_j(self, tasks: Integers, hosts: Integers, pstates: Integers, starts: Floats) -> Floats:
         """Return what tasks that start at some times [s] count inside the period [J]."""
         left = self._account.period_end - starts
         run_time = self._estimates.run_times(tasks, hosts, pstates)
         energies = self._counted.energies(tasks, hosts, pstates)
         inside = np.clip(left / run_time, 0.0, 1.0)
-        return np.asarray(energies * inside * self._weights.mean(starts, run_time * inside))
-
-    def _amount(self, counted_j: float) -> str:
-        """Return an amount of the budget with its unit, in words."""
-        if self._weights.money_per_j is None:
-            return f"{counted_j:.6g} J"
-        return f"{counted_j * self._weights.money_per_j:.6g} of money"
+        return np.asarray(energies * inside * self._weights.at_hosts(hosts, starts, run_time * inside))
 
     def _planned_j(self) -> float:
         """Return what place-holders of the same answer will draw inside the period [J]."""
@@ -148,7 +143,7 @@ class BudgetGuard:
             return 0.0
         return run.place_holders.inside_j(run.states == VIRTUAL)
 
-    def _starts(self, hosts: Ids, run_time: NDArray[np.float64], now: float) -> NDArray[np.float64]:
+    def _starts(self, hosts: Integers, run_time: Floats, now: float) -> Floats:
         """When tasks that are appended to their hosts in this order start [s]; hosts ascend."""
         ready = self._ready_times.table(now)
         if self._run.one_core:
@@ -162,7 +157,9 @@ class BudgetGuard:
             ready[host, core] += time
         return start
 
-    def _judged(self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, starts: NDArray[np.float64] | None) -> Ids:
+    def _judged(
+        self, tasks: Integers, hosts: Integers, pstates: Integers, now: float, starts: Floats | None
+    ) -> Integers:
         """Return `FITS`, `BEGINS_LATER` or `EXCEEDS` of each entry of a plan, in its order.
 
         What does not fit takes neither energy nor time from what comes after it. Parallel tasks
@@ -179,7 +176,7 @@ class BudgetGuard:
         verdicts = []
         for host, run_time, whole_j in zip(hosts.tolist(), run_times, energies, strict=True):
             ready = float(cores[host, 0])
-            needed = counted_inside(ready, run_time, whole_j, end, self._weights)
+            needed = counted_inside(ready, run_time, whole_j, end, self._weights.at_host(host))
             if ready >= end:
                 verdicts.append(BEGINS_LATER)
             elif account.allows(needed, remaining):
@@ -191,7 +188,7 @@ class BudgetGuard:
                 verdicts.append(EXCEEDS)
         return np.array(verdicts, dtype=np.int64)
 
-    def _judged_sets(self, tasks: Ids, hosts: Ids, pstates: Ids, now: float, starts: NDArray[np.float64]) -> Ids:
+    def _judged_sets(self, tasks: Integers, hosts: Integers, pstates: Integers, now: float, starts: Floats) -> Integers:
         """Judge parallel tasks, which take whole nodes from their starts on [s]."""
         account, energy = self._account, self._account.state(now)
         remaining = energy.remaining_j - self._planned_j()
@@ -206,16 +203,18 @@ class BudgetGuard:
         return verdicts.astype(np.int64)
 
 
-def by_host(tasks: Ids, hosts: Ids, pstates: Ids) -> tuple[Ids, Ids, Ids]:
+def by_host(tasks: Integers, hosts: Integers, pstates: Integers) -> tuple[Integers, Integers, Integers]:
     """Return the columns of a plan in order of the hosts; each queue stays in the plan's order."""
     order = np.argsort(hosts, kind="stable")
     return tasks[order], hosts[order], pstates[order]
 
 
 def energy_parts(
-    system: System, run: RunState, ready_times: ReadyTimes
+    system: System, run: RunState, ready_times: ReadyTimes, *, is_metered: bool = False
 ) -> tuple[HostPowers | None, PowerCap | None, EnergyAccount | None, BudgetGuard | None]:
     """Return what counts and limits power and energy, as far as the rules ask for it.
+
+    Where the run `is_metered`, powers are counted in any case.
 
     Raises
     ------
@@ -223,7 +222,7 @@ def energy_parts(
         If the hosts draw more than a cap allows before anything runs.
     """
     budget, cap_w, cap = system.rules.budget, system.rules.power_cap_w, None
-    if budget is None and cap_w is None:
+    if budget is None and cap_w is None and not is_metered:
         return None, None, None, None
     powers = host_powers(system.platform, run)
     if cap_w is not None:

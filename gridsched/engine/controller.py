@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from gridsched.energy import carried_over_energy
+from gridsched.energy import carried_over_energy, grid_energy_between
 from gridsched.engine.budget_guard import energy_parts
 from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.dispatch import Dispatch
-from gridsched.engine.events import MOST_BARREN, MappingEvents, Submissions, Timers, unfinished
+from gridsched.engine.events import MOST_BARREN, MappingEvents, Timers, unfinished
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer, execution_records, node_records
 from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.invariants import check_invariants
@@ -27,14 +28,17 @@ from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.policy_calls import PolicyCalls, check_policy
 from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
+from gridsched.engine.submissions import Submissions
 from gridsched.engine.task_states import WAITING
 from gridsched.errors import IncompleteRun
 from gridsched.model.limits import time_tolerance
-from gridsched.model.prices import EVEN
+from gridsched.model.signals import EVEN
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace
 from gridsched.policy.base import Scheduler
+from gridsched.policy.decisions import Decision
+from gridsched.policy.state import State
 
 _KILLED = int(TaskState.KILLED)
 _UNFINISHED = int(TaskState.UNFINISHED)
@@ -55,6 +59,8 @@ class Controller:
         Hosts that are switched off at the start.
     stopwatch : callable, optional
         Returns wall time [s]; where given, the policy's time is measured.
+    is_metered : bool
+        Keep `power_w` up to date, which costs a little.
 
     Attributes
     ----------
@@ -71,6 +77,7 @@ class Controller:
         rng: np.random.Generator,
         hosts_off: Iterable[int] = (),
         stopwatch: Callable[[], float] | None = None,
+        is_metered: bool = False,
     ) -> None:
         system.check_pstates()
         check_policy(scheduler, system, tasks)
@@ -82,7 +89,7 @@ class Controller:
         self._parks = rules.parked_pstate is not None
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
         self._ended = False
-        self._make_parts(scheduler, rng, frozenset(hosts_off), stopwatch)
+        self._make_parts(scheduler, rng, frozenset(hosts_off), stopwatch, is_metered=is_metered)
         if self._calls.attends:
             self._timers.set(0.0, Timer.WAKE)
         self._renew_next_timer()
@@ -94,6 +101,8 @@ class Controller:
         rng: np.random.Generator,
         hosts_off: frozenset[int],
         stopwatch: Callable[[], float] | None,
+        *,
+        is_metered: bool,
     ) -> None:
         """Make the parts of the engine; none of them knows the controller."""
         system, tasks = self.system, self.tasks
@@ -103,7 +112,7 @@ class Controller:
         self._run = run = RunState(system, tasks, hosts_off, scheduler.traits)
         self._ready_times = ready_times = ReadyTimes(system, run)
         staging = None if tasks.files is None else Staging(system.platform, tasks, tasks.files)
-        powers, self._cap, account, guard = energy_parts(system, run, ready_times)
+        powers, self._cap, account, guard = energy_parts(system, run, ready_times, is_metered=is_metered)
         self._powers, self._account = powers, account
         self._dispatch = Dispatch(system, run, self._timers, staging, account, powers)
         self._switches = HostSwitches(system.platform, run, self._dispatch, self._timers)
@@ -117,11 +126,11 @@ class Controller:
         shown = replace(system, estimates=estimates, platform=system.platform.concealed())
         # a policy knows of full speeds alone
         shown_powers = None if account and system.platform.profiles.speeds else powers
-        state = LiveState(shown, tasks, run, ready_times, staging, account, shown_powers)
+        state = LiveState(shown, tasks, run, ready_times, staging, account, shown_powers, self._consumed_j)
         self._calls = PolicyCalls(
             scheduler, shown, tasks, rng, run, self._handlers, partial(renewed, state, reveal), stopwatch
         )
-        self._submissions = Submissions(system, tasks, run)
+        self._submissions = Submissions(system, tasks, run, self._timers)
         self._passes_on = self._dispatch.can_pass_on and not self._events.exist
 
     # ------------------------------------------------------------------ what drivers read
@@ -145,6 +154,12 @@ class Controller:
     def busy_cores(self) -> int:
         """Cores that execute, or wait for the input files of what they will execute."""
         return self._run.busy_cores
+
+    @property
+    def power_w(self) -> float:
+        """What all computing hosts draw now [W], at full speed; of a run that is metered."""
+        assert self._powers is not None
+        return self._powers.total_w
 
     @property
     def pstates(self) -> list[int]:
@@ -202,17 +217,69 @@ class Controller:
             command = self._dispatch.pass_on(finished[0], now)
             if command is not None:
                 return [command]
-        self._dispatch.commands = []
-        self._apply_instant(now, finished)
-        if self._parks:
-            self._dispatch.park_idle_hosts(now)
-        if self._cap is not None:
-            self._calls.check(self._cap.refusal(self._dispatch.commands, self.scheduler), now)
-        self._renew_next_timer()
-        return self._dispatch.commands
+        before = self._calls.mapping_events
+        due = self._apply_instant(now, finished)
+        if due is not None:
+            self._ask_if_due(*due)
+        return self._close_instant(due, before)
 
-    def _apply_instant(self, now: float, finished: Sequence[Execution]) -> None:
+    def step_with_answers(
+        self, now: float, finished: Sequence[Execution]
+    ) -> Generator[State, Iterable[Decision], list[Command]]:
+        """Do as `step` does, but ask who drives it instead of the policy.
+
+        Yields each state in which the policy would be asked for a schedule, is sent the decisions,
+        and returns the commands. Whoever answers neither attends nor delegates.
+        """
+        self.now = now
+        before = self._calls.mapping_events
+        due = self._apply_instant(now, finished)
+        if due is not None:
+            for only in self._asks(*due):
+                self._calls.apply((yield self._calls.state_to_schedule(now, only)), now)
+        return self._close_instant(due, before)
+
+    def _close_instant(self, due: tuple[bool, int] | None, before: int) -> list[Command]:
+        """Let free cores take what is planned now, and return the commands of the instant.
+
+        Parameters
+        ----------
+        due : tuple of bool and int, or None
+            As `_apply_instant` returned it.
+        before : int
+            How often the policy had been asked before this instant.
+        """
+        run, dispatch, calls, now = self._run, self._dispatch, self._calls, self.now
+        if due is not None:
+            if run.nodes is not None:
+                if run.place_holders.next_start <= now:
+                    calls.check(self._handlers.on_nodes.start_planned(now), now)
+            elif run.n_virtual:
+                asked_now = calls.mapping_events > before
+                hosts = run.virtual.hosts() if asked_now else dispatch.vacant
+                dispatch.serve_plan(hosts, now)
+            self._submissions.note_starts(now)
+            if dispatch.vacant:
+                dispatch.vacant = []
+            if run.busy_cores:
+                if self._barren:
+                    self._barren.clear()
+            elif run.open_tasks:
+                self._check_progress(due[0])
+        if self._parks:
+            dispatch.park_idle_hosts(now)
+        if self._cap is not None:
+            calls.check(self._cap.refusal(dispatch.commands, self.scheduler), now)
+        self._renew_next_timer()
+        return dispatch.commands
+
+    def _apply_instant(self, now: float, finished: Sequence[Execution]) -> tuple[bool, int] | None:
+        """Apply what happens; return whether an event is due and the first new task, or None.
+
+        None: nobody is to be asked any more.
+        """
         account, run, dispatch = self._account, self._run, self._dispatch
+        dispatch.commands = []
         new_period = account is not None and account.advance(now)
         if len(finished) > 1:
             finished = sorted(finished, key=lambda e: (e.task, e.host))
@@ -220,7 +287,7 @@ class Controller:
             dispatch.finish(execution, finished, now)
         if account is not None and account.exhausted_at <= now + time_tolerance(now):
             self._end_run(_KILLED)
-            return
+            return None
         if now >= self._horizon and not self._ended:
             self._end_run(_UNFINISHED)
         if new_period:
@@ -238,11 +305,12 @@ class Controller:
         first_new = run.submitted
         if now >= self.next_timer:
             news |= self._take_timers()
-        if run.open_tasks and not self._ended:
-            self._serve(first_new, news, bool(finished))
+        if not run.open_tasks or self._ended:
+            return None
+        return self._serve(first_new, self._submissions.release(now) or news, bool(finished)), first_new
 
-    def _serve(self, first_new: int, news: bool, finished: bool) -> None:
-        """Ask the policy if this is the moment, then let free cores take planned tasks."""
+    def _serve(self, first_new: int, news: bool, finished: bool) -> bool:
+        """Let free cores take what is planned, and the policy attend; return if an event is due."""
         run, dispatch, calls, now = self._run, self._dispatch, self._calls, self.now
         if run.common or (dispatch.vacant and self.system.rules.pending_slots):
             dispatch.serve_plan(dispatch.vacant, now)  # before the policy is asked
@@ -251,24 +319,7 @@ class Controller:
         event_due = self._events.is_due(now) if self._events.exist else news
         if calls.attends and (event_due or run.submitted > first_new or self._submissions.returned):
             calls.attend(now)
-        asked, before = calls.scheduler, calls.mapping_events
-        self._ask_if_due(event_due, first_new)
-        if calls.scheduler is not asked:  # it has delegated
-            self._ask_if_due(event_due, first_new=0)
-        if run.nodes is not None:
-            if run.place_holders.next_start <= now:
-                calls.check(self._handlers.on_nodes.start_planned(now), now)
-        elif run.n_virtual:
-            asked_now = calls.mapping_events > before
-            hosts = run.virtual.hosts() if asked_now else dispatch.vacant
-            dispatch.serve_plan(hosts, now)
-        if dispatch.vacant:
-            dispatch.vacant = []
-        if run.busy_cores:
-            if self._barren:
-                self._barren.clear()
-        elif run.open_tasks:
-            self._check_progress(event_due)
+        return event_due
 
     def _check_progress(self, event_due: bool) -> None:
         """Raise if nothing runs and nothing will come: then nothing will ever happen again."""
@@ -290,20 +341,32 @@ class Controller:
 
     def _ask_if_due(self, event_due: bool, first_new: int) -> None:
         """Ask the policy if this is the moment; tasks from `first_new` on are newly submitted."""
-        run, calls, submissions = self._run, self._calls, self._submissions
-        if calls.asked == "arrival":
+        calls = self._calls
+        asked, at_events, began = calls.scheduler, calls.asked == "event", calls.policy_time_s
+        if at_events:
+            if event_due:
+                calls.decide(calls.scheduler.schedule, calls.state_to_schedule(self.now))
+                if self.system.rules.charge_mapping_time:
+                    self._events.put_off_until(self.now + calls.policy_time_s - began)
+        else:
+            for only in self._asks(event_due, first_new):
+                calls.decide(calls.scheduler.schedule, calls.state_to_schedule(self.now, only))
+        if calls.scheduler is not asked:  # it has delegated
+            self._ask_if_due(event_due, first_new=0)
+
+    def _asks(self, event_due: bool, first_new: int) -> Iterator[int | None]:
+        """Iterate over the asks of this instant: the one task to map, or None for all that wait."""
+        run, asked, submissions = self._run, self._calls.asked, self._submissions
+        if asked == "arrival":
             for task in submissions.new_since(first_new):
                 if run.state_of[task] == WAITING:
-                    calls.schedule(self.now, only=task)
-        elif calls.asked == "start":
+                    yield task
+        elif asked == "start":
             if (first_new == 0 and run.submitted) or submissions.returned:
                 submissions.returned = ()
-                calls.schedule(self.now)
+                yield None
         elif event_due:
-            began = calls.policy_time_s
-            calls.schedule(self.now)
-            if self.system.rules.charge_mapping_time:
-                self._events.put_off_until(self.now + calls.policy_time_s - began)
+            yield None
 
     # ------------------------------------------------------------------ timers and submissions
 
@@ -365,16 +428,24 @@ class Controller:
         """
         check_invariants(self.system, self._run, self._ready_times, self._powers, self.now)
 
+    def finish(self) -> None:
+        """Let the policy take leave, once the run is done."""
+        self._calls.finish(self.now)
+
+    def _consumed_j(self) -> float:
+        """Return what the computing hosts have drawn until now [J]."""
+        trace = self.trace()
+        trace.executions["end"] = np.minimum(trace.executions["end"], self.now)
+        return grid_energy_between(trace, np.array([0.0, self.now])).item()
+
     def trace(self, horizon_s: float | None = None, *, as_estimated: bool = True) -> Trace:
         """Return the records of the run up to `horizon_s` [s] (default: the last instant).
 
         A driver that had true run times other than the estimates says so.
         """
         run, account = self._run, self._account
-        offsets = ids = np.zeros(0, dtype=np.int64)
-        if run.nodes is not None:
-            offsets, ids = node_records(run.executions)
         budget = self.system.rules.budget
+        sets: dict[str, Any] = {} if run.nodes is None else node_records(run.executions)
         trace = Trace(
             platform=self.system.platform,
             tasks=self.tasks,
@@ -389,9 +460,9 @@ class Controller:
             energy_weights=EVEN if budget is None else budget.weights,
             times_postponed=self._run.times_postponed,
             as_estimated=as_estimated,
-            host_offsets=offsets,
-            host_ids=ids,
+            **sets,
             notes=self._handlers.notes,
+            carbon=self.system.carbon,
         )
         if len(trace.periods):
             trace.periods["carried_over_j"] = carried_over_energy(trace)

@@ -9,10 +9,10 @@ from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.engine.budget_guard import BudgetGuard, by_host
-from gridsched.engine.decision_validator import DOWN, DecisionValidator, Ids, Refusal
+from gridsched.engine.decision_validator import DOWN, DecisionValidator, Refusal
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
@@ -87,7 +87,7 @@ class DecisionHandlers:
         self._pstate_of: list[int] = system.pstates.tolist()
         self._has_interval = bool(system.rules.mapping_interval_s)
         self._traits = Traits(asked="event")
-        self.notes: dict[str, NDArray[np.float64]] = {}
+        self.notes: dict[str, Floats] = {}
         self.on_nodes = NodeDecisionHandlers(system, run, validator, dispatch, guard)
 
     @property
@@ -160,6 +160,13 @@ class DecisionHandlers:
 
     def _plan_nodes(self, decision: Plan, now: float) -> Refusal | None:
         return self.on_nodes.plan(decision, now)
+
+    def _kill(self, decision: Cancel, now: float) -> Refusal | None:
+        if not self._traits.may_cancel:
+            return _needs("may_cancel", "Cancel of a parallel task")
+        if decision.requeue:
+            self._timers.set(now, Timer.WAKE)
+        return self.on_nodes.kill(decision, now)
 
     def _for_serial_tasks(self, decision: Decision, now: float) -> Refusal | None:
         kind = type(decision).__name__
@@ -240,7 +247,7 @@ class DecisionHandlers:
                 self._staging.book_plan(tasks, self._platform.cluster_of[hosts], now)
         return refusal
 
-    def _plan_in_common(self, tasks: Ids, decision: Plan, now: float) -> Refusal | None:
+    def _plan_in_common(self, tasks: Integers, decision: Plan, now: float) -> Refusal | None:
         why = None
         if decision.pstates is not None:
             why = "a Plan without hosts has no P-states: the scenario's is used"
@@ -327,7 +334,7 @@ class DecisionHandlers:
         **_HANDLERS,
         Assign: _for_serial_tasks,
         Plan: _plan_nodes,
-        Cancel: _for_serial_tasks,
+        Cancel: _kill,
     }
 
 

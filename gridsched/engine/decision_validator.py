@@ -9,15 +9,14 @@ import math
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gridsched.engine.node_kernels import all_are
+from gridsched.arrays import Integers
 from gridsched.engine.run_state import RunState
+from gridsched.engine.shared_nodes import SharedNodes
 from gridsched.engine.task_states import VIRTUAL, WAITING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
 
-Ids = NDArray[np.int64]
 #: Why not, and the task and host that this is about.
 Refusal = tuple[str, int | None, int | None]
 #: What is to be done about a host that is down.
@@ -42,6 +41,11 @@ class DecisionValidator:
         self._n_pstates: list[int] = self._n_pstates_of.tolist()
         self._some_infeasible = not system.estimates.always_feasible
         self._cluster_of = system.platform.cluster_of if len(system.platform.clusters) > 1 else None
+        self._partitions = system.platform.partitions
+        self._pstate_of = system.pstates
+        self._members = np.zeros((len(self._partitions), system.n_hosts), dtype=np.bool_)
+        for k, partition in enumerate(self._partitions):
+            self._members[k, list(partition.hosts)] = True
 
     def unknown(self, task: int | None = None, host: int | None = None) -> str | None:
         """Say that the task or the host does not exist."""
@@ -67,7 +71,7 @@ class DecisionValidator:
             return self.shared_pstate(task, host, pstate)
         return None
 
-    def node_set(self, task: int, hosts: Ids, pstate: int) -> str | None:
+    def node_set(self, task: int, hosts: Integers, pstate: int) -> str | None:
         """Say why the task can never run on these nodes, which ascend, in this P-state."""
         run = self._run
         if not 0 <= task < len(run.state_of):
@@ -89,7 +93,44 @@ class DecisionValidator:
             return f"the task takes {width} nodes, not {len(hosts)}"
         return None
 
-    def free_between(self, hosts: Ids, start: float, end: float, now: float) -> str | None:
+    def parts(self, task: int, hosts: Integers, parts: Integers | None, pstate: int | None) -> Refusal | None:
+        """Find why a task cannot start on parts of nodes, which ascend, in this P-state; parts None: one each."""
+        nodes = self._run.nodes
+        assert isinstance(nodes, SharedNodes)
+        why = self.unknown(task) or self.assigned(self._run.state_of[task])
+        if why is not None:
+            return why, task, None
+        jobs, first, last = nodes.jobs, hosts.item(0), hosts.item(-1)
+        if first < 0 or last >= self._n_hosts:
+            return f"there are hosts 0 to {self._n_hosts - 1}", task, None
+        n_parts = len(hosts) if parts is None else int(parts.sum())
+        if n_parts != jobs.width.item(task):
+            return f"the task has {jobs.width[task]} parts, not {n_parts}", task, None
+        if n_parts > len(hosts) and not jobs.anywhere[task]:
+            return "a host stands there twice, and each part of the task needs a node of its own", task, None
+        if pstate != self._pstate_of.item(first):
+            return "nodes that jobs share stay in the P-state in which they started", task, None
+        need = jobs.demand[task]
+        wanted = need[None] if parts is None else np.outer(parts, need)
+        enough = (nodes.left[hosts] >= wanted).all(axis=1) & self._members[jobs.partition.item(task), hosts]
+        if enough.all():
+            return None
+        k = int(np.argmin(enough))
+        return self._why_cannot_give(task, hosts.item(k), wanted[k % len(wanted)]), task, hosts.item(k)
+
+    def _why_cannot_give(self, task: int, host: int, wanted: Integers) -> str:
+        """Say why a host cannot give what a task wants."""
+        nodes = self._run.nodes
+        assert isinstance(nodes, SharedNodes)
+        partition = nodes.jobs.partition.item(task)
+        if not self._members[partition, host]:
+            return f"host {host} is not in its partition, {self._partitions[partition].name!r}"
+        if not nodes.ready[host]:
+            return self._why_not_free(host)
+        left = nodes.left[host].tolist()
+        return f"host {host} has {left} left, as state.nodes.left tells, and the task takes {wanted.tolist()}"
+
+    def free_between(self, hosts: Integers, start: float, end: float, now: float) -> str | None:
         """Say why nodes are not free from `start` to `end` [s], as far as is known `now`."""
         run, nodes = self._run, self._run.nodes
         assert nodes is not None
@@ -118,15 +159,16 @@ class DecisionValidator:
             )
         return None
 
-    def not_free(self, hosts: Ids) -> int | None:
+    def not_free(self, hosts: Integers) -> int | None:
         """Find a node that can start nothing now."""
         nodes = self._run.nodes
         assert nodes is not None
-        if all_are(hosts, nodes.free, True):
-            return None
-        return int(hosts[np.argmin(nodes.free[hosts])])
+        free = nodes.free[hosts]
+        return None if free.all() else int(hosts[free.argmin()])
 
-    def node_plan(self, tasks: Ids, hosts: Ids, first: Ids, widths: Ids, pstates: Ids) -> Refusal | None:
+    def node_plan(
+        self, tasks: Integers, hosts: Integers, first: Integers, widths: Integers, pstates: Integers
+    ) -> Refusal | None:
         """Find a place-holder that is illegal, but for its nodes other than the first.
 
         Parameters
@@ -190,7 +232,7 @@ class DecisionValidator:
             return None
         return f"only a mappable task can be {done}; it is {_word(state)}"
 
-    def plan(self, tasks: Ids, hosts: Ids, pstates: Ids) -> Refusal | None:
+    def plan(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Refusal | None:
         """Find an entry of a plan that is illegal; all are looked at together."""
         run = self._run
         if not len(tasks):
@@ -212,7 +254,7 @@ class DecisionValidator:
             return self._planned_pstates(tasks, hosts, pstates)
         return refusal
 
-    def common_plan(self, tasks: Ids, hosts: Ids | None = None) -> Refusal | None:
+    def common_plan(self, tasks: Integers, hosts: Integers | None = None) -> Refusal | None:
         """Find a planned task that is none, does not wait or stands there twice, and its host."""
         states = self._run.states
         exist = (tasks >= 0) & (tasks < len(states))
@@ -230,14 +272,14 @@ class DecisionValidator:
         why = f"Plan holds a task twice, or one that is {word}"
         return why, int(tasks[k]), None if hosts is None else int(hosts[k])
 
-    def _repeats(self, tasks: Ids) -> bool:
+    def _repeats(self, tasks: Integers) -> bool:
         """Whether a task stands twice among waiting ones."""
         first = int(tasks.min())
         seen = np.zeros(int(tasks.max()) + 1 - first, dtype=bool)
         seen[tasks - first] = True
         return int(np.count_nonzero(seen)) < len(tasks)
 
-    def _planned_pstates(self, tasks: Ids, hosts: Ids, pstates: Ids) -> Refusal | None:
+    def _planned_pstates(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Refusal | None:
         """Find an entry of a plan that gives the cores of one host different P-states."""
         planned: dict[int, int] = {}
         for task, host, pstate in zip(tasks.tolist(), hosts.tolist(), pstates.tolist(), strict=True):

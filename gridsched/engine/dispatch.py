@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gridsched.arrays import Integers
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
 from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ready_times import Staging
 from gridsched.engine.run_state import RunState
+from gridsched.engine.shared_nodes import SharedNodes
 from gridsched.engine.task_states import FINISHED, RUNNING, VIRTUAL
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
@@ -137,7 +136,7 @@ class Dispatch:
         else:
             self.begin(execution)
 
-    def allocate(self, task: int, hosts: NDArray[np.int64], pstate: int, start: float, end: float, now: float) -> None:
+    def allocate(self, task: int, hosts: Integers, pstate: int, start: float, end: float, now: float) -> None:
         """Give the task a set of nodes, which are equal, from `start` on, or reserve it [s].
 
         `end` is when it ends, as estimated.
@@ -154,6 +153,15 @@ class Dispatch:
         if self._account is not None:
             self._account.commit(execution)
         self._run.reserve(execution)
+
+    def share(self, task: int, hosts: Integers, parts: Integers | None, pstate: int, start: float, end: float) -> None:
+        """Start the task now on parts of nodes; `end` is when it ends, as estimated [s]."""
+        nodes = self._run.nodes
+        assert isinstance(nodes, SharedNodes)
+        execution = Execution(task, hosts.item(0), pstate, start, end)
+        execution.hosts, execution.parts = hosts, parts
+        execution.part_cores = nodes.jobs.demand.item(task, 0)
+        self.start_on_nodes(execution)
 
     def start_on_nodes(self, execution: Execution) -> None:
         """Start an execution on its nodes at its start, for which they may have been reserved."""

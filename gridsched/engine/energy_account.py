@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Floats
 from gridsched.engine.events import ProfileEvents
 from gridsched.engine.execution import Execution
 from gridsched.engine.host_powers import HostPowers
@@ -19,6 +20,7 @@ from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
 from gridsched.model.limits import time_tolerance
 from gridsched.model.rules import EnergyBudget
+from gridsched.model.signals import Signal
 from gridsched.model.system import System
 from gridsched.model.trace import PERIOD
 from gridsched.policy.state import EnergyState
@@ -97,13 +99,16 @@ class EnergyAccount:
 
     def _draw_until(self, time: float) -> None:
         if time > self._time:
-            self._drawn_j += self._powers.total_w * self._counted_s(self._time, time)
+            if self._weights.sites:
+                self._drawn_j += self._counted_j(self._powers.watts, self._time, time)
+            else:
+                self._drawn_j += self._powers.total_w * _counted_s(self._weights, self._time, time)
             self._time = time
 
-    def _counted_s(self, begin: float, end: float) -> float:
-        """Return what 1 W counts between two times [J]; 0 if the second is not later."""
-        length = max(0.0, end - begin)
-        return length * float(self._weights.mean(begin, length))
+    def _counted_j(self, watts: Floats, begin: float, end: float) -> float:
+        """Return what the powers of all hosts [W] count between two times [J]."""
+        sites = self._weights.by_site(np.arange(len(watts)))
+        return sum(float(watts[rows].sum()) * _counted_s(weights, begin, end) for weights, rows in sites)
 
     def _row(self) -> tuple[float, float, float, float, float]:
         """The present period as a row of `PERIOD`; what was carried over is not known yet."""
@@ -156,7 +161,7 @@ class EnergyAccount:
                 until = end if end < period_end else period_end
                 begin = execution.start if execution.start > now else now
                 if until > begin:
-                    total += execution.watts * self._counted_s(begin, until)
+                    total += execution.watts * _counted_s(self._weights.at_host(host), begin, until)
             if run.fixed[host]:
                 total += self._ready_times.inside_j(host, now)
         return total
@@ -169,10 +174,12 @@ class EnergyAccount:
         if not self._draws_idle:
             return 0.0
         run, until = self._run, self.period_end
-        watts = float(np.where(run.switched_on, self._idle_w, self._off_w).sum())
+        watts = np.where(run.switched_on, self._idle_w, self._off_w)
         if until == math.inf:
             until = self._last_end(now)
-        return watts * self._counted_s(now, until)
+        if self._weights.sites:
+            return self._counted_j(watts, now, until)
+        return float(watts.sum()) * _counted_s(self._weights, now, until)
 
     def _last_end(self, now: float) -> float:
         """When the last of what runs, is fixed or reserved ends, as estimated [s]."""
@@ -236,7 +243,8 @@ class EnergyAccount:
         power_w = self._powers.total_w
         if power_w <= 0 or rest == math.inf:
             return math.inf
-        return self._weights.after(self._time, rest / power_w)
+        weights = self._weights.of_power(self._powers.watts) if self._weights.sites else self._weights
+        return weights.after(self._time, rest / power_w)
 
     @property
     def next_time(self) -> float:
@@ -255,3 +263,9 @@ class EnergyAccount:
         if self._period >= 0 and self._time > self.period_start:
             rows.append(self._row())
         return np.array(rows, dtype=PERIOD)
+
+
+def _counted_s(weights: Signal, begin: float, end: float) -> float:
+    """Return what 1 W counts between two times [J]; 0 if the second is not later."""
+    length = max(0.0, end - begin)
+    return length * float(weights.mean(begin, length))

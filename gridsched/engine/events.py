@@ -4,66 +4,19 @@ from __future__ import annotations
 
 import heapq
 import math
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from heapq import merge
 
 import numpy as np
 
 from gridsched.engine.execution import Execution, Timer
 from gridsched.engine.run_state import RunState
-from gridsched.engine.task_states import FINISHED, WAITING
-from gridsched.model.host_profiles import DrawnFailures, Profile
+from gridsched.engine.task_states import FINISHED
+from gridsched.model.host_profiles import StateProfile
 from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
-from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-
-
-class Submissions:
-    """Lets tasks wait from their submission on.
-
-    Parameters
-    ----------
-    system : System
-    tasks : Tasks
-    run : RunState
-
-    Attributes
-    ----------
-    returned : list of int
-        Tasks submitted before that are new to the policy again, which is asked for each arrival.
-    """
-
-    def __init__(self, system: System, tasks: Tasks, run: RunState) -> None:
-        self.returned: Sequence[int] = ()
-        self._times: list[float] = tasks.submit_time_s.tolist()
-        self._runnable = system.estimates.runnable(np.arange(len(tasks)), np.arange(system.n_hosts))
-        self._run = run
-
-    @property
-    def next_time(self) -> float:
-        """When the next task is submitted [s]; infinite where none is left."""
-        submitted = self._run.submitted
-        return self._times[submitted] if submitted < len(self._times) else math.inf
-
-    def take(self, now: float) -> bool:
-        """Let the tasks that are due wait, but for those that run nowhere; whether any waits."""
-        first = self._run.submitted
-        end = bisect_right(self._times, now, lo=first)
-        return end > first and self._run.submit(end, self._runnable)
-
-    def return_waiting(self) -> None:
-        """Make all tasks that wait new to the policy again."""
-        waiting = self._run.states[: self._run.submitted] == WAITING
-        self.returned = np.flatnonzero(waiting).tolist()
-
-    def new_since(self, first: int) -> list[int]:
-        """Take the tasks that wait and are new again, then those submitted from `first` on."""
-        new = range(first, self._run.submitted)
-        returned, self.returned = self.returned, ()
-        return [*returned, *new] if returned else list(new)
 
 
 class Timers:
@@ -149,7 +102,7 @@ class ProfileEvents:
     Parameters
     ----------
     platform : Platform
-    profiles : mapping of str to Profile or DrawnFailures
+    profiles : mapping of str to StateProfile
         By name of the host.
 
     Attributes
@@ -158,7 +111,7 @@ class ProfileEvents:
         When it happens next [s]; infinite where it never does.
     """
 
-    def __init__(self, platform: Platform, profiles: Mapping[str, Profile | DrawnFailures]) -> None:
+    def __init__(self, platform: Platform, profiles: Mapping[str, StateProfile]) -> None:
         hosts = enumerate(platform.hosts)
         self._events = merge(*(_events_of(h, profiles[host.name]) for h, host in hosts if host.name in profiles))
         self._look_ahead()
@@ -174,7 +127,7 @@ class ProfileEvents:
         return host, value
 
 
-def _events_of(host: int, profile: Profile | DrawnFailures) -> Iterator[tuple[float, int, float]]:
+def _events_of(host: int, profile: StateProfile) -> Iterator[tuple[float, int, float]]:
     return ((date, host, value) for date, value in profile.events())
 
 

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from gridsched.arrays import Floats, Integers
+from gridsched.model.signals import Signal
 from gridsched.model.trace import EXECUTION, HOST_CHANGE, ExecutionEnd
 
 #: Outcome of an execution that has not ended.
@@ -32,6 +35,10 @@ class Execution:
     task, host, pstate : int
     hosts : ndarray of int64, or None
         All nodes of a parallel task, ascending; `host` is the first. None: the one host.
+    parts : ndarray of int64, or None
+        Where nodes are shared: how many parts of the job each node has; None: one.
+    part_cores : int
+        Where nodes are shared: cores of each part; else 0.
     start : float
         Start [s].
     end : float
@@ -51,7 +58,9 @@ class Execution:
     # no __slots__: defaults in the class make one of 100,000 executions cheaper to create
     outcome = UNENDED
     has_begun = False
-    hosts: NDArray[np.int64] | None = None
+    hosts: Integers | None = None
+    parts: Integers | None = None
+    part_cores = 0
     is_awaited = False
     is_reported = False
     watts = 0.0
@@ -65,10 +74,16 @@ class Execution:
         self.estimated_end = estimated_end
 
     @property
-    def nodes(self) -> NDArray[np.int64]:
+    def nodes(self) -> Integers:
         """Its nodes, ascending, of a parallel task."""
         assert self.hosts is not None
         return self.hosts
+
+    @property
+    def cores(self) -> Integers:
+        """Cores that each of its nodes gives, where nodes are shared, shape (nodes,)."""
+        parts = 1 if self.parts is None else self.parts
+        return np.broadcast_to(parts * np.int64(self.part_cores), len(self.nodes))
 
     @property
     def width(self) -> int:
@@ -129,15 +144,20 @@ def execution_records(executions: Sequence[Execution]) -> NDArray[np.void]:
     return records[_by_start(records["start"])]
 
 
-def node_records(executions: Sequence[Execution]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the hosts of parallel executions as in `Trace`: offsets and ids, by their start."""
+def node_records(executions: Sequence[Execution]) -> dict[str, Integers]:
+    """Return the hosts of parallel executions as in `Trace`, by their start."""
     starts = np.array([execution.start for execution in executions], dtype=np.float64)
-    sets = [executions[k].nodes for k in _by_start(starts).tolist()]
-    offsets = np.cumsum([0, *map(len, sets)], dtype=np.int64)
-    return offsets, np.concatenate([np.zeros(0, dtype=np.int64), *sets])
+    in_order = [executions[k] for k in _by_start(starts).tolist()]
+    sets, cores = [each.nodes for each in in_order], [each.cores for each in in_order if each.part_cores]
+    nothing = np.zeros(0, dtype=np.int64)
+    return {
+        "host_offsets": np.cumsum([0, *map(len, sets)], dtype=np.int64),
+        "host_ids": np.concatenate([nothing, *sets]),
+        "host_cores": np.concatenate([nothing, *cores]),
+    }
 
 
-def _by_start(starts: NDArray[np.float64]) -> NDArray[np.intp]:
+def _by_start(starts: Floats) -> NDArray[np.intp]:
     return np.argsort(starts, kind="stable")
 
 
@@ -151,7 +171,7 @@ class HostChanges:
     is_on : list of bool
     """
 
-    def __init__(self, pstates: NDArray[np.int64], is_on: list[bool]) -> None:
+    def __init__(self, pstates: Integers, is_on: list[bool]) -> None:
         self._blocks: list[NDArray[np.void]] = []
         self._singles: list[tuple[float, int, int, bool]] = [
             (0.0, host, pstate, is_on[host]) for host, pstate in enumerate(pstates.tolist())
@@ -161,7 +181,7 @@ class HostChanges:
         """Note what a host has from a time on [s]."""
         self._singles.append((time, host, pstate, is_on))
 
-    def add_block(self, time: float, hosts: NDArray[np.int64], pstate: int) -> None:
+    def add_block(self, time: float, hosts: Integers, pstate: int) -> None:
         """Note a P-state of hosts that are on."""
         self._close_singles()
         block = np.empty(len(hosts), dtype=HOST_CHANGE)
@@ -177,3 +197,18 @@ class HostChanges:
         """Return all changes so far."""
         self._close_singles()
         return np.concatenate([np.empty(0, dtype=HOST_CHANGE), *self._blocks])
+
+
+def mean_weights(weights: Signal, executions: Sequence[Execution], start: ArrayLike, length: ArrayLike) -> Any:
+    """Return what a joule of each execution weighs in the mean over some time, where it runs.
+
+    Parameters
+    ----------
+    weights : Signal
+    executions : sequence of Execution
+    start, length : array_like
+        Of the time [s].
+    """
+    if not weights.sites:
+        return weights.mean(start, length)
+    return weights.at_hosts(np.array([each.host for each in executions], dtype=np.int64), start, length)

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.execution import Command, Execution
 from gridsched.engine.run_state import RunState
@@ -18,8 +18,6 @@ from gridsched.model.platform import Platform
 from gridsched.policy.base import Scheduler
 from gridsched.policy.state import PowerState
 from gridsched.power import host_power
-
-Floats = NDArray[np.float64]
 
 
 class HostPowers(ABC):
@@ -44,6 +42,11 @@ class HostPowers(ABC):
         self._off_w = [host.off_w for host in platform.hosts]
         self._watts = [self._power_of(host) for host in range(len(platform))]
         self.total_w = math.fsum(self._watts)
+
+    @property
+    def watts(self) -> Floats:
+        """What each host draws now [W], shape (hosts,)."""
+        return np.asarray(self._watts)
 
     def _power_of(self, host: int) -> float:
         run = self._run
@@ -157,7 +160,7 @@ class PowersOfNodes(HostPowers):
             if host in execution.nodes:
                 self.began(execution)
 
-    def _loaded(self, hosts: NDArray[np.int64], pstate: int) -> Floats:
+    def _loaded(self, hosts: Integers, pstate: int) -> Floats:
         """Return what nodes draw that compute together, at the speed of the slowest [W]."""
         share, platform = self._share[hosts].min(), self._platform
         if share == 1.0:
@@ -166,7 +169,7 @@ class PowersOfNodes(HostPowers):
             share, 1, platform.idle_w[hosts, pstate], platform.epsilon_w[hosts, pstate], platform.busy_w[hosts, pstate]
         )
 
-    def _draw(self, hosts: NDArray[np.int64], watts: Floats) -> None:
+    def _draw(self, hosts: Integers, watts: Floats) -> None:
         self.total_w += float(watts.sum() - self._watts[hosts].sum())
         self._watts[hosts] = watts
 

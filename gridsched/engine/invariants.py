@@ -14,6 +14,7 @@ from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.node_sets import NodeSets
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
+from gridsched.engine.shared_nodes import SharedNodes
 from gridsched.engine.task_states import FINISHED, POSTPONED, QUEUED, RUNNING, VIRTUAL, WAITING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
@@ -93,7 +94,7 @@ def _of_tasks(run: RunState, executions: list[Execution]) -> Iterator[Comparison
     plans = run.virtual.tasks, run.place_holders.tasks, run.common
     planned = {int(task) for plan in plans for task in plan}
     mappable, n_tasks = ids(WAITING, VIRTUAL), len(run.states)
-    yield "to submit", ids(TaskState.NOT_SUBMITTED), set(range(run.submitted, n_tasks))
+    yield "to submit", ids(TaskState.NOT_SUBMITTED), set(range(run.submitted, n_tasks)) | run.held
     yield "planned tasks", run.n_virtual, len(ids(VIRTUAL))
     yield "planned tasks that are in no plan", ids(VIRTUAL) - planned, set()
     yield "running tasks", ids(RUNNING), {each.task for each in executions}
@@ -130,11 +131,17 @@ def _of_hosts(run: RunState, executions: list[Execution], up: list[bool]) -> Ite
 def _of_nodes(run: RunState, nodes: NodeSets, executions: list[Execution], up: list[bool]) -> Iterator[Comparison]:
     taken = [host for each in executions for host in each.all_hosts]
     free = [is_up and host not in taken for host, is_up in enumerate(up)]
-    yield "nodes of two executions", len(taken), len(set(taken))
+    if isinstance(nodes, SharedNodes):
+        yield "least that is left", min(nodes.left.min(initial=0), 0), 0
+        yield "what is left", nodes.left.tolist(), _left(nodes, executions, up)
+    else:
+        yield "nodes of two executions", len(taken), len(set(taken))
     yield "ready nodes", nodes.ready.tolist(), up
     yield "free nodes", nodes.free.tolist(), free
     yield "number of free nodes", nodes.n_free, sum(free)
-    ends = {host: each.estimated_end for each in executions for host in each.all_hosts}
+    ends: dict[int, float] = {}
+    for each in executions:
+        ends |= {host: max(each.estimated_end, ends.get(host, 0.0)) for host in each.all_hosts}
     yield "ends", dict(zip(taken, nodes.free_at(-math.inf)[taken].tolist(), strict=True)), ends
     reserved = run.reservations.view()
     sets = np.split(reserved.hosts, reserved.offsets[1:-1])
@@ -142,3 +149,12 @@ def _of_nodes(run: RunState, nodes: NodeSets, executions: list[Execution], up: l
         if reserved.start[i] < reserved.end[k] and reserved.start[k] < reserved.end[i]:
             yield "nodes reserved twice", np.intersect1d(sets[i], sets[k]).tolist(), []
     yield "next reservation", run.reservations.next_start, reserved.start.min(initial=math.inf)
+
+
+def _left(nodes: SharedNodes, executions: list[Execution], up: list[bool]) -> list[list[int]]:
+    """Return what each node has left of what executions take of it, counted anew."""
+    left = nodes.amounts * np.array(up, dtype=np.int64)[:, None]
+    for each in executions:
+        parts = np.ones(each.width) if each.parts is None else each.parts
+        left[each.nodes] -= np.outer(parts, nodes.jobs.demand[each.task]).astype(np.int64)
+    return left.tolist()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.miss_probability import GridMissProbabilities, ReadyPmfs
 from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
+from gridsched.engine.shared_nodes import SharedNodes
 from gridsched.model.estimates import Reveal
 from gridsched.model.pmf import Pmf
 from gridsched.model.stochastic import StochasticEstimates
@@ -57,6 +59,8 @@ class LiveState(State):
     account : EnergyAccount or None
     powers : HostPowers or None
         Where they are kept up to date.
+    consumed_j : callable
+        What returns `consumed_j`, if somebody asks.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class LiveState(State):
         staging: Staging | None,
         account: EnergyAccount | None = None,
         powers: HostPowers | None = None,
+        consumed_j: Callable[[], float] = lambda: math.nan,
     ) -> None:
         self.estimates = system.estimates
         self.now = 0.0
@@ -80,6 +85,7 @@ class LiveState(State):
         self._account = account
         self._platform = system.platform
         self._powers = powers
+        self._consumed_j = consumed_j
         cap_w = system.rules.power_cap_w
         self._cap_w = math.inf if cap_w is None else cap_w
         self._ready_times = ready_times
@@ -105,7 +111,7 @@ class LiveState(State):
         return [self._only] if self._only is not None else self._run.next_waiting(count)
 
     @_view
-    def mappable(self) -> NDArray[np.int64]:
+    def mappable(self) -> Integers:
         """Ids of tasks that may be mapped (waiting or virtually queued), ascending."""
         return self._run.mappable() if self._only is None else np.array([self._only])
 
@@ -145,7 +151,7 @@ class LiveState(State):
         )
 
     @_view
-    def core_ready_time(self) -> NDArray[np.float64]:
+    def core_ready_time(self) -> Floats:
         """When each core could take a newly appended task [s], shape (hosts, most cores).
 
         Running work and fixed queues count, virtual queues do not. Rows ascend; they are padded
@@ -156,7 +162,7 @@ class LiveState(State):
         return self._ready_times.table(self.now)
 
     @_view
-    def ready_time(self) -> NDArray[np.float64]:
+    def ready_time(self) -> Floats:
         """When each host could take a newly appended task [s], shape (hosts,)."""
         return self.core_ready_time[:, 0]
 
@@ -170,7 +176,7 @@ class LiveState(State):
         """
         return self._pmfs_for("ready_pmf").of(host, self.now)
 
-    def late_masses(self, task: int) -> NDArray[np.float64]:
+    def late_masses(self, task: int) -> Floats:
         """Return the probability of a newly appended task to end late, shape (hosts, P-states).
 
         Raises
@@ -188,7 +194,7 @@ class LiveState(State):
         probabilities = self._probabilities_for("late_masses")
         return probabilities.late_masses(task, float(deadline_s[task]), self.now)
 
-    def queued_late_masses(self) -> NDArray[np.float64]:
+    def queued_late_masses(self) -> Floats:
         """Return the probability of each queued task to end late, in the order of `queue_tasks`.
 
         Raises
@@ -202,7 +208,7 @@ class LiveState(State):
             return np.zeros(len(self.queue_tasks))
         return probabilities.queued_late_masses(deadline_s, self.now)
 
-    def mean_ready_time(self) -> NDArray[np.float64]:
+    def mean_ready_time(self) -> Floats:
         """Return when each host could take a new task in the mean [s], shape (hosts,).
 
         Raises
@@ -235,24 +241,30 @@ class LiveState(State):
         powers = self._powers or host_powers(self._platform, self._run)
         return PowerState(powers.total_w, self._cap_w)
 
+    def consumed_j(self) -> float:
+        """Return what all computing hosts have drawn from time 0 until now [J], by the model."""
+        return self._consumed_j()
+
     @_view
-    def free_cores(self) -> NDArray[np.int64]:
+    def free_cores(self) -> Integers:
         """Cores of each host that run nothing, shape (hosts,)."""
         nodes = self._run.nodes
+        if isinstance(nodes, SharedNodes):
+            return nodes.left[:, 0].copy()
         return np.array(self._run.free if nodes is None else ~nodes.busy, dtype=np.int64)
 
     @_view
-    def pstate(self) -> NDArray[np.int64]:
+    def pstate(self) -> Integers:
         """P-state of each host, shape (hosts,)."""
         return self._run.pstates.copy()
 
     @_view
-    def is_on(self) -> NDArray[np.bool_]:
+    def is_on(self) -> Booleans:
         """Whether each host is switched on (booting included), shape (hosts,)."""
         return self._run.switched_on.copy()
 
     @_view
-    def idle_since(self) -> NDArray[np.float64]:
+    def idle_since(self) -> Floats:
         """Since when each host is on, has booted and runs nothing [s], shape (hosts,).
 
         Infinite where it runs something, boots or is off.
@@ -265,12 +277,12 @@ class LiveState(State):
         return np.where(idle, since, np.inf)
 
     @_view
-    def is_down(self) -> NDArray[np.bool_]:
+    def is_down(self) -> Booleans:
         """Whether each host went down by itself, and will come back so, shape (hosts,)."""
         return np.array(self._run.is_down, dtype=np.bool_)
 
     @_view
-    def queue_length(self) -> NDArray[np.int64]:
+    def queue_length(self) -> Integers:
         """Tasks in each host's fixed queue, shape (hosts,)."""
         length = np.zeros(len(self._run.fixed), dtype=np.int64)
         for host in self._run.queued_hosts:
@@ -278,19 +290,19 @@ class LiveState(State):
         return length
 
     @_view
-    def queue_offsets(self) -> NDArray[np.int64]:
+    def queue_offsets(self) -> Integers:
         """Start of each host's part of `queue_tasks`, shape (hosts + 1,)."""
         return np.cumsum([0, *self.queue_length])
 
     @_view
-    def queue_tasks(self) -> NDArray[np.int64]:
+    def queue_tasks(self) -> Integers:
         """Tasks of all fixed queues, host after host, in their order."""
         run = self._run
         queued = [task for h in sorted(run.queued_hosts) for task, _ in run.fixed[h]]
         return np.array(queued, dtype=np.int64)
 
     @_view
-    def background_load(self) -> NDArray[np.float64]:
+    def background_load(self) -> Floats:
         """Share of each host that others use, in [0, 1), shape (hosts,).
 
         Both drivers simulate dedicated hosts: it is 0. Dynamic FPLTF's formula knows it.
@@ -298,7 +310,7 @@ class LiveState(State):
         return np.zeros(len(self._run.cores))
 
     @_view
-    def file_available(self) -> NDArray[np.float64]:
+    def file_available(self) -> Floats:
         """When each input file is in each cluster [s], shape (files, clusters); inf: missing.
 
         Only transfers that have begun (or belong to a fixed assignment) count.
@@ -306,11 +318,11 @@ class LiveState(State):
         return self._staged("file_available")[0]
 
     @_view
-    def uplink_free(self) -> NDArray[np.float64]:
+    def uplink_free(self) -> Floats:
         """When the transfers into each cluster that count above end [s], shape (clusters,)."""
         return self._staged("uplink_free")[1]
 
-    def _staged(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _staged(self, name: str) -> tuple[Floats, Floats]:
         if self._staging is None:
             raise AttributeError(f"state.{name}: the tasks of this run have no input files.")
         return self._staging.begun(self.now)

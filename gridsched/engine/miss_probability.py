@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats
 from gridsched.engine.ready_times import QueueFollower
 from gridsched.engine.run_state import RunState
 from gridsched.model import pmf_kernels
@@ -22,7 +22,6 @@ from gridsched.model.stochastic import StochasticEstimates
 if TYPE_CHECKING:
     from gridsched.model.pmf import PmfGrid
 
-Floats = NDArray[np.float64]
 
 #: Impulses at both ends of a queue's sum that together weigh less than this are left out.
 NEGLIGIBLE_MASS = 1e-18

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Integers
 from gridsched.engine.budget_guard import BudgetGuard
-from gridsched.engine.decision_validator import DecisionValidator, Ids, Refusal
+from gridsched.engine.decision_validator import DecisionValidator, Refusal
 from gridsched.engine.dispatch import Dispatch
-from gridsched.engine.node_kernels import ascend
 from gridsched.engine.run_state import RunState
+from gridsched.engine.shared_nodes import SharedNodes
 from gridsched.engine.task_states import VIRTUAL
 from gridsched.model.system import System
-from gridsched.policy.decisions import Allocate, Plan
-
-Floats = NDArray[np.float64]
+from gridsched.model.trace import ExecutionEnd, TaskState
+from gridsched.policy.decisions import Allocate, Cancel, Plan
 
 
 class NodeDecisionHandlers:
@@ -42,7 +42,9 @@ class NodeDecisionHandlers:
         self._dispatch = dispatch
         self._guard = guard
         # hosts of serial tasks may start in several, and what is said here is refused
-        self._pstate = 0 if run.nodes is None else system.pstate
+        self._shares = isinstance(run.nodes, SharedNodes)
+        self._pstate = 0 if run.nodes is None or self._shares else system.pstate
+        self._pstates: list[int] = system.pstates.tolist()
         self._run_time = system.estimates.run_time
 
     # ------------------------------------------------------------------ one task
@@ -50,7 +52,8 @@ class NodeDecisionHandlers:
     def allocate(self, decision: Allocate, now: float) -> Refusal | None:
         """Start a task now, or reserve its nodes for later."""
         task, pstate, start = decision.task, decision.pstate, decision.start
-        pstate = self._pstate if pstate is None else pstate
+        if pstate is None:
+            pstate = self._pstate
         if not (task.__class__ is pstate.__class__ is int):
             if (why := no_whole_numbers(task=task, pstate=pstate)) is not None:
                 return why, None, None
@@ -60,6 +63,8 @@ class NodeDecisionHandlers:
             why = f"Allocate.hosts is {decision.hosts!r}; it must be an array of host ids"
             return why, task, None
         hosts = hosts.astype(np.int64)  # a copy: the policy may use its array again
+        if self._shares:
+            return self._share(task, hosts, decision.pstate, start, now)
         if not self._in_order(hosts):
             return "a host stands there twice", task, None
         if start is None:
@@ -83,12 +88,42 @@ class NodeDecisionHandlers:
         self._dispatch.allocate(task, hosts, pstate, start, end, now)
         return None
 
-    def _in_order(self, hosts: Ids) -> bool:
+    def kill(self, decision: Cancel, now: float) -> Refusal | None:
+        """End a running task, for good or to wait again."""
+        task, run = index(decision.task), self._run
+        execution = next((each for each in run.executing() if each.task == task), None)
+        if execution is None:
+            return "Cancel of a parallel task that does not run", task, None
+        outcome = ExecutionEnd.CANCELLED if decision.requeue else ExecutionEnd.KILLED
+        self._dispatch.withdraw(execution, now, outcome)
+        if not decision.requeue:
+            run.end_task(task, int(TaskState.KILLED))
+        return None
+
+    def _share(self, task: int, hosts: Integers, pstate: int | None, start: float | None, now: float) -> Refusal | None:
+        """Start a task now on parts of nodes; one that gives several parts stands there as often."""
+        if start is not None and start != now:
+            return f"Allocate.start is {start!r}; nodes that jobs share are not reserved", task, None
+        parts = None
+        if not self._in_order(hosts):
+            hosts, parts = np.unique(hosts, return_counts=True)
+        first = hosts.item(0)
+        if pstate is None and 0 <= first < len(self._pstates):
+            pstate = self._pstates[first]
+        refusal = self._validator.parts(task, hosts, parts, pstate)
+        if refusal is not None:
+            return refusal[0], task, refusal[2]
+        assert pstate is not None  # its first host exists
+        end = now + self._run_time(task, first, pstate)
+        self._dispatch.share(task, hosts, parts, pstate, now, end)
+        return None
+
+    def _in_order(self, hosts: Integers) -> bool:
         """Bring ids of hosts into ascending order, in place; whether none stands there twice."""
-        if ascend(hosts):
+        if (hosts[1:] > hosts[:-1]).all():
             return True
         hosts.sort()
-        return bool(ascend(hosts))
+        return bool((hosts[1:] > hosts[:-1]).all())
 
     def start_reserved(self, now: float) -> Refusal | None:
         """Start the reservations that are due, or say which finds its nodes busy."""
@@ -109,6 +144,8 @@ class NodeDecisionHandlers:
 
     def plan(self, decision: Plan, now: float) -> Refusal | None:
         """Make place-holders in place of those before."""
+        if self._shares:
+            return "Plan makes place-holders on whole nodes; start jobs that share nodes by Allocate", None, None
         why, arrays = plan_arrays(decision, parallel=True)
         if why is not None:
             return why, None, None

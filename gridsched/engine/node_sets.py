@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gridsched.engine.execution import Execution
-from gridsched.engine.node_kernels import set_nodes
+from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.engine.execution import Execution, mean_weights
 from gridsched.engine.plans import Reservations
-from gridsched.model.prices import EnergyWeights
+from gridsched.model.signals import Signal
 from gridsched.policy.state import NodesState
-
-Hosts = NDArray[np.int64]
 
 #: Room for as many running executions at first; it doubles when it is used up.
 _FIRST_ROOM = 64
@@ -51,7 +48,7 @@ class NodeSets:
         self._state: NodesState | None = None
         self._make_room(np.zeros(_FIRST_ROOM), np.zeros(_FIRST_ROOM, dtype=np.int64))
 
-    def _make_room(self, end: NDArray[np.float64], width: NDArray[np.int64]) -> None:
+    def _make_room(self, end: Floats, width: Integers) -> None:
         """Keep estimated ends and widths in these arrays; policies look at them, and only look."""
         self._end, self._width = end, width
         #: average power of each execution, where a budget is kept [W]
@@ -66,26 +63,38 @@ class NodeSets:
         return list(self._place)
 
     @property
-    def busy(self) -> NDArray[np.bool_]:
+    def busy(self) -> Booleans:
         """Whether an execution has each node, shape (hosts,)."""
         return self.ready & ~self.free
 
     def take(self, execution: Execution) -> None:
         """Let an execution have its nodes."""
-        hosts, place = execution.nodes, len(self._at)
+        hosts = execution.nodes
+        self._begin_row(execution, len(self._at))
+        self.free[hosts] = False
+        self._until[hosts] = execution.estimated_end
+        self.n_free -= len(hosts)
+
+    def _begin_row(self, execution: Execution, place: int) -> None:
+        """Keep an execution in the next place of the arrays."""
         if place == len(self._end):
             self._make_room(np.resize(self._end, 2 * place), np.resize(self._width, 2 * place))
         self._place[execution] = place
         self._at.append(execution)
         self._end[place] = execution.estimated_end
-        self._width[place] = len(hosts)
-        set_nodes(hosts, self.free, False, self._until, execution.estimated_end)
-        self.n_free -= len(hosts)
+        self._width[place] = len(execution.nodes)
         self._state = None
 
     def release(self, execution: Execution) -> None:
         """Take the nodes of an execution back; the last one in the arrays fills its place."""
         hosts = execution.nodes
+        self._end_row(execution)
+        self.free[hosts] = True
+        self._until[hosts] = execution.end
+        self.n_free += len(hosts)
+
+    def _end_row(self, execution: Execution) -> None:
+        """Let the last execution in the arrays have the place of one that ended."""
         place, last = self._place.pop(execution), self._at.pop()
         if last is not execution:
             n = len(self._at)
@@ -93,19 +102,17 @@ class NodeSets:
             self._place[last] = place
             self._end[place], self._width[place] = self._end[n], self._width[n]
             self._watts[place] = self._watts[n]
-        set_nodes(hosts, self.free, True, self._until, execution.end)
-        self.n_free += len(hosts)
         self._state = None
 
     def set_watts(self, execution: Execution) -> None:
         """Take over the average power of a running execution [W]."""
         self._watts[self._place[execution]] = execution.watts
 
-    def committed_j(self, now: float, period_end: float, weights: EnergyWeights) -> float:
+    def committed_j(self, now: float, period_end: float, weights: Signal) -> float:
         """Return what executions will count from `now` to a period's end, as estimated [J]."""
         n = len(self._at)
         left = np.maximum(np.minimum(self._end[:n], period_end) - now, 0.0)
-        return float((self._watts[:n] * left * weights.mean(now, left)).sum())
+        return float((self._watts[:n] * left * mean_weights(weights, self._at, now, left)).sum())
 
     def set_ready(self, host: int, *, ready: bool) -> None:
         """Note that a node on which nothing runs has booted, or was switched off."""
@@ -121,11 +128,11 @@ class NodeSets:
         self._until[host] = until
         self._state = None
 
-    def free_at(self, now: float, hosts: Hosts | None = None) -> NDArray[np.float64]:
+    def free_at(self, now: float, hosts: Integers | None = None) -> Floats:
         """When all or some nodes get free [s], shape (hosts,): estimated; inf where one is off."""
         return np.maximum(self._until if hosts is None else self._until[hosts], now)
 
-    def idle_since(self) -> NDArray[np.float64]:
+    def idle_since(self) -> Floats:
         """Since when each node is free [s], shape (hosts,); infinite where it is not."""
         return np.where(self.free, self._until, np.inf)
 

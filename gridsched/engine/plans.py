@@ -11,13 +11,11 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gridsched.engine.execution import Execution
-from gridsched.model.prices import EnergyWeights
+from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.engine.execution import Execution, mean_weights
+from gridsched.model.signals import Signal
 from gridsched.policy.state import ReservedNodes
-
-Ids = NDArray[np.int64]
 
 _FIRST_ROOM = 64
 
@@ -94,7 +92,7 @@ class Reservations:
                 self.add(each)
         return withdrawn
 
-    def found(self, hosts: Ids, start: float, end: float) -> tuple[int, Execution] | None:
+    def found(self, hosts: Integers, start: float, end: float) -> tuple[int, Execution] | None:
         """Find a reservation of one of some nodes between two times [s]: that node and it."""
         if not self._at or self._last_end[hosts].max() <= start:
             return None
@@ -121,12 +119,12 @@ class Reservations:
         """Whether a node is reserved at any time."""
         return any((each.nodes == host).any() for each in self._at)
 
-    def committed_j(self, now: float, period_end: float, weights: EnergyWeights) -> float:
+    def committed_j(self, now: float, period_end: float, weights: Signal) -> float:
         """Return what they will count from `now` to the period's end [J]."""
         start, end, watts = self._columns[:3, : len(self._at)]
         begin = np.maximum(start, now)
         left = np.maximum(np.minimum(end, period_end) - begin, 0.0)
-        return float((watts * left * weights.mean(begin, left)).sum())
+        return float((watts * left * mean_weights(weights, self._at, begin, left)).sum())
 
     def view(self) -> ReservedNodes:
         """Return them as a policy sees them, in order of start, then of task."""
@@ -164,19 +162,19 @@ class PlaceHolders:
 
     def clear(self) -> None:
         """Forget the plan."""
-        self.tasks: Ids = np.empty(0, dtype=np.int64)
+        self.tasks: Integers = np.empty(0, dtype=np.int64)
         self.next_start = math.inf
         self._order: list[int] = []
         self._at = 0
 
     def replace(
         self,
-        tasks: Ids,
-        hosts: Ids,
-        pstates: Ids,
-        offsets: Ids,
-        starts: NDArray[np.float64],
-        inside_j: NDArray[np.float64] | None = None,
+        tasks: Integers,
+        hosts: Integers,
+        pstates: Integers,
+        offsets: Integers,
+        starts: Floats,
+        inside_j: Floats | None = None,
     ) -> None:
         """Make a new plan.
 
@@ -204,7 +202,7 @@ class PlaceHolders:
         left = self._at < len(self._order)
         self.next_start = self._starts.item(self._order[self._at]) if left else math.inf
 
-    def take(self) -> tuple[int, Ids, int]:
+    def take(self) -> tuple[int, Integers, int]:
         """Take the next one: its task, nodes and P-state."""
         k = self._order[self._at]
         self._at += 1
@@ -212,7 +210,7 @@ class PlaceHolders:
         begin, end = self._offsets.item(k), self._offsets.item(k + 1)
         return self.tasks.item(k), self._hosts[begin:end], self._pstates.item(k)
 
-    def inside_j(self, is_planned: NDArray[np.bool_]) -> float:
+    def inside_j(self, is_planned: Booleans) -> float:
         """Return what the tasks that are still planned would draw inside the period [J].
 
         Parameters
@@ -244,7 +242,7 @@ class VirtualQueues:
         self._pstates = self.tasks
         self._next = self._end = [0] * self._n_hosts
 
-    def replace(self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]) -> None:
+    def replace(self, tasks: Integers, hosts: Integers, pstates: Integers) -> None:
         """Make a new plan: task k goes to the end of the queue of ``hosts[k]``; hosts ascend."""
         starts = np.searchsorted(hosts, np.arange(self._n_hosts + 1)).tolist()
         self.tasks = tasks

@@ -13,6 +13,7 @@ from gridsched.engine.run_state import RunState
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.parallel_estimates import ParallelEstimates
+from gridsched.model.shared_nodes import check_partitions
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -89,27 +90,30 @@ class PolicyCalls:
 
     def attend(self, now: float) -> None:
         """Let the policy attend to its hosts at `now` [s]."""
-        self._decide(self.scheduler.attend, now)
+        self.decide(self.scheduler.attend, self._state_at(now, self._run.submitted, None))
 
-    def schedule(self, now: float, only: int | None = None) -> None:
-        """Ask the policy at `now` [s] for a schedule, of one task `only` where that is given."""
+    def state_to_schedule(self, now: float, only: int | None = None) -> State:
+        """Return the state in which a schedule is asked for, of one task `only` where that is given."""
         if self._run.nodes is not None and self._run.n_virtual:
             self._run.withdraw_plan()  # place-holders last until the next ask
         self.mapping_events += 1
-        self._decide(self.scheduler.schedule, now, only)
+        return self._state_at(now, self._run.submitted, only)
 
-    def _decide(self, ask: Callable[[State], Iterable[Decision] | None], now: float, only: int | None = None) -> None:
-        """Show the policy the state and apply what it answers."""
-        state = self._state_at(now, self._run.submitted, only)
+    def decide(self, ask: Callable[[State], Iterable[Decision] | None], state: State) -> None:
+        """Show the state to a method of the policy, and apply what it answers."""
         stopwatch = self._stopwatch
         began = stopwatch() if stopwatch else 0.0
         answer = ask(state)
         if answer is None:
             name = "attend" if ask == self.scheduler.attend else "schedule"
-            self._refuse(now, f"{name}() returned None; return a list of decisions, or an empty one")
+            self._refuse(state.now, f"{name}() returned None; return a list of decisions, or an empty one")
         decisions = list(answer)  # all of them, before any is applied
         if stopwatch:
             self.policy_time_s += stopwatch() - began
+        self.apply(decisions, state.now)
+
+    def apply(self, decisions: Iterable[Decision], now: float) -> None:
+        """Check and apply what was answered at `now` [s]."""
         for decision in decisions:
             if decision.__class__ is Delegate:
                 self._delegate(decision, now)
@@ -117,6 +121,11 @@ class PolicyCalls:
             refusal = self._handlers.apply(decision, now)
             if refusal is not None:
                 self._refuse(now, *refusal)
+
+    def finish(self, now: float) -> None:
+        """Let a policy that is another program's take leave at `now` [s]."""
+        if self.scheduler.traits.external:
+            self.scheduler.finish(self._state_at(now, self._run.submitted, None))
 
     def check(self, refusal: Refusal | None, now: float) -> None:
         """Raise `InvalidDecision` if there is a refusal of what the policy has decided."""
@@ -170,7 +179,10 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
                 f"{tasks.width.max(initial=1)} nodes. Use fcfs, easy_backfilling or "
                 "conservative_backfilling."
             )
-        check_nodes(system, tasks)
+        if tasks.demand is None:
+            check_nodes(system, tasks)
+        else:
+            check_shared_nodes(scheduler, system, tasks)
         speeds = system.platform.profiles.speeds
         if speeds and (traits.needs_utility or traits.reserves):
             raise InputError(
@@ -184,6 +196,11 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
             f"{scheduler!r} accepts workloads with utility functions; {tasks.name} has none. Use "
             "a generator of kind 'utility', or another scheduler."
         )
+    if traits.needs_carbon and system.carbon is None:
+        raise InputError(
+            f"{scheduler!r} goes by the carbon intensity of power, and nobody said it. Give it (--carbon FILE), or "
+            "use another scheduler."
+        )
     times = tasks.submit_time_s
     if traits.asked == "start" and not traits.delegates and len(tasks) and times[0] != times[-1]:
         raise InputError(
@@ -195,6 +212,35 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
             f"{scheduler!r} accepts workloads whose run times are distributions; those of "
             f"{tasks.name} are not. Use a generator of kind 'robust', or another scheduler."
         )
+
+
+def check_shared_nodes(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
+    """Raise `InputError` where jobs that share nodes meet what these do not have.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+    system : System
+    tasks : Tasks
+        With a demand.
+    """
+    if not scheduler.traits.shares:
+        raise InputError(
+            f"{scheduler!r} gives jobs whole nodes, and those of {tasks.name} share nodes. Use fcfs, "
+            "easy_backfilling or conservative_backfilling (without permanent reservations), or a policy with the "
+            "trait 'shares'."
+        )
+    check_partitions(system.platform, system.pstates, tasks.name)
+    rules, profiles = system.rules, system.platform.profiles
+    for what, is_there in (
+        ("an energy budget", rules.budget is not None),
+        ("a cap on power (--power-cap-w)", rules.power_cap_w is not None),
+        ("a speed profile", bool(profiles.speeds)),
+        ("maintenance", bool(rules.maintenance)),
+        ("task types", isinstance(system.estimates, TypedEstimates | ParallelEstimates)),
+    ):
+        if is_there:
+            raise InputError(f"{tasks.name}: its jobs share nodes, and {what} is for whole nodes; leave it out.")
 
 
 def check_nodes(system: System, tasks: Tasks) -> None:
@@ -211,7 +257,8 @@ def check_nodes(system: System, tasks: Tasks) -> None:
         if host.cores != 1:
             raise InputError(
                 f"{tasks.name}: parallel jobs need hosts of one core; host {host.name!r} of "
-                f"{platform.name} has {host.cores}. Give each core, or each whole node, as a host."
+                f"{platform.name} has {host.cores}. Give each core, or each whole node, as a host, or let jobs share "
+                "nodes (docs/shared_nodes.md)."
             )
     for cluster in platform.clusters:
         first = platform.hosts[cluster.hosts[0]]

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.energy import counted_inside
 from gridsched.engine.run_state import RunState
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates
 from gridsched.model.platform import Platform
-from gridsched.model.prices import EVEN
+from gridsched.model.signals import EVEN
 from gridsched.model.system import System
 from gridsched.model.tasks import DataFiles, Tasks
 
@@ -49,9 +49,7 @@ class EnergyAboveIdle:
         run_time = estimates.run_time(task, host, pstate)
         return estimates.energy(task, host, pstate) - idle_w * run_time
 
-    def energies(
-        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def energies(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
         """Return the energies of tasks above idle [J], shape (tasks,)."""
         estimates = self._estimates
         idle_w = self._core_idle_w[hosts] * estimates.widths(tasks, hosts)
@@ -123,7 +121,8 @@ class ReadyTimes(QueueFollower):
             self.counted = EnergyAboveIdle(system.estimates, system.platform)
         budget = system.rules.budget
         self._energy = None if budget is None else self.counted.energy
-        self._weights = EVEN if budget is None else budget.weights
+        weights = EVEN if budget is None else budget.weights
+        self._weights = [weights.at_host(host) for host in range(len(run.cores))]
         n = len(run.cores)
         self._ready = np.full((n, max(run.cores, default=1)), np.inf)
         #: the earliest end that a queue is built on; in the past it has to be built again
@@ -133,7 +132,7 @@ class ReadyTimes(QueueFollower):
         self._period_end = math.inf
         self._inside_j = [0.0] * n
 
-    def table(self, now: float) -> NDArray[np.float64]:
+    def table(self, now: float) -> Floats:
         """Return the ready times [s] at `now`, shape (hosts, most cores), rows ascending."""
         happened, late = self._happened(), np.flatnonzero(self._base < now)
         for host in happened.union(late.tolist()) if len(late) else happened:
@@ -182,7 +181,8 @@ class ReadyTimes(QueueFollower):
             run_time = self._run_time(task, host, pstate)
             if energy_of is not None:
                 whole_j = energy_of(task, host, pstate)
-                self._inside_j[host] += counted_inside(ends[0], run_time, whole_j, self._period_end, self._weights)
+                weights = self._weights[host]
+                self._inside_j[host] += counted_inside(ends[0], run_time, whole_j, self._period_end, weights)
             ends[0] += run_time
             if len(ends) > 1:
                 ends.sort()
@@ -273,7 +273,7 @@ class Staging:
             self._booked[cluster].append(Transfer(begin, ready, missing, fixed))
         return ready
 
-    def begun(self, now: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def begun(self, now: float) -> tuple[Floats, Floats]:
         """Return (file available [s], uplink free [s]) of what a new plan cannot withdraw."""
         available, uplink_free = self.available.copy(), np.zeros(len(self._clusters))
         for cluster, booked in enumerate(self._booked):

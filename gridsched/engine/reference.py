@@ -7,6 +7,8 @@ SimGrid's clock is then checked against it.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +19,8 @@ from gridsched.model.host_profiles import Speeds
 from gridsched.model.platform import Platform
 from gridsched.model.run_times import RunTimes
 from gridsched.model.trace import Trace
+from gridsched.policy.decisions import Decision
+from gridsched.policy.state import State
 
 
 class Calendar:
@@ -114,4 +118,45 @@ def simulate(controller: Controller, run_times: RunTimes | None = None) -> Trace
         for command in controller.step(now, finished):
             if command.__class__ is Execution:
                 calendar.start(command)
-    return controller.trace(as_estimated=run_times is None)
+    return _records(controller, run_times)
+
+
+def _records(controller: Controller, run_times: RunTimes | None) -> Trace:
+    """Return the trace of a run that is over."""
+    controller.finish()
+    trace = controller.trace(as_estimated=run_times is None)
+    return trace if run_times is None else replace(trace, load=run_times.load)
+
+
+def simulate_with_answers(
+    controller: Controller, run_times: RunTimes | None, watch: Callable[[float, Sequence[Execution]], None]
+) -> Generator[State, Iterable[Decision], Trace]:
+    """Do as `simulate` does, but as a generator that is told what is decided.
+
+    Yields each state in which the policy would be asked, is sent the decisions, returns the trace.
+
+    Parameters
+    ----------
+    controller : Controller
+        Fresh; it is used up. Its policy is never asked.
+    run_times : RunTimes or None
+        True durations; None: the estimates.
+    watch : callable
+        ``watch(now, finished)`` is called at each instant [s], before anything of it is applied,
+        with what ends then.
+
+    Raises
+    ------
+    InvalidDecision, IncompleteRun
+        As the controller does.
+    """
+    calendar = Calendar(run_times, controller.system.platform)
+    while not controller.done:
+        now, finished = calendar.next_instant(controller.next_timer)
+        if now == float("inf"):
+            raise IncompleteRun(controller.what_is_left())
+        watch(now, finished)
+        for command in (yield from controller.step_with_answers(now, finished)):
+            if command.__class__ is Execution:
+                calendar.start(command)
+    return _records(controller, run_times)

@@ -11,12 +11,12 @@ from bisect import bisect_left, insort
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.engine.execution import Execution, HostChanges
-from gridsched.engine.node_kernels import all_are, list_mappable
 from gridsched.engine.node_sets import NodeSets
 from gridsched.engine.plans import PlaceHolders, Reservations, VirtualQueues
+from gridsched.engine.shared_nodes import SharedNodes
 from gridsched.engine.task_states import FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, TaskStates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -86,8 +86,10 @@ class RunState(TaskStates):
         self.idle_since = [0.0] * n
         self.pstate = array("q", system.first_pstates.tolist())
         self.pstates = np.frombuffer(self.pstate, dtype=np.int64)
-        self.nodes = None if tasks.width is None else NodeSets(self.is_on)
-        super().__init__(len(tasks), None if tasks.width is None else list_mappable)
+        self.nodes: NodeSets | None = None
+        if tasks.width is not None:
+            self.nodes = NodeSets(self.is_on) if tasks.demand is None else SharedNodes(self.is_on, system, tasks)
+        super().__init__(len(tasks))
         self.running: dict[int, list[Execution]] = {}
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
         self.queued_hosts: set[int] = set()
@@ -118,6 +120,7 @@ class RunState(TaskStates):
         self.states[left] = state
         self.open_tasks -= int(np.count_nonzero(left))
         self.submitted = len(self.states)
+        self.held.clear()
         self.postponed = []
         for host in self.queued_hosts:
             self.fixed[host].clear()
@@ -269,10 +272,10 @@ class RunState(TaskStates):
         self.pstate[host] = pstate
         self.host_changed(time, host)
 
-    def set_pstates(self, time: float, hosts: NDArray[np.int64], pstate: int) -> None:
+    def set_pstates(self, time: float, hosts: Integers, pstate: int) -> None:
         """Bring nodes into a P-state, and note those that change as one block."""
-        if not all_are(hosts, self.pstates, pstate):
-            changed = hosts[self.pstates[hosts] != pstate]
+        changed = hosts[self.pstates[hosts] != pstate]
+        if len(changed):
             self.pstates[changed] = pstate
             self.host_changes.add_block(time, changed, pstate)
 
@@ -288,7 +291,7 @@ class RunState(TaskStates):
         else:
             self.waiting_again(task)
 
-    def plan(self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]) -> None:
+    def plan(self, tasks: Integers, hosts: Integers, pstates: Integers) -> None:
         """Put waiting tasks into the virtual queues, which are empty."""
         self.virtual.replace(tasks, hosts, pstates)
         self.states[tasks] = VIRTUAL
@@ -296,19 +299,19 @@ class RunState(TaskStates):
 
     def plan_nodes(
         self,
-        tasks: NDArray[np.int64],
-        hosts: NDArray[np.int64],
-        pstates: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        starts: NDArray[np.float64],
-        inside_j: NDArray[np.float64] | None,
+        tasks: Integers,
+        hosts: Integers,
+        pstates: Integers,
+        offsets: Integers,
+        starts: Floats,
+        inside_j: Floats | None,
     ) -> None:
         """Make place-holders of waiting tasks (`PlaceHolders.replace`); there are none."""
         self.place_holders.replace(tasks, hosts, pstates, offsets, starts, inside_j)
         self.states[tasks] = VIRTUAL
         self.n_virtual = len(tasks)
 
-    def plan_in_common(self, tasks: NDArray[np.int64]) -> None:
+    def plan_in_common(self, tasks: Integers) -> None:
         """Put waiting tasks into the common queue, which is empty as the virtual queues are."""
         self.common.extend(tasks.tolist())
         self.states[tasks] = VIRTUAL

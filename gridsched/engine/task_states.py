@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Integers
 from gridsched.model.trace import TaskState
 
 # plain integers: an attribute of an IntEnum costs several times as much
@@ -24,8 +24,6 @@ class TaskStates:
     Parameters
     ----------
     n_tasks : int
-    list_mappable : callable or None
-        A compiled form of `mappable`, where one is used.
 
     Attributes
     ----------
@@ -42,9 +40,11 @@ class TaskStates:
     times_postponed : ndarray of int64, shape (tasks,)
     submitted : int
         Tasks from here on are not submitted yet.
+    held : set of int
+        Tasks before it that wait for others, and count as not submitted until then.
     """
 
-    def __init__(self, n_tasks: int, list_mappable: Callable[..., int] | None) -> None:
+    def __init__(self, n_tasks: int) -> None:
         self.state_of = bytearray(n_tasks)
         self.states = np.frombuffer(self.state_of, dtype=np.uint8)
         self.open_tasks = n_tasks
@@ -52,11 +52,11 @@ class TaskStates:
         self.postponed: list[int] = []
         self.times_postponed = np.zeros(n_tasks, dtype=np.int64)
         self.submitted = 0
+        self.held: set[int] = set()
         #: no task before this one is mappable
         self._first_waiting = 0
-        self._list_mappable = list_mappable
 
-    def submit(self, end: int, runnable: NDArray[np.bool_]) -> bool:
+    def submit(self, end: int, runnable: Booleans) -> bool:
         """Let the next tasks up to `end` wait, or be rejected; return whether any waits.
 
         Parameters
@@ -138,20 +138,14 @@ class TaskStates:
                 task = find(WAITING, task + 1)
         return tasks
 
-    def mappable(self) -> NDArray[np.int64]:
+    def mappable(self) -> Integers:
         """Return the ids of waiting and virtually queued tasks, ascending."""
-        tasks: NDArray[np.int64]
         first = self._first_waiting
-        if self._list_mappable is not None:
-            room = np.zeros(self.submitted - first, dtype=np.int64)
-            n = self._list_mappable(self.states, first, self.submitted, WAITING, VIRTUAL, room)
-            self._first_waiting = room.item(0) if n else self.submitted
-            return room[:n]
         states = self.states[first : self.submitted]
         wait = states == WAITING
         if self.n_virtual:
             wait |= states == VIRTUAL
-        tasks = wait.nonzero()[0]
+        tasks: Integers = wait.nonzero()[0]
         tasks += first
-        self._first_waiting = int(tasks[0]) if len(tasks) else self.submitted
+        self._first_waiting = tasks.item(0) if len(tasks) else self.submitted
         return tasks

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Integers
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import read_text
 from gridsched.model.limits import LARGEST, MAX_NAME, SMALLEST
@@ -322,11 +323,19 @@ def _numbered_rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
         raise InputError(f"{path}, line {line}: no readable CSV: {error}.") from None
 
 
+#: What other tools write between cells.
+_OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
+
+
 def _check_header(path: Path, line: int, header: list[str], columns: Mapping[str, Column]) -> None:
     shown = ",".join(columns)
+    if not any(header):
+        raise InputError(f"{path}: the file is empty; a table is expected, whose header is {shown}.")
     for name, column in columns.items():
         if name not in header and column.default is None:
-            raise InputError(f"{path}, line {line}: no column {name!r}; the header is {shown}.")
+            by = next((words for mark, words in _OTHER_MARKS.items() if mark in header[0]), None)
+            hint = "" if by is None else f" Its cells are parted by {by}; write commas."
+            raise InputError(f"{path}, line {line}: no column {name!r}; the header is {shown}.{hint}")
     for k, name in enumerate(header):
         if name not in columns:
             hint = did_you_mean(name, columns)
@@ -335,7 +344,7 @@ def _check_header(path: Path, line: int, header: list[str], columns: Mapping[str
             raise InputError(f"{path}, line {line}: column {name!r} stands twice.")
 
 
-def interval_set(numbers: NDArray[np.int64]) -> str:
+def interval_set(numbers: Integers) -> str:
     """Return ascending numbers as an interval set: ``0-3 7`` for 0, 1, 2, 3 and 7."""
     gaps = np.flatnonzero(np.diff(numbers) != 1)
     first = numbers[np.concatenate([[0], gaps + 1])].tolist()

@@ -46,15 +46,15 @@ def check_size(path: str | Path, most: int) -> None:
         If it is missing, a folder, device or pipe, or too large.
     """
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise InputError(f"{path}: cannot be read: it is a folder.")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{path}: cannot be read: it is a device or pipe.")
-    if found.st_size > most:
-        raise InputError(f"{path}: has {found.st_size / 2**20:,.0f} MB; at most {most // 2**20:,} MB are read.")
+    if status.st_size > most:
+        raise InputError(f"{path}: has {status.st_size / 2**20:,.0f} MB; at most {most // 2**20:,} MB are read.")
 
 
 def read_bytes(path: str | Path, most: int, expected: str | None = None) -> bytes:

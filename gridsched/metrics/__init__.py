@@ -1,5 +1,6 @@
 """What a run is judged by."""
 
+from gridsched.metrics import carbon_entries
 from gridsched.metrics.derived_entries import compared_metrics, share_above
 from gridsched.metrics.entries import BOUNDED
 from gridsched.metrics.facts import PlanFacts, RunFacts

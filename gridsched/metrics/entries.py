@@ -8,8 +8,10 @@ import numpy as np
 
 from gridsched.metrics import run_metrics
 from gridsched.metrics.facts import RunFacts
+from gridsched.metrics.groups import user_fairness
 from gridsched.metrics.table import Condition, Metric, register_metric
 from gridsched.metrics.window_metrics import utility_possible
+from gridsched.model.signals import JOULES, MONEY
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.power import peak_power_w
 
@@ -26,12 +28,8 @@ POSSIBLE_UTILITY = Condition(
     lambda run: run.window_s is not None and run.has_utility and run.shortest_s is not None,
     "system",
 )
-PERIODS = Condition("an energy budget", lambda run: len(run.trace.periods) > 0 and run.money_per_j is None)
-MONEY = Condition(
-    "an energy budget in money (`money_budget`)",
-    lambda run: len(run.trace.periods) > 0 and run.money_per_j is not None,
-    usual=False,
-)
+PERIODS = Condition("an energy budget", lambda run: run.has_budget_in(JOULES))
+IN_MONEY = Condition("an energy budget in money (`money_budget`)", lambda run: run.has_budget_in(MONEY), usual=False)
 POSTPONING = Condition(
     "utility functions or an energy budget", lambda run: run.has_utility or len(run.trace.periods) > 0
 )
@@ -39,6 +37,12 @@ DEADLINES = Condition("deadlines", lambda run: run.trace.tasks.deadline_s is not
 BUDGET = Condition("an energy budget", lambda run: run.budget is not None and run.budget.energy_j is not None)
 TARIFF = Condition("a tariff (`price`)", lambda run: run.tariff is not None, usual=False)
 PARALLEL = Condition("parallel tasks", lambda run: run.is_parallel, "parallel")
+USERS = Condition(
+    "parallel tasks of users that a log tells",
+    lambda run: run.is_parallel and "user" in run.trace.tasks.attributes,
+    "parallel",
+    usual=False,
+)
 PLANNED = Condition("the driver `optimize`", usual=False)
 OUTAGES = Condition("hosts that go down", lambda run: bool(run.trace.platform.profiles.states), usual=False)
 PRICES = Condition(
@@ -123,7 +127,7 @@ _RUN = (
         header="energy,\nmodel\n[{unit}]",
         scale="total",
         is_detail=True,
-        places={"run": 200, "bag": 70, "system": 70, "parallel": 60},
+        places={"run": 200, "bag": 70, "system": 70, "parallel": 60, "notebook": 61},
     ),
     Metric(
         "energy_busy_j",
@@ -475,6 +479,19 @@ _PARALLEL = (
         places={"run": 180, "parallel": 30},
     ),
 )
+_USERS = (
+    Metric(
+        "user_fairness",
+        "",
+        "Jain's index of the users' mean bounded slowdowns: 1 where all have the same",
+        lambda run: user_fairness(run.trace),
+        condition=USERS,
+        better="more",
+        words="fairness among users",
+        is_detail=True,
+        places={"run": 515},
+    ),
+)
 _PLUGIN = (
     Metric(
         "energy_relative_difference",
@@ -583,7 +600,7 @@ _UTILITY = (
         "budget_excess_j",
         "J",
         "the most that a period drew beyond its budget and beyond what was carried over",
-        lambda run: run.budget_excess_j,
+        lambda run: run.budget_excess,
         condition=PERIODS,
         better="less",
         words="energy beyond the budget",
@@ -612,8 +629,8 @@ _UTILITY = (
         "money_spent",
         "",
         "money: what the energy of all periods of the budget cost, by the model",
-        lambda run: run.money_spent,
-        condition=MONEY,
+        lambda run: run.budget_spent,
+        condition=IN_MONEY,
         better="less",
         words="money spent on energy",
         header="money\nspent",
@@ -624,7 +641,7 @@ _UTILITY = (
         "",
         "the most that a period spent over its budget",
         lambda run: run.budget_used_share,
-        condition=MONEY,
+        condition=IN_MONEY,
         words="share of the budget used",
         header="budget\nused",
         form="share",
@@ -635,8 +652,8 @@ _UTILITY = (
         "money_excess",
         "",
         "money: the most that a period spent beyond its budget and beyond what was carried over",
-        lambda run: run.money_excess,
-        condition=MONEY,
+        lambda run: run.budget_excess,
+        condition=IN_MONEY,
         better="less",
         words="money beyond the budget",
         places={"run": 120},
@@ -646,7 +663,7 @@ _UTILITY = (
         "",
         "money: energy budget of a period",
         lambda run: None if run.budget is None else run.budget.money,
-        condition=MONEY,
+        condition=IN_MONEY,
         is_detail=True,
     ),
 )
@@ -712,5 +729,5 @@ _MONEY = (
         places={"run": 150},
     ),
 )
-for _metric in (*_ENERGY, *_RUN, *_OUTAGES, *_PARALLEL, *_PLUGIN, *_UTILITY, *_MONEY):
+for _metric in (*_ENERGY, *_RUN, *_OUTAGES, *_PARALLEL, *_USERS, *_PLUGIN, *_UTILITY, *_MONEY):
     register_metric(_metric)

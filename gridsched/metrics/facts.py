@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats
 from gridsched.energy import HostEnergy, carried_over_energy, compare_energy
 from gridsched.metrics.run_metrics import (
     SLOWDOWN_BOUND_S,
@@ -19,6 +19,7 @@ from gridsched.metrics.run_metrics import (
     flow_time_s,
     income,
     slowdown,
+    trace_carbon,
     waiting_time_s,
 )
 from gridsched.metrics.window_metrics import (
@@ -29,11 +30,11 @@ from gridsched.metrics.window_metrics import (
     utility_possible_between,
 )
 from gridsched.model.rules import EnergyBudget
+from gridsched.model.signals import Unit
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
-from gridsched.power import TracePower
+from gridsched.power import TracePower, trace_power
 
-Floats = NDArray[np.float64]
 #: A bound of the profit so small beside what whole tasks earn or lose counts as 0.
 ROUNDING = 1e-9
 
@@ -64,7 +65,7 @@ class RunFacts:
         Estimated run time of each task where it is shortest [s], infinite where it can run
         nowhere; None where it is not known.
     power : TracePower or None
-        `trace_power` of the trace; where it is None it is made anew for each that needs it.
+        `trace_power` of the trace, where it is kept: see `whole_power`.
     """
 
     trace: Trace
@@ -77,6 +78,11 @@ class RunFacts:
     tariff: Tariff | None = None
     shortest_s: Floats | None = None
     power: TracePower | None = None
+
+    @cached_property
+    def whole_power(self) -> TracePower:
+        """`trace_power` of the trace, for what needs that of all hosts at once."""
+        return trace_power(self.trace) if self.power is None else self.power
 
     @property
     def has_utility(self) -> bool:
@@ -139,6 +145,11 @@ class RunFacts:
             return self.energy.grid_total()
         return float(sum(self.plugin_j.get(h.name, np.nan) for h in self.trace.platform.hosts))
 
+    @cached_property
+    def carbon(self) -> HostEnergy | None:
+        """What the hosts emitted [g], in the places of joules; None where nobody said."""
+        return trace_carbon(self.trace, self.power)
+
     @property
     def energy_lost_j(self) -> float:
         """What executions drew that ended because their host went down [J]."""
@@ -160,7 +171,7 @@ class RunFacts:
     def energy_cost(self) -> float:
         """What the energy of a run costs by prices that vary [money]."""
         assert self.tariff is not None
-        return energy_cost(self.trace, self.tariff, self.power)
+        return energy_cost(self.trace, self.tariff, self.whole_power)
 
     @cached_property
     def profit(self) -> float:
@@ -202,7 +213,7 @@ class RunFacts:
         """What each period drew [J], and the window as the last; from the records alone."""
         intervals = period_intervals(self.trace.periods)
         intervals += [] if self.window_s is None else [self.window_s]
-        return energy_in(self.trace, intervals, power=self.power)
+        return energy_in(self.trace, intervals, power=self.whole_power)
 
     @cached_property
     def counted_j(self) -> Floats:
@@ -211,40 +222,32 @@ class RunFacts:
         if trace.energy_weights.is_even:
             return self.drawn_j[: len(trace.periods)]
         intervals = period_intervals(trace.periods)
-        return energy_in(trace, intervals, trace.energy_weights, self.power)
+        return energy_in(trace, intervals, trace.energy_weights, self.whole_power)
+
+    def has_budget_in(self, unit: Unit) -> bool:
+        """Whether the run had periods of a budget in a unit."""
+        return len(self.trace.periods) > 0 and self.trace.energy_weights.unit == unit.name
 
     @property
-    def money_per_j(self) -> float | None:
-        """What a counted joule costs [money/J]; None unless the budget is in money."""
-        return self.trace.energy_weights.money_per_j
-
-    @property
-    def money_spent(self) -> float:
-        """What the energy of all periods cost [money]."""
-        assert self.money_per_j is not None
-        return float(self.counted_j.sum()) * self.money_per_j
+    def budget_spent(self) -> float:
+        """What all periods drew, in the budget's unit."""
+        return self.trace.energy_weights.amount(float(self.counted_j.sum()))
 
     @property
     def budget_used_share(self) -> float:
         """The most that a period drew over its budget, as it is counted."""
         return float((self.counted_j / self.trace.periods["budget_j"]).max())
 
-    @property
-    def money_excess(self) -> float:
-        """The most that a period spent beyond its budget and what was carried over [money]."""
-        assert self.money_per_j is not None
-        return self.budget_excess_j * self.money_per_j
-
     @cached_property
     def carried_over_j(self) -> Floats:
         """What executions from before each period drew in it, as it is counted [J]."""
-        return carried_over_energy(self.trace, self.power)
+        return carried_over_energy(self.trace, self.whole_power)
 
     @property
-    def budget_excess_j(self) -> float:
-        """The most that a period drew beyond its budget and what was carried over, counted [J]."""
+    def budget_excess(self) -> float:
+        """The most that a period drew beyond its budget and what was carried over, in its unit."""
         excess = self.counted_j - self.trace.periods["budget_j"] - self.carried_over_j
-        return float(excess.max(initial=0.0))
+        return self.trace.energy_weights.amount(float(excess.max(initial=0.0)))
 
 
 @dataclass(frozen=True)

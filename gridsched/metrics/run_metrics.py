@@ -1,4 +1,4 @@
-"""Makespan, work, times, chances and money of a run, from its records.
+"""Makespan, work, times, chances, money and carbon of a run, from its records.
 
 A mean or maximum over no tasks is nan; counts, times and energies of nothing are 0.
 """
@@ -9,16 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gridsched.energy import grid_energy_between
-from gridsched.model.limits import time_tolerance
+from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.energy import HostEnergy, grid_energy_between, trace_energy
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
+from gridsched.model.timeline import time_tolerances
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.power import TracePower
-
-Floats = NDArray[np.float64]
 
 #: Bound of the bounded slowdown of parallel jobs [s] (D. G. Feitelson, L. Rudolph, "Metrics and
 #: benchmarking for parallel job scheduling", JSSPP 1998; not read).
@@ -46,27 +44,29 @@ def makespan_s(trace: Trace) -> float:
 def busy_time_s(trace: Trace) -> float:
     """Time cores (or nodes) spent executing, over all executions, cancelled ones too [s]."""
     length = trace.executions["end"] - trace.executions["start"]
-    return float(np.sum(length * trace.width if trace.is_parallel else length))
+    return float(np.sum(length * trace.n_cores if trace.is_parallel else length))
 
 
 def lost_work_s(trace: Trace) -> float:
     """Time cores (or nodes) spent on executions that ended because their host went down [s]."""
     failed = trace.executions["outcome"] == ExecutionEnd.FAILED
     length = trace.executions["end"] - trace.executions["start"]
-    return float(np.sum((length * trace.width)[failed]))
+    return float(np.sum((length * trace.n_cores)[failed]))
 
 
 def utilisation(trace: Trace) -> float:
     """Node-seconds executed over nodes times makespan, in [0, 1]; nan if no task finished.
 
-    Counted from the first submission until the last finish, wasted executions too.
+    Where nodes are shared, cores are counted in the place of nodes. Counted from the first
+    submission until the last finish, wasted executions too.
     """
     makespan = makespan_s(trace)
     if makespan <= 0:
         return float("nan")
     runs, last = trace.executions, trace.tasks.submit_time_s.min() + makespan
     length = np.maximum(np.minimum(runs["end"], last) - runs["start"], 0.0)
-    return float(np.sum(length * trace.width) / (len(trace.platform.hosts) * makespan))
+    size = int(trace.platform.cores.sum()) if len(trace.host_cores) else len(trace.platform.hosts)
+    return float(np.sum(length * trace.n_cores) / (size * makespan))
 
 
 def useful_flops(trace: Trace) -> float:
@@ -89,7 +89,7 @@ def waste_ratio(trace: Trace) -> float:
 
 def hosts_used(trace: Trace) -> int:
     """Number of hosts that executed anything."""
-    return int(np.count_nonzero(np.bincount(trace.placed()[1])))
+    return int(np.count_nonzero(np.bincount(trace.placed_hosts)))
 
 
 def count_in_state(trace: Trace, *states: TaskState) -> int:
@@ -100,7 +100,7 @@ def count_in_state(trace: Trace, *states: TaskState) -> int:
 # ---------------------------------------------------------------------- deadlines
 
 
-def is_late(trace: Trace) -> NDArray[np.bool_]:
+def is_late(trace: Trace) -> Booleans:
     """Whether each task finished after its deadline, shape (tasks,).
 
     A finish in the deadline's instant is in time; a task without a deadline is never late.
@@ -108,14 +108,13 @@ def is_late(trace: Trace) -> NDArray[np.bool_]:
     deadline = trace.tasks.deadline_s
     if deadline is None:
         return np.zeros(len(trace.tasks), dtype=np.bool_)
-    widths = np.array([time_tolerance(time) for time in deadline.tolist()])
-    late: NDArray[np.bool_] = trace.finish_time_s > deadline + widths
+    late: Booleans = trace.finish_time_s > deadline + time_tolerances(deadline)
     return late
 
 
-def is_missed(trace: Trace) -> NDArray[np.bool_]:
+def is_missed(trace: Trace) -> Booleans:
     """Whether each task is late or did not finish at all, shape (tasks,)."""
-    missed: NDArray[np.bool_] = is_late(trace) | (trace.final_state != TaskState.FINISHED)
+    missed: Booleans = is_late(trace) | (trace.final_state != TaskState.FINISHED)
     return missed
 
 
@@ -131,7 +130,7 @@ def mean_time_to_deadline_s(trace: Trace) -> float:
 # ---------------------------------------------------------------------- each task
 
 
-def deciding_execution(trace: Trace) -> NDArray[np.int64]:
+def deciding_execution(trace: Trace) -> Integers:
     """The execution that tells of each task, -1 if it never started, shape (tasks,).
 
     The copy that finished the task, otherwise the one that started last. A task's start, waiting
@@ -258,6 +257,18 @@ def series_of_notes(trace: Trace) -> dict[str, list[float]]:
     }
 
 
+def trace_carbon(trace: Trace, power: TracePower | None = None) -> HostEnergy | None:
+    """Return what every host emitted over the run [g], in the places of joules; None if nobody said.
+
+    Parameters
+    ----------
+    trace : Trace
+    power : TracePower, optional
+        As for `trace_energy`.
+    """
+    return None if trace.carbon is None else trace_energy(trace, power, trace.carbon)
+
+
 # ---------------------------------------------------------------------- money by varying prices
 
 
@@ -285,7 +296,7 @@ class Bags:
         flow = self.finish_s - self.submit_s
         return np.where(np.isfinite(flow), flow, np.nan)
 
-    def waiting_at(self, time_s: Floats) -> NDArray[np.int64]:
+    def waiting_at(self, time_s: Floats) -> Integers:
         """Return how many bags have been submitted and are unfinished at each of these times [s].
 
         A bag that finishes in an instant is finished in it.

@@ -15,11 +15,19 @@ import numpy as np
 
 from gridsched.energy import HostEnergy, trace_energy
 from gridsched.errors import GridschedError, InputError, SimulationError, error_of_policy
+from gridsched.metrics.columns import Column
 from gridsched.metrics.facts import PlanFacts, RunFacts
 from gridsched.model.trace import Trace
-from gridsched.power import trace_power
+from gridsched.power import kept_power
 
-_SUFFIXES = {"_s": "s", "_j": "J", "_js": "J s", "_w": "W", "_flops": "flop"}
+#: Units by the ends of names, of metrics and of axes alike.
+UNIT_SUFFIXES = {"_s": "s", "_j": "J", "_js": "J s", "_w": "W", "_flops": "flop", "_g": "g"}
+
+
+#: A number, a word, or None where the run has neither.
+MetricValue = float | int | str | None
+#: Metrics of a run, by id.
+MetricRow = Mapping[str, MetricValue]
 
 
 @dataclass(frozen=True)
@@ -137,7 +145,7 @@ class Metric:
     @property
     def name(self) -> str:
         """The id in words, without its unit."""
-        suffix = next((end for end, unit in _SUFFIXES.items() if self._ends(end, unit)), "")
+        suffix = next((end for end, unit in UNIT_SUFFIXES.items() if self._ends(end, unit)), "")
         text = self.id.removesuffix(suffix).replace("_", " ")
         return text[:1].upper() + text[1:]
 
@@ -150,6 +158,11 @@ class Metric:
     def heading(self) -> str:
         """Heading of its column."""
         return self.header or self.row_name + "\n[{unit}]" * bool(self.unit)
+
+    @property
+    def column(self) -> Column:
+        """Its column in a table of several runs."""
+        return Column(self.id, self.heading, self.form, self.unit, self.scale)
 
     def problem(self, value: object) -> str:
         """Return in words why no row can hold a value; empty if one can."""
@@ -233,7 +246,12 @@ def is_own(metric: Metric) -> bool:
     return module.partition(".")[0] != "gridsched"
 
 
-def shown_metrics(table: str, rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
+def is_metered(rows: Sequence[MetricRow]) -> bool:
+    """Whether SimGrid's plugin metered all of some runs."""
+    return all(row.get("energy_source") == "plugin" for row in rows)
+
+
+def shown_metrics(table: str, rows: Sequence[MetricRow]) -> list[Metric]:
     """Return the metrics that a table shows of rows, in order: those that some row has.
 
     Parameters
@@ -241,24 +259,31 @@ def shown_metrics(table: str, rows: Sequence[Mapping[str, Any]]) -> list[Metric]
     table : str
         See `Metric.places`.
     rows : sequence of mapping
-        Metrics of runs by id. Where no host has power, there is no energy to show.
+        Metrics of runs by id. Where no host has power, there is no energy to show, and none of the
+        plugin unless it metered all runs.
     """
-    has_energy = any(not np.isnan(row.get("energy_j", np.nan)) for row in rows)
+    has_meter = is_metered(rows)
+    has_energy = any(not _is_nan(row.get("energy_j", math.nan)) for row in rows)
     shown = [
         metric
         for metric in METRICS.values()
         if (table in metric.places or is_own(metric))
         and any(metric.id in row for row in rows)
         and (has_energy or not metric.id.startswith("energy_"))
+        and (has_meter or metric.id != "energy_j")
     ]
     return sorted(shown, key=lambda metric: metric.places.get(table, math.inf))
+
+
+def _is_nan(value: MetricValue) -> bool:
+    return value != value
 
 
 def _origin(metric: Metric) -> tuple[str, str]:
     return getattr(metric.function, "__module__", None) or "", metric.sentence
 
 
-def metrics_of(facts: RunFacts) -> dict[str, Any]:
+def metrics_of(facts: RunFacts) -> dict[str, MetricValue]:
     """Return every metric that a run has, by id, in the order of the table.
 
     Raises
@@ -266,15 +291,15 @@ def metrics_of(facts: RunFacts) -> dict[str, Any]:
     SimulationError
         Naming the metric, if one of a user's own raises, or gives what no row can hold.
     """
-    found = [metric for metric in METRICS.values() if metric.of == "run"]
+    metrics = [metric for metric in METRICS.values() if metric.of == "run"]
     return {
         metric.id: _value(metric, metric.function, facts)
-        for metric in found
+        for metric in metrics
         if _value(metric, metric.condition.holds, facts, is_checked=False)
     }
 
 
-def metrics_of_plan(facts: PlanFacts) -> dict[str, Any]:
+def metrics_of_plan(facts: PlanFacts) -> dict[str, MetricValue]:
     """Return every metric that a plan has without being executed, by id, in the table's order.
 
     Raises
@@ -282,12 +307,12 @@ def metrics_of_plan(facts: PlanFacts) -> dict[str, Any]:
     SimulationError
         As `metrics_of`.
     """
-    found = [
+    functions = [
         (metric, metric.planned if metric.of == "run" else metric.function)
         for metric in METRICS.values()
         if metric.of == "plan" or metric.planned is not None
     ]
-    values = {each.id: _value(each, function, facts) for each, function in found if function}
+    values = {each.id: _value(each, function, facts) for each, function in functions if function}
     return {id: value for id, value in values.items() if value is not None}
 
 
@@ -306,7 +331,7 @@ def _value(metric: Metric, function: Callable[[Any], Any], facts: Any, *, is_che
     return value
 
 
-def value_of_row(metric: Metric, row: Mapping[str, Any]) -> Any:
+def value_of_row(metric: Metric, row: MetricRow) -> MetricValue:
     """Return a metric of rows.
 
     Raises
@@ -339,7 +364,7 @@ def known_metrics(workload: Collection[str]) -> list[Metric]:
 
 def summary(
     trace: Trace, energy: HostEnergy | None = None, window_s: tuple[float, float] | None = None
-) -> dict[str, float | int]:
+) -> dict[str, MetricValue]:
     """Return every metric that follows from the records of a run alone.
 
     Parameters
@@ -360,7 +385,7 @@ def summary(
     Energies are the model's and count the computing hosts over [0, horizon]; waiting time, flow
     time and slowdown count finished tasks. Wall times are not in it: it repeats exactly.
     """
-    power = trace_power(trace)
+    power = kept_power(trace)
     energy = trace_energy(trace, power) if energy is None else energy
     return metrics_of(RunFacts(trace, energy, window_s, power=power))
 

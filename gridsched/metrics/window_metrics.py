@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Floats
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError
 from gridsched.metrics.run_metrics import flow_time_s
-from gridsched.model.prices import EVEN, EnergyWeights
+from gridsched.model.signals import EVEN, Signal
 from gridsched.model.timeline import spread_evenly
 from gridsched.model.trace import ExecutionEnd, Trace
 from gridsched.model.utility import UtilityFunctions
-from gridsched.power import TracePower
-
-Floats = NDArray[np.float64]
+from gridsched.power import TracePower, trace_power
 
 #: A series may have so many steps.
 MOST_STEPS = 1_000_000
@@ -105,15 +105,21 @@ def energy_between(trace: Trace, begin_s: float, end_s: float) -> float:
 
 
 def energy_in(
-    trace: Trace,
-    intervals: Sequence[tuple[float, float]],
-    weights: EnergyWeights = EVEN,
-    power: TracePower | None = None,
+    trace: Trace, intervals: Sequence[tuple[float, float]], weights: Signal = EVEN, power: TracePower | None = None
 ) -> Floats:
     """Energy of all computing hosts in each of the intervals [J], which may overlap.
 
     A joule counts what `weights` say; `power` is `trace_power` of the trace, where it is known.
     """
+    if weights.sites:
+        power = trace_power(trace) if power is None else power
+        return np.sum(
+            [
+                energy_in(trace, intervals, each, replace(power, watts=np.where(rows, power.watts, 0.0)))
+                for each, rows in weights.by_site(power.timeline.host)
+            ],
+            axis=0,
+        )
     edges = np.unique(np.array(intervals, dtype=np.float64))
     if len(edges) and not weights.is_even:
         edges = np.union1d(edges, weights.stretches(edges.item(0), edges.item(-1))[0])

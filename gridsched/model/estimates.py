@@ -10,12 +10,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
+from gridsched.model.shared_nodes import jobs_that_fit
 from gridsched.model.tasks import ArrivedColumns, Tasks
 
 #: One P-state of all hosts, or an array of that of each of the hosts, shape (hosts,).
-PStates = int | NDArray[np.int64]
+PStates = int | Integers
 
 
 #: ``reveal(n)``: let concealed estimates know the first n tasks, which have arrived.
@@ -35,23 +37,23 @@ class Estimates(ABC):
         """Return what these estimates would be for other tasks on the same hosts."""
 
     @abstractmethod
-    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
+    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
         """Estimated time to compute [s], shape (tasks, hosts)."""
 
     @abstractmethod
-    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
+    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
         """Average power consumption [W] while a task runs alone on its share of the host."""
 
-    def eec(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
+    def eec(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
         """Estimated energy consumption [J]: time times power."""
         return self.etc(tasks, hosts, pstate) * self.apc(tasks, hosts, pstate)
 
-    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
+    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> Booleans:
         """Whether each task can run on any of the hosts, shape (tasks,)."""
         return np.asarray(np.isfinite(self.etc(tasks, hosts)).any(axis=1))
 
     @abstractmethod
-    def shortest_times(self) -> NDArray[np.float64]:
+    def shortest_times(self) -> Floats:
         """Run time of each task where it is shortest [s], shape (tasks,).
 
         Over all hosts and P-states; infinite where the task can run nowhere.
@@ -65,21 +67,17 @@ class Estimates(ABC):
         """Estimated energy [J] of one task, the scalar twin of `eec`."""
         return float(self.eec([task], [host], pstate)[0, 0])
 
-    def run_times(
-        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def run_times(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
         """Run times [s] of task k on host k in P-state k, shape (tasks,)."""
         places = zip(tasks.tolist(), hosts.tolist(), pstates.tolist(), strict=True)
         return np.array([self.run_time(*place) for place in places], dtype=np.float64)
 
-    def energies(
-        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def energies(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
         """Estimated energies [J] of task k on host k in P-state k, shape (tasks,)."""
         places = zip(tasks.tolist(), hosts.tolist(), pstates.tolist(), strict=True)
         return np.array([self.energy(*place) for place in places], dtype=np.float64)
 
-    def n_pstates(self, platform: Platform) -> NDArray[np.int64]:
+    def n_pstates(self, platform: Platform) -> Integers:
         """P-states a scheduler may choose on each host, shape (hosts,)."""
         return platform.n_pstates
 
@@ -87,7 +85,7 @@ class Estimates(ABC):
         """Nodes that a task takes on the cluster of a host; a serial one takes its host."""
         return 1
 
-    def widths(self, tasks: NDArray[np.int64], hosts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def widths(self, tasks: Integers, hosts: Integers) -> Integers:
         """Nodes that task k takes on the cluster of host k, shape (tasks,)."""
         return np.ones(len(tasks), dtype=np.int64)
 
@@ -111,7 +109,7 @@ class Estimates(ABC):
         """Whether every task is known to run on every host."""
         return False
 
-    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.int64]:
+    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> Integers:
         """Number each host's group; hosts of one group take the same time for every task."""
         return np.arange(len(np.asarray(hosts)))
 
@@ -125,6 +123,9 @@ class FlopsEstimates(Estimates):
         self._speed = platform.speed
         self._power = platform.busy_w / platform.cores[:, None]
         self._width = tasks.width
+        #: cores that a task takes in all, where they are not as many as nodes
+        self._n_cores = None if tasks.demand is None or tasks.width is None else tasks.width * tasks.demand[:, 0]
+        self._fits = None if tasks.demand is None else jobs_that_fit(platform, tasks)
         # plain lists: reading one number from an ndarray costs several times as much
         self._flops_list: list[float] = tasks.flops.tolist()
         self._speed_list: list[list[float]] = platform.speed.tolist()
@@ -133,14 +134,15 @@ class FlopsEstimates(Estimates):
         """Return the other tasks' flops over the same speeds."""
         return FlopsEstimates(self._platform, tasks)
 
-    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
+    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
         """Flops over speed [s], shape (tasks, hosts)."""
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
         return self._flops[tasks][:, None] / self._speed[hosts, pstate][None, :]
 
     def concealed(self) -> tuple[Self, Reveal]:
         """Return a copy that knows no task's flops yet, and what makes it know more."""
-        seen, arrived = copy(self), ArrivedColumns(_flops=self._flops, _width=self._width)
+        columns = {"_flops": self._flops, "_width": self._width, "_n_cores": self._n_cores, "_fits": self._fits}
+        seen, arrived = copy(self), ArrivedColumns(**columns)
         seen._flops_list = []
 
         def reveal(n_tasks: int) -> None:
@@ -150,24 +152,30 @@ class FlopsEstimates(Estimates):
         reveal(0)
         return seen, reveal
 
-    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
-        """Every task runs on every host; a parallel one where its cluster has nodes enough."""
+    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> Booleans:
+        """Every task runs on every host; a parallel one where its cluster has nodes enough.
+
+        One that shares nodes needs room in its partition, whichever hosts are named.
+        """
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
+        if self._fits is not None:
+            return self._fits[tasks]
         if self._width is None:
             return np.full(len(tasks), bool(len(hosts)))
         largest = int(np.bincount(self._platform.cluster_of[hosts]).max(initial=0))
         return self._width[tasks] <= largest
 
-    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
+    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
         """Power of one core's share of the fully loaded host [W], shape (tasks, hosts).
 
         Of a parallel task: of all its nodes.
         """
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
         power = np.broadcast_to(self._power[hosts, pstate], (len(tasks), len(hosts)))
-        return power if self._width is None else power * self._width[tasks][:, None]
+        shares = self._width if self._n_cores is None else self._n_cores
+        return power if shares is None else power * shares[tasks][:, None]
 
-    def shortest_times(self) -> NDArray[np.float64]:
+    def shortest_times(self) -> Floats:
         """Flops over the largest speed [s], shape (tasks,)."""
         tasks = np.arange(len(self._flops))
         fits = self.runnable(tasks, np.arange(len(self._platform)))
@@ -181,7 +189,7 @@ class FlopsEstimates(Estimates):
         """Return `Tasks.width`: every cluster takes as many nodes."""
         return 1 if self._width is None else self._width.item(task)
 
-    def widths(self, tasks: NDArray[np.int64], hosts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def widths(self, tasks: Integers, hosts: Integers) -> Integers:
         """Return `Tasks.width` of each, shape (tasks,)."""
         return super().widths(tasks, hosts) if self._width is None else self._width[tasks]
 
@@ -190,13 +198,13 @@ class FlopsEstimates(Estimates):
         """True: flops run everywhere."""
         return True
 
-    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.int64]:
+    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> Integers:
         """Hosts of equal speed form a group, shape (hosts,)."""
         speed = self._speed[np.asarray(hosts), pstate]
         return np.unique(speed, return_inverse=True)[1].reshape(-1)
 
 
-def relative_speed(platform: Platform) -> NDArray[np.float64]:
+def relative_speed(platform: Platform) -> Floats:
     """Speed of each host and P-state over the fastest host's in P-state 0, shape as `speed`.
 
     A time in a log is that of the fastest host in P-state 0: there it is exactly itself.
@@ -301,11 +309,11 @@ class TypedEstimates(Estimates):
         rows, columns = self.task_type[np.asarray(tasks)], self.host_type[np.asarray(hosts)]
         return matrix[rows[:, None], columns[None, :], pstate]
 
-    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
+    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
         """Estimated time to compute [s], shape (tasks, hosts)."""
         return self._block(self.etc_matrix, tasks, hosts, pstate)
 
-    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.float64]:
+    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
         """Average power consumption [W], shape (tasks, hosts)."""
         return self._block(self.apc_matrix, tasks, hosts, pstate)
 
@@ -321,13 +329,13 @@ class TypedEstimates(Estimates):
         reveal(0)
         return seen, reveal
 
-    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
+    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> Booleans:
         """Whether each task's type can run on any of the hosts, in any P-state."""
         types = np.unique(self.host_type[np.asarray(hosts)])
         by_type = np.asarray(np.isfinite(self.etc_matrix[:, types]).any(axis=(1, 2)))
         return by_type[self.task_type[np.asarray(tasks)]]
 
-    def shortest_times(self) -> NDArray[np.float64]:
+    def shortest_times(self) -> Floats:
         """Least ETC entry of each task's type on the hosts that there are [s], shape (tasks,)."""
         shortest = self.etc_matrix[:, np.unique(self.host_type)].min(axis=(1, 2), initial=np.inf)
         return shortest[self.task_type]
@@ -336,9 +344,7 @@ class TypedEstimates(Estimates):
         """ETC entry [s] of the task's and the host's type."""
         return self._etc_list[self._task_type_list[task]][self._host_type_list[host]][pstate]
 
-    def run_times(
-        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def run_times(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
         """ETC entries [s] of task k on host k in P-state k, shape (tasks,)."""
         return self.etc_matrix[self.task_type[tasks], self.host_type[hosts], pstates]
 
@@ -346,9 +352,7 @@ class TypedEstimates(Estimates):
         """EEC entry [J] of the task's and the host's type."""
         return self._eec_list[self._task_type_list[task]][self._host_type_list[host]][pstate]
 
-    def energies(
-        self, tasks: NDArray[np.int64], hosts: NDArray[np.int64], pstates: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def energies(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
         """EEC entries [J] of task k on host k in P-state k, shape (tasks,)."""
         return self.eec_matrix[self.task_type[tasks], self.host_type[hosts], pstates]
 
@@ -357,7 +361,7 @@ class TypedEstimates(Estimates):
         """Whether no entry of the ETC matrix is infinite."""
         return bool(np.isfinite(self.etc_matrix).all())
 
-    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> NDArray[np.int64]:
+    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> Integers:
         """Hosts of one type in one P-state form a group, shape (hosts,)."""
         types = self.host_type[np.asarray(hosts)]
         if np.ndim(pstate) == 0:
@@ -389,7 +393,7 @@ class TypedPowerEstimates(TypedEstimates):
         super().__init__(etc_matrix, apc_matrix, task_type, host_type, idle_w)
         self._levels = self.etc_matrix.shape[2]
 
-    def n_pstates(self, platform: Platform) -> NDArray[np.int64]:
+    def n_pstates(self, platform: Platform) -> Integers:
         """P-states of the matrices, for each host, shape (hosts,)."""
         return np.full(len(platform), self._levels)
 

@@ -15,8 +15,8 @@ from itertools import chain, starmap
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.model.seeds import random_stream
 
 Distribution = Literal["exponential", "weibull"]
@@ -101,13 +101,36 @@ class DrawnFailures:
 
 
 @dataclass(frozen=True)
+class PlannedOutages:
+    """When a host is down for maintenance.
+
+    Attributes
+    ----------
+    windows_s : tuple of (float, float)
+        Begin and end of each time [s], in order; none overlap.
+    """
+
+    windows_s: tuple[tuple[float, float], ...]
+
+    def events(self) -> Iterator[tuple[float, float]]:
+        """Yield the date [s] of each begin, with the value 0, and of each end, with 1."""
+        for begin_s, end_s in self.windows_s:
+            yield begin_s, 0.0
+            yield end_s, 1.0
+
+
+#: What says when a host is down: a platform file, a draw, or a plan.
+StateProfile = Profile | DrawnFailures | PlannedOutages
+
+
+@dataclass(frozen=True)
 class HostProfiles:
     """What changes with time on a platform, by name of the host.
 
     Attributes
     ----------
     speeds : tuple of (str, Profile)
-    states : tuple of (str, Profile or DrawnFailures)
+    states : tuple of (str, StateProfile)
     failing_links : tuple of str
         Links with a state profile.
     files : tuple of str
@@ -115,7 +138,7 @@ class HostProfiles:
     """
 
     speeds: tuple[tuple[str, Profile], ...] = ()
-    states: tuple[tuple[str, Profile | DrawnFailures], ...] = ()
+    states: tuple[tuple[str, StateProfile], ...] = ()
     failing_links: tuple[str, ...] = ()
     files: tuple[str, ...] = field(default=(), compare=False)
 
@@ -125,7 +148,7 @@ class HostProfiles:
         return dict(self.speeds)
 
     @cached_property
-    def state_of(self) -> dict[str, Profile | DrawnFailures]:
+    def state_of(self) -> dict[str, StateProfile]:
         """State profile by name of the host."""
         return dict(self.states)
 
@@ -213,7 +236,7 @@ class SpeedOverTime:
         shares = self._shares[first : last + 1]
         return math.fsum((b - a) * share for a, b, share in zip(edges[:-1], edges[1:], shares, strict=True))
 
-    def changes(self, end: float, start: float = 0.0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def changes(self, end: float, start: float = 0.0) -> tuple[Floats, Floats]:
         """Return dates [s] and shares of all changes up to a time, the first at `start`."""
         self._known_until(end)
         first, last = bisect_right(self._dates, start) - 1, bisect_right(self._dates, end)
@@ -242,13 +265,13 @@ class Speeds:
         self.changing = np.array(list(self._profile), dtype=np.int64)
         self._known: dict[tuple[bool, tuple[int, ...]], SpeedOverTime] = {}
 
-    def of(self, hosts: NDArray[np.int64]) -> SpeedOverTime | None:
+    def of(self, hosts: Integers) -> SpeedOverTime | None:
         """Return the speed of hosts that compute together; None where none of them changes."""
-        found = tuple(hosts[np.isin(hosts, self.changing)].tolist())
-        if not found:
+        culprits = tuple(hosts[np.isin(hosts, self.changing)].tolist())
+        if not culprits:
             return None
-        key = len(found) == len(hosts), found
+        key = len(culprits) == len(hosts), culprits
         if key not in self._known:
-            profiles = tuple(self._profile[h] for h in found)
+            profiles = tuple(self._profile[h] for h in culprits)
             self._known[key] = SpeedOverTime(SlowestOf(profiles, all_change=key[0]))
         return self._known[key]

@@ -13,14 +13,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, PStates, Reveal
 from gridsched.model.platform import Cluster, Host, Platform
 from gridsched.model.task_types import typed_pstates
 from gridsched.model.tasks import ArrivedColumns, Tasks
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 
 class ParallelEstimates(Estimates):
@@ -89,7 +87,7 @@ class ParallelEstimates(Estimates):
         runs = types_that_run(self.node_power_w)
         self._check_values(platform, runs)
         #: the types of lower number that run on the cluster of a type
-        self._rank: Ids = np.cumsum(runs, axis=0, dtype=np.int64) - runs
+        self._rank: Integers = np.cumsum(runs, axis=0, dtype=np.int64) - runs
         self._check_platform(platform, runs)
         self._n_pstates = self.time_s.shape[2]
         self._cluster_of: list[int] = platform.cluster_of.tolist()
@@ -126,7 +124,7 @@ class ParallelEstimates(Estimates):
                 f"node_power_w has types 0 to {n_types - 1}."
             )
 
-    def _check_values(self, platform: Platform, runs: NDArray[np.bool_]) -> None:
+    def _check_values(self, platform: Platform, runs: Booleans) -> None:
         """Raise unless what is feasible has times, powers and nodes that can be."""
         power = self.node_power_w[runs]
         if (power < 0).any():
@@ -149,7 +147,7 @@ class ParallelEstimates(Estimates):
                 "there."
             )
 
-    def _check_platform(self, platform: Platform, runs: NDArray[np.bool_]) -> None:
+    def _check_platform(self, platform: Platform, runs: Booleans) -> None:
         """Raise unless nodes have P-states for the types that their clusters run."""
         wanted = runs.sum(axis=0) * self.time_s.shape[2]
         found = platform.n_pstates
@@ -204,7 +202,7 @@ class ParallelEstimates(Estimates):
         """Energy of the whole allocation [J], shape (tasks, hosts)."""
         return self._block(self.energy_j, tasks, hosts, pstate)
 
-    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> NDArray[np.bool_]:
+    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> Booleans:
         """Whether each task can run on a cluster of any of the hosts, in any P-state."""
         clusters = np.unique(self._cluster_ids[np.asarray(hosts)])
         times = self.time_s[np.asarray(tasks)[:, None], clusters[None, :]]
@@ -218,7 +216,7 @@ class ParallelEstimates(Estimates):
         """Nodes that the task takes on the host's cluster."""
         return int(self.nodes.item(task, self._cluster_of[host]))
 
-    def widths(self, tasks: Ids, hosts: Ids) -> Ids:
+    def widths(self, tasks: Integers, hosts: Integers) -> Integers:
         """Nodes that task k takes on the cluster of host k, shape (tasks,)."""
         return self.nodes[tasks, self._cluster_ids[hosts]]
 
@@ -226,7 +224,7 @@ class ParallelEstimates(Estimates):
         """Run time on the host's cluster [s]."""
         return float(self.time_s.item(task, self._cluster_of[host], pstate))
 
-    def run_times(self, tasks: Ids, hosts: Ids, pstates: Ids) -> Floats:
+    def run_times(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
         """Run times [s] of task k on the cluster of host k in P-state k, shape (tasks,)."""
         return self.time_s[tasks, self._cluster_ids[hosts], pstates]
 
@@ -234,11 +232,11 @@ class ParallelEstimates(Estimates):
         """Energy of the whole allocation on the host's cluster [J]."""
         return float(self.energy_j.item(task, self._cluster_of[host], pstate))
 
-    def energies(self, tasks: Ids, hosts: Ids, pstates: Ids) -> Floats:
+    def energies(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
         """Energies [J] of task k on the cluster of host k in P-state k, shape (tasks,)."""
         return self.energy_j[tasks, self._cluster_ids[hosts], pstates]
 
-    def n_pstates(self, platform: Platform) -> Ids:
+    def n_pstates(self, platform: Platform) -> Integers:
         """P-states of `time_s`, for each host, shape (hosts,)."""
         return np.full(len(platform), self._n_pstates)
 
@@ -251,7 +249,7 @@ class ParallelEstimates(Estimates):
         """Return k of ``r * K + k``."""
         return host_pstate % self._n_pstates
 
-    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> Ids:
+    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> Integers:
         """Hosts of one cluster form a group, shape (hosts,)."""
         return self._cluster_ids[np.asarray(hosts)]
 
@@ -260,7 +258,7 @@ def _optional(values: ArrayLike | None, kind: type) -> NDArray[Any] | None:
     return None if values is None else np.asarray(values, dtype=kind)
 
 
-def types_that_run(node_power_w: NDArray[np.float64]) -> NDArray[np.bool_]:
+def types_that_run(node_power_w: Floats) -> Booleans:
     """Whether each cluster runs each task type: whether its node power is finite.
 
     Parameters
@@ -276,8 +274,8 @@ def types_that_run(node_power_w: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def node_platform(
-    typical_time_s: NDArray[np.float64],
-    node_power_w: NDArray[np.float64],
+    typical_time_s: Floats,
+    node_power_w: Floats,
     sizes: Sequence[int],
     *,
     idle_w: ArrayLike = 0.0,

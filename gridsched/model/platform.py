@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.host_profiles import HostProfiles
 
@@ -67,6 +68,8 @@ class Host:
         False where the platform file gives no wattage: the host then counts with 0 W.
     pstate : int
         P-state it starts in, unless a run says another one.
+    resources : tuple of (str, int)
+        What else it has that jobs take: ``memory_mb`` [MB, 2**20 byte], ``gpu``, any name.
     """
 
     name: str
@@ -80,6 +83,7 @@ class Host:
     boot_pstate: int | None = None
     shutdown_time_s: float = 0.0
     shutdown_pstate: int | None = None
+    resources: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         first, behind = len(self.pstates), len(self.all_pstates)
@@ -137,6 +141,31 @@ class Cluster:
     latency_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Nodes that jobs are submitted to together; nodes may belong to several.
+
+    Attributes
+    ----------
+    name : str
+    hosts : tuple of int
+        Ids of its nodes, ascending.
+    max_time_s : float
+        The longest time that a job may ask for [s].
+    max_nodes, max_cores : int or None
+        The most that a job may take; None: as many as there are.
+    priority : int
+        Jobs of a partition of higher priority come first in the queue.
+    """
+
+    name: str
+    hosts: tuple[int, ...]
+    max_time_s: float = float("inf")
+    max_nodes: int | None = None
+    max_cores: int | None = None
+    priority: int = 0
+
+
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array, made read-only: schedulers see it."""
     array.setflags(write=False)
@@ -163,6 +192,10 @@ class Platform:
         What was found odd while loading, in words.
     profiles : HostProfiles
         What changes with time; hidden from schedulers.
+    carbon_intensity : tuple of (str, float)
+        Names of hosts and the carbon intensity of their power [g/kWh], where the file says it.
+    partitions : tuple of Partition
+        Where jobs share nodes: what jobs are submitted to. Empty where each has whole nodes.
     """
 
     hosts: tuple[Host, ...]
@@ -172,6 +205,8 @@ class Platform:
     name: str = "platform"
     warnings: tuple[str, ...] = field(default=(), compare=False)
     profiles: HostProfiles = field(default_factory=HostProfiles)
+    carbon_intensity: tuple[tuple[str, float], ...] = ()
+    partitions: tuple[Partition, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.clusters:
@@ -193,16 +228,16 @@ class Platform:
         return any(host.has_energy for host in self.hosts)
 
     @cached_property
-    def cores(self) -> NDArray[np.int64]:
+    def cores(self) -> Integers:
         """Cores of each host, shape (hosts,)."""
         return _frozen(np.array([host.cores for host in self.hosts], dtype=np.int64))
 
     @cached_property
-    def n_pstates(self) -> NDArray[np.int64]:
+    def n_pstates(self) -> Integers:
         """Number of P-states of each host, shape (hosts,)."""
         return _frozen(np.array([len(host.pstates) for host in self.hosts], dtype=np.int64))
 
-    def _table(self, attribute: str) -> NDArray[np.float64]:
+    def _table(self, attribute: str) -> Floats:
         width = int(self.n_pstates.max(initial=1))
         table = np.full((len(self.hosts), width), np.nan)
         for h, host in enumerate(self.hosts):
@@ -210,39 +245,45 @@ class Platform:
         return _frozen(table)
 
     @cached_property
-    def speed(self) -> NDArray[np.float64]:
+    def speed(self) -> Floats:
         """Core speed [flop/s], shape (hosts, P-states), nan where a host has fewer P-states."""
         return self._table("speed")
 
     @cached_property
-    def busy_w(self) -> NDArray[np.float64]:
+    def busy_w(self) -> Floats:
         """Power with all cores busy [W], shape (hosts, P-states)."""
         return self._table("busy_w")
 
     @cached_property
-    def idle_w(self) -> NDArray[np.float64]:
+    def idle_w(self) -> Floats:
         """Power without load [W], shape (hosts, P-states)."""
         return self._table("idle_w")
 
     @cached_property
-    def most_idle_w(self) -> NDArray[np.float64]:
+    def most_idle_w(self) -> Floats:
         """The greatest idle power of each host's P-states [W], shape (hosts,)."""
         return _frozen(np.nanmax(self.idle_w, axis=1, initial=0.0))
 
     @cached_property
-    def epsilon_w(self) -> NDArray[np.float64]:
+    def epsilon_w(self) -> Floats:
         """Power with the least possible load [W], shape (hosts, P-states)."""
         return self._table("epsilon_w")
 
     @cached_property
-    def cluster_of(self) -> NDArray[np.int64]:
+    def unready_w(self) -> Floats:
+        """Power of each host while it is off, boots and shuts down [W]; nan where it is its idle power."""
+        powers = [(host.off_w, host.boot_w, host.shutdown_w) for host in self.hosts]
+        return _frozen(np.array(powers, dtype=np.float64).reshape(-1, 3))
+
+    @cached_property
+    def cluster_of(self) -> Integers:
         """Cluster id of each host, shape (hosts,)."""
         ids = np.empty(len(self.hosts), dtype=np.int64)
         for c, cluster in enumerate(self.clusters):
             ids[list(cluster.hosts)] = c
         return _frozen(ids)
 
-    def efficiency(self, pstates: NDArray[np.int64] | int = 0) -> NDArray[np.float64]:
+    def efficiency(self, pstates: Integers | int = 0) -> Floats:
         """Efficiency of each fully loaded host [flop/J], shape (hosts,), in its P-state.
 
         The ``energyEfficiency`` of paper 004, eq. 1: speed of all cores over their power.
@@ -311,7 +352,7 @@ class Platform:
         """Return the platform as a scheduler sees it: nobody knows how it will change."""
         return replace(self, profiles=HostProfiles()) if self.profiles.of_hosts else self
 
-    def check_pstates(self, pstates: NDArray[np.int64] | int) -> None:
+    def check_pstates(self, pstates: Integers | int) -> None:
         """Raise `InputError` unless each computing host has its P-state of `pstates`."""
         wanted = np.broadcast_to(pstates, len(self))
         lacking = np.flatnonzero((wanted < 0) | (wanted >= self.n_pstates))

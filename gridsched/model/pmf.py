@@ -13,12 +13,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from gridsched.arrays import Floats
 from gridsched.errors import InputError
 from gridsched.model.pmf_kernels import GridTable
-
-Floats = NDArray[np.float64]
 
 #: Late masses closer than this to 0 or 1 are rounding (algorithms D4).
 LEAST_MASS = 1e-12

@@ -15,11 +15,16 @@ from pydantic import Field
 
 from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST, SMALLEST
-from gridsched.model.prices import EVEN, EnergyWeights, PriceSeries
+from gridsched.model.prices import PriceSeries
 from gridsched.model.records import KeyName, check_record
+from gridsched.model.signals import CARBON, EVEN, JOULES, MONEY, UNITS, Signal, Unit
 
 #: Seconds of a day, the usual period.
 DAY_S = 86_400.0
+#: Headings under which options stand.
+SCHEDULING = "Tasks and scheduling"
+_OF_SCHEDULING = {"group": SCHEDULING}
+OF_HOSTS = {"group": "Hosts"}
 
 
 @dataclass(frozen=True)
@@ -50,20 +55,24 @@ class EnergyBudget:
         the scenario. All prices are known to every scheduler from the start.
     prices_period_s : float
         After which the prices are those of the first line again [s]; default a day.
+    carbon_g : float or None
+        Budget of one period [g], in place of `energy_j`; the carbon intensity is the scenario's.
+    signal : Signal or None
+        That intensity [g/J]; the scenario sets it.
     ONE_OF : tuple of str
         Of these fields one is given, and no other.
 
     Raises
     ------
     InputError
-        Where a value is out of range, or the budget is not either in joules or in money.
+        Where a value is out of range, or the budget is not either in joules, in money or in grams.
 
     Notes
     -----
-    The account of a budget in money is kept in joules at the mean price; see `EnergyWeights`.
+    The account of a budget in money is kept in joules at the mean price; see `Signal`.
     """
 
-    ONE_OF: ClassVar[tuple[str, ...]] = ("energy_j", "money")
+    ONE_OF: ClassVar[tuple[str, ...]] = tuple(unit.budget for unit in UNITS.values())
 
     energy_j: Annotated[
         float | None,
@@ -113,16 +122,22 @@ class EnergyBudget:
         KeyName("budget_prices_period_s"),
         Field(gt=0, allow_inf_nan=True, description="When these prices begin again; inf: never; default a day."),
     ] = DAY_S
+    carbon_g: Annotated[
+        float | None,
+        KeyName("carbon_budget_g"),
+        Field(ge=SMALLEST, le=LARGEST, description="Grams each period may emit (carbon), instead of energy_budget_j."),
+    ] = None
+    signal: Signal | None = None
 
     def __post_init__(self) -> None:
         check_record(self, EnergyBudget, "Energy budget: ")
         if self.carry_over and self.periods is None:
             raise InputError("Energy budget: budget_periods is missing; budget_carry_over needs it.")
-        if (self.energy_j is None) == (self.money is None):
-            found = "neither" if self.money is None else "both"
+        units = [name for name in self.ONE_OF if getattr(self, name) is not None]
+        if len(units) != 1:
             raise InputError(
-                "Energy budget: it is in joules (energy_budget_j) or in money (money_budget); "
-                f"{found} of them is given."
+                "Energy budget: it is in joules (energy_budget_j), in money (money_budget) or in grams "
+                f"(carbon_budget_g); {' and '.join(units) or 'none'} of them is given."
             )
         if (self.money is None) != (self.prices is None):
             missing, given = "budget_prices", "money_budget"
@@ -142,29 +157,37 @@ class EnergyBudget:
                 )
 
     @cached_property
-    def weights(self) -> EnergyWeights:
+    def weights(self) -> Signal:
         """What a joule counts, by time; the scenario must be loaded."""
-        if self.money is None:
+        if self.unit == JOULES:
             return EVEN
+        if self.unit == CARBON:
+            assert self.signal is not None, "the scenario has been loaded"
+            return self.signal.normalised()
         assert isinstance(self.prices, PriceSeries), "the scenario has been loaded"
-        return EnergyWeights.of_prices(self.prices, self.prices_period_s)
+        mean = self.prices.mean(self.prices_period_s)[1]
+        of_time = self.prices.time_s, self.prices.energy_cost_per_j
+        return Signal.relative(*of_time, self.prices_period_s, mean, MONEY.name)
+
+    @property
+    def unit(self) -> Unit:
+        """What the budget is in."""
+        return next(each for each in UNITS.values() if getattr(self, each.budget) is not None)
 
     @property
     def limit_j(self) -> float:
-        """Budget of one period as it is counted [J]: what its money buys at the mean price."""
-        return self.amount / (self.weights.money_per_j or 1.0)
+        """Budget of one period as it is counted [J]: what its amount buys at the mean weight."""
+        return self.amount / (self.weights.per_j or 1.0)
 
     @property
     def amount(self) -> float:
-        """Budget of one period in its own unit [J, or money]."""
-        amount = self.energy_j if self.money is None else self.money
-        assert amount is not None  # one of them is given
-        return amount
+        """Budget of one period in its own unit."""
+        return float(getattr(self, self.unit.budget))
 
     @property
     def words(self) -> str:
         """The budget of one period with its unit."""
-        return f"{self.amount:g} {'J' if self.money is None else 'of money'}"
+        return f"{self.amount:g} {self.unit.words}"
 
     def start_of(self, period: int) -> float:
         """Return when a period starts [s]; infinite if there is no such period."""
@@ -196,9 +219,15 @@ class Rules:
     power_cap_w : float or None
         What all computing hosts together may draw at any time [W], by the model; a run that would
         draw more ends with an error.
+    maintenance : tuple of str
+        When which hosts are down, as everybody knows from the start; see
+        `gridsched.model.maintenance`.
     on_failure : {"restart", "failed"}
         What becomes of a task whose host goes down while it runs: it waits again and starts from
         the begin, or it has failed.
+    place : {"pack", "spread", "contiguous"}
+        Where jobs share nodes: how schedulers lay them on nodes with room, see
+        `gridsched.model.shared_nodes`.
 
     Raises
     ------
@@ -208,9 +237,17 @@ class Rules:
 
     mapping_interval_s: Annotated[
         float | None,
-        Field(ge=SMALLEST, le=LARGEST, description="Ask schedulers every S seconds only, not at each event."),
+        Field(
+            ge=SMALLEST,
+            le=LARGEST,
+            description="Ask schedulers every S seconds only, not at each event.",
+            json_schema_extra=_OF_SCHEDULING,
+        ),
     ] = None
-    pending_slots: Annotated[int, Field(ge=0, description="Tasks that a host fixes behind the executing one.")] = 0
+    pending_slots: Annotated[
+        int,
+        Field(ge=0, description="Tasks that a host fixes behind the executing one.", json_schema_extra=_OF_SCHEDULING),
+    ] = 0
     budget: Annotated[
         EnergyBudget | None,
         Field(
@@ -218,20 +255,47 @@ class Rules:
             json_schema_extra={"group": "Energy budget (each option goes before what a generator's file says)"},
         ),
     ] = None
-    horizon_s: Annotated[float | None, Field(gt=0, le=LARGEST, description="No task starts at or after this time.")] = (
-        None
-    )
-    charge_mapping_time: Annotated[
-        bool, Field(description="Mapping events wait for the computation of the last one, by the wall clock.")
-    ] = False
-    parked_pstate: Annotated[int | None, Field(ge=0, description="P-state of hosts while nothing runs on them.")] = None
-    power_cap_w: Annotated[
-        float | None, Field(gt=0, le=LARGEST, description="The most that all hosts together may draw.")
+    horizon_s: Annotated[
+        float | None,
+        Field(gt=0, le=LARGEST, description="No task starts at or after this time.", json_schema_extra=_OF_SCHEDULING),
     ] = None
+    charge_mapping_time: Annotated[
+        bool,
+        Field(
+            description="Mapping events wait for the computation of the last one, by the wall clock.",
+            json_schema_extra=_OF_SCHEDULING,
+        ),
+    ] = False
+    parked_pstate: Annotated[
+        int | None, Field(ge=0, description="P-state of hosts while nothing runs on them.", json_schema_extra=OF_HOSTS)
+    ] = None
+    power_cap_w: Annotated[
+        float | None,
+        Field(gt=0, le=LARGEST, description="The most that all hosts together may draw.", json_schema_extra=OF_HOSTS),
+    ] = None
+    maintenance: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Hosts are down for maintenance, as schedulers of rigid jobs know: BEGIN:END in s, or "
+            "NAME_PATTERN=BEGIN:END; repeatable.",
+            examples=["[PATTERN=]S:S"],
+            json_schema_extra=OF_HOSTS,
+        ),
+    ] = ()
     on_failure: Annotated[
         Literal["restart", "failed"],
-        Field(description="What becomes of a task whose host goes down: it starts again (restart), or has failed."),
+        Field(
+            description="What becomes of a task whose host goes down: it starts again (restart), or has failed.",
+            json_schema_extra=OF_HOSTS,
+        ),
     ] = "restart"
+    place: Annotated[
+        Literal["pack", "spread", "contiguous"],
+        Field(
+            description="Where jobs share nodes: on the first with room (pack), on those with the most free cores "
+            "(spread), or on neighbours (contiguous)."
+        ),
+    ] = "pack"
 
     def __post_init__(self) -> None:
         check_record(self, Rules)

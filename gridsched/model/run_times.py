@@ -8,18 +8,31 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, relative_speed
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import Platform
 
+#: Least share of a range of power: SimGrid knows no load of nothing.
+LEAST_LOAD = 1e-6
+
 
 class RunTimes(ABC):
-    """True durations, hidden from policies. Whoever asks twice gets the same answer."""
+    """True durations, hidden from policies. Whoever asks twice gets the same answer.
+
+    Attributes
+    ----------
+    load : ndarray of float64, shape (tasks,)
+        Share of its nodes' range of power that each task draws; empty where that is the whole.
+    """
+
+    load: Floats = np.zeros(0)
 
     @abstractmethod
     def run_time(self, task: int, host: int, pstate: int) -> float:
@@ -76,6 +89,8 @@ class LoggedRunTimes(RunTimes):
     platform : Platform
     run_time_s : array_like, shape (tasks,)
         How long each task took [s], on the fastest host of `platform` in P-state 0.
+    node_power_w : ndarray of float64, shape (tasks,), optional
+        What each task drew on each of its nodes in the mean [W]; nan where nobody knows.
 
     Raises
     ------
@@ -83,7 +98,7 @@ class LoggedRunTimes(RunTimes):
         If a time is not finite and greater than 0.
     """
 
-    def __init__(self, platform: Platform, run_time_s: ArrayLike) -> None:
+    def __init__(self, platform: Platform, run_time_s: ArrayLike, node_power_w: Floats | None = None) -> None:
         times = np.asarray(run_time_s, dtype=np.float64)
         legal = (times >= SMALLEST) & (times <= LARGEST)
         if not legal.all():
@@ -93,6 +108,50 @@ class LoggedRunTimes(RunTimes):
             )
         self._times: list[float] = times.tolist()
         self._speed: list[list[float]] = relative_speed(platform).tolist()
+        self.node_power_w = node_power_w
+
+    def at_measured_power(self, platform: Platform, labels: Integers, *, clamps: bool) -> tuple[LoggedRunTimes, str]:
+        """Return the same times with the loads at which hosts draw what was measured, and what to tell.
+
+        Parameters
+        ----------
+        platform : Platform
+            Of the powers between which SimGrid knows loads: those of its fastest host in P-state 0.
+        labels : ndarray of int64, shape (tasks,)
+            Numbers of the tasks, for messages.
+        clamps : bool
+            Whether tasks outside this range take its ends.
+
+        Raises
+        ------
+        InputError
+            If nothing was measured, hosts draw the same at any load, or a task lies outside.
+        """
+        watts = self.node_power_w
+        if watts is None:
+            raise InputError("--power measured: the workload tells no measured power or energy of any job.")
+        fastest = int(np.argmax(platform.speed[:, 0]))
+        least_w, most_w = platform.epsilon_w.item(fastest, 0), platform.busy_w.item(fastest, 0)
+        if not most_w > least_w:
+            raise InputError(
+                f"--power measured: a node of {platform.name} draws {most_w:g} W at any load; give a range by "
+                "--power IDLE:EPSILON:BUSY."
+            )
+        load = (watts - least_w) / (most_w - least_w)
+        unknown, outside = np.isnan(load), (load < LEAST_LOAD) | (load > 1.0)
+        if outside.any() and not clamps:
+            k = int(np.argmax(outside))
+            raise InputError(
+                f"--power measured: job {labels[k]} draws {watts[k]:g} W on a node, and nodes of {platform.name} "
+                f"from {least_w:g} to {most_w:g} W under load; {outside.sum():,} of {len(load):,} jobs lie outside. "
+                "Give another range by --power IDLE:EPSILON:BUSY, or take its ends by --power measured:clamped."
+            )
+        parts = [f"{(~unknown).sum():,} jobs draw what was measured"]
+        parts += [f"{outside.sum():,} of them are cut to {least_w:g} to {most_w:g} W a node"] * bool(outside.any())
+        parts += [f"{unknown.sum():,} without a measurement draw {most_w:g} W a node"] * bool(unknown.any())
+        times = copy(self)
+        times.load = np.where(unknown, 1.0, np.clip(load, LEAST_LOAD, 1.0))
+        return times, "; ".join(parts)
 
     def run_time(self, task: int, host: int, pstate: int) -> float:
         """Return the logged time over the host's relative speed [s]."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.pmf import TAIL, Pmf, from_edges
@@ -18,8 +19,6 @@ from gridsched.model.task_types import TaskTypes
 
 if TYPE_CHECKING:
     from gridsched.model.pmf import PmfGrid
-
-Floats = NDArray[np.float64]
 
 
 class Distributions(ABC):
@@ -149,13 +148,13 @@ class ListedTimes(Distributions):
         InputError
             If none is listed.
         """
-        found = self._pmfs.get((task_type, host_type, pstate))
-        if found is None:
+        pmf = self._pmfs.get((task_type, host_type, pstate))
+        if pmf is None:
             raise InputError(
                 f"Run times of task type {task_type} on host type {host_type} in P-state {pstate}: "
                 "no distribution is listed; ask only for pairs whose mean is finite."
             )
-        return found
+        return pmf
 
     @property
     def step_s(self) -> float | None:
@@ -279,5 +278,5 @@ class StochasticTypes(TaskTypes):
 
     distributions: Distributions = field(kw_only=True)
 
-    def _estimates(self, task_type: NDArray[np.int64]) -> StochasticEstimates:
+    def _estimates(self, task_type: Integers) -> StochasticEstimates:
         return StochasticEstimates(self.etc, self.apc, task_type, self.host_type, self.distributions)

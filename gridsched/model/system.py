@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, TypedPowerEstimates
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
+from gridsched.model.signals import Signal
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import DataFiles
 
@@ -35,14 +36,20 @@ class System:
         What the controller holds the run to.
     tariff : Tariff or None
         What the bag pays and what operating the hosts costs, where anybody has said.
+    carbon : Signal or None
+        What a joule weighs in grams [g/J], by time and host, where anybody has said.
+    carbon_forecast : Signal or None
+        What somebody expects of it, where there is such a table.
     """
 
     platform: Platform
     estimates: Estimates
-    pstates: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    pstates: Integers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     files: DataFiles | None = None
     rules: Rules = field(default_factory=Rules)
     tariff: Tariff | None = None
+    carbon: Signal | None = None
+    carbon_forecast: Signal | None = None
 
     def __post_init__(self) -> None:
         pstates = np.array(np.broadcast_to(self.pstates, self.n_hosts), dtype=np.int64)
@@ -70,7 +77,7 @@ class System:
         return first
 
     @property
-    def first_pstates(self) -> NDArray[np.int64]:
+    def first_pstates(self) -> Integers:
         """The P-state of each host at time 0, before anything runs, shape (hosts,)."""
         parked = self.rules.parked_pstate
         return self.pstates if parked is None else np.full(self.n_hosts, parked)
@@ -86,7 +93,7 @@ class System:
         return len(self.platform.hosts)
 
     @cached_property
-    def speed(self) -> NDArray[np.float64]:
+    def speed(self) -> Floats:
         """Core speed [flop/s] of each host in the P-state it starts in, shape (hosts,).
 
         Raises
@@ -98,7 +105,7 @@ class System:
         return self.platform.speed[np.arange(self.n_hosts), self.pstates]
 
     @cached_property
-    def efficiency(self) -> NDArray[np.float64]:
+    def efficiency(self) -> Floats:
         """Efficiency [flop/J] of each host in the P-state it starts in, shape (hosts,).
 
         Raises

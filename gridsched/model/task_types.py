@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, TypedEstimates, TypedPowerEstimates
 from gridsched.model.limits import LARGEST
@@ -42,12 +42,12 @@ class TaskTypes:
         If idle powers are negative, infinite, or not one for each host type.
     """
 
-    etc: NDArray[np.float64]
-    apc: NDArray[np.float64]
-    host_type: NDArray[np.int64]
+    etc: Floats
+    apc: Floats
+    host_type: Integers
     task_type_names: tuple[str, ...] = ()
     host_type_names: tuple[str, ...] = ()
-    idle_w: NDArray[np.float64] = field(default_factory=lambda: np.zeros(()))
+    idle_w: Floats = field(default_factory=lambda: np.zeros(()))
 
     def __post_init__(self) -> None:
         given, n_types = np.asarray(self.idle_w, dtype=np.float64), self.etc.shape[1]
@@ -60,7 +60,7 @@ class TaskTypes:
         object.__setattr__(self, "idle_w", np.broadcast_to(given, n_types))
 
     @property
-    def eec(self) -> NDArray[np.float64]:
+    def eec(self) -> Floats:
         """Estimated energy consumption [J], infinite where a type cannot run."""
         feasible = np.isfinite(self.etc)
         energy = np.full(self.etc.shape, np.inf)
@@ -84,7 +84,7 @@ class TaskTypes:
             )
         return self._estimates(tasks.task_type)
 
-    def _estimates(self, task_type: NDArray[np.int64]) -> TypedEstimates:
+    def _estimates(self, task_type: Integers) -> TypedEstimates:
         return TypedPowerEstimates(self.etc, self.apc, task_type, self.host_type, self.idle_w)
 
 
@@ -145,7 +145,7 @@ def typed_platform(
     return Platform(tuple(hosts), name=name)
 
 
-def typed_pstates(time_s: NDArray[np.float64], power_w: NDArray[np.float64], idle_w: float) -> tuple[PState, ...]:
+def typed_pstates(time_s: Floats, power_w: Floats, idle_w: float) -> tuple[PState, ...]:
     """Return SimGrid's P-states of a one-core host whose power depends on the task type.
 
     Parameters

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
+from gridsched.model.attributes import Attribute
+from gridsched.model.dependencies import Dependencies
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.utility import UtilityFunctions
 
@@ -29,7 +32,7 @@ class DataFiles:
     """
 
     names: tuple[str, ...]
-    size_bytes: NDArray[np.float64]
+    size_bytes: Floats
     locations: tuple[tuple[str, ...], ...]
 
     def __len__(self) -> int:
@@ -38,6 +41,10 @@ class DataFiles:
 
 #: No task is wider.
 MOST_NODES = 10**9
+#: No node has more of a resource.
+MOST_AMOUNT = 10**12
+#: Resources of nodes that jobs share: cores are the first column of every demand.
+CORES, MEMORY = "cores", "memory_mb"
 
 #: Arrays of `Tasks` with an entry for each task.
 _COLUMNS = (
@@ -50,7 +57,19 @@ _COLUMNS = (
     "deadline_s",
     "width",
     "requested_time_s",
+    "demand",
+    "anywhere",
+    "partition",
 )
+
+
+class SharedJobs(NamedTuple):
+    """What parts of jobs take of nodes that they share, as `Tasks` tells it."""
+
+    demand: Integers
+    anywhere: Booleans
+    partition: Integers
+    width: Integers
 
 
 @dataclass(frozen=True)
@@ -72,12 +91,22 @@ class Tasks:
         no deadline, None where none has one. A finish at the deadline is in time.
     width : ndarray of int64, shape (tasks,), or None
         Nodes that each task takes at once, where tasks are rigid parallel jobs; None where every
-        task is serial and takes one core.
+        task is serial and takes one core. With a `demand`: into how many equal parts it falls.
     requested_time_s : ndarray of float64, shape (tasks,), or None
         The run time that was asked for [s], on the fastest host in P-state 0. Where it is given,
         it is all that is known of a task's length: estimates go by it (`RequestedTimes`).
+    demand : ndarray of int64, shape (tasks, resources), or None
+        What each part of a job takes of its node, where nodes are shared; cores come first.
+    anywhere : ndarray of bool, shape (tasks,), or None
+        With a `demand`: whether parts may lie on one node; else each has a node of its own.
+    partition : ndarray of int64, shape (tasks,), or None
+        With a `demand`: the one of `Platform.partitions` that each job is submitted to.
     utility : UtilityFunctions or None
         What finishing each task is worth, where the workload tells it.
+    attributes : mapping of str to Attribute
+        What else a log tells of its jobs, by what it is: ``user``, ``partition``, ``qos``, ...
+    dependencies : Dependencies or None
+        Which tasks wait for which others; no policy sees them.
     input_files : tuple of tuple of int, or None
         Indices into `files` that each task needs.
     files : DataFiles or None
@@ -87,27 +116,48 @@ class Tasks:
         The spread the generator was asked for (algorithms A6.2), if the workload tells it.
     name : str
         Where the tasks come from.
+    resources : tuple of str
+        Names of the columns of `demand`.
     """
 
-    flops: NDArray[np.float64]
-    submit_time_s: NDArray[np.float64]
-    input_bytes: NDArray[np.float64]
-    output_bytes: NDArray[np.float64]
-    labels: NDArray[np.int64]
-    task_type: NDArray[np.int64] | None = None
-    deadline_s: NDArray[np.float64] | None = None
-    width: NDArray[np.int64] | None = None
-    requested_time_s: NDArray[np.float64] | None = None
+    flops: Floats
+    submit_time_s: Floats
+    input_bytes: Floats
+    output_bytes: Floats
+    labels: Integers
+    task_type: Integers | None = None
+    deadline_s: Floats | None = None
+    width: Integers | None = None
+    requested_time_s: Floats | None = None
+    demand: Integers | None = None
+    anywhere: Booleans | None = None
+    partition: Integers | None = None
     utility: UtilityFunctions | None = None
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    dependencies: Dependencies | None = None
     input_files: tuple[tuple[int, ...], ...] | None = None
     files: DataFiles | None = None
     nominal_heterogeneity: float | None = None
     name: str = field(default="tasks", compare=False)
+    resources: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.flops)
 
-    def taken(self, ids: NDArray[np.int64]) -> Tasks:
+    @property
+    def shared(self) -> SharedJobs:
+        """What parts of jobs take, and where: of jobs that share nodes.
+
+        Raises
+        ------
+        AttributeError
+            If each job has whole nodes.
+        """
+        if self.demand is None or self.anywhere is None or self.partition is None or self.width is None:
+            raise AttributeError(f"{self.name}: these jobs take whole nodes.")
+        return SharedJobs(self.demand, self.anywhere, self.partition, self.width)
+
+    def taken(self, ids: Integers) -> Tasks:
         """Return some of the tasks, numbered anew."""
         columns: dict[str, Any] = {
             name: column[ids] for name in _COLUMNS if (column := getattr(self, name)) is not None
@@ -116,6 +166,8 @@ class Tasks:
             columns["input_files"] = tuple(self.input_files[task] for task in ids.tolist())
         if self.utility is not None:
             columns["utility"] = self.utility.taken(ids)
+        columns["attributes"] = {name: each.taken(ids) for name, each in self.attributes.items()}
+        columns["dependencies"] = None  # of the numbers before
         return replace(self, **columns)
 
     @property
@@ -148,18 +200,21 @@ class ArrivedColumns:
     """
 
     def __init__(self, **columns: NDArray[Any] | None) -> None:
-        self._all = {name: column for name, column in columns.items() if column is not None}
-        self._copies = {name: np.zeros(all_.shape, all_.dtype) for name, all_ in self._all.items()}
+        self._rows = [
+            (name, column, np.zeros(column.shape, column.dtype), not column.flags.writeable)
+            for name, column in columns.items()
+            if column is not None
+        ]
         self._arrived = 0
 
     def first(self, count: int) -> dict[str, NDArray[Any]]:
         """Return the columns of the first `count` tasks, never fewer than before, by name."""
         views, new = {}, slice(self._arrived, count)
-        for name, column in self._all.items():
-            copied = self._copies[name]
+        for name, column, copied, is_frozen in self._rows:
             copied[new] = column[new]
             views[name] = view = copied[:count]
-            view.flags.writeable = column.flags.writeable
+            if is_frozen:
+                view.setflags(write=False)
         self._arrived = count
         return views
 
@@ -178,6 +233,7 @@ class ArrivedTasks:
         self._columns = ArrivedColumns(**{name: getattr(tasks, name) for name in _COLUMNS})
         utility = tasks.utility
         self._worth = None if utility is None else ArrivedColumns(**utility.columns)
+        self._codes = ArrivedColumns(**{name: each.codes for name, each in tasks.attributes.items()})
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -185,12 +241,18 @@ class ArrivedTasks:
     def first(self, count: int) -> Tasks:
         """Return the first `count` tasks, never fewer than before."""
         some = copy(self._tasks)
+        vars(some)["dependencies"] = None
         vars(some).update(self._columns.first(count))
         if some.input_files is not None:
             vars(some)["input_files"] = some.input_files[:count]
         if some.utility is not None and self._worth is not None:
             vars(some)["utility"] = worth = copy(some.utility)
             vars(worth).update(self._worth.first(count))
+        if some.attributes:
+            vars(some)["attributes"] = {
+                name: Attribute(some.attributes[name].names[: codes.max(initial=-1) + 1], codes)
+                for name, codes in self._codes.first(count).items()
+            }
         return some
 
 
@@ -205,7 +267,13 @@ def make_tasks(
     deadline_s: ArrayLike | None = None,
     width: ArrayLike | None = None,
     requested_time_s: ArrayLike | None = None,
+    demand: ArrayLike | None = None,
+    anywhere: ArrayLike | None = None,
+    partition: ArrayLike | None = None,
+    resources: tuple[str, ...] = (CORES,),
     utility: UtilityFunctions | None = None,
+    attributes: Mapping[str, Sequence[str]] | None = None,
+    dependencies: Dependencies | None = None,
     input_files: Sequence[Sequence[int]] | None = None,
     files: DataFiles | None = None,
     nominal_heterogeneity: float | None = None,
@@ -231,8 +299,20 @@ def make_tasks(
         Nodes that each task takes at once, at least 1; a scalar serves for all.
     requested_time_s : array_like, optional
         Run time that was asked for [s], finite and positive; a scalar serves for all.
+    demand : array_like of int, shape (tasks, resources), optional
+        What each part of a job takes of its node, cores (at least 1) first.
+    anywhere : array_like of bool, optional
+        With a `demand`: whether parts may lie on one node; default no.
+    partition : array_like of int, optional
+        With a `demand`: number of each job's partition; default the first one.
+    resources : tuple of str
+        Names of the columns of `demand`.
     utility : UtilityFunctions, optional
         One function for each task, in the order of `flops`.
+    attributes : mapping of str to sequence of str, optional
+        Texts in the order of `flops`, by what they tell; empty ones tell nothing.
+    dependencies : Dependencies, optional
+        Of parallel tasks that stand in order of submission.
     input_files : sequence of sequences of int, optional
         Indices into `files` that each task needs.
     files : DataFiles, optional
@@ -272,27 +352,54 @@ def make_tasks(
     if requested_time_s is not None:
         columns["requested_time_s"] = checked("requested_time_s", requested_time_s, positive=True)
     columns["width"] = None if width is None else _widths(width, ids, name)
+    columns |= dict.fromkeys(("demand", "anywhere", "partition"))
+    if demand is not None:
+        columns["demand"] = _demands(demand, ids, name, len(resources))
+        columns["anywhere"] = np.array(np.broadcast_to(False if anywhere is None else anywhere, n), dtype=np.bool_)
+        columns["partition"] = np.array(np.broadcast_to(0 if partition is None else partition, n), dtype=np.int64)
     types = None if task_type is None else np.asarray(task_type, dtype=np.int64)
-    for each in (types, utility):
+    for each in (types, utility, *(attributes or {}).values()):
         if each is not None and len(each) != n:
             raise InputError(
-                f"{name}: {n} tasks, but {len(each)} task types or utility functions; each task needs one."
+                f"{name}: {n} tasks, but {len(each)} task types, utility functions or attributes; each task needs one."
             )
     order = np.argsort(submit, kind="stable")
+    if dependencies is not None and (width is None or not dependencies.are_of(order)):
+        raise InputError(f"{name}: dependencies are of parallel tasks in order of submission, by their positions.")
     return Tasks(
         **{key: _frozen(values, order) for key, values in columns.items()},
         task_type=None if types is None else types[order],
         utility=None if utility is None else utility.taken(order),
+        attributes={
+            key: Attribute.of_texts([texts[k] for k in order.tolist()]) for key, texts in (attributes or {}).items()
+        },
+        dependencies=dependencies,
         input_files=None if input_files is None else tuple(tuple(input_files[k]) for k in order),
         files=files,
         nominal_heterogeneity=nominal_heterogeneity,
         name=name,
+        resources=() if demand is None else resources,
     )
 
 
+def _demands(demand: ArrayLike, ids: Integers, name: str, n_resources: int) -> Integers:
+    """Return what parts of jobs take; `InputError` where that is no amount, or no core."""
+    found = np.array(demand, dtype=np.int64)
+    if found.shape != (len(ids), n_resources):
+        raise InputError(f"{name}: demand has shape {found.shape}; it must be {(len(ids), n_resources)}.")
+    wrong = (found < 0).any(axis=1) | (found[:, 0] < 1) | (found > MOST_AMOUNT).any(axis=1)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise InputError(
+            f"{name}: task {ids[k]} takes {found[k].tolist()} of its node; whole amounts from 0 to "
+            f"{MOST_AMOUNT:g} are legal, and at least one core."
+        )
+    return found
+
+
 def _checked(
-    ids: NDArray[np.int64], name: str, what: str, values: ArrayLike, *, positive: bool = False, or_inf: bool = False
-) -> NDArray[np.float64]:
+    ids: Integers, name: str, what: str, values: ArrayLike, *, positive: bool = False, or_inf: bool = False
+) -> Floats:
     """Return a column with a number for each task; `InputError` where one is out of range."""
     array = np.broadcast_to(np.asarray(values, dtype=np.float64), (len(ids),)).copy()
     bad = ~(array >= (SMALLEST if positive else 0)) | (array > LARGEST)
@@ -306,7 +413,7 @@ def _checked(
     return array
 
 
-def _frozen(values: NDArray[Any] | None, order: NDArray[np.int64]) -> Any:
+def _frozen(values: NDArray[Any] | None, order: Integers) -> Any:
     """Return a column in this order, which cannot be written to; None stays."""
     if values is None:
         return None
@@ -315,20 +422,20 @@ def _frozen(values: NDArray[Any] | None, order: NDArray[np.int64]) -> Any:
     return taken
 
 
-def _widths(width: ArrayLike, ids: NDArray[np.int64], name: str) -> NDArray[np.int64]:
+def _widths(width: ArrayLike, ids: Integers, name: str) -> Integers:
     """Return how many nodes each task takes; `InputError` where that is no number of nodes."""
-    found = np.broadcast_to(np.asarray(width), (len(ids),))
-    wrong = ~((found >= 1) & (found <= MOST_NODES) & (found == np.floor(found)))
+    widths = np.broadcast_to(np.asarray(width), (len(ids),))
+    wrong = ~((widths >= 1) & (widths <= MOST_NODES) & (widths == np.floor(widths)))
     if wrong.any():
         k = int(np.argmax(wrong))
         raise InputError(
-            f"{name}: task {ids[k]} has width {found[k]:g}; it must be a whole number of nodes "
+            f"{name}: task {ids[k]} has width {widths[k]:g}; it must be a whole number of nodes "
             f"from 1 to {MOST_NODES:g}."
         )
-    return found.astype(np.int64)
+    return widths.astype(np.int64)
 
 
-def deadline_column(tasks: Tasks) -> dict[str, NDArray[np.float64]]:
+def deadline_column(tasks: Tasks) -> dict[str, Floats]:
     """Return the column ``deadline_s`` of a table of tasks [s], nan where a task has none.
 
     Empty where no task has a deadline.

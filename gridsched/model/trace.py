@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.host_profiles import Speeds
 from gridsched.model.limits import LARGEST_RESULT
 from gridsched.model.platform import Platform
-from gridsched.model.prices import EVEN, EnergyWeights
+from gridsched.model.signals import EVEN, Signal
 from gridsched.model.tasks import Tasks
 
 
@@ -96,16 +97,23 @@ class Trace:
         The scheduler that another one chose to decide in its place; empty if none did.
     periods : ndarray of `PERIOD`
         The periods of the energy budget in order of time; empty without a budget.
-    energy_weights : EnergyWeights
+    energy_weights : Signal
         What a joule counts in `periods`, by the time at which it is drawn.
+    carbon : Signal or None
+        What a joule weighs in grams [g/J], by time and host; None where nobody said.
     times_postponed : ndarray of int64, shape (tasks,)
         How often each task was postponed to the next period; by default never.
     host_offsets, host_ids : ndarray of int64
         Where tasks are parallel: execution k ran on the hosts
         ``host_ids[host_offsets[k]:host_offsets[k + 1]]``, ascending, and its ``host`` is the first
         of them. Empty where every execution has one host. `placed` serves both.
+    host_cores : ndarray of int64
+        Where nodes are shared: cores that each of `host_ids` gives. Empty where an execution has
+        one core of its host, or whole nodes of one core.
     as_estimated : bool
         Tasks took the time that was estimated; False where the run had `RunTimes` of its own.
+    load : ndarray of float64, shape (tasks,)
+        Share of its nodes' range of power that each task drew; empty where that was the whole.
     notes : dict of str to ndarray of float64, shape (tasks,)
         What the scheduler noted beside the tasks (`Traits.notes`), column by column; nan where
         nothing was noted.
@@ -115,18 +123,21 @@ class Trace:
     tasks: Tasks
     executions: NDArray[np.void]
     host_changes: NDArray[np.void]
-    final_state: NDArray[np.int64]
+    final_state: Integers
     horizon_s: float
     mapping_events: int
     timing: dict[str, float] = field(default_factory=dict, compare=False)
     delegated_to: str = ""
     periods: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, dtype=PERIOD))
-    energy_weights: EnergyWeights = EVEN
-    times_postponed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    energy_weights: Signal = EVEN
+    times_postponed: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     as_estimated: bool = True
-    host_offsets: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    host_ids: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    notes: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    host_offsets: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    host_ids: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    host_cores: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    notes: dict[str, Floats] = field(default_factory=dict)
+    load: Floats = field(default_factory=lambda: np.zeros(0))
+    carbon: Signal | None = None
 
     def __post_init__(self) -> None:
         if not len(self.times_postponed):
@@ -139,23 +150,36 @@ class Trace:
         return bool(len(self.host_offsets))
 
     @property
-    def width(self) -> NDArray[np.int64]:
+    def width(self) -> Integers:
         """Number of hosts of each execution, shape (executions,)."""
         if self.is_parallel:
             return np.diff(self.host_offsets)
         return np.ones(len(self.executions), dtype=np.int64)
 
-    def placed(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    @property
+    def placed_hosts(self) -> Integers:
+        """Host of everything that ran on a host, as `placed` has them, shape (placements,)."""
+        hosts: Integers = self.host_ids if self.is_parallel else self.executions["host"]
+        return hosts
+
+    @property
+    def n_cores(self) -> Integers:
+        """Cores of each execution on all its hosts, shape (executions,); whole nodes are one each."""
+        if not len(self.host_cores):
+            return self.width
+        return np.add.reduceat(self.host_cores, self.host_offsets[:-1])
+
+    def placed(self) -> tuple[Integers, Integers]:
         """Return execution and host of everything that ran on a host, shape (placements,) each.
 
         In order of the executions, then of their hosts: an execution of 57 nodes is 57 placements.
         """
         each = np.arange(len(self.executions))
         if self.is_parallel:
-            return np.repeat(each, self.width), self.host_ids
-        return each, self.executions["host"]
+            each = np.repeat(each, self.width)
+        return each, self.placed_hosts
 
-    def hosts_of(self, execution: int) -> NDArray[np.int64]:
+    def hosts_of(self, execution: int) -> Integers:
         """Return the hosts of one execution, ascending."""
         if self.is_parallel:
             return self.host_ids[self.host_offsets[execution] : self.host_offsets[execution + 1]]
@@ -166,21 +190,21 @@ class Trace:
         return self.executions[self.executions["outcome"] == outcome]
 
     @property
-    def start_time_s(self) -> NDArray[np.float64]:
+    def start_time_s(self) -> Floats:
         """First start of each task [s], nan where it never started, shape (tasks,)."""
         first = np.full(len(self.tasks), np.nan)
         np.fmin.at(first, self.executions["task"], self.executions["start"])
         return first
 
     @property
-    def finish_time_s(self) -> NDArray[np.float64]:
+    def finish_time_s(self) -> Floats:
         """Finish of each task [s], nan where it did not finish, shape (tasks,)."""
         done = self.of_outcome(ExecutionEnd.FINISHED)
         finish = np.full(len(self.tasks), np.nan)
         finish[done["task"]] = done["end"]
         return finish
 
-    def executed_flops(self) -> NDArray[np.float64]:
+    def executed_flops(self) -> Floats:
         """Work each execution really did [flop], shape (executions,).
 
         An execution did its run time times the speed, on each of its hosts; where the speed
@@ -192,9 +216,9 @@ class Trace:
         done = self._full_speed_s() * speed
         whole = runs["outcome"] == ExecutionEnd.FINISHED
         each = np.where(whole & self.as_estimated, self.tasks.flops[runs["task"]], done)
-        return each * self.width if self.is_parallel else each
+        return each * self.n_cores if self.is_parallel else each
 
-    def _full_speed_s(self) -> NDArray[np.float64]:
+    def _full_speed_s(self) -> Floats:
         """How long each execution would have taken at its P-state's full speed [s]."""
         runs = self.executions
         length = runs["end"] - runs["start"]
@@ -217,6 +241,9 @@ def check_trace(trace: Trace) -> None:
     runs, changes, n = trace.executions, trace.host_changes, len(trace.tasks)
     columns: dict[str, NDArray[Any]] = {"final_state": trace.final_state, "times_postponed": trace.times_postponed}
     columns |= {f"notes.{name}": values for name, values in trace.notes.items()}
+    if len(trace.load):
+        columns["load"] = trace.load
+        _check("tasks", "load", (trace.load > 0) & (trace.load <= 1), columns, "greater than 0, at most 1")
     for name, values in columns.items():
         found = len(values)
         if found != n:
@@ -266,14 +293,17 @@ def _check_node_sets(trace: Trace) -> None:
     last = len(trace.platform) - 1
     if offsets[-1] != len(ids) or (ids < 0).any() or (ids > last).any():
         raise InputError(f"host_ids: {offsets[-1]} hosts from 0 to {last} are needed.")
+    cores = trace.host_cores
+    if len(cores) and (len(cores) != len(ids) or (cores < 1).any() or (cores > trace.platform.cores[ids]).any()):
+        raise InputError("host_cores: each of host_ids gives at least one core, and no more than it has.")
     within = np.ones(len(ids), dtype=bool)
     within[offsets[:-1]] = False
     if (ids[1:] <= ids[:-1])[within[1:]].any() or (ids[offsets[:-1]] != runs["host"]).any():
         raise InputError("host_ids: the hosts of an execution ascend from its own host.")
 
 
-def _check(records: str, column: str, legal: NDArray[np.bool_], values: Any, need: str) -> None:
+def _check(records: str, column: str, legal: Booleans, values: Any, need: str) -> None:
     if not legal.all():
         row = int(np.argmin(legal))
-        found = values[column][row].item()
-        raise InputError(f"{records}: row {row}: {column} is {found!r}; it must be {need}.")
+        value = values[column][row].item()
+        raise InputError(f"{records}: row {row}: {column} is {value!r}; it must be {need}.")

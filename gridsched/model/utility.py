@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.utility_classes import UtilityClasses
 
@@ -29,9 +30,9 @@ class UtilityFunctions:
         Length of the urgency unit [s]: a minute in paper 000, an hour in 001.
     """
 
-    priority: NDArray[np.float64]
-    urgency: NDArray[np.float64]
-    utility_class: NDArray[np.int64]
+    priority: Floats
+    urgency: Floats
+    utility_class: Integers
     classes: UtilityClasses
     urgency_unit_s: float = 60.0
 
@@ -148,12 +149,12 @@ class UtilityFunctions:
         """The arrays with an entry for each task, by name."""
         return {"priority": self.priority, "urgency": self.urgency, "utility_class": self.utility_class}
 
-    def taken(self, order: NDArray[np.int64] | slice) -> UtilityFunctions:
+    def taken(self, order: Integers | slice) -> UtilityFunctions:
         """Return the functions of some tasks, in another order."""
         columns: dict[str, Any] = {name: each[order] for name, each in self.columns.items()}
         return replace(self, **columns)
 
-    def value(self, tasks: ArrayLike, elapsed_s: ArrayLike) -> NDArray[np.float64]:
+    def value(self, tasks: ArrayLike, elapsed_s: ArrayLike) -> Floats:
         """Utility of tasks that finish some time after their arrival (algorithms B1).
 
         Parameters
@@ -192,14 +193,14 @@ class UtilityFunctions:
         return self.priority[tasks] * left
 
 
-def _fractions(values: list[float]) -> NDArray[np.float64]:
+def _fractions(values: list[float]) -> Floats:
     """Return values as fractions of the first one; 1 throughout where they are all 0."""
     array = np.array(values, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):  # what comes out is refused
         return array / array[0] if array.any() else np.ones(len(array))
 
 
-def _refused(name: str, values: NDArray[Any], bad: NDArray[np.bool_], legal: str) -> str:
+def _refused(name: str, values: NDArray[Any], bad: Booleans, legal: str) -> str:
     if not bad.any():
         return f"Utility functions: {name} has {len(values)} values; each task needs one."
     k = int(np.flatnonzero(bad)[0])

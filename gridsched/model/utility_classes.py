@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 
 #: One class as its intervals' start times [urgency units], start fractions and urgency modifiers.
@@ -35,12 +36,12 @@ class UtilityClasses:
         each interval's start fraction to the next one's; urgency plays no part.
     """
 
-    first: NDArray[np.int64]
-    start_time: NDArray[np.float64]
-    start_fraction: NDArray[np.float64]
-    end_fraction: NDArray[np.float64]
-    urgency_modifier: NDArray[np.float64]
-    kind: NDArray[np.int64]
+    first: Integers
+    start_time: Floats
+    start_fraction: Floats
+    end_fraction: Floats
+    urgency_modifier: Floats
+    kind: Integers
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -126,7 +127,7 @@ class UtilityClasses:
         kind = np.array([each for part in parts for each in part.kind], dtype=np.int64)
         return cls(first=np.cumsum([0, *sizes], dtype=np.int64), kind=kind, **columns)
 
-    def row_at(self, utility_class: NDArray[np.int64], tau: NDArray[Any]) -> NDArray[np.int64]:
+    def row_at(self, utility_class: Integers, tau: NDArray[Any]) -> Integers:
         """Return the last row of each class that starts at or before `tau` [urgency units].
 
         The class's first row where none does. Binary search over all pairs at once.
@@ -141,7 +142,7 @@ class UtilityClasses:
             low, high = (np.where(started, middle, low), np.where(started | (middle == low), high, middle))
         return low
 
-    def fraction(self, utility_class: ArrayLike, tau: ArrayLike, urgency: ArrayLike) -> NDArray[np.float64]:
+    def fraction(self, utility_class: ArrayLike, tau: ArrayLike, urgency: ArrayLike) -> Floats:
         """Return the fraction of the priority that is left (algorithms B1).
 
         Parameters

@@ -46,13 +46,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform, PState
 from gridsched.model.tasks import Tasks
 
-Floats = NDArray[np.float64]
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"))
 
 
@@ -111,7 +111,7 @@ class BagBounds:
 def bag_bounds(
     platform: Platform,
     tasks: Tasks,
-    pstates: NDArray[np.int64] | int = 0,
+    pstates: Integers | int = 0,
     *,
     may_switch_off: bool = False,
     free_pstates: bool = False,

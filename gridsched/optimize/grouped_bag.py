@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, TypedEstimates
 from gridsched.model.platform import Platform, PState
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import host_power_curve
-from gridsched.optimize.typed_bag import BagPlan, Integers, MachineCounts, TypedBag, typed_bag
+from gridsched.optimize.typed_bag import BagPlan, MachineCounts, TypedBag, typed_bag
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class GroupedBag:
     ----------
     bag : TypedBag
     tasks : ndarray of int64, shape (tasks,)
-        Ids of the tasks, those of type 0 first, then those of type 1, and so on.
+        Integers of the tasks, those of type 0 first, then those of type 1, and so on.
     machines : tuple of ndarray of int64
         For each machine type the host of each of its machines, ascending.
     cores : tuple of ndarray of int64
@@ -56,7 +57,7 @@ class GroupedBag:
             return of_host_types
         return of_host_types.for_each(self.host_types)
 
-    def ready_s(self, core_ready_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    def ready_s(self, core_ready_s: Floats) -> tuple[Floats, ...]:
         """Return when each machine of each type is ready [s].
 
         Parameters
@@ -95,9 +96,7 @@ class GroupedBag:
         return tasks[order], hosts[order]
 
 
-def _rows(
-    placed: MachineCounts, durations_s: NDArray[np.float64]
-) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float64]]]:
+def _rows(placed: MachineCounts, durations_s: Floats) -> Iterator[tuple[int, Integers, Floats]]:
     """Yield task type, tasks on each machine, and when each machine begins with them [s]."""
     ready = placed.ready_s
     for k, counts in zip(placed.types.tolist(), placed.counts, strict=True):
@@ -142,9 +141,7 @@ def grouped_bag(
     return GroupedBag(bag, ids[np.argsort(of_task, kind="stable")], every, cores)
 
 
-def _machines(
-    platform: Platform, hosts: Integers, pstates: Integers | int
-) -> tuple[NDArray[np.float64], tuple[Integers, ...]]:
+def _machines(platform: Platform, hosts: Integers, pstates: Integers | int) -> tuple[Floats, tuple[Integers, ...]]:
     """Return what the cores of hosts are as machines, gathered into types.
 
     Returns
@@ -213,5 +210,5 @@ def _of_types(
 
 def _distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
     """Return the columns of the distinct rows, in ascending order, and which one each row is."""
-    found, which = np.unique(rows, axis=0, return_inverse=True)
-    return found.T, which.reshape(-1)
+    classes, which = np.unique(rows, axis=0, return_inverse=True)
+    return classes.T, which.reshape(-1)

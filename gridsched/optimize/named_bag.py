@@ -7,15 +7,15 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Integers
 from gridsched.errors import InputError
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Platform
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.grouped_bag import grouped_bag
-from gridsched.optimize.typed_bag import Integers, TypedBag, typed_bag
+from gridsched.optimize.typed_bag import TypedBag, typed_bag
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import generator_of
 from gridsched.workloads.load import read_generator
@@ -169,7 +169,7 @@ def bag_of_csv(
     return NamedBag(str(counts), bag, types.task_type_names, types.host_type_names)
 
 
-def bag_of_platform(platform: Platform, tasks: Tasks, pstates: NDArray[np.int64] | int = 0) -> NamedBag:
+def bag_of_platform(platform: Platform, tasks: Tasks, pstates: Integers | int = 0) -> NamedBag:
     """Return a bag without types on the hosts of a platform, gathered into types.
 
     Parameters

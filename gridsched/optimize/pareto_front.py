@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats
 from gridsched.errors import InputError
 from gridsched.optimize.relaxation import Infeasible, Relaxation, Solution, least_costs, relaxation, sum_below
-from gridsched.optimize.typed_bag import BagPlan, Floats, TypedBag
+from gridsched.optimize.typed_bag import BagPlan, TypedBag
 
 #: The second of two objectives may worsen the first by so much (algorithms, E1).
 LEXICOGRAPHIC_SLACK = 1e-9
@@ -330,11 +330,11 @@ def exact_front(bag: TypedBag, most_points: int = 1000) -> ParetoFront:
         _, left, right = heapq.heappop(chords)
         before, after = points[left], points[right]
         w = (before.energy_j - after.energy_j) / (after.makespan_s - before.makespan_s)
-        found = solver.weighted(1.0, w)
+        corner = solver.weighted(1.0, w)
         chord = before.energy_j + w * before.makespan_s
-        if found.energy_j + w * found.makespan_s >= chord - ON_CHORD * abs(chord):
+        if corner.energy_j + w * corner.makespan_s >= chord - ON_CHORD * abs(chord):
             continue
-        points.append(found)
+        points.append(corner)
         _add_chord(chords, points, left, len(points) - 1)
         _add_chord(chords, points, len(points) - 1, right)
     return ParetoFront(_corners(non_dominated(points)), tuple(solver.lines), not chords)
@@ -368,7 +368,7 @@ def non_dominated(points: Iterable[BagPlan]) -> tuple[BagPlan, ...]:
 
 def _corners(points: Sequence[BagPlan]) -> tuple[BagPlan, ...]:
     """Return the corners of the lower convex hull of points by rising makespan."""
-    at: NDArray[np.float64] = np.array([(p.makespan_s, p.energy_j) for p in points])
+    at: Floats = np.array([(p.makespan_s, p.energy_j) for p in points])
     kept: list[int] = []
     for k, (makespan, energy) in enumerate(at):
         while len(kept) > 1:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gridsched.arrays import Floats
 from gridsched.errors import InputError
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.relaxation import ROUNDOFF, Infeasible, Relaxation, Solution, least_costs, relaxation, sum_below
-from gridsched.optimize.typed_bag import BagPlan, Floats, TypedBag
+from gridsched.optimize.typed_bag import BagPlan, TypedBag
 
 #: A rate so far below the scale of its programme is found again on its own scale.
 SMALL_RATE = 1e-3

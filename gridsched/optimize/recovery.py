@@ -18,9 +18,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.typed_bag import NEARLY_WHOLE, BagPlan, Floats, Integers, MachineCounts, TypedBag
+from gridsched.optimize.typed_bag import NEARLY_WHOLE, BagPlan, MachineCounts, TypedBag
 
 
 def whole_tasks(bag: TypedBag, x: Floats | Integers) -> Integers:

@@ -33,8 +33,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Floats
 from gridsched.errors import GridschedError
-from gridsched.optimize.typed_bag import Floats, TypedBag
+from gridsched.optimize.typed_bag import TypedBag
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -100,7 +101,7 @@ class Relaxation:
         return b
 
     @cached_property
-    def _left_out(self) -> NDArray[np.bool_]:
+    def _left_out(self) -> Booleans:
         return self.bag.usable & (self._b > LONGEST_SHARE)
 
     @cached_property

@@ -9,12 +9,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.tariff import Tariff
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 #: Most tasks of one type, and most machines of one type: every count is then exact as a float.
 MOST_TASKS = 10**12
@@ -56,7 +54,7 @@ class TypedBag:
     host_share: Floats
 
     @cached_property
-    def usable(self) -> NDArray[np.bool_]:
+    def usable(self) -> Booleans:
         """Pairs of a task type that has tasks and a machine type that has machines to run it."""
         return np.isfinite(self.etc) & (self.tasks > 0)[:, None] & (self.machines > 0)
 
@@ -174,7 +172,7 @@ def typed_bag(
     return bag
 
 
-def _check_matrix(name: str, unit: str, values: Floats, looked_at: NDArray[np.bool_], least: float) -> None:
+def _check_matrix(name: str, unit: str, values: Floats, looked_at: Booleans, least: float) -> None:
     """Refuse the first entry that is out of range."""
     fine = (values >= least) & (values <= LARGEST)
     wrong = np.argwhere(looked_at & ~fine)

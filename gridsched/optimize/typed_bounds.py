@@ -17,8 +17,8 @@ import math
 from collections.abc import Collection
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans
 from gridsched.errors import InputError
 from gridsched.model.task_types import TaskTypes
 from gridsched.model.tasks import Tasks
@@ -94,7 +94,7 @@ def typed_bounds(
 
 
 def _relaxed_bag(
-    types: TaskTypes, tasks: Tasks, is_on: NDArray[np.bool_], pstate: int, may_switch_off: bool, free_pstates: bool
+    types: TaskTypes, tasks: Tasks, is_on: Booleans, pstate: int, may_switch_off: bool, free_pstates: bool
 ) -> TypedBag:
     """Return a bag in which every pair has its least time and least energy above idle power."""
     levels = slice(None) if free_pstates else slice(pstate, pstate + 1)

@@ -186,17 +186,17 @@ def with_inspection(report: PlatformReport, inspection: Inspection) -> PlatformR
 def _differences(report: PlatformReport, theirs: tuple[SimGridHost, ...]) -> list[str]:
     ours = {host.name: host for host in report.hosts}
     ours |= {host.name: host for _, host in report.platform.idle_hosts_named}
-    found = []
+    problems = []
     for host in theirs:
         own = ours.pop(host.name, None)
         if own is None:
-            found.append(f"SimGrid has a host {host.name!r} that was not found in the file.")
+            problems.append(f"SimGrid has a host {host.name!r} that was not found in the file.")
             continue
         speeds = tuple(state.speed for state in own.all_pstates)
         if (own.cores, speeds) != (host.cores, host.speeds):
-            found.append(
+            problems.append(
                 f"host {host.name!r}: read {own.cores} core(s) and speeds {list(speeds)}, SimGrid "
                 f"sees {host.cores} and {list(host.speeds)}."
             )
-    found += [f"host {name!r} is in the file, but SimGrid does not have it." for name in ours]
-    return found
+    problems += [f"host {name!r} is in the file, but SimGrid does not have it." for name in ours]
+    return problems

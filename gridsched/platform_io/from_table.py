@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import Cluster, Host, Platform, PState
@@ -22,8 +22,6 @@ from gridsched.platform_io.xml_entries import MAX_HOSTS
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 MASTER_NAME = "master"
 #: The master computes nothing; SimGrid wants a speed all the same [flop/s].
 _MASTER_SPEED = 1e9
@@ -34,7 +32,7 @@ _CLUSTER_COLUMNS = ("cluster", "site", "computer", "year", "name")
 class _Draft:
     """The hosts before they are built: row of the table, speed [flop/s], efficiency [flop/J]."""
 
-    row: Ints
+    row: Integers
     speed: Floats
     efficiency: Floats
 
@@ -158,7 +156,7 @@ def _draft(
     return _Draft(row, speed, efficiency)
 
 
-def _deal(table: MachineTable, chosen: pd.DataFrame, hosts: int | None) -> Ints:
+def _deal(table: MachineTable, chosen: pd.DataFrame, hosts: int | None) -> Integers:
     """Return the row of each host."""
     rows = len(chosen)
     if hosts is not None:
@@ -171,7 +169,7 @@ def _deal(table: MachineTable, chosen: pd.DataFrame, hosts: int | None) -> Ints:
     return np.repeat(np.arange(rows), number)
 
 
-def _nearest(table: MachineTable, levels: Floats, speed: Floats) -> Ints:
+def _nearest(table: MachineTable, levels: Floats, speed: Floats) -> Integers:
     """Return the row whose speed is nearest to each host's; of two the lower (algorithms A7)."""
     if speed.max() < levels.min() / 2 or speed.min() > levels.max() * 2:
         raise InputError(
@@ -257,7 +255,7 @@ def _check_limits(table: MachineTable, host: Host) -> None:
             )
 
 
-def _names(table: MachineTable, chosen: pd.DataFrame, row: Ints) -> list[str]:
+def _names(table: MachineTable, chosen: pd.DataFrame, row: Integers) -> list[str]:
     if table.own_format:
         names = _numbered(list(chosen["name"]), row)
     else:
@@ -275,7 +273,7 @@ def _names(table: MachineTable, chosen: pd.DataFrame, row: Ints) -> list[str]:
     return names
 
 
-def _numbered(bases: list[str], row: Ints) -> list[str]:
+def _numbered(bases: list[str], row: Integers) -> list[str]:
     """Return the name of each host: that of its row, with a number where the row has several."""
     number = Counter(row.tolist())
     used: Counter[int] = Counter()

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Integers
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.platform_io.xml_properties import Wattage, parse_wattage
@@ -39,7 +39,7 @@ def last_match(items: Sequence[tuple[str, Value]], name: str) -> Value | None:
     return next((value for each, value in reversed(items) if fnmatchcase(name, each)), None)
 
 
-def contain_match(texts: Iterable[str], pattern: str) -> NDArray[np.bool_]:
+def contain_match(texts: Iterable[str], pattern: str) -> Booleans:
     """Return which texts contain a match of a regular expression, whatever the case.
 
     RE2 looks for it, in a time that grows with the text's length alone; it has all but references
@@ -85,6 +85,8 @@ def check_patterns(option: str, items: Iterable[tuple[str, object]], names: Iter
 
 #: What stands for a run in which no energy is told.
 NONE = "none"
+#: What stands for jobs that draw what was measured, and whether what lies outside a node's range is cut.
+MEASURED = {"measured": False, "measured:clamped": True}
 REPLACED = "have power of their own, in whose place --power stands"
 SAME_IN_ALL = "draw the same power in each of their P-states, as --power says"
 
@@ -100,10 +102,14 @@ class GivenPower:
         The last one that matches a host counts.
     is_none : bool
         No host has power: nothing is said of energy.
+    clamps : bool or None
+        Jobs draw what was measured; where that lies outside a node's range it is cut (True) or refused.
+        None: every job draws all that a node can.
     """
 
     items: tuple[tuple[str, tuple[Wattage, ...]], ...] = ()
     is_none: bool = False
+    clamps: bool | None = None
 
     @classmethod
     def read(cls, texts: Sequence[str]) -> GivenPower:
@@ -118,7 +124,9 @@ class GivenPower:
             if len(texts) > 1:
                 raise InputError("--power none stands alone: no energy is told of any host.")
             return cls(is_none=True)
-        return cls(tuple(_power_item(text) for text in texts))
+        measured = [text for text in texts if text in MEASURED]
+        items = tuple(_power_item(text) for text in texts if text not in MEASURED)
+        return cls(items, clamps=MEASURED[measured[-1]] if measured else None)
 
     def __bool__(self) -> bool:
         return self.is_none or bool(self.items)
@@ -153,7 +161,7 @@ def _power_item(text: str) -> tuple[str, tuple[Wattage, ...]]:
     except ValueError as error:
         raise InputError(
             f"--power {text!r}: {error}; IDLE:EPSILON:BUSY in W, one for each P-state or for all, "
-            "NAME_PATTERN=IDLE:EPSILON:BUSY or none are legal."
+            "NAME_PATTERN=IDLE:EPSILON:BUSY, measured, measured:clamped or none are legal."
         ) from None
 
 
@@ -234,7 +242,7 @@ def _pstate_item(text: str) -> tuple[str, int]:
     return pattern, int(value)
 
 
-def pstates_of(platform: Platform, given: int | str | None) -> NDArray[np.int64]:
+def pstates_of(platform: Platform, given: int | str | None) -> Integers:
     """Return the P-state that each computing host starts in, shape (hosts,).
 
     Parameters

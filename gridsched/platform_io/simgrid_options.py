@@ -50,13 +50,17 @@ MODEL_OPTIONS = (
 )
 #: Options by their names in SimGrid 3, and in 4.1.
 _RENAMED = {
+    "cpu/maxmin_selective_update": "cpu/maxmin-selective-update",
+    "maxmin/concurrency_limit": "maxmin/concurrency-limit",
     "network/TCP_gamma": "network/TCP-gamma",
     "network/bandwidth_factor": "network/bandwidth-factor",
     "network/latency_factor": "network/latency-factor",
+    "network/maxmin_selective_update": "network/maxmin-selective-update",
     "network/weight_S": "network/weight-S",
     "smpi/IB_penalty_factors": "smpi/IB-penalty-factors",
     "smpi/bw_factor": "smpi/bw-factor",
     "smpi/lat_factor": "smpi/lat-factor",
+    "workstation/model": "host/model",
 }
 #: What the network's models take of the options for MPI programs; the others concern those alone.
 _OF_THE_NETWORK = ("IB-penalty-factors", "buffering", "bw-factor", "lat-factor")
@@ -92,7 +96,6 @@ def check_option(option: str, value: str) -> None:
 
 def new_name(option: str, value: str) -> str | None:
     """Return how SimGrid 4.1 calls an option of a ``<config>``; None where it is to be left out."""
-    if (option, value) in _VALUES_WITHOUT_EFFECT:
-        return None
     option = _RENAMED.get(option, option)
-    return None if _WITHOUT_EFFECT.fullmatch(option) else option
+    has_effect = (option, value) not in _VALUES_WITHOUT_EFFECT and not _WITHOUT_EFFECT.fullmatch(option)
+    return option if has_effect else None

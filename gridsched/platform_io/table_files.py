@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats
 from gridsched.errors import InputError, MissingDependency
 from gridsched.files.input_files import read_bytes
 from gridsched.model.limits import LARGEST, SMALLEST
@@ -201,6 +201,7 @@ def _no_header(path: str | Path) -> InputError:
     )
 
 
+LEGAL_NUMBER = f"a number of 0 to {LARGEST:g}, or an empty cell,"
 _UNKNOWN = {"", "-", "--", "n/a", "na", "nan", "none", "null", "?"}
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 
@@ -229,8 +230,19 @@ def cell_number(cell: Any, *, decimal_comma: bool = False) -> float:
     return value
 
 
-def number_column(path: str | Path, raw: RawTable, column: Column | None) -> NDArray[np.float64]:
+def number_column(
+    path: str | Path, raw: RawTable, column: Column | None, faults: dict[int, str] | None = None
+) -> Floats:
     """Return a column as floats, nan where it is missing.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, for messages.
+    raw : RawTable
+    column : Column, optional
+    faults : dict, optional
+        Receives what is wrong in a row, by its place, instead of an error at the first.
 
     Raises
     ------
@@ -245,10 +257,10 @@ def number_column(path: str | Path, raw: RawTable, column: Column | None) -> NDA
         try:
             values[k] = cell_number(cell, decimal_comma=raw.decimal_comma)
         except ValueError:
-            raise InputError(
-                f"{path}, line {line}: column {column.header!r} is {str(cell)[:40]!r}; a number of "
-                f"0 to {LARGEST:g}, or an empty cell, is legal."
-            ) from None
+            found = f"line {line}: column {column.header!r} is {str(cell)[:40]!r}"
+            if faults is None:
+                raise InputError(f"{path}, {found}; {LEGAL_NUMBER} is legal.") from None
+            faults.setdefault(k, found)
     return values
 
 

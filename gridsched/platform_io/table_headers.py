@@ -78,10 +78,10 @@ def recognise_headers(headers: Sequence[str]) -> dict[str, Column]:
     and left alone.
     """
     keys = [plain_key(header) for header in headers]
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
 
     def take(column: str, index: int, factor: float | None = 1.0) -> None:
-        found.setdefault(column, Column(index, headers[index].strip(), factor))
+        columns.setdefault(column, Column(index, headers[index].strip(), factor))
 
     for index, key in enumerate(keys):
         if key in _PLAIN and _PLAIN[key] != "cores":
@@ -96,23 +96,23 @@ def recognise_headers(headers: Sequence[str]) -> dict[str, Column]:
     for key in _CORES_BY_PREFERENCE:
         if key in keys:
             take("cores", keys.index(key))
-    _settle_ranks(found, keys, headers)
+    _settle_ranks(columns, keys, headers)
     names = [index for index, key in enumerate(keys) if key == "name"]
-    if len(names) > 1 and "computer" not in found:
+    if len(names) > 1 and "computer" not in columns:
         take("computer", names[0])
-        found["name"] = Column(names[1], headers[names[1]].strip())
-    return found
+        columns["name"] = Column(names[1], headers[names[1]].strip())
+    return columns
 
 
-def _settle_ranks(found: dict[str, Column], keys: Sequence[str], headers: Sequence[str]) -> None:
+def _settle_ranks(columns: dict[str, Column], keys: Sequence[str], headers: Sequence[str]) -> None:
     if "rank" not in keys:
         return
     column = Column(keys.index("rank"), headers[keys.index("rank")].strip())
-    if "rank" in found:
-        found.setdefault("top500_rank", column)
+    if "rank" in columns:
+        columns.setdefault("top500_rank", column)
         return
-    found["rank"] = column
-    found.setdefault("top500_rank", column)
+    columns["rank"] = column
+    columns.setdefault("top500_rank", column)
 
 
 def unknown_unit(headers: Sequence[str]) -> str | None:

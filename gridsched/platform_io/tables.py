@@ -29,7 +29,14 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.platform_io.own_table import read_own_format
-from gridsched.platform_io.table_files import RawTable, cell_number, number_column, read_raw_table, text_column
+from gridsched.platform_io.table_files import (
+    LEGAL_NUMBER,
+    RawTable,
+    cell_number,
+    number_column,
+    read_raw_table,
+    text_column,
+)
 from gridsched.platform_io.table_headers import Column, is_own_format, recognise_headers, unknown_unit
 
 if TYPE_CHECKING:
@@ -60,6 +67,8 @@ _WARNED = 0.1
 _LARGEST_FACTOR = 2.0
 #: Rows of one kind that a note names.
 _NAMED = 5
+#: A list may have so many rows whose cells are shifted, say by a comma in a name.
+MAX_BAD_SHARE = 0.01
 #: What may be told to count where a list has both.
 TRUSTED = ("power", "efficiency")
 
@@ -71,8 +80,9 @@ class MachineTable:
     Attributes
     ----------
     frame : pandas.DataFrame
-        The `CANONICAL` columns in SI units (missing values are nan or empty text), and for our own
-        format also ``idle_power_w, off_power_w, count, pstates, cluster``.
+        The `CANONICAL` columns in SI units (missing values are nan or empty text), for a list
+        ``taken`` (``power`` or ``efficiency``, where the two differ by more than 1 %), and for our
+        own format also ``idle_power_w, off_power_w, count, pstates, cluster``.
     notes : tuple of str
         What was assumed, computed or odd, with counts.
     path : str
@@ -114,7 +124,8 @@ def read_machine_table(
     Raises
     ------
     InputError
-        If the file is no such table, a number is wrong, or the year is needed and unknown.
+        If the file is no such table, more than `MAX_BAD_SHARE` of its rows have a wrong number,
+        or the year is needed and unknown.
     """
     if year is not None and not 1993 <= year <= 2100:
         raise InputError(f"--year is {year}; TOP500 lists exist since 1993.")
@@ -150,15 +161,16 @@ def _read_list(path: str | Path, raw: RawTable, year: int | None, notes: list[st
     if footnotes:
         notes.append(f"{path}: {footnotes} line(s) below the last machine were left out.")
     data: dict[str, Any] = {}
+    faults: dict[int, str] = {}
     for name in CANONICAL:
         column = columns.get(name)
         if name in _TEXT:
             data[name] = text_column(raw, column)
         else:
-            data[name] = number_column(path, raw, column)
+            data[name] = number_column(path, raw, column, faults)
     import pandas as pd  # slow to load
 
-    frame = pd.DataFrame(data)
+    frame = pd.DataFrame(data).drop(index=_bad_rows(path, raw, faults, notes))
     if raw.preamble:
         notes.append(f"{path}: {raw.preamble} line(s) above the header were left out.")
     for name in ("power_w", "efficiency_flop_per_j"):
@@ -166,6 +178,21 @@ def _read_list(path: str | Path, raw: RawTable, year: int | None, notes: list[st
             frame[name] *= columns[name].factor or 1.0
     _scale_rates(path, frame, columns, year, notes)
     return frame.dropna(how="all", subset=[c for c in CANONICAL if c not in _TEXT]).reset_index(drop=True)
+
+
+def _bad_rows(path: str | Path, raw: RawTable, faults: dict[int, str], notes: list[str]) -> list[int]:
+    """Return the rows to leave out, and name them; `InputError` where they are too many."""
+    told = [faults[row] for row in sorted(faults)]
+    if len(told) > MAX_BAD_SHARE * len(raw.rows):
+        raise InputError(
+            f"{path}, {told[0]}; {LEGAL_NUMBER} is legal. {len(told)} of {len(raw.rows)} rows have such a cell; up "
+            f"to {MAX_BAD_SHARE:.0%} are left out."
+        )
+    if told:
+        more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
+        named = "; ".join(told[:_NAMED])
+        notes.append(f"{path}: {len(told)} rows are left out, as no number stands where one should: {named}{more}.")
+    return sorted(faults)
 
 
 def _without_footnotes(raw: RawTable, columns: dict[str, Column]) -> tuple[RawTable, int]:
@@ -296,9 +323,12 @@ def _complete(path: str | Path, frame: pd.DataFrame, notes: list[str], trust: st
 def _settle_efficiency(path: str | Path, frame: pd.DataFrame, notes: list[str], trust: str | None) -> None:
     """Replace efficiencies that Rmax / power contradicts by more than a factor; tell the others.
 
-    Where the power is trusted all of them are replaced, where the efficiency is none.
+    Where the power is trusted all of them are replaced, where the efficiency is none. The column
+    ``taken`` says of each row in which they differ which of them counts.
     """
     by_power = frame["rmax_flops"] / frame["power_w"]
+    differs = (frame["efficiency_flop_per_j"] / by_power - 1).abs() > _AGREEMENT
+    frame["taken"] = np.where(differs, "power" if trust == "power" else "efficiency", "")
     if trust == "power":
         known = by_power.notna() & frame["efficiency_flop_per_j"].notna()
         frame.loc[known, "efficiency_flop_per_j"] = by_power[known]
@@ -314,6 +344,7 @@ def _settle_efficiency(path: str | Path, frame: pd.DataFrame, notes: list[str], 
             f"{_named(frame, ratio[wrong])}."
         )
         frame.loc[wrong, "efficiency_flop_per_j"] = by_power[wrong]
+        frame.loc[wrong, "taken"] = "power"
     off = ((ratio - 1).abs() > _AGREEMENT) & ~wrong
     if off.any():
         warned = ratio[off & ((ratio - 1).abs() > _WARNED)]

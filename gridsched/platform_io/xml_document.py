@@ -19,6 +19,11 @@ MAX_BYTES = 256 * 2**20
 _NAMES = frozenset({"id", "src", "dst", "prefix", "suffix", "router_id", "host"})
 #: Deeper nesting than any platform has; protects the recursion of the readers.
 MAX_DEPTH = 100
+_OLDEST_ROOT = "platform_description"
+_CONVERTER = (
+    "SimGrid's own converter brings a copy of an old file up to date: 'simgrid_update_xml FILE' (in Debian's "
+    "libsimgrid-dev)."
+)
 _FOREIGN_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);|#)([^\s;&<\"']{1,40});")
 
 
@@ -139,7 +144,8 @@ def parse_document(path: Path | str, data: bytes) -> Element:
     """
     root = parse_xml(path, data, with_text={"trace"})
     if root.tag != "platform":
-        raise InputError(f"{path}: a SimGrid file starts with <platform>; found <{root.tag}>.")
+        hint = f" {_CONVERTER}" if root.tag == _OLDEST_ROOT else ""
+        raise InputError(f"{path}: a SimGrid file starts with <platform>; found <{root.tag}>.{hint}")
     _check_version(path, root)
     return root
 
@@ -167,6 +173,8 @@ def parse_xml(path: Path | str, data: bytes, with_text: Collection[str]) -> Elem
         builder.parser.Parse(builder.content, True)
     except expat.ExpatError as error:
         hint = " It seems to be a binary file." if b"\0" in data[:4096] else ""
+        if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+            hint = " It is a workbook or an archive: 'gridsched platform from-table' makes a platform of a workbook."
         raise InputError(
             f"{path}, line {error.lineno + builder.lines_before}: not well-formed XML: "
             f"{expat.ErrorString(error.code)}.{hint}"
@@ -227,8 +235,7 @@ def _check_version(path: Path | str, root: Element) -> None:
         version = 0.0
     if not 4.0 <= version <= 4.1:
         raise InputError(
-            f"{path}, line {root.line}: platform version {text!r}; SimGrid 4.1 reads versions 4 "
-            "and 4.1. SimGrid's tool 'simgrid_update_xml' brings old files up to date."
+            f"{path}, line {root.line}: platform version {text!r}; SimGrid 4.1 reads versions 4 and 4.1. {_CONVERTER}"
         )
 
 

@@ -64,9 +64,9 @@ def _place(data: bytes, element: Element) -> tuple[int, int]:
 def _attributes(data: bytes, element: Element, names: Collection[str]) -> Iterator[re.Match[bytes]]:
     """Yield the attributes of some names as they stand in the start tag."""
     tag = _start_tag(data, element)
-    for found in _ATTRIBUTE.finditer(data, *tag.span()):
-        if found[1].decode() in names:
-            yield found
+    for match in _ATTRIBUTE.finditer(data, *tag.span()):
+        if match[1].decode() in names:
+            yield match
 
 
 # ------------------------------------------------------------------------------ power of hosts
@@ -203,8 +203,8 @@ def _with_current_name(data: bytes, prop: Element) -> Iterator[Edit]:
         return
     check_option(name, value)
     if name != option:
-        for found in _attributes(data, prop, ["id"]):
-            yield *found.span(2), f'"{name}"'.encode()
+        for match in _attributes(data, prop, ["id"]):
+            yield *match.span(2), f'"{name}"'.encode()
 
 
 # -------------------------------------------------------------------------------------- profiles
@@ -237,7 +237,7 @@ def with_speeds_alone(path: str | Path, platform: Platform) -> bytes:
             edits.append((*_place(data, element), _trace(name, text)))
         elif element.tag in ("host", "peer", "link"):
             files = LINK_FILES if element.tag == "link" else HOST_FILES
-            edits += [(*found.span(), b"") for found in _attributes(data, element, files)]
+            edits += [(*match.span(), b"") for match in _attributes(data, element, files)]
         if element.tag == "link":
             traces += _link_traces(element, path)
     last = [each for each in root.children if each.tag not in _ACTORS][-1]

@@ -6,11 +6,13 @@ How long hosts boot and shut down, and in which P-state, stands in properties of
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host
+from gridsched.model.tasks import CORES, MEMORY
 from gridsched.platform_io.xml_document import Findings
 from gridsched.platform_io.xml_entries import HostEntry
 
@@ -24,6 +26,8 @@ _OLD_PROFILE = (
 _UPSIDE_DOWN = (
     "draw less power busy than idle: wattage_per_state reads Idle:Epsilon:AllCores. They are simulated as they are"
 )
+#: Properties of our own: what jobs that share a host may take of it beside cores.
+MEMORY_PROPERTY, RESOURCES_PROPERTY = "memory", "resources"
 _OLD_OFF = "have the old property watt_off, which SimGrid ignores: rename it to wattage_off"
 
 
@@ -125,6 +129,57 @@ def read_amount(host: str, properties: Mapping[str, str], name: str, findings: F
         )
         return 0.0
     return value
+
+
+_MEMORY = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([KMGTP]?)(?:i?B)?\s*", re.I)
+_RESOURCE = re.compile(r"\s*([A-Za-z]\w{0,39})\s*:\s*(\d{1,9})\s*")
+
+
+def parse_memory_mb(text: str) -> int:
+    """Return an amount of memory [2**20 byte] as Slurm writes it: ``64G``, ``4000M``; plain ones are MB.
+
+    Raises
+    ------
+    ValueError
+        If it is something else.
+    """
+    match = _MEMORY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text.strip()!r} is no amount of memory, as 64G or 4000M")
+    steps = " KMGTP".index(match[2].upper() or "M") - 2
+    return math.ceil(float(match[1]) * 1024.0**steps)
+
+
+def read_resources(entry: HostEntry, findings: Findings) -> tuple[tuple[str, int], ...]:
+    """Return what a host has for jobs that share it, by its properties ``memory`` and ``resources``.
+
+    What is wrong goes to `findings`.
+    """
+    found: dict[str, int] = {}
+    if MEMORY_PROPERTY in entry.properties:
+        try:
+            found[MEMORY] = parse_memory_mb(entry.properties[MEMORY_PROPERTY])
+        except ValueError as error:
+            findings.remark(f"have the property {MEMORY_PROPERTY}, and {error}: they count with none", entry.name)
+    for item in filter(str.strip, entry.properties.get(RESOURCES_PROPERTY, "").split(",")):
+        match = _RESOURCE.fullmatch(item)
+        if match is None or match[1] in (CORES, MEMORY, *found):
+            findings.problem(
+                f"host {entry.name!r}: {RESOURCES_PROPERTY} holds {item.strip()!r}; NAME:NUMBER is legal, each "
+                "name once, as gpu:4; cores and memory have an attribute and a property of their own.",
+                entry.line,
+            )
+        else:
+            found[match[1]] = int(match[2])
+    return tuple(found.items())
+
+
+def resource_properties(host: Host) -> dict[str, str]:
+    """Return the properties of a host that `read_resources` reads."""
+    has = dict(host.resources)
+    memory, counted = has.pop(MEMORY, None), ",".join(f"{name}:{number}" for name, number in has.items())
+    found = {} if memory is None else {MEMORY_PROPERTY: f"{memory}M"}
+    return found | ({RESOURCES_PROPERTY: counted} if counted else {})
 
 
 #: Properties that say how long a host is being switched [s], and in which P-state of speed 0;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from gridsched.errors import did_you_mean
@@ -9,12 +10,14 @@ from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.platform_io.overrides import REPLACED, SAME_IN_ALL, GivenPower, without_work
 from gridsched.platform_io.xml_document import Findings, read_document
 from gridsched.platform_io.xml_entries import Entries, HostEntry, read_entries
-from gridsched.platform_io.xml_properties import read_amount, read_switching, read_wattages
+from gridsched.platform_io.xml_properties import read_amount, read_resources, read_switching, read_wattages
 
 #: Properties of our own that SimGrid hands through; see the module ``xml_writer``.
 HOST_ID = "host_id"
 CLUSTER_NAME = "cluster_name"
 UPLINK = "uplink"
+#: Grams of CO2 a kWh, as SimGrid's coming plugin has it.
+CARBON_INTENSITY = "carbon_intensity"
 #: SimGrid's links need a finite bandwidth; this one [byte/s] and more count as infinite.
 UNLIMITED_BANDWIDTH = 1e18
 
@@ -83,7 +86,17 @@ def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> P
         name=str(findings.path),
         warnings=tuple(findings.gap_lines() + findings.note_lines()),
         profiles=entries.profiles,
+        carbon_intensity=tuple(_intensities(entries, findings)),
     )
+
+
+def _intensities(entries: Entries, findings: Findings) -> Iterator[tuple[str, float]]:
+    """Yield hosts and their carbon intensity [g/kWh]: their own property, or that of their zone."""
+    for entry in entries.hosts:
+        for properties in (entry.properties, entries.zones.get(entry.zone, {})):
+            if CARBON_INTENSITY in properties:
+                yield entry.name, read_amount(entry.name, properties, CARBON_INTENSITY, findings, entry.line)
+                break
 
 
 def find_masters(entries: Entries, findings: Findings) -> list[HostEntry]:
@@ -106,16 +119,16 @@ def _in_order(computing: list[HostEntry], findings: Findings) -> list[HostEntry]
     given = [entry for entry in computing if HOST_ID in entry.properties]
     if not given:
         return computing
-    found = {entry.properties[HOST_ID].strip(): entry for entry in given}
+    entries = {entry.properties[HOST_ID].strip(): entry for entry in given}
     wanted = [str(k) for k in range(len(computing))]
-    missing = [k for k in wanted if k not in found]
+    missing = [k for k in wanted if k not in entries]
     if missing or len(given) != len(computing):
         findings.problem(
             f"the property {HOST_ID} must number all {len(computing)} computing hosts from 0; "
             f"found it on {len(given)} hosts, {missing[:1] or ['none']} missing."
         )
         return computing
-    return [found[k] for k in wanted]
+    return [entries[k] for k in wanted]
 
 
 def read_uplink(zone: str, properties: dict[str, str], entries: Entries, findings: Findings) -> tuple[float, float]:
@@ -151,6 +164,7 @@ def _host(entry: HostEntry, findings: Findings, power: GivenPower) -> Host:
         has_energy=wattages is not None,
         pstate=entry.pstate,
         switch_pstates=tuple(states[n:]),
+        resources=read_resources(entry, findings),
         **read_switching(entry, findings),
     )
 

@@ -20,8 +20,8 @@ from gridsched.files.output_files import write_whole
 from gridsched.model.limits import MAX_NAME
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.overrides import wattage_text
-from gridsched.platform_io.xml_properties import switch_properties
-from gridsched.platform_io.xml_reader import CLUSTER_NAME, HOST_ID, UNLIMITED_BANDWIDTH, UPLINK
+from gridsched.platform_io.xml_properties import resource_properties, switch_properties
+from gridsched.platform_io.xml_reader import CARBON_INTENSITY, CLUSTER_NAME, HOST_ID, UNLIMITED_BANDWIDTH, UPLINK
 from gridsched.platform_io.xml_units import quote_value
 
 XML_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
@@ -113,10 +113,10 @@ def parallel_platform_xml(path: str | Path, text: str | None = None) -> str | No
     """
     changed = text is not None
     text = read_text(path) if text is None else text
-    found = _NETWORK_MODEL.search(text.replace(_CONFIG, ""))
-    if found:
+    match = _NETWORK_MODEL.search(text.replace(_CONFIG, ""))
+    if match:
         raise InputError(
-            f"{path}: its <config> names the network model {found[2]!r}, and SimGrid cannot run "
+            f"{path}: its <config> names the network model {match[2]!r}, and SimGrid cannot run "
             "parallel jobs with it. Take that entry out, or use --driver reference."
         )
     return text.replace(_CONFIG, "") if changed or _CONFIG in text else None
@@ -163,6 +163,7 @@ class _Writer:
     def __init__(self, platform: Platform, network: NetworkLinks):
         self.platform = platform
         self.network = network
+        self.intensities = dict(platform.carbon_intensity)
         everyone = [*platform.hosts, *([platform.master] if platform.master else [])]
         self.points = _Names(host.name for host in everyone)
         self.links = _Names(())
@@ -223,7 +224,9 @@ class _Writer:
         if host.has_energy:
             properties["wattage_per_state"] = wattage_text(host)
             properties["wattage_off"] = repr(float(host.off_w))
-        properties |= switch_properties(host)
+        properties |= switch_properties(host) | resource_properties(host)
+        if host.name in self.intensities:
+            properties[CARBON_INTENSITY] = repr(float(self.intensities[host.name]))
         pstate = f' pstate="{host.pstate}"' if host.pstate else ""
         yield f'      <host id={quote_value(host.name)} speed="{speeds}"{core}{pstate}>'
         for name, value in properties.items():

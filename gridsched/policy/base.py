@@ -51,6 +51,8 @@ class Traits:
         Needs run times that are known as distributions (paper 002).
     parallel : bool
         Places rigid parallel tasks by `Allocate`, and those alone.
+    shares : bool
+        Lays the parts of parallel tasks on nodes that they share, too (`State.nodes`).
     reserves : bool
         Gives parallel tasks starts to come, which hold only as long as nodes keep their speed.
     heeds_budget : bool
@@ -62,6 +64,11 @@ class Traits:
     attends : bool
         Besides, `attend` is asked at time 0 and at every event, before `schedule`, however that is
         asked.
+    external : bool
+        Another program decides, which the run may start: it has a process of its own, which ends
+        what it has started, and what a store holds of it is not run unasked.
+    needs_carbon : bool
+        Needs the carbon intensity of power (`System.carbon`).
     notes : tuple of str
         Columns that it fills, task by task, with `Note`: lower-case names.
 
@@ -84,10 +91,13 @@ class Traits:
     by_types: bool = False
     needs_distributions: bool = False
     parallel: bool = False
+    shares: bool = False
     reserves: bool = False
     heeds_budget: bool = False
     heeds_power_cap: bool = False
     attends: bool = False
+    needs_carbon: bool = False
+    external: bool = False
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -122,11 +132,11 @@ class TraitsWith:
         Traits in the place of the usual ones where the parameter is `value`.
     """
 
-    def __init__(self, usual: Traits, parameter: str, value: object = True, **more: bool) -> None:
+    def __init__(self, usual: Traits, parameter: str, value: object = True, **more: Any) -> None:
         self._usual = usual
         self._parameter = parameter
         self._value = value
-        self._with = replace(usual, **more)  # type: ignore[arg-type]
+        self._with = replace(usual, **more)
 
     def __get__(self, policy: Scheduler | None, owner: type[Scheduler]) -> Traits:
         """Return the traits of an instance, or those of the class."""
@@ -140,9 +150,16 @@ class TraitsWith:
 
 
 class Scheduler(ABC):
-    """Base class of every policy."""
+    """Base class of every policy.
+
+    Attributes
+    ----------
+    newer_parameters : frozenset of str
+        Parameters that are newer than the first stored runs: these keep their ids.
+    """
 
     traits: ClassVar[Traits]
+    newer_parameters: ClassVar[frozenset[str]] = frozenset()
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:  # noqa: B027
         """Forget the last run and get ready for `system`; called once before the first ask."""
@@ -154,6 +171,9 @@ class Scheduler(ABC):
     def attend(self, state: State) -> Iterable[Decision]:
         """Return what to do before `schedule` is asked, if it is (`Traits.attends`)."""
         return ()
+
+    def finish(self, state: State) -> None:  # noqa: B027
+        """Take leave of a run that has come to its end; asked of `Traits.external` alone."""
 
     @classmethod
     def parameter_defaults(cls) -> dict[str, Any]:
@@ -171,6 +191,16 @@ class Scheduler(ABC):
     def parameters(self) -> dict[str, Any]:
         """The parameters this instance was made with."""
         return {name: getattr(self, name) for name in self.parameter_defaults()}
+
+    @property
+    def stored_parameters(self) -> dict[str, Any]:
+        """The parameters as stored runs have them: without newer ones that have their default."""
+        usual = self.parameter_defaults()
+        return {
+            name: value
+            for name, value in self.parameters.items()
+            if name not in self.newer_parameters or value != usual[name]
+        }
 
     def clone(self) -> Scheduler:
         """Return a fresh instance with the same parameters."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from gridsched.arrays import Floats, Integers
 
 
 class Decision:
@@ -36,10 +35,13 @@ class Allocate(Decision):
     reserved before the task's estimated end. A later start is a permanent reservation: nobody can
     withdraw it, the nodes must be free by then as estimated (``state.nodes.free_at``), and if they
     are not, the run ends with an error.
+
+    Where jobs share nodes, a host stands there as often as it gives parts of the task
+    (`Tasks.demand`); it must have so much left, and lie in the task's partition. They start now.
     """
 
     task: int
-    hosts: NDArray[np.int64]
+    hosts: Integers
     pstate: int | None = None
     start: float | None = None
 
@@ -61,19 +63,24 @@ class Plan(Decision):
     when a task starts, as an `Allocate` is.
     """
 
-    tasks: NDArray[np.int64]
-    hosts: NDArray[np.int64] | None
-    pstates: NDArray[np.int64] | None = None
-    offsets: NDArray[np.int64] | None = None
-    starts: NDArray[np.float64] | None = None
+    tasks: Integers
+    hosts: Integers | None
+    pstates: Integers | None = None
+    offsets: Integers | None = None
+    starts: Floats | None = None
 
 
 @dataclass(slots=True)
 class Cancel(Decision):
-    """Withdraw a queued task (`may_cancel`), or end a running copy as wasted (`replicates`)."""
+    """Withdraw a queued task (`may_cancel`), or end a running copy as wasted (`replicates`).
+
+    A parallel task that runs is killed, for good (`may_cancel`); or it waits again, to start from
+    its begin (`requeue`), and the policy is asked again in the same instant.
+    """
 
     task: int
     host: int | None = None
+    requeue: bool = False
 
 
 @dataclass(slots=True)

@@ -155,6 +155,11 @@ def comes_from_file(scheduler: Scheduler) -> bool:
     return bool(own) and not own.isdisjoint(re.findall(r"\w+", repr(scheduler)))
 
 
+def needs_own_process(scheduler: Scheduler) -> bool:
+    """Whether a scheduler may end its process, change it, or start others."""
+    return scheduler.traits.external or comes_from_file(scheduler)
+
+
 def _is_of_file(module: str) -> bool:
     return hasattr(sys.modules.get(module), _FILES)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,24 +22,32 @@ class Entry:
     target : str
         ``"module:Class"``.
     accepts : tuple of str
-        Workloads it takes: ``bag``, ``arrivals``, ``typed`` (a bag of tasks with types,
-        or without), ``utility``, ``stochastic``, ``parallel`` (rigid jobs),
-        ``parallel_utility`` (parallel tasks with utility functions, on clusters).
+        Workloads it takes, first the kind that it is made for: ``bag``, ``arrivals``, ``typed`` (a
+        bag of tasks with types, or without), ``utility``, ``stochastic``, ``parallel`` (rigid
+        jobs), ``parallel_utility`` (parallel tasks with utility functions, on clusters).
     source : str
         Publication or definition it follows.
+    parameter : str
+        Its parameter that may follow the id after a colon, as in ``batsim:tcp://HOST:PORT``; empty:
+        none.
     """
 
     id: str
     target: str
     accepts: tuple[str, ...]
     source: str
+    parameter: str = ""
 
 
 _BAG = ("bag", "arrivals")
+#: Kinds of workload, the most particular first.
+_KINDS = ("parallel_utility", "parallel", "utility", "stochastic", "typed", *_BAG)
+#: The schedulers that paper 004 compares.
+PAPER_004 = ("wq", "wqr", "sufferage", "xsufferage", "dynamic_fpltf", "lecsa")
 _ENTRIES: dict[str, Entry] = {}
 
 
-def register(id: str, target: str, *, accepts: tuple[str, ...] = _BAG, source: str = "") -> None:
+def register(id: str, target: str, *, accepts: tuple[str, ...] = _BAG, source: str = "", parameter: str = "") -> None:
     """Make a scheduler known under `id`.
 
     Parameters
@@ -52,6 +60,8 @@ def register(id: str, target: str, *, accepts: tuple[str, ...] = _BAG, source: s
         Kinds of workload it takes.
     source : str
         Where the algorithm is defined.
+    parameter : str
+        The parameter that may follow the id after a colon.
 
     Raises
     ------
@@ -63,7 +73,7 @@ def register(id: str, target: str, *, accepts: tuple[str, ...] = _BAG, source: s
     known = _ENTRIES.get(id)
     if known is not None and known.target != target:
         raise InputError(f"Scheduler id {id!r} is already taken by {known.target}.")
-    _ENTRIES[id] = Entry(id, target, accepts, source)
+    _ENTRIES[id] = Entry(id, target, accepts, source, parameter)
 
 
 def entries() -> list[Entry]:
@@ -71,17 +81,38 @@ def entries() -> list[Entry]:
     return [_ENTRIES[id] for id in sorted(_ENTRIES)]
 
 
+def usual_ids(kinds: Container[str]) -> tuple[str, ...]:
+    """Return the schedulers that a comparison is of where nobody names any.
+
+    Parameters
+    ----------
+    kinds : container of str
+        What the workload is; the most particular kind counts.
+
+    Returns
+    -------
+    tuple of str
+        Of a bag or of serial tasks that arrive those of paper 004; else all that are made for the
+        kind: they name it first.
+    """
+    kind = next(each for each in _KINDS if each in kinds)
+    return PAPER_004 if kind in _BAG else tuple(each.id for each in _ENTRIES.values() if kind in each.accepts[:1])
+
+
 def find(id: str) -> Entry:
-    """Return the entry called `id`.
+    """Return the entry called `id`, which may have a parameter after a colon.
 
     Raises
     ------
     InputError
         If there is none; the message proposes the nearest id.
     """
-    if id not in _ENTRIES:
+    if id in _ENTRIES:
+        return _ENTRIES[id]
+    entry = _ENTRIES.get(id.partition(":")[0])
+    if entry is None or not entry.parameter:
         raise InputError(f"No scheduler {id!r}. {_proposal(id)}See 'gridsched schedulers'.")
-    return _ENTRIES[id]
+    return entry
 
 
 def _proposal(id: str) -> str:
@@ -130,6 +161,9 @@ def make_scheduler(id: str, parameters: Mapping[str, Any] | None = None) -> Sche
     WQR(max_replicas=3, pick='oldest')
     """
     cls = scheduler_class(id)
+    if id not in _ENTRIES:
+        first, _, value = id.partition(":")
+        parameters = {_ENTRIES[first].parameter: value, **(parameters or {})}
     legal = cls.parameter_defaults()
     for name in parameters or {}:
         if name not in legal:
@@ -171,7 +205,9 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
     ),
     ("bag.power_capped", _BAG, (("power_capped_mct", "PowerCappedMCT", "MCT within a power cap: our own"),)),
     ("slowest_pstates", _BAG, (("slowest_pstates", "SlowestPStates", "slack reclamation; Kim, Buyya, Kim 2007"),)),
-    ("idle_off", _BAG, (("idle_off", "IdleOff", "the timeout policy; Slurm power saving guide"),)),
+    ("idle_off", (*_BAG, "parallel"), (("idle_off", "IdleOff", "the timeout policy; Slurm power saving guide"),)),
+    ("green", _BAG, (("wait_for_green", "WaitForGreen", "temporal shifting; Wiesner et al. 2021"),)),
+    ("bag.follow_sites", _BAG, (("follow_sites", "FollowSites", "list scheduling by sites: our own"),)),
     ("auto_bag", _BAG, (("auto_bag", "AutoBag", "the best of all bag schedulers, by trial runs; docs/auto_bag.md"),)),
     (
         "utility",
@@ -245,6 +281,13 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
     ),
 )
 
+register(
+    "batsim",
+    "gridsched.schedulers.batsim.scheduler:Batsim",
+    accepts=("parallel",),
+    source="the protocol of Batsim 4; docs/batsim.md",
+    parameter="address",
+)
 for _module, _accepts, _schedulers in _FAMILIES:
     for _id, _class, _source in _schedulers:
         register(_id, f"gridsched.schedulers.{_module}:{_class}", accepts=_accepts, source=_source)

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.model.estimates import Estimates
 from gridsched.model.pmf import Pmf
-from gridsched.model.prices import EVEN, EnergyWeights
+from gridsched.model.signals import EVEN, Signal
 from gridsched.model.tasks import Tasks
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 #: A power cap may be exceeded by this share: sums of rounded numbers are compared.
 CAP_TOLERANCE = 1e-9
@@ -46,11 +44,11 @@ class ReservedNodes:
     hosts : ndarray of int64
     """
 
-    task: Ids
+    task: Integers
     start: Floats
     end: Floats
-    offsets: Ids
-    hosts: Ids
+    offsets: Integers
+    hosts: Integers
 
     def __post_init__(self) -> None:
         for array in (self.task, self.start, self.end, self.offsets, self.hosts):
@@ -88,10 +86,10 @@ class NodesState:
 
     def __init__(
         self,
-        free: NDArray[np.bool_],
+        free: Booleans,
         n_free: int,
         estimated_end: Floats,
-        width: Ids,
+        width: Integers,
         now: float,
         free_at: Callable[[float], Floats],
         reserved: Callable[[], ReservedNodes],
@@ -121,6 +119,45 @@ class NodesState:
         return self._get_reserved()
 
 
+class SharedNodesState(NodesState):
+    """Nodes that executions share, as a policy sees them; what each takes `State.tasks` tells.
+
+    Parameters
+    ----------
+    free, n_free, estimated_end, width, now, free_at, reserved
+        As of `NodesState`; free is a node that runs nothing at all.
+    left, rows, pool
+        As the attributes.
+
+    Attributes
+    ----------
+    left : ndarray of int64, shape (hosts, resources)
+        What each node could give now, in the order of ``state.tasks.resources``.
+    rows : ndarray of int64, shape (3, running)
+        Of each running execution its task, and from where on how many columns of `pool` it has.
+    pool : ndarray of int64, shape (2, any)
+        Nodes of executions, and how many parts of its job each gives.
+    """
+
+    __slots__ = ("left", "pool", "rows")
+
+    def __init__(
+        self,
+        free: Booleans,
+        n_free: int,
+        estimated_end: Floats,
+        width: Integers,
+        now: float,
+        free_at: Callable[[float], Floats],
+        reserved: Callable[[], ReservedNodes],
+        left: Integers,
+        rows: Integers,
+        pool: Integers,
+    ) -> None:
+        super().__init__(free, n_free, estimated_end, width, now, free_at, reserved)
+        self.left, self.rows, self.pool = left, rows, pool
+
+
 @dataclass(frozen=True, slots=True)
 class EnergyState:
     """The energy budget as a policy sees it; without a budget all limits are infinite.
@@ -142,7 +179,7 @@ class EnergyState:
         what a `Cancel` withdrew, only the part that had been computed.
     period_start, period_end : float
         The present period [s].
-    weights : EnergyWeights
+    weights : Signal
         What a joule counts, by the time at which it is drawn: 1, or under a budget in money its
         price over the mean price. Everything but `assigned_j` is counted so.
     idle_j : float
@@ -158,7 +195,7 @@ class EnergyState:
     assigned_j: float
     period_start: float
     period_end: float
-    weights: EnergyWeights = EVEN
+    weights: Signal = EVEN
     idle_j: float = 0.0
 
 
@@ -182,7 +219,7 @@ class PowerState:
         """What the hosts may draw more than now [W]."""
         return self.cap_w - self.draw_w
 
-    def allows(self, more_w: ArrayLike) -> NDArray[np.bool_]:
+    def allows(self, more_w: ArrayLike) -> Booleans:
         """Whether the hosts may draw `more_w` more than now [W], up to rounding; each of some.
 
         What nobody knows is allowed: there is no cap on it.
@@ -224,7 +261,7 @@ class State(ABC):
 
     @property
     @abstractmethod
-    def mappable(self) -> Ids:
+    def mappable(self) -> Integers:
         """Ids of tasks that may be mapped (waiting or virtually queued), ascending."""
 
     @abstractmethod
@@ -308,19 +345,26 @@ class State(ABC):
     def power(self) -> PowerState:
         """What all hosts draw now, and the cap on it."""
 
+    @abstractmethod
+    def consumed_j(self) -> float:
+        """Return what all computing hosts have drawn from time 0 until now [J], by the model.
+
+        It is integrated anew at each call. It is nan where no power is known.
+        """
+
     @property
     @abstractmethod
-    def free_cores(self) -> Ids:
+    def free_cores(self) -> Integers:
         """Cores of each host that run nothing, shape (hosts,)."""
 
     @property
     @abstractmethod
-    def pstate(self) -> Ids:
+    def pstate(self) -> Integers:
         """P-state of each host, shape (hosts,)."""
 
     @property
     @abstractmethod
-    def is_on(self) -> NDArray[np.bool_]:
+    def is_on(self) -> Booleans:
         """Whether each host is switched on (booting included), shape (hosts,)."""
 
     @property
@@ -333,7 +377,7 @@ class State(ABC):
 
     @property
     @abstractmethod
-    def is_down(self) -> NDArray[np.bool_]:
+    def is_down(self) -> Booleans:
         """Whether each host went down by itself, and will come back so, shape (hosts,).
 
         Such a host is off, and `PowerOn` cannot help it.
@@ -341,17 +385,17 @@ class State(ABC):
 
     @property
     @abstractmethod
-    def queue_length(self) -> Ids:
+    def queue_length(self) -> Integers:
         """Tasks in each host's fixed queue, shape (hosts,)."""
 
     @property
     @abstractmethod
-    def queue_offsets(self) -> Ids:
+    def queue_offsets(self) -> Integers:
         """Start of each host's part of `queue_tasks`, shape (hosts + 1,)."""
 
     @property
     @abstractmethod
-    def queue_tasks(self) -> Ids:
+    def queue_tasks(self) -> Integers:
         """Tasks of all fixed queues, host after host, in their order."""
 
     @property

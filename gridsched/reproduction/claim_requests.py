@@ -68,9 +68,9 @@ class Request:
         needed = self._needed
         finished = needed[(needed["status"] == "finished") & needed[metric].notna()]
         group = [*self.cells, "scheduler"]
-        wanted, found = (len(frame[group].drop_duplicates()) for frame in (needed, finished))
-        if found < wanted or not wanted:
-            raise NoData(f"{wanted - found} of {wanted} combinations that it needs have no finished run")
+        needed_count, complete = (len(frame[group].drop_duplicates()) for frame in (needed, finished))
+        if complete < needed_count or not needed_count:
+            raise NoData(f"{needed_count - complete} of {needed_count} combinations that it needs have no finished run")
         return finished
 
     @property
@@ -92,12 +92,12 @@ class Request:
     def levels(self, family: str) -> tuple[list[Level], pd.DataFrame, str]:
         """Return the levels of a family and the metric of each, one row a replicate."""
         claim = self.claim
-        found = levels_of(self.results, family, claim.along or "", self.where, claim.levels)
+        levels = levels_of(self.results, family, claim.along or "", self.where, claim.levels)
         columns = {
             k: replicate_values(self.results, level.label, {**self.where, **level.where}, claim.metric)
-            for k, level in enumerate(found)
+            for k, level in enumerate(levels)
         }
-        return found, *self.paired(columns)
+        return levels, *self.paired(columns)
 
 
 def joined(*texts: str) -> str:

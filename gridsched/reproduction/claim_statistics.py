@@ -52,7 +52,7 @@ import numpy as np
 import pandas as pd
 
 from gridsched.analysis import statistics
-from gridsched.analysis.claim_values import Floats, Measured, replicate_values, series_values, where_of
+from gridsched.analysis.claim_values import Measured, replicate_values, series_values, where_of
 from gridsched.analysis.statistics import (
     Interval,
     bootstrap_interval,
@@ -64,6 +64,7 @@ from gridsched.analysis.statistics import (
 )
 from gridsched.analysis.study_results import restricted
 from gridsched.analysis.texts import axis_text, value_text
+from gridsched.arrays import Floats
 from gridsched.errors import InputError
 from gridsched.reproduction.claim_requests import BEST_OTHER, Request, joined
 from gridsched.runs.study_axes import full_name

@@ -114,13 +114,13 @@ def measure_claim(results: StudyResults, claim: Claim) -> Measured:
 def _with_variants(results: StudyResults, claim: Claim) -> tuple[Claim, str]:
     """Return a claim with labels for its families, and which these are."""
     where = where_of(results, claim.where)
-    found = {
+    labels = {
         name: chosen_variant(results, getattr(claim, name), claim.variant, where)
         for name in ("scheduler", "against")
         if getattr(claim, name) not in (None, BEST_OTHER)
     }
-    new = [label for name, label in found.items() if label != getattr(claim, name)]
-    return claim.model_copy(update=found), ", ".join(dict.fromkeys(new))
+    new = [label for name, label in labels.items() if label != getattr(claim, name)]
+    return claim.model_copy(update=labels), ", ".join(dict.fromkeys(new))
 
 
 def _scaled(interval: Interval, scale: float) -> Interval:
@@ -222,7 +222,7 @@ def supporting_runs(results: StudyResults, claim: Claim) -> tuple[tuple[str, ...
         return (), "missed without an explanation"
     if not claim.run_ids:
         return (), "its explanation names no run"
-    found: list[str] = []
+    run_ids: list[str] = []
     for entry in claim.run_ids:
         if _RUN_ID.fullmatch(entry):
             rows = results.runs[results.runs["run_id"].str.startswith(entry)]
@@ -230,6 +230,6 @@ def supporting_runs(results: StudyResults, claim: Claim) -> tuple[tuple[str, ...
             rows = results.matching(entry)
         ids = rows.loc[rows["status"] == "finished", "run_id"].tolist()
         if not ids:
-            return tuple(found), f"run_ids: {entry!r} finds no finished run in the store"
-        found += [each for each in ids if each not in found]
-    return tuple(found), ""
+            return tuple(run_ids), f"run_ids: {entry!r} finds no finished run in the store"
+        run_ids += [each for each in ids if each not in run_ids]
+    return tuple(run_ids), ""

@@ -99,11 +99,11 @@ def _counts_of(verdicts: Sequence[str]) -> str:
 
 def explained(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
     """Return the findings of each explanation, in order."""
-    found: dict[str, list[Finding]] = {}
+    by_explanation: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.explanation:
-            found.setdefault(finding.explanation, []).append(finding)
-    return found
+            by_explanation.setdefault(finding.explanation, []).append(finding)
+    return by_explanation
 
 
 def run_ids_of(findings: Sequence[Finding]) -> list[str]:

@@ -24,7 +24,15 @@ import pandas as pd
 from gridsched.analysis import statistics
 from gridsched.analysis.claim_values import flat
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import TextTable, axis_name, axis_text, markdown_row, markdown_text, value_text
+from gridsched.analysis.texts import (
+    TextTable,
+    axis_name,
+    axis_text,
+    axis_value,
+    markdown_row,
+    markdown_text,
+    value_text,
+)
 from gridsched.errors import InputError
 from gridsched.reproduction.claim_requests import BEST_OTHER
 from gridsched.runs.claims_schema import Claim
@@ -71,7 +79,7 @@ def fit_readings(results: StudyResults) -> list[Reading]:
     names = [axis.name for axis in results.study.axes]
     axes = [full_name(name, names) for name in declared.axes]
     split = full_name(declared.split, names)
-    found = []
+    readings = []
     for metric in dict.fromkeys(claim.metric for claim in results.study.claims):
         claims = [claim for claim in results.study.claims if claim.metric == metric]
         numbers = _paper_numbers(claims, names, split)
@@ -79,7 +87,7 @@ def fit_readings(results: StudyResults) -> list[Reading]:
         for values in _combinations(results, axes, claims[0]):
             errors = _errors(results, metric, values, numbers, claims[0])
             parts = dict(iter(errors.groupby(split, sort=False)["error"]))
-            found.append(
+            readings.append(
                 Reading(
                     metric,
                     values,
@@ -88,7 +96,7 @@ def fit_readings(results: StudyResults) -> list[Reading]:
                     constants,
                 )
             )
-    return found
+    return readings
 
 
 def _mean_of_all(errors: pd.Series) -> float:
@@ -180,7 +188,7 @@ def readings_table(results: StudyResults, readings: Sequence[Reading]) -> list[T
         parts = list(group[0].errors)
         rows = [
             [
-                *(value_text(value) for value in each.values.values()),
+                *(axis_value(axis, value) for axis, value in each.values.items()),
                 *(f"{each.errors[part]:.1f}" for part in parts),
                 *(f"{each.medians[part]:.1f}" for part in parts),
             ]

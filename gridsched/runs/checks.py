@@ -8,6 +8,7 @@ from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.platform_io.overrides import GivenPower
 from gridsched.runs.scenario import LoadedScenario
+from gridsched.workloads.traces.job_table import reasons
 
 #: Every core is an actor or an object of the run; more would not fit into memory.
 MAX_CORES = 1_000_000
@@ -37,10 +38,9 @@ def _check_tasks(scenario: LoadedScenario) -> None:
     """Refuse a workload without tasks: makespan and energy of nothing are no results."""
     if len(scenario.tasks):
         return
-    why = "; ".join(str(each).removesuffix(".") for each in scenario.left_out)
     raise InputError(
-        f"{scenario.tasks.name}: there are no tasks to run{f' ({why})' if why else ''}. Give a "
-        "workload with at least one."
+        f"{scenario.tasks.name}: there are no tasks to run{reasons(scenario.left_out)}. Give a workload with at "
+        "least one."
     )
 
 
@@ -148,6 +148,7 @@ def _check_energy(scenario: LoadedScenario) -> None:
             ("an energy budget (--energy-budget-j)", scenario.budget is not None),
             ("a power cap (--power-cap-w)", scenario.power_cap_w is not None),
             ("a tariff (--price)", scenario.tariff is not None),
+            ("a carbon intensity (--carbon)", scenario.carbon is not None),
         ):
             if is_there:
                 raise InputError(f"--power none tells no energy, and {what} needs it.")

@@ -111,9 +111,9 @@ def _number(value: object) -> np.float64:
 
 def _value(compute: Evaluate, row: Mapping[str, Any], needs: Collection[str]) -> float | None:
     """Return the value for a row; None where a metric that it needs has none, or it is infinite."""
-    found = {id: row.get(id) for id in needs}
-    if any(value is None for value in found.values()):
+    operands = {id: row.get(id) for id in needs}
+    if any(value is None for value in operands.values()):
         return None
     with np.errstate(all="ignore"):
-        value = float(compute({id: np.float64(value) for id, value in found.items()}))
+        value = float(compute({id: np.float64(value) for id, value in operands.items()}))
     return value if np.isfinite(value) else None

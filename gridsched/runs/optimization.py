@@ -15,6 +15,7 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.metrics import PlanFacts, metrics_of_plan
+from gridsched.metrics.table import MetricValue
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.recovery import earnings, recover
@@ -65,7 +66,7 @@ class Optimized:
     notes: tuple[str, ...] = ()
     timing: dict[str, float] = field(default_factory=dict)
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, MetricValue]:
         """Return every metric of the plan; they repeat exactly, wall times are not among them."""
         return metrics_of_plan(self.facts)
 

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridsched.energy import HostEnergy, busy_energy_j
+from gridsched.energy import HostEnergy
 from gridsched.metrics import METRICS
-from gridsched.metrics.run_metrics import deciding_execution, execution_time_s, waiting_time_s
+from gridsched.metrics.columns import amount
+from gridsched.metrics.groups import execution_energy_j
+from gridsched.metrics.run_metrics import deciding_execution, execution_time_s, trace_carbon, waiting_time_s
+from gridsched.metrics.table import is_metered, shown_metrics
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 if TYPE_CHECKING:
     import pandas as pd  # slow to load
 
-#: What a run is told by first, where it has it.
-_TOLD = ("utility", "makespan_s", "energy_j", "profit", "tasks_finished", "tasks")
 
-
-def tasks_frame(trace: Trace) -> pd.DataFrame:
+def tasks_frame(trace: Trace, share_idle: str = "cores") -> pd.DataFrame:
     """Return a row for each task, by its id: what it was, when and where it ran, how it ended.
 
     Times are in s; start, wait and host are those of the copy that finished the task, otherwise of
-    the one that started last. `energy_j` is what all its copies drew, idle power included.
+    the one that started last. `energy_j` is what all its copies drew, with the idle power of busy
+    hosts unless `share_idle` is ``"node"``, and
+    `carbon_g` what they emitted [g], where that is told.
     """
     import pandas as pd
 
@@ -44,8 +47,10 @@ def tasks_frame(trace: Trace) -> pd.DataFrame:
         "host": host,
         "state": [TaskState(state).name.lower() for state in trace.final_state.tolist()],
         "copies": np.bincount(runs["task"], minlength=len(tasks)),
-        "energy_j": np.bincount(runs["task"], busy_energy_j(trace), minlength=len(tasks)),
+        "energy_j": np.bincount(runs["task"], execution_energy_j(trace, share_idle), minlength=len(tasks)),
     }
+    if (carbon := trace_carbon(trace)) is not None:
+        columns["carbon_g"] = np.bincount(runs["task"], carbon.execution_j, minlength=len(tasks))
     return pd.DataFrame(columns, index=pd.Index(tasks.labels, name="task"))
 
 
@@ -59,6 +64,8 @@ def hosts_frame(trace: Trace, energy: HostEnergy, plugin_j: Mapping[str, float] 
     runs, n = trace.executions, len(trace.platform)
     execution, placed = trace.placed()
     length = (runs["end"] - runs["start"])[execution]
+    if len(trace.host_cores):
+        length = length * trace.host_cores
     finished = (runs["outcome"] == ExecutionEnd.FINISHED)[execution]
     nothing = np.zeros(len(energy) - n)
     columns = {
@@ -74,14 +81,39 @@ def hosts_frame(trace: Trace, energy: HostEnergy, plugin_j: Mapping[str, float] 
         "off_j": energy.off_j,
         "wasted_j": energy.wasted_j,
     }
+    if (carbon := trace_carbon(trace)) is not None:
+        columns["carbon_g"] = carbon.total_j
     return pd.DataFrame(columns, index=pd.Index(energy.names, name="host"))
+
+
+def page_of_traces(runs: Sequence[tuple[str, Trace]]) -> Any:
+    """Return a page to look at runs on one time axis, which a notebook shows, and `save` writes.
+
+    Parameters
+    ----------
+    runs : sequence of (str, Trace)
+        With their titles.
+
+    Returns
+    -------
+    gridsched.page.run_page.RunPage
+
+    Raises
+    ------
+    MissingDependency
+        If Bokeh is not installed.
+    """
+    # by name: the room of pages stands above this one
+    page, data = (import_module(f"gridsched.page.{name}") for name in ("run_page", "run_data"))
+    return page.run_page([data.ShownRun(*each) for each in runs])
 
 
 def short_text(name: str, where: str, summary: Mapping[str, Any]) -> str:
     """Return a run in one line: what ran, and its most telling metrics."""
+    energy = "energy_j" if is_metered([summary]) else "energy_model_j"
     parts = [
-        f"{METRICS[id].row_name} {summary[id]:,.6g} {METRICS[id].unit}".rstrip()
-        for id in _TOLD[:-2]
+        f"{METRICS[id].row_name} {amount(summary[id], METRICS[id].unit)}"
+        for id in ("utility", "makespan_s", energy, "profit")
         if summary.get(id) is not None
     ]
     parts.append(f"{summary['tasks_finished']:,} of {summary['tasks']:,} tasks finished")
@@ -89,19 +121,14 @@ def short_text(name: str, where: str, summary: Mapping[str, Any]) -> str:
 
 
 def html_table(title: str, summary: Mapping[str, Any]) -> str:
-    """Return a run's metrics as a table of HTML."""
+    """Return what is not 0 of a run's metrics as a table of HTML, as ``gridsched run`` shows them."""
     from html import escape  # for notebooks alone
 
+    shown = ((metric, summary[metric.id]) for metric in shown_metrics("run", [summary]))
     rows = "".join(
-        f"<tr><th style='text-align:left'>{escape(METRICS[id].row_name)}</th>"
-        f"<td>{escape(_cell(value))} {escape(METRICS[id].unit)}</td></tr>"
-        for id, value in summary.items()
-        if id in METRICS
+        f"<tr><th style='text-align:left'>{'&emsp;' * metric.is_part}{escape(metric.row_name)}</th>"
+        f"<td>{escape(value if metric.form == 'text' else amount(value, metric.unit))}</td></tr>"
+        for metric, value in shown
+        if value
     )
     return f"<table><caption>{escape(title)}</caption>{rows}</table>"
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, str) or value is None:
-        return value or "-"
-    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"

@@ -13,29 +13,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gridsched import __version__
-from gridsched.energy import HostEnergy, compare_energy, trace_energy
+from gridsched.arrays import Floats
+from gridsched.energy import HostEnergy, HostEnergyRow, compare_energy, trace_energy
 from gridsched.engine.policy_calls import check_policy
 from gridsched.errors import InputError, SimulationError, policy_at_work
 from gridsched.files.output_files import temporary_folder, write_whole
 from gridsched.metrics import RunFacts, metrics_of
+from gridsched.metrics.groups import group_of, group_rows
+from gridsched.metrics.table import MetricValue
+from gridsched.model.carbon import check_covered
 from gridsched.model.host_profiles import HostProfiles
 from gridsched.model.seeds import random_stream
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import Trace
-from gridsched.platform_io.overrides import wattage_text
+from gridsched.platform_io.overrides import GivenPower, wattage_text
 from gridsched.platform_io.xml_edit import current_platform_xml, with_speeds_alone
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.policy_files import comes_from_file, policy_digests
-from gridsched.power import trace_power
+from gridsched.power import kept_power
 from gridsched.runs.checks import check_loaded, network_is_used
-from gridsched.runs.result_frames import hosts_frame, html_table, short_text, tasks_frame
+from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces, short_text, tasks_frame
 from gridsched.runs.scenario import LoadedScenario, Scenario, check_scenario, make_system
 from gridsched.runs.settings import RunSettings
 from gridsched.sim.client import simulate, simulate_reference
 from gridsched.sim.request import SimulationRequest
+from gridsched.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd  # slow to load
@@ -88,7 +91,7 @@ class RunResult:
     @cached_property
     def facts(self) -> RunFacts:
         """What the metrics are computed from."""
-        power = trace_power(self.trace)
+        power = kept_power(self.trace)
         return RunFacts(
             self.trace,
             trace_energy(self.trace, power),
@@ -102,7 +105,7 @@ class RunResult:
             power,
         )
 
-    def _shortest_times(self) -> NDArray[np.float64] | None:
+    def _shortest_times(self) -> Floats | None:
         """Return what the maximum utility of the window follows from [s], where there is one."""
         scenario = self.scenario
         if scenario.window_s is None or scenario.tasks.utility is None:
@@ -120,25 +123,55 @@ class RunResult:
         return short_text("RunResult", where, self.summary())
 
     def _repr_html_(self) -> str:
-        trace = self.trace
-        where = f"{self.scenario.scheduler_name}: {trace.tasks.name} on {trace.platform.name}"
-        return html_table(where, self.summary())
+        return html_table(self.title, self.summary())
 
     @property
     def tasks(self) -> pd.DataFrame:
         """The tasks by id; see `gridsched.runs.result_frames`."""
-        return tasks_frame(self.trace)
+        return tasks_frame(self.trace, self.scenario.share_idle)
+
+    def groups(self, by: str) -> list[dict[str, Any]]:
+        """Return a row for each group of parallel jobs: `gridsched.metrics.groups.group_rows`.
+
+        Fair starts are those of a run of FCFS on the reference driver.
+
+        Parameters
+        ----------
+        by : str
+            ``"partition"``, ``"size"``, or what the log tells: ``"user"``, ``"queue"``, ...
+
+        Raises
+        ------
+        InputError
+            If jobs cannot be grouped so.
+        """
+        group_of(self.trace, by)
+        return group_rows(self.trace, by, self._fair_start_s, self.scenario.share_idle)
+
+    @cached_property
+    def _fair_start_s(self) -> Floats:
+        """When each job starts under FCFS [s], on the reference driver."""
+        return run(replace(self.scenario, scheduler="fcfs", parameters={}, driver="reference")).trace.start_time_s
 
     @property
     def hosts(self) -> pd.DataFrame:
         """The hosts by name; see `gridsched.runs.result_frames`."""
         return hosts_frame(self.trace, self.energy, self.plugin_j)
 
-    def metrics(self) -> dict[str, Any]:
+    @property
+    def title(self) -> str:
+        """Who was run on what."""
+        return f"{self.scenario.scheduler_name}: {self.trace.tasks.name} on {self.trace.platform.name}"
+
+    def view(self, *others: RunResult) -> Any:
+        """Return a page to look at the run, and at `others` below it; see `page_of_traces`."""
+        return page_of_traces([(each.title, each.trace) for each in (self, *others)])
+
+    def metrics(self) -> dict[str, MetricValue]:
         """Return every metric of the run; they repeat exactly, wall times are not among them."""
         return metrics_of(self.facts)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, MetricValue]:
         """Return the scheduler and the metrics of the run."""
         return {"scheduler": self.scenario.scheduler_name, **self.metrics()}
 
@@ -218,8 +251,8 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     100.0
     """
     began = time.perf_counter()
-    prepared = _prepared(scenario)
-    request = _request(prepared, _host_ids(prepared))
+    prepared = prepare(scenario)
+    request = request_of(prepared)
     provenance = provenance_of(prepared)
     if prepared.driver == "reference":
         trace = simulate_reference(request, is_apart=is_apart)
@@ -229,6 +262,7 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
             outcome = simulate(replace(request, platform_file=platform_file.resolve()))
         trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log
         links_j = outcome.links_j
+    check_covered(trace.carbon, trace.horizon_s)
     if trace.delegated_to:
         provenance["delegated_to"] = trace.delegated_to
     with policy_at_work():
@@ -256,7 +290,7 @@ def check(scenario: Scenario) -> None:
         As `run` would. What only SimGrid knows of (its options, its view of the platform) shows
         in the run.
     """
-    prepared = _prepared(scenario)
+    prepared = prepare(scenario)
     _host_ids(prepared)
     rng = random_stream(prepared.seed, "scheduler", prepared.replicate)
     system, scheduler = make_system(prepared), prepared.make_scheduler()
@@ -266,10 +300,16 @@ def check(scenario: Scenario) -> None:
             scheduler.prepare(system, rng)
 
 
-def _prepared(scenario: Scenario) -> LoadedScenario:
-    """Return the scenario checked, with its files read and only the deployed hosts computing."""
+def prepare(scenario: Scenario) -> LoadedScenario:
+    """Return the scenario checked, with its files read and only the deployed hosts computing.
+
+    Raises
+    ------
+    InputError
+        As `run` would.
+    """
     check_scenario(scenario)
-    loaded = scenario.loaded().deployed().failing()
+    loaded = scenario.loaded().deployed().failing().metered()
     check_loaded(loaded)
     return loaded
 
@@ -282,7 +322,8 @@ def _host_ids(scenario: LoadedScenario) -> tuple[int, ...]:
     return tuple(ids[name] for name in scenario.hosts_off)
 
 
-def _request(scenario: LoadedScenario, hosts_off: tuple[int, ...]) -> SimulationRequest:
+def request_of(scenario: LoadedScenario) -> SimulationRequest:
+    """Return what a driver is asked for, of a scenario that `prepare` gave."""
     return SimulationRequest(
         system=make_system(scenario),
         tasks=scenario.tasks,
@@ -291,7 +332,7 @@ def _request(scenario: LoadedScenario, hosts_off: tuple[int, ...]) -> Simulation
         replicate=scenario.replicate,
         deployment_file=(None if scenario.deployment is None else Path(scenario.deployment).resolve()),
         uses_network=network_is_used(scenario),
-        hosts_off=hosts_off,
+        hosts_off=_host_ids(scenario),
         way=scenario.way,
         cfg=scenario.cfg,
         log=scenario.log,
@@ -303,7 +344,7 @@ def _request(scenario: LoadedScenario, hosts_off: tuple[int, ...]) -> Simulation
 
 def _given_wattages(scenario: LoadedScenario) -> dict[str, str]:
     """Return what SimGrid is told of the power of each host, where it was given."""
-    if not scenario.power:
+    if not GivenPower.read(scenario.power).items:
         return {}
     platform = scenario.platform
     everyone = [*platform.hosts, *(host for _, host in platform.idle_hosts_named)]
@@ -340,7 +381,7 @@ def _edited(path: Path, scenario: LoadedScenario) -> str | bytes | None:
     return parallel_platform_xml(path, None if changed is None else changed.decode())
 
 
-def energy_check(result: RunResult) -> list[dict[str, Any]]:
+def energy_check(result: RunResult) -> list[HostEnergyRow]:
     """Compare plugin and model joules host by host.
 
     Returns

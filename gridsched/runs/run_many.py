@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
+from importlib.util import find_spec
 from threading import Event, Lock
 from typing import TypeVar
 
@@ -29,12 +30,13 @@ def progress_bar(*, shown: bool | None = None) -> Progress:
     Parameters
     ----------
     shown : bool, optional
-        Default: in a notebook, and where stderr is a terminal.
+        Default: where stderr is a terminal, and in a notebook that has ``ipywidgets``.
     """
     console = Console(stderr=True)
-    is_shown = (console.is_jupyter or sys.stderr.isatty()) if shown is None else shown
+    if shown is None:
+        shown = sys.stderr.isatty() or (console.is_jupyter and find_spec("ipywidgets") is not None)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True, disable=not is_shown)
+    return Progress(*columns, console=console, transient=True, disable=not shown)
 
 
 def run_many(
@@ -53,7 +55,7 @@ def run_many(
     workers : int, optional
         Runs at one time; default one for each CPU. Each run has a process of its own.
     progress : bool, optional
-        Whether a bar is shown; default in a notebook or on a terminal.
+        Whether a bar is shown; default on a terminal, and in a notebook that has ``ipywidgets``.
     keep_errors : bool
         Put the error of a failed run into its place; by default the first one is raised.
     accept : callable

@@ -70,7 +70,12 @@ class PlatformFile(Section):
     file: InputPath = Field(description="SimGrid platform (.xml).")
 
 
-@with_fields({name: (key.annotation, key.info) for name, key in keys_of(TraceOptions).items()})
+def _path_as_input(annotation: Any) -> Any:
+    """Return how a key is typed here: a path as a file's name or content."""
+    return InputPath | None if Path in typing.get_args(annotation) else annotation
+
+
+@with_fields({name: (_path_as_input(key.annotation), key.info) for name, key in keys_of(TraceOptions).items()})
 class WorkloadFile(Section):
     """A workload file; for a bag of tasks its input files, for a log how it is read."""
 
@@ -102,7 +107,7 @@ _WRITTEN_DEFAULTS = {"pstate": 0}
 
 @with_fields(
     {
-        name: (InputPath | None if Path in typing.get_args(key.annotation) else key.annotation, key.info)
+        name: (_path_as_input(key.annotation), key.info)
         for name, key in keys_of(RunSettings).items()
         if name not in _NOT_IN_STUDIES
     }

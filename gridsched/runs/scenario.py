@@ -11,12 +11,16 @@ from typing import Any
 import tomli_w
 
 from gridsched.errors import InputError
+from gridsched.model.carbon import carbon_signal, forecast_signal, with_signal
 from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes
 from gridsched.model.failures import Failures
+from gridsched.model.maintenance import with_maintenance
 from gridsched.model.platform import Platform
 from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import Rules
-from gridsched.model.run_times import RunTimes
+from gridsched.model.run_times import LoggedRunTimes, RunTimes
+from gridsched.model.site_series import SiteSeries
+from gridsched.model.stochastic import StochasticTypes
 from gridsched.model.system import System
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
@@ -35,7 +39,8 @@ from gridsched.runs.run_spec import (
     path_of_file,
 )
 from gridsched.runs.settings import RunSettings, given_keys
-from gridsched.workloads.price_csv import with_budget_prices_read, with_prices_read
+from gridsched.workloads.price_csv import with_prices_read
+from gridsched.workloads.signal_csv import with_carbon_read
 from gridsched.workloads.traces.job_table import Dropped
 from gridsched.workloads.traces.options import TraceOptions
 from gridsched.workloads.traces.trace_system import TraceSystem
@@ -146,7 +151,7 @@ class Scenario(RunSettings):
         kept = [part for part, value in parts.items() if not isinstance(value, Section | str)]
         kept += [part for part in objects if getattr(self, part) is not None]
         settings = spec.settings.model_dump(exclude_defaults=True, warnings=False)
-        kept += [key for key, value in settings.items() if isinstance(value, PriceSeries)]
+        kept += [key for key, value in settings.items() if isinstance(value, PriceSeries | SiteSeries)]
         if kept:
             raise InputError(f"{name}: a study names files and ids, and {kept[0]} is an object.")
         content: dict[str, Any] = {"name": name, "seed": self.seed, **settings}
@@ -235,10 +240,10 @@ class LoadedScenario(Scenario):
         )
 
     @classmethod
-    def on_trace(cls, found: TraceSystem) -> LoadedScenario:
+    def on_trace(cls, system: TraceSystem) -> LoadedScenario:
         """Return the scenario of the jobs of a log, on their machine."""
-        jobs = found.jobs
-        return replace(cls.of_system(found.system), left_out=jobs.dropped, remarks=jobs.notes)
+        jobs = system.jobs
+        return replace(cls.of_system(system.system), left_out=jobs.dropped, remarks=jobs.notes)
 
     def loaded(self) -> LoadedScenario:
         """Return the scenario with powers, master and prices as they are given."""
@@ -246,7 +251,11 @@ class LoadedScenario(Scenario):
         if self.master is not None:
             platform = platform.with_master(self.master)
         return replace(
-            self, platform=platform, tariff=with_prices_read(self.tariff), budget=with_budget_prices_read(self.budget)
+            self,
+            platform=platform,
+            tariff=with_prices_read(self.tariff),
+            budget=with_prices_read(self.budget),
+            carbon=with_carbon_read(self.carbon),
         )
 
     def deployed(self) -> LoadedScenario:
@@ -262,14 +271,48 @@ class LoadedScenario(Scenario):
         workers = read_deployment(self.deployment, self.platform).workers
         return replace(self, platform=self.platform.restricted_to(workers))
 
+    def metered(self) -> LoadedScenario:
+        """Return the scenario whose jobs draw what was measured, where that is asked for.
+
+        Raises
+        ------
+        InputError
+            If nothing was measured, or what was lies outside the range of a node.
+        """
+        clamps = GivenPower.read(self.power).clamps
+        if clamps is None:
+            return self
+        if not isinstance(self.run_times, LoggedRunTimes):
+            raise InputError(f"{self.tasks.name}: --power measured goes with a log of jobs that tells their power.")
+        if (self.platform.cores > 1).any():
+            raise InputError(
+                f"{self.platform.name}: --power measured goes with jobs that have whole nodes, of one core."
+            )
+        for key, value in (
+            ("energy_budget_j", self.budget),
+            ("power_cap_w", self.power_cap_w),
+            ("a speed profile", self.platform.profiles.speeds or None),
+        ):
+            if value is not None:
+                raise InputError(
+                    f"--power measured: what jobs really draw is known to nobody before they ran, and {key} goes by "
+                    "it; leave one of them out."
+                )
+        times, note = self.run_times.at_measured_power(self.platform, self.tasks.labels, clamps=clamps)
+        return replace(self, run_times=times, remarks=(*self.remarks, note))
+
     def failing(self) -> LoadedScenario:
-        """Return the scenario with the failures of its hosts drawn.
+        """Return the scenario with the maintenance of its hosts, or their failures drawn.
 
         Raises
         ------
         InputError
             If a host has a state profile of its own.
         """
+        if self.maintenance:
+            if self.failures is not None:
+                raise InputError("--maintenance and --failures do not go together; leave one of them out.")
+            return replace(self, platform=with_maintenance(self.platform, self.maintenance))
         if self.failures is None:
             return self
         drawn = Failures.read(self.failures)
@@ -325,12 +368,14 @@ def workload_kinds(scenario: LoadedScenario) -> set[str]:
     """Return the kinds of workload that a scenario has; see `registry.Entry.accepts`."""
     tasks = scenario.tasks
     if tasks.width is not None:
-        return {"parallel"}
+        return {"parallel"} if tasks.utility is None else {"parallel", "parallel_utility"}
     is_bag = not len(tasks) or tasks.submit_time_s[0] == tasks.submit_time_s[-1]
     kinds = {"bag", "arrivals"} if is_bag else {"arrivals"}
     if tasks.utility is not None:
         return {*kinds, "utility"}
-    return kinds if scenario.types is None else {*kinds, "typed", "stochastic"}
+    if scenario.types is None:
+        return kinds
+    return {*kinds, "typed", *(["stochastic"] if isinstance(scenario.types, StochasticTypes) else [])}
 
 
 def make_system(scenario: LoadedScenario) -> System:
@@ -351,13 +396,18 @@ def make_system(scenario: LoadedScenario) -> System:
         estimates = RequestedTimes(scenario.platform, tasks)
     else:
         estimates = FlopsEstimates(scenario.platform, tasks)
+    carbon = carbon_signal(scenario.carbon, scenario.platform)
+    budget = with_signal(scenario.budget, carbon, scenario.platform, is_parallel=tasks.width is not None)
+    rules = replace(scenario.rules, budget=budget)
     system = System(
         platform=scenario.platform,
         estimates=estimates,
         pstates=pstates_of(scenario.platform, scenario.pstate),
         files=tasks.files,
-        rules=scenario.rules,
+        rules=rules,
         tariff=scenario.tariff,
+        carbon=carbon,
+        carbon_forecast=forecast_signal(scenario.carbon, scenario.platform),
     )
     system.check_pstates()
     return system

@@ -243,15 +243,15 @@ class ScenarioMaker:
         """Return the scenario of a workload file, on the run's platform or on its own."""
         file = self._path(workload.file)
         files = None if workload.files is None else self._path(workload.files)
-        options = _trace_options(workload)
+        options = self._trace_options(workload)
         own = not isinstance(spec.platform, NoPlatform)
         if is_trace(file):
             if files is not None:
                 raise InputError(f"{file}: jobs of a trace have no input files; leave out --files {files}.")
             platform, platform_file = self._platform(spec, needs_file=needs_file) if own else (None, None)
             # the platform lives as long as the system that has it, so that its id is its own
-            found = self._traces.get(f"{file} {options} {id(platform)}", lambda: trace_system(file, options, platform))
-            return replace(LoadedScenario.on_trace(found), trace=options, platform_file=platform_file)
+            system = self._traces.get(f"{file} {options} {id(platform)}", lambda: trace_system(file, options, platform))
+            return replace(LoadedScenario.on_trace(system), trace=options, platform_file=platform_file)
         options.refuse(set(options.given), file, "this workload is no trace")
         whole = self._systems.get(file, lambda: read_system_workload(file))
         if whole is not None:
@@ -263,6 +263,11 @@ class ScenarioMaker:
         platform, platform_file = self._platform(spec, needs_file=needs_file)
         tasks = self._tasks.get(f"{file} {files}", lambda: read_workload(file, files=files))
         return LoadedScenario(platform, tasks, platform_file=platform_file)
+
+    def _trace_options(self, workload: WorkloadFile) -> TraceOptions:
+        """Return how a workload file is read if it is a log."""
+        given = self._given(workload)
+        return TraceOptions(**{name: given[name] for name in keys_of(TraceOptions) if name in given})
 
     def _platform(self, spec: RunSpec, *, needs_file: bool) -> tuple[Platform, Path | None]:
         section = spec.platform
@@ -344,11 +349,6 @@ def _digests(spec: RunSpec, platform: Platform) -> dict[str, str]:
         paths += map(str, input_files(spec.workload.file))
     digests = {file.name: file.sha256 for file in files if isinstance(file, FileReference)}
     return digests | {path: file_digest(Path(path)) for path in paths}
-
-
-def _trace_options(workload: WorkloadFile) -> TraceOptions:
-    """Return how a workload file is read if it is a log."""
-    return TraceOptions(**{name: getattr(workload, name) for name in keys_of(TraceOptions)})
 
 
 def _seeds(section: DrawnSection, spec: RunSpec) -> dict[str, int]:

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from gridsched.model.carbon import Carbon
 from gridsched.model.records import check_record, keys_of
-from gridsched.model.rules import Rules
+from gridsched.model.rules import OF_HOSTS, Rules
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.overrides import read_pstates
 
@@ -46,8 +47,13 @@ class RunSettings(Rules):
         How the SimGrid driver runs a scenario without network (see docs, "which way runs when").
     cfg, log : tuple of str
         SimGrid's ``--cfg`` and ``--log`` items.
+    share_idle : {"cores", "node"}
+        Where several executions run on a host: whether its idle power is charged to them, by the
+        cores that they have, or left to the host.
     tariff : Tariff, optional
         What the bag pays and what operating the hosts costs; with it a run has a profit.
+    carbon : Carbon, optional
+        Carbon intensity of power by time and site; with it a run has grams.
     timeout_s : float, optional
         Wall time after which a run is ended with an error [s].
 
@@ -68,7 +74,12 @@ class RunSettings(Rules):
         ),
     ] = None
     deployment: Annotated[
-        str | Path | None, Field(description="SimGrid deployment (.xml): which actor runs where.", examples=["FILE"])
+        str | Path | None,
+        Field(
+            description="SimGrid deployment (.xml): which actor runs where.",
+            examples=["FILE"],
+            json_schema_extra=OF_HOSTS,
+        ),
     ] = None
     pstate: Annotated[
         int | str | None,
@@ -76,17 +87,23 @@ class RunSettings(Rules):
             description="P-state of hosts, instead of the platform file's (0 where it says none): "
             "K, or NAME_PATTERN=K; repeatable.",
             examples=["[PATTERN=]K"],
-            json_schema_extra={"repeatable": True},
+            json_schema_extra={"repeatable": True, **OF_HOSTS},
         ),
     ] = None
     hosts_off: Annotated[
-        tuple[str, ...], Field(description="Host that is switched off at the start; repeatable.", examples=["HOST"])
+        tuple[str, ...],
+        Field(
+            description="Host that is switched off at the start; repeatable.",
+            examples=["HOST"],
+            json_schema_extra=OF_HOSTS,
+        ),
     ] = ()
     power: Annotated[
         tuple[str, ...],
         Field(
             description="Power of hosts in W, beside or instead of the platform's: "
-            "IDLE:EPSILON:BUSY, NAME_PATTERN=IDLE:EPSILON:BUSY, or none: no energy; repeatable.",
+            "IDLE:EPSILON:BUSY, NAME_PATTERN=IDLE:EPSILON:BUSY, or none: no energy; measured: jobs of a log "
+            "draw what was measured (measured:clamped: within the range of a node); repeatable.",
             examples=["[PATTERN=]W:W:W"],
         ),
     ] = ()
@@ -96,6 +113,7 @@ class RunSettings(Rules):
             description="Host that hands out tasks and computes nothing; default the one with the "
             "property role=master.",
             examples=["HOST"],
+            json_schema_extra=OF_HOSTS,
         ),
     ] = None
     failures: Annotated[
@@ -104,6 +122,7 @@ class RunSettings(Rules):
             description="Hosts fail and are repaired, with these means in seconds: "
             "mtbf=S,mttr=S[,distribution=weibull,shape=X].",
             examples=["mtbf=S,mttr=S"],
+            json_schema_extra=OF_HOSTS,
         ),
     ] = None
     way: Annotated[
@@ -122,6 +141,13 @@ class RunSettings(Rules):
             json_schema_extra=_SIMGRID,
         ),
     ] = ()
+    share_idle: Annotated[
+        Literal["cores", "node"],
+        Field(
+            description="Idle power of a busy host: charged to what runs there by cores, or left to the node "
+            "(the energy of tasks)."
+        ),
+    ] = "cores"
     tariff: Annotated[
         Tariff | None,
         Field(
@@ -129,9 +155,17 @@ class RunSettings(Rules):
             json_schema_extra={"group": "Money (with --price a run has a profit)"},
         ),
     ] = None
-    timeout_s: Annotated[float | None, Field(gt=0, le=MAX_TIMEOUT_S, description="End a run after this wall time.")] = (
-        None
-    )
+    carbon: Annotated[
+        Carbon | None,
+        Field(
+            description="Carbon intensity of power by time and site.",
+            json_schema_extra={"group": "Carbon (with --carbon a run has grams)"},
+        ),
+    ] = None
+    timeout_s: Annotated[
+        float | None,
+        Field(gt=0, le=MAX_TIMEOUT_S, description="End a run, or the reading before it, after this wall time."),
+    ] = None
 
     def __post_init__(self) -> None:
         check_record(self, RunSettings)

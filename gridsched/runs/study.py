@@ -12,7 +12,9 @@ from typing import Any
 
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
+from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import load_policies
+from gridsched.policy.registry import make_scheduler
 from gridsched.runs.canonical import run_id_of
 from gridsched.runs.claims_schema import Claim
 from gridsched.runs.expressions import run_filter
@@ -160,9 +162,9 @@ class Study:
             return self.own.schedulers
         policies = [file.checked() for file in files]
         check_policies(policies, self.timeout_s)
-        found = read_schedulers(self.document, load_policies(policies))
-        self.own = OwnParts.of(found, policies) if policies else None
-        return found
+        schedulers = read_schedulers(self.document, load_policies(policies))
+        self.own = OwnParts.of(schedulers, policies) if policies else None
+        return schedulers
 
     @property
     def inputs(self) -> Mapping[str, InputFile]:
@@ -173,6 +175,10 @@ class Study:
     def policies(self) -> tuple[str, ...]:
         """SHA-256 of the files that register schedulers, metrics and figures of its own."""
         return tuple(self.inputs[name].sha256 for name in self.document.content.policies)
+
+    def programs(self) -> list[Scheduler]:
+        """Return the schedulers that are other programs."""
+        return [make_scheduler(each.id, each.parameters) for each in self.schedulers if each.traits.external]
 
     # ------------------------------------------------------------------ making one
 

@@ -246,11 +246,11 @@ def full_name(name: str, names: typing.Collection[str]) -> str:
     """
     if name in names:
         return name
-    found = [each for each in names if each.rpartition(".")[2] == name]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise InputError(f"{name!r} may mean {' or '.join(found)}; write it in full.")
+    candidates = [each for each in names if each.rpartition(".")[2] == name]
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        raise InputError(f"{name!r} may mean {' or '.join(candidates)}; write it in full.")
     raise InputError(f"{name!r} is no axis of this study. {did_you_mean(name, names)}Axes: {', '.join(names)}.")
 
 

@@ -104,14 +104,14 @@ def study_formulas(document: StudyDocument, axes: Sequence[Axis], known: Sequenc
     InputError
         Naming the expression at fault.
     """
-    found: list[Formula] = []
+    formulas: list[Formula] = []
     columns = {*RESERVED, *(axis.name for axis in axes)}
     for id, said in document.content.expressions.items():
         if id in columns:
             document.refuse(("expressions", id), "is a column of the results; choose another name.")
-        names = [*known, *(each.metric.id for each in found)]
+        names = [*known, *(each.metric.id for each in formulas)]
         try:
-            found.append(
+            formulas.append(
                 formula(
                     id,
                     said.formula,
@@ -124,8 +124,8 @@ def study_formulas(document: StudyDocument, axes: Sequence[Axis], known: Sequenc
             )
         except InputError as error:
             raise InputError(f"{document.path}: {error}") from None
-    declare(found)
-    return tuple(found)
+    declare(formulas)
+    return tuple(formulas)
 
 
 def check_planners(
@@ -243,9 +243,9 @@ def study_claims(document: StudyDocument) -> list[tuple[int, Claim]]:
     A table with `columns` and `rows` is one claim a row, called ``ID-1``, ``ID-2``, ...; columns
     are fields of a claim or axes. A text of `explanations` belongs to all claims that it lists.
     """
-    found = [(k, each) for k, claim in enumerate(document.content.claims) for each in _rows_of(document, k, claim)]
+    rows = [(k, each) for k, claim in enumerate(document.content.claims) for each in _rows_of(document, k, claim)]
     places: dict[str, int] = {}
-    for place, (k, claim) in enumerate(found):
+    for place, (k, claim) in enumerate(rows):
         if claim.id in places:
             document.refuse(("claims", k, "id"), f"is {claim.id!r}, which another claim has.")
         places[claim.id] = place
@@ -256,12 +256,12 @@ def study_claims(document: StudyDocument) -> list[tuple[int, Claim]]:
             path = ("explanations", e, "claims", c)
             if id not in places:
                 document.refuse(path, f"is {id!r}; no claim is called so.")
-            k, claim = found[places[id]]
+            k, claim = rows[places[id]]
             if claim.explanation:
                 document.refuse(path, f"is {id!r}, which has an explanation already.")
             update = {"explanation": explanation.text, "run_ids": explanation.run_ids}
-            found[places[id]] = (k, claim.model_copy(update=update))
-    return found
+            rows[places[id]] = (k, claim.model_copy(update=update))
+    return rows
 
 
 def _rows_of(document: StudyDocument, k: int, claim: Claim) -> Iterator[Claim]:

@@ -71,7 +71,7 @@ class Content(Section):
     workload: Any = Field(
         default_factory=dict,
         description="A workload file (with `files` for the table of input files; with "
-        "`nodes_from, procs_per_node, nodes, boot, shutdown` for a [trace](traces.md)), or a "
+        "`nodes_from, procs_per_node, columns, nodes, boot, shutdown` for a [trace](traces.md)), or a "
         "`generator` with its keys (see below).",
     )
     schedulers: Any = Field(
@@ -108,7 +108,9 @@ class Content(Section):
         '`min`, `max`; `{ formula, unit, better, meaning }` says more. `ed2p = "energy_j * '
         'makespan_s ** 2"`.',
     )
-    baseline: str | None = Field(default=None, description="The scheduler that the others are compared with.")
+    baseline: str | None = Field(
+        default=None, description="The scheduler that the others are compared with; default: the first one."
+    )
     timeout_s: float | None = Field(
         default=None,
         gt=0,

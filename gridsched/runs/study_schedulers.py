@@ -29,10 +29,10 @@ _MOST_LABELS = 12
 
 
 def _from_text(text: Any) -> Mapping[str, Any]:
-    found = json.loads(text) if isinstance(text, str) else None
-    if not isinstance(found, dict):
+    values = json.loads(text) if isinstance(text, str) else None
+    if not isinstance(values, dict):
         raise ValueError("it should be a JSON object")
-    return with_tuples(found)
+    return with_tuples(values)
 
 
 #: Kept as the text of a JSON object, whose infinities Python alone reads.
@@ -84,14 +84,14 @@ def read_schedulers(document: StudyDocument, policies: Mapping[str, ModuleType])
     entries = raw if isinstance(raw, tuple) else (raw,)
     if not entries:
         document.refuse(("schedulers",), "is an axis without values; give at least one.")
-    found: list[StudyScheduler] = []
+    schedulers: list[StudyScheduler] = []
     for k, entry in enumerate(entries):
         path = ("schedulers", k) if isinstance(raw, tuple) else ("schedulers",)
         for each in _variants(document, path, entry, policies):
-            if each.label in [other.label for other in found]:
+            if each.label in [other.label for other in schedulers]:
                 document.refuse(path, f"names {each.label!r} again; give it another label.")
-            found.append(each)
-    return tuple(found)
+            schedulers.append(each)
+    return tuple(schedulers)
 
 
 def scheduler_texts(schedulers: Sequence[StudyScheduler]) -> list[str]:
@@ -149,7 +149,7 @@ def _variants(
         yield StudyScheduler(
             f"{label}({', '.join(parts)})" if parts else label,
             id,
-            made.parameters,
+            made.stored_parameters,
             policy,
             path,
             label,

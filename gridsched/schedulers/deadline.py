@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Floats
 from gridsched.errors import InputError
 from gridsched.metrics.run_metrics import COUNTS_OF_NOTES, chance_counts
 from gridsched.model.pmf import LEAST_MASS
@@ -25,7 +26,6 @@ from gridsched.policy.decisions import Assign, Cancel, Decision, Drop, Note
 from gridsched.policy.state import State
 from gridsched.schedulers.filters import energy_multiplier
 
-Floats = NDArray[np.float64]
 #: Column of the chance to meet the deadline of the pair that was chosen, as known at that time.
 CHANCE = "predicted_chance"
 COUNTS_OF_NOTES[CHANCE] = chance_counts
@@ -34,7 +34,7 @@ COUNTS_OF_NOTES[CHANCE] = chance_counts
 LIKELY = 0.5
 
 
-def reaches(late: Floats, least_chance: float) -> NDArray[np.bool_]:
+def reaches(late: Floats, least_chance: float) -> Booleans:
     """Whether the chance to be in time is at least `least_chance`, but for the rounding of masses.
 
     Parameters
@@ -134,20 +134,20 @@ class DeadlineScheduler(Scheduler):
             return []
         decisions: list[Decision] = []
         for task in state.next_waiting(1):  # asked for each task
-            found = Candidates(state, self.estimates_, task)
-            self._filter(state, found, self.robustness)
-            decisions += self._mapped(task, found)
+            candidates = Candidates(state, self.estimates_, task)
+            self._filter(state, candidates, self.robustness)
+            decisions += self._mapped(task, candidates)
         if self.remap:
             decisions += self._remapped(state, decisions)
         return decisions
 
-    def _mapped(self, task: int, found: Candidates) -> list[Decision]:
+    def _mapped(self, task: int, candidates: Candidates) -> list[Decision]:
         """Map a task to the best pair that is left; without one it is dropped."""
-        if not found.allowed.any():
+        if not candidates.allowed.any():
             return [Drop(task)]
-        host, pstate = divmod(self._choose(found), found.allowed.shape[1])
+        host, pstate = divmod(self._choose(candidates), candidates.allowed.shape[1])
         self.pstate_[task] = pstate
-        chance = 1.0 - float(found.late[host, pstate])
+        chance = 1.0 - float(candidates.late[host, pstate])
         return [Assign(task, host, pstate), Note(task, CHANCE, chance)]
 
     def _remapped(self, state: State, decided: list[Decision]) -> list[Decision]:
@@ -165,28 +165,28 @@ class DeadlineScheduler(Scheduler):
         _, heads = np.unique(hosts, return_index=True)
         for host, task in zip(hosts[heads].tolist(), state.queue_tasks[unlikely[heads]].tolist(), strict=True):
             changed.add(host)
-            found = Candidates(state, self.estimates_, task)
-            found.allowed[sorted(changed)] = False
-            returned_j = found.eec_j[host, self.pstate_[task]]
-            self._filter(state, found, max(self.robustness, LIKELY), returned_j)
-            mapped = self._mapped(task, found)
+            candidates = Candidates(state, self.estimates_, task)
+            candidates.allowed[sorted(changed)] = False
+            returned_j = candidates.eec_j[host, self.pstate_[task]]
+            self._filter(state, candidates, max(self.robustness, LIKELY), returned_j)
+            mapped = self._mapped(task, candidates)
             changed.update(each.host for each in mapped if isinstance(each, Assign))
             decisions += [Cancel(task, host), *mapped]
         return decisions
 
-    def _filter(self, state: State, found: Candidates, least_chance: float, returned_j: float = 0.0) -> None:
+    def _filter(self, state: State, candidates: Candidates, least_chance: float, returned_j: float = 0.0) -> None:
         """Take out what uses too much energy, then what is too likely to be late."""
         if self.energy_fair_share:
-            found.allowed &= found.eec_j <= _fair_share_j(state, found, returned_j)
+            candidates.allowed &= candidates.eec_j <= _fair_share_j(state, candidates, returned_j)
         if least_chance > 0:
-            found.allowed &= reaches(found.late, least_chance)
+            candidates.allowed &= reaches(candidates.late, least_chance)
 
     @abstractmethod
-    def _choose(self, found: Candidates) -> int:
+    def _choose(self, candidates: Candidates) -> int:
         """Return which pair, host by host, is taken; at least one is allowed."""
 
 
-def _fair_share_j(state: State, found: Candidates, returned_j: float) -> float:
+def _fair_share_j(state: State, candidates: Candidates, returned_j: float) -> float:
     """Return the largest energy that the energy filter lets a task have [J] (paper 002, eq. 6).
 
     A task that is withdrawn has returned its own.
@@ -194,12 +194,12 @@ def _fair_share_j(state: State, found: Candidates, returned_j: float) -> float:
     energy = state.energy
     if energy.budget_j == math.inf:
         return math.inf
-    depth = float(found.assigned.sum()) / len(found.assigned)
+    depth = float(candidates.assigned.sum()) / len(candidates.assigned)
     left_j = energy.budget_j - energy.assigned_j + returned_j
     return energy_multiplier(depth) * left_j / max(state.tasks_to_arrive, 1)
 
 
-def _least(allowed: NDArray[np.bool_], *values: NDArray[Any]) -> int:
+def _least(allowed: Booleans, *values: NDArray[Any]) -> int:
     """Return the first of the allowed pairs with the least value; ties go by the next value."""
     pairs = np.flatnonzero(allowed)
     for value in values:
@@ -234,9 +234,9 @@ class ShortestQueue(DeadlineScheduler):
 
     _id: ClassVar[str] = "shortest_queue"
 
-    def _choose(self, found: Candidates) -> int:
-        assigned = np.broadcast_to(found.assigned[:, None], found.eet_s.shape)
-        return _least(found.allowed, assigned, found.eet_s)
+    def _choose(self, candidates: Candidates) -> int:
+        assigned = np.broadcast_to(candidates.assigned[:, None], candidates.eet_s.shape)
+        return _least(candidates.allowed, assigned, candidates.eet_s)
 
 
 class MinimumExpectedCompletionTime(DeadlineScheduler):
@@ -258,8 +258,8 @@ class MinimumExpectedCompletionTime(DeadlineScheduler):
 
     _id: ClassVar[str] = "minimum_expected_completion_time"
 
-    def _choose(self, found: Candidates) -> int:
-        return _least(found.allowed, found.ect_s)
+    def _choose(self, candidates: Candidates) -> int:
+        return _least(candidates.allowed, candidates.ect_s)
 
 
 class LightestLoad(DeadlineScheduler):
@@ -296,10 +296,10 @@ class LightestLoad(DeadlineScheduler):
         super().prepare(system, rng)
         check_choice(self._id, "ties", self.ties, ("energy", "first"))
 
-    def _choose(self, found: Candidates) -> int:
-        load = np.where(found.allowed, found.eec_j, 0.0) * found.late
-        seconds = [found.eec_j] if self.ties == "energy" else []
-        return _least(found.allowed, load, *seconds)
+    def _choose(self, candidates: Candidates) -> int:
+        load = np.where(candidates.allowed, candidates.eec_j, 0.0) * candidates.late
+        seconds = [candidates.eec_j] if self.ties == "energy" else []
+        return _least(candidates.allowed, load, *seconds)
 
 
 class CheapestInTime(DeadlineScheduler):
@@ -336,11 +336,11 @@ class CheapestInTime(DeadlineScheduler):
         super().prepare(system, rng)
         check_number(self._id, "least_chance", self.least_chance, lambda x: 0 <= x <= 1, "a chance from 0 to 1")
 
-    def _choose(self, found: Candidates) -> int:
-        likely = found.allowed & reaches(found.late, self.least_chance)
+    def _choose(self, candidates: Candidates) -> int:
+        likely = candidates.allowed & reaches(candidates.late, self.least_chance)
         if not likely.any():
-            return _least(found.allowed, found.late, found.eec_j)
-        return _least(likely, found.eec_j, found.late)
+            return _least(candidates.allowed, candidates.late, candidates.eec_j)
+        return _least(likely, candidates.eec_j, candidates.late)
 
 
 class RandomImmediate(DeadlineScheduler):
@@ -363,6 +363,6 @@ class RandomImmediate(DeadlineScheduler):
     traits: ClassVar[Traits] = replace(DeadlineScheduler.traits, uses_rng=True, platform_order_matters=True)
     _id: ClassVar[str] = "random_immediate"
 
-    def _choose(self, found: Candidates) -> int:
-        pairs = np.flatnonzero(found.allowed)
+    def _choose(self, candidates: Candidates) -> int:
+        pairs = np.flatnonzero(candidates.allowed)
         return int(pairs[self.rng_.integers(len(pairs))])

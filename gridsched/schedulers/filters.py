@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.system import System
@@ -58,7 +58,7 @@ class EnergyFilter:
         """Take the mean of the feasible ETC entries."""
         self.mean_etc_s_ = mean_etc_s(system)
 
-    def task_budget(self, state: State, ready_time: NDArray[np.float64]) -> float:
+    def task_budget(self, state: State, ready_time: Floats) -> float:
         """Return the largest estimated energy that a task may have at this event [J]."""
         leniency = self._present_leniency(state)
         if leniency == math.inf:
@@ -111,7 +111,7 @@ def mean_etc_s(system: System) -> float:
     return float(etc[np.isfinite(etc)].mean())
 
 
-def time_remaining_s(ready_time: NDArray[np.float64], period_end: float) -> float:
+def time_remaining_s(ready_time: Floats, period_end: float) -> float:
     """Return how long all machines together are free until the period's end [s].
 
     Examples

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
@@ -19,9 +19,6 @@ from gridsched.policy.state import State
 from gridsched.power import host_power
 from gridsched.schedulers.wrapping import TraitsOfWrapped, Wrapper
 
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
-
 
 class IdleOff(Wrapper):
     """Another scheduler decides; hosts that were idle for a time are off until they are needed.
@@ -30,7 +27,8 @@ class IdleOff(Wrapper):
     ----------
     scheduler : str or Scheduler
         Who decides about the tasks: an id, alone or with parameters
-        (``"wqr(max_replicas=3)"``), or an instance.
+        (``"wqr(max_replicas=3)"``), or an instance. With one of parallel jobs
+        (``"easy_backfilling"``) it takes these.
     timeout_s : float
         How long a host is idle before it is switched off [s]; longer where that would not pay.
 
@@ -133,7 +131,7 @@ class IdleOff(Wrapper):
         self.wake_ = first
         return [WakeAt(first)]
 
-    def _switched(self, state: State, on: Ids, off: Ids) -> Iterator[Decision]:
+    def _switched(self, state: State, on: Integers, off: Integers) -> Iterator[Decision]:
         """Switch hosts on and off, as far as the power cap admits what they draw by that."""
         power, hosts, added_w = state.power, self.system_.platform.hosts, 0.0
         for host in on.tolist():
@@ -154,7 +152,7 @@ class IdleOff(Wrapper):
 
     # ------------------------------------------------------------------ what is needed
 
-    def _needed(self, state: State, since: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _needed(self, state: State, since: Floats) -> tuple[Booleans, Booleans]:
         """Whether each host is needed by tasks without a place, and has work to come."""
         needed = np.zeros(len(since), dtype=bool)
         to_come, placed = self._to_come(state)
@@ -178,14 +176,16 @@ class IdleOff(Wrapper):
             self._count_one_by_one(state, unplaced, order, free, needed)
         return needed, to_come
 
-    def _order(self, state: State, since: Floats, task: int) -> Ids:
+    def _order(self, state: State, since: Floats, task: int) -> Integers:
         """Return all hosts in the order in which tasks take their cores."""
         hosts = np.arange(len(since))
         energy = state.estimates.eec([task], hosts, self.system_.pstates)[0]
         rank = np.where(state.is_on, np.where(np.isfinite(since), 1, 0), 2)
         return np.lexsort((hosts, energy, np.where(rank == 1, -since, 0.0), rank))
 
-    def _count_one_by_one(self, state: State, tasks: Ids, order: Ids, free: Ids, needed: NDArray[np.bool_]) -> None:
+    def _count_one_by_one(
+        self, state: State, tasks: Integers, order: Integers, free: Integers, needed: Booleans
+    ) -> None:
         """Note the hosts whose cores the tasks take, each the first one that can run it."""
         left, pstates = free[order], self.system_.pstates[order]
         for task in tasks.tolist():
@@ -197,7 +197,7 @@ class IdleOff(Wrapper):
                 if not left.any():
                     return
 
-    def _count_nodes(self, state: State, tasks: Ids, order: Ids, needed: NDArray[np.bool_]) -> None:
+    def _count_nodes(self, state: State, tasks: Integers, order: Integers, needed: Booleans) -> None:
         """Note the nodes that parallel tasks need in each cluster where they can run."""
         platform, estimates, pstates = self.system_.platform, state.estimates, self.system_.pstates
         cluster_of = platform.cluster_of[order]
@@ -208,7 +208,7 @@ class IdleOff(Wrapper):
             nodes = int(estimates.widths(there, np.full(len(there), host)).sum())
             needed[order[cluster_of == number][:nodes]] = True
 
-    def _to_come(self, state: State) -> tuple[NDArray[np.bool_], Ids]:
+    def _to_come(self, state: State) -> tuple[Booleans, Integers]:
         """Whether each host has planned or reserved work, and the tasks that have their places."""
         has_work = np.zeros(self.system_.n_hosts, dtype=bool)
         if self.wrapped_.traits.parallel:

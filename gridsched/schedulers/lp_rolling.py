@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Integers
 from gridsched.model.prices import PriceSeries
 from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
@@ -20,8 +20,6 @@ from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Assign, Decision, Drop, Plan, WakeAt
 from gridsched.policy.state import State
 from gridsched.schedulers.linear_programmes import possible_tasks, priced
-
-Ids = NDArray[np.int64]
 
 
 class LPRolling(Scheduler):
@@ -133,7 +131,7 @@ class LPRolling(Scheduler):
             return most_profit(bag, priced(bag, None))
         return most_profit(bag, replace(tariff, price=tariff.price * share, overhead=tariff.overhead * share))
 
-    def _pays_never(self, grouped: GroupedBag, bags: Backlog, waiting: Ids, now: float) -> bool:
+    def _pays_never(self, grouped: GroupedBag, bags: Backlog, waiting: Integers, now: float) -> bool:
         """Whether what waits pays at none of the prices that are known."""
         told = self.system_.tariff
         if self.prices == "mean" or told is None or not isinstance(told.prices, PriceSeries):
@@ -177,6 +175,6 @@ class Backlog:
         unfinished = np.concatenate([state.mappable, state.queue_tasks, state.running["task"]])
         self.others = max(len(np.unique(self._bag[unfinished])) - 1, 0)
 
-    def share(self, tasks: Ids) -> float:
+    def share(self, tasks: Integers) -> float:
         """Return how many bags some tasks are, each a share of its own."""
         return float((1.0 / self._size[self._bag[tasks]]).sum())

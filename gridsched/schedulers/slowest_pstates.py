@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Integers
 from gridsched.errors import InputError
 from gridsched.model.limits import time_tolerance
 from gridsched.model.system import System
@@ -176,7 +176,7 @@ def _with_pstates(answer: Iterable[Decision], chosen: dict[int, int]) -> Iterato
         if isinstance(decision, Assign):
             yield Assign(decision.task, decision.host, chosen[int(decision.host)])
         elif isinstance(decision, Plan) and decision.hosts is not None:
-            pstates: NDArray[np.int64] = np.array([chosen[host] for host in decision.hosts.tolist()], dtype=np.int64)
+            pstates: Integers = np.array([chosen[host] for host in decision.hosts.tolist()], dtype=np.int64)
             yield Plan(decision.tasks, decision.hosts, pstates)
         else:
             yield decision

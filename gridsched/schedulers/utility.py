@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.estimates import TypedPowerEstimates
-from gridsched.model.prices import EnergyWeights
+from gridsched.model.signals import Signal
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler, Traits
@@ -24,10 +24,8 @@ from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, map_two_stage
 from gridsched.schedulers.kernels.two_stage_options import COMP, UPE, UPT, UTIL, type_tables
 from gridsched.schedulers.kernels.utility_value import UtilityTables, falls_short, utility_tables, worth_postponing
 
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 #: Tasks, hosts and P-states in the order of assignment, and what becomes of each mappable task.
-Mapping = tuple[Ids, Ids, Ids, Ids]
+Mapping = tuple[Integers, Integers, Integers, Integers]
 #: Energy that remains and task budget [J], the day's end [s], and what a joule counts (a table).
 Limits = tuple[float, float, float, Floats]
 
@@ -111,7 +109,7 @@ class UtilityScheduler(Scheduler):
         decisions.append(Plan(tasks, hosts, pstates))
         return decisions
 
-    def _read_prices(self, weights: EnergyWeights, now: float) -> None:
+    def _read_prices(self, weights: Signal, now: float) -> None:
         """Let energies cost what they would from now on, where prices vary."""
         if weights.is_even:
             return
@@ -119,7 +117,7 @@ class UtilityScheduler(Scheduler):
         cost_j = weights.cost_j(tables.eec, now, tables.etc)
         self.tables_ = type_tables(tables.etc, tables.eec, tables.host_type, self._objective, cost_j)
 
-    def _given_up(self, tasks: Ids, day_end: float) -> list[Decision]:
+    def _given_up(self, tasks: Integers, day_end: float) -> list[Decision]:
         """Postpone tasks that cannot start today, or drop those not worth it tomorrow (B4)."""
         if not len(tasks):
             return []
@@ -136,14 +134,14 @@ class UtilityScheduler(Scheduler):
         return [Postpone(task) if later else Drop(task) for task, later in pairs]
 
     @abstractmethod
-    def _map(self, waiting: Ids, ready_time: Floats, limits: Limits) -> Mapping:
+    def _map(self, waiting: Integers, ready_time: Floats, limits: Limits) -> Mapping:
         """Map `waiting` within `limits`."""
 
 
 class _TwoStage(UtilityScheduler):
     """Repeat: each task's best option, then the task whose best is best; see `map_two_stage`."""
 
-    def _map(self, waiting: Ids, ready_time: Floats, limits: Limits) -> Mapping:
+    def _map(self, waiting: Integers, ready_time: Floats, limits: Limits) -> Mapping:
         return map_two_stage(
             self._objective,
             self.tables_,
@@ -283,5 +281,5 @@ class RandomMapping(UtilityScheduler):
     def __init__(self, energy_leniency: float | str = math.inf, dropping_threshold: float = 0.5) -> None:
         super().__init__(energy_leniency, dropping_threshold)
 
-    def _map(self, waiting: Ids, ready_time: Floats, limits: Limits) -> Mapping:
+    def _map(self, waiting: Integers, ready_time: Floats, limits: Limits) -> Mapping:
         return map_randomly(self.tables_, self.task_type_, waiting, self.rng_.random(len(waiting)), ready_time, *limits)

@@ -44,25 +44,36 @@ def wrapped_scheduler(owner: str, scheduler: object) -> Scheduler:
     """
     if isinstance(scheduler, Scheduler):
         return scheduler.clone()
-    match = _CALL.fullmatch(scheduler.strip()) if isinstance(scheduler, str) else None
-    parameters = None if match is None else _parameters_of(match["parameters"] or "()")
-    if match is None or parameters is None:
-        raise InputError(
-            f"Parameter 'scheduler' of {owner} is {scheduler!r}; it must be an id, as 'mct', or an "
-            "id with parameters, as 'wqr(max_replicas=3)'."
-        )
-    return make_scheduler(match["id"], parameters)
+    return make_scheduler(*read_call(owner, "scheduler", scheduler, "wqr(max_replicas=3)"))
 
 
-def _parameters_of(text: str) -> dict[str, Any] | None:
-    """Return the keyword arguments of a call, or None where it has no or other ones."""
+def read_call(owner: str, parameter: str, text: object, example: str) -> tuple[str, dict[str, Any]]:
+    """Return the id and the parameters that a text such as ``"wqr(max_replicas=3)"`` names.
+
+    Parameters
+    ----------
+    owner, parameter : str
+        Id of the scheduler and its parameter, for messages.
+    text : object
+    example : str
+        Of such a text, for messages.
+
+    Raises
+    ------
+    InputError
+        If it is no such text.
+    """
+    match = _CALL.fullmatch(text.strip()) if isinstance(text, str) else None
     try:
-        call = ast.parse(f"f{text}", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args or any(not k.arg for k in call.keywords):
-            return None
-        return {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+        call = ast.parse(f"f{match['parameters'] or '()'}", mode="eval").body if match else None
+        if match and isinstance(call, ast.Call) and not call.args and all(k.arg for k in call.keywords):
+            return match["id"], {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+        pass  # as if it were no call at all
+    raise InputError(
+        f"Parameter {parameter!r} of {owner} is {text!r}; it must be an id, as "
+        f"{example.partition('(')[0]!r}, or an id with parameters, as {example!r}."
+    )
 
 
 class TraitsOfWrapped:
@@ -112,6 +123,10 @@ class Wrapper(Scheduler):
     def attend(self, state: State) -> Iterable[Decision]:
         """Ask the wrapped scheduler, if it attends events."""
         return self.wrapped_.attend(state)
+
+    def finish(self, state: State) -> None:
+        """Let the wrapped scheduler take leave."""
+        self.wrapped_.finish(state)
 
     def _changed(self, answer: list[Decision], state: State) -> Iterator[Decision]:
         """Yield what is decided in the place of the wrapped scheduler's answer."""

@@ -13,6 +13,7 @@ from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
 from gridsched.sim.lead import LeadSession
 from gridsched.sim.maestro import MaestroSession
+from gridsched.sim.metered import MeteredSession
 from gridsched.sim.network import NetworkSession
 from gridsched.sim.request import Records, SimulationRequest
 from gridsched.sim.session import Session, Work
@@ -114,7 +115,9 @@ def simulate(request: SimulationRequest) -> Records:
     assert request.platform_file is not None
     check_precision(request)
     way = choose_way(request)
-    cfg = request.cfg if request.tasks.width is None else (*request.cfg, PARALLEL_TASKS)
+    run_times = request.run_times
+    is_metered = run_times is not None and len(run_times.load) > 0
+    cfg = request.cfg if request.tasks.width is None or is_metered else (*request.cfg, PARALLEL_TASKS)
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
     world = World(
         request.system.platform,
@@ -135,14 +138,17 @@ def simulate(request: SimulationRequest) -> Records:
         if way == "network":
             session = NetworkSession(world, controller, work, request.tasks)
         elif way == "lead":
-            session = LeadSession(world, controller, work)
+            session = MeteredSession(world, controller, work) if is_metered else LeadSession(world, controller, work)
         else:
             session = MaestroSession(world, controller, work)
         session.run(request.deployment_file)
+        controller.finish()
         plugin_j, links_j, horizon = session.energy_j, session.links_j, None
     trace = controller.trace(horizon, as_estimated=request.run_times is None)
     trace.timing["simulate_s"] = time.perf_counter() - began
     fields = {name: value for name, value in vars(trace).items() if name not in _SHARED}
+    if run_times is not None:
+        fields["load"] = run_times.load
     return Records(fields, plugin_j, links_j)
 
 

@@ -39,6 +39,8 @@ _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_
 _PACKAGE = __name__.partition(".")[0]
 #: What every run imports; numpy alone would load its generators anew in each run's own process.
 _OF_RUNS = ("numpy.random", "gridsched.sim.child")
+#: With fewer tasks a run does without compiled loops, or nearly so.
+_FEW_TASKS = 100
 #: A server that is closed may take so long to end [s].
 _CLOSING_S = 5.0
 _NOISE = re.compile(r"Configuration change: Set |No core dump was generated")
@@ -53,6 +55,7 @@ class SimulationServer(AnsweringProcess):
     def __init__(self) -> None:
         super().__init__("gridsched.sim.server", "The simulation server", variables=_SINGLE_THREADED)
         self.owner = os.getpid()
+        self._known: set[str] = set()
 
     def __enter__(self) -> SimulationServer:
         return self
@@ -81,9 +84,17 @@ class SimulationServer(AnsweringProcess):
         assert request.platform_file is not None
         where = f"SimGrid on {request.platform_file.name}"
         run = partial(child.simulate, request)
-        records, log = self.call(run, request.timeout_s, where, set_up_line=IS_SET_UP, modules=modules_of(request))
+        modules = self._modules_for_all(request)
+        records, log = self.call(run, request.timeout_s, where, set_up_line=IS_SET_UP, modules=modules)
         trace = Trace(platform=request.system.platform, tasks=request.tasks, **records.fields)
         return SimulationOutcome(trace, records.plugin_j, log, records.links_j)
+
+    def _modules_for_all(self, request: SimulationRequest) -> Sequence[str]:
+        """Return what the server is to import, and to compile: nothing for a single small run."""
+        modules = modules_of(request)
+        is_first = not self._known.issuperset(modules)
+        self._known.update(modules)
+        return () if is_first and len(request.tasks) < _FEW_TASKS else modules
 
     def call(
         self,
@@ -272,17 +283,18 @@ def simulate_reference(request: SimulationRequest, *, is_apart: bool = False) ->
 
     Under a time-out it needs a process that can be ended: a policy that loops in C or catches
     every exception cannot be ended otherwise. So does a policy from a file, which may end its
-    process or change it for the runs that follow. `is_apart` asks for such a process in any case.
+    process or change it for the runs that follow, and one that starts a program. `is_apart` asks
+    for such a process in any case.
 
     Raises
     ------
     GridschedError
         What the run raised, or a `SimulationError` for a crash or time-out.
     """
-    from gridsched.policy.policy_files import comes_from_file
+    from gridsched.policy.policy_files import needs_own_process
     from gridsched.sim import child
 
-    if request.timeout_s is None and not is_apart and not comes_from_file(request.scheduler):
+    if request.timeout_s is None and not is_apart and not needs_own_process(request.scheduler):
         with policy_at_work():
             return child.simulate_reference(request)
     run = partial(child.simulate_reference, request)

@@ -78,9 +78,9 @@ def _interpret(outcome: Outcome, timeout_s: float) -> Inspection:
     if kind != "result":
         is_missing = rest[0] == MissingDependency.__name__
         return Inspection("skipped" if is_missing else "refused", rest[-1])
-    found: Inspection = rest[0]
+    inspection: Inspection = rest[0]
     warned = [m["text"] for m in _logged(outcome) if m["category"] != "host_energy" and m["level"] == "WARNING"]
-    return replace(found, warnings=tuple(dict.fromkeys(warned)))
+    return replace(inspection, warnings=tuple(dict.fromkeys(warned)))
 
 
 def _logged(outcome: Outcome) -> list[re.Match[str]]:

@@ -142,6 +142,8 @@ class LeadSession(ActorSession):
         for h in nodes:
             if metered[h] != clock or pstates[h] != pstate:
                 hosts[h].pstate = pstates[h] = pstate
+        if execution.part_cores:  # SimGrid gives a core to each time that a host stands there
+            nodes = [h for h, n in zip(nodes, execution.cores.tolist(), strict=True) for _ in range(n)]
         flops = [self._flops(execution)] * len(nodes)
         return self._exec_init([hosts[h] for h in nodes], flops, [])
 

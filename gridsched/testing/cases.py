@@ -19,7 +19,7 @@ from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
 from gridsched.policy.base import Scheduler
 from gridsched.testing.parallel_cases import PARALLEL_CASES, PARALLEL_UTILITY_CASES
-from gridsched.testing.playing import UNCERTAINTY, Case
+from gridsched.testing.playing import CARBON, UNCERTAINTY, Case
 
 
 def make_host(name: str, *speeds: float, cores: int = 1, busy_w: float = 40.0) -> Host:
@@ -299,6 +299,8 @@ def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:
         cases += CAPPED_CASES
     if traits.needs_distributions:
         cases = STOCHASTIC_CASES
+    if traits.needs_carbon:
+        cases = tuple(replace(case, rules={**case.rules, "carbon": CARBON}) for case in cases)
     if traits.asked != "start" or traits.delegates:
         return cases
     return tuple(case for case in cases if len(set(case.tasks.submit_time_s.tolist())) <= 1)

@@ -141,8 +141,8 @@ def check_docstring(scheduler: Scheduler) -> None:
 def _section(docstring: str, name: str) -> str:
     """Return the body of a numpydoc section, or an empty string."""
     pattern = _SECTION.format(name=name)
-    found = re.search(pattern, docstring, re.MULTILINE | re.DOTALL)
-    return found["body"] if found else ""
+    match = re.search(pattern, docstring, re.MULTILINE | re.DOTALL)
+    return match["body"] if match else ""
 
 
 def check_without_simgrid(scheduler: Scheduler) -> None:

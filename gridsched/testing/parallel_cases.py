@@ -62,7 +62,14 @@ def make_parallel_case(
         Further fields of the scenario.
     """
     submit, run, width, estimate = zip(*jobs, strict=True) if jobs else ((), (), (), ())
-    tasks = make_tasks([time * _SPEED for time in estimate], submit, width=width, requested_time_s=estimate, name=name)
+    tasks = make_tasks(
+        [time * _SPEED for time in estimate],
+        submit,
+        width=width,
+        requested_time_s=estimate,
+        attributes={"user": [("ann", "bob")[k % 2] for k in range(len(jobs))]},
+        name=name,
+    )
     return Case(
         name,
         cluster_of(n_nodes, draws_idle=draws_idle),

@@ -11,10 +11,12 @@ import numpy as np
 
 from gridsched.engine import Controller, reference
 from gridsched.errors import GridschedError, IncompleteRun
+from gridsched.model.carbon import Carbon, carbon_signal
 from gridsched.model.estimates import Estimates
 from gridsched.model.platform import Platform
 from gridsched.model.run_times import DrawnRunTimes, LoggedRunTimes, RunTimes
 from gridsched.model.seeds import random_stream
+from gridsched.model.site_series import Series, SiteSeries
 from gridsched.model.stochastic import GammaLaw
 from gridsched.model.system import System
 from gridsched.model.task_types import TaskTypes
@@ -29,6 +31,8 @@ from gridsched.runs.scenario import LoadedScenario, Scenario, make_system
 MAX_MAPPING_EVENTS = 10_000
 #: How run times spread around their means, where they are uncertain.
 UNCERTAINTY = GammaLaw(0.25)
+#: Intensities [g/kWh] for schedulers that need them: better later, and best after 40 s.
+CARBON = Carbon(SiteSeries(("*",), (Series((0.0, 12.0, 40.0), (400.0, 200.0, 100.0)),)), 97.0)
 
 
 @dataclass(frozen=True)
@@ -217,8 +221,11 @@ def play(
         Whatever goes wrong; the message names case and scheduler.
     """
     with told(case, scheduler):
+        system = system or case.system()
+        if scheduler.traits.needs_carbon and system.carbon is None:
+            system = replace(system, carbon=carbon_signal(CARBON, system.platform))
         controller = Controller(
-            system or case.system(),
+            system,
             case.tasks,
             Watched(scheduler, around),
             rng=random_stream(seed, "scheduler"),

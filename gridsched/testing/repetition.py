@@ -273,4 +273,5 @@ def with_other_future(tasks: Tasks, time: float) -> Tasks:
         submit_time_s=np.where(late, later, submitted),
         task_type=None if tasks.task_type is None else tasks.task_type[order],
         utility=None if tasks.utility is None else tasks.utility.taken(order),
+        attributes={name: each.taken(order) for name, each in tasks.attributes.items()},
     )

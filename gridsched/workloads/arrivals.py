@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.model.rules import DAY_S
 
 
@@ -26,19 +26,19 @@ class Waves:
         [rad].
     """
 
-    rate: NDArray[np.float64]
-    amplitude: NDArray[np.float64]
-    waves: NDArray[np.int64]
-    phase: NDArray[np.float64]
+    rate: Floats
+    amplitude: Floats
+    waves: Integers
+    phase: Floats
 
-    def relative_rate(self, process: NDArray[np.int64], time_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    def relative_rate(self, process: Integers, time_s: Floats) -> Floats:
         """Return the rates of some processes at some times [s], divided by their means."""
         angle = 2 * np.pi * self.waves[process] * time_s / DAY_S - self.phase[process]
         return 1.0 + self.amplitude[process] * np.sin(angle)
 
 
 def draw_waves(
-    rng: np.random.Generator, rate: NDArray[np.float64], waves_per_day: tuple[int, int], amplitude: tuple[float, float]
+    rng: np.random.Generator, rate: Floats, waves_per_day: tuple[int, int], amplitude: tuple[float, float]
 ) -> Waves:
     """Draw number of waves, amplitude and phase of each rate, all uniform.
 
@@ -58,9 +58,7 @@ def draw_waves(
     )
 
 
-def wave_arrivals(
-    rng: np.random.Generator, waves: Waves, horizon_s: float
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def wave_arrivals(rng: np.random.Generator, waves: Waves, horizon_s: float) -> tuple[Floats, Integers]:
     """Draw the arrivals of all processes by exact thinning.
 
     Candidates come at each process's largest rate and stay with probability rate / largest rate.
@@ -87,9 +85,7 @@ def wave_arrivals(
     return time_s[kept], process[kept]
 
 
-def profile_arrivals(
-    rng: np.random.Generator, rate: NDArray[np.float64], edges: NDArray[np.float64], factor: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def profile_arrivals(rng: np.random.Generator, rate: Floats, edges: Floats, factor: Floats) -> tuple[Floats, Integers]:
     """Draw arrivals whose rates all follow one profile, Poisson within each of its intervals.
 
     Parameters
@@ -116,7 +112,7 @@ def profile_arrivals(
 
 def busy_hours_profile(
     busy_s: tuple[float, float], factor: float, begin_s: float, horizon_s: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Return a rate that is higher during some hours of each day, and lower at others.
 
     The mean over a day is 1 (paper 001, 4.2.5).
@@ -168,9 +164,7 @@ class Bursts:
     burst_factor: tuple[float, float]
 
 
-def draw_intervals(
-    rng: np.random.Generator, bursts: Bursts, horizon_s: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+def draw_intervals(rng: np.random.Generator, bursts: Bursts, horizon_s: float) -> tuple[Floats, Floats, Booleans]:
     """Draw the intervals of one bursty rate; a fair coin says which kind comes first.
 
     Parameters
@@ -199,9 +193,7 @@ def draw_intervals(
     return np.array(edges), np.array(factors), np.array(kinds, dtype=bool)
 
 
-def burst_arrivals(
-    rng: np.random.Generator, rate: NDArray[np.float64], bursts: Bursts, horizon_s: float
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def burst_arrivals(rng: np.random.Generator, rate: Floats, bursts: Bursts, horizon_s: float) -> tuple[Floats, Integers]:
     """Draw the arrivals of bursty processes, Poisson within each interval.
 
     Parameters

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.csv_files import Format, Number, Table, Text, Whole
 from gridsched.model.limits import SI_PREFIXES
@@ -120,7 +120,7 @@ class MeasuredTimes:
 
     task_types: tuple[str, ...]
     times: ListedTimes
-    mean_s: NDArray[np.float64]
+    mean_s: Floats
 
 
 def read_run_times(path: str | Path, host_types: Sequence[str], pstates: int) -> MeasuredTimes:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.files.csv_files import Format, Number, Table, Text, Whole
 from gridsched.model.parallel_estimates import types_that_run
@@ -22,8 +23,6 @@ from gridsched.workloads.parallel_system import Clusters, Demand, ParallelSystem
 from gridsched.workloads.typed_csv import MAX_PSTATES, TASKS, class_columns, task_columns, write_tables
 from gridsched.workloads.utility_classes import draw_priorities
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 #: Task type, cluster -> numbers of nodes, ascending, and times [s], shape (P-states, numbers).
 Entries = dict[tuple[int, int], tuple[Integers, Floats]]
 
@@ -217,30 +216,30 @@ def _check_grid(
     table: Table, rows: list[int], pstates: Integers, nodes: Integers, listed: list[int], n_pstates: int
 ) -> None:
     """Raise `InputError` unless a pair has the same numbers of nodes in each P-state."""
-    found = {(int(pstates[r]), int(nodes[r])) for r in rows}
+    pairs = {(int(pstates[r]), int(nodes[r])) for r in rows}
     for k in range(n_pstates):
         for n in listed:
-            if (k, n) not in found:
+            if (k, n) not in pairs:
                 raise InputError(
                     f"{table.path}: no line for task type {table['task_type'][rows[0]]!r}, cluster "
                     f"{table['cluster'][rows[0]]!r}, P-state {k} and {n} nodes; every P-state of a "
                     "pair needs the same numbers of nodes."
                 )
-    if len(found) != n_pstates * len(listed):
+    if len(pairs) != n_pstates * len(listed):
         row = next(r for r in rows if int(nodes[r]) not in listed)
         raise table.fail(row, "nodes", "the pair's first P-state has no such line")
 
 
 def _power(table: Table, rows: list[int], n_pstates: int) -> list[float]:
     """Return the power of one node in each P-state [W]; it must not depend on their number."""
-    found: list[float | None] = [None] * n_pstates
+    values: list[float | None] = [None] * n_pstates
     for r in rows:
         k, watts = table["pstate"][r], table["power_w"][r]
-        if found[k] is not None and found[k] != watts:
-            legal = f"other lines of the entry have {found[k]:g}, the power of one node"
+        if values[k] is not None and values[k] != watts:
+            legal = f"other lines of the entry have {values[k]:g}, the power of one node"
             raise table.fail(r, "power_w", legal)
-        found[k] = watts
-    return [watts for watts in found if watts is not None]
+        values[k] = watts
+    return [watts for watts in values if watts is not None]
 
 
 def read_parallel_tasks(spec: ParallelDay, system: ParallelSystem) -> Demand:
@@ -316,7 +315,7 @@ def _entries(system: ParallelSystem, tasks: Tasks) -> Entries:
         return system.times.entries
     assert tasks.width is not None  # a parallel day has it
     clusters = system.clusters
-    found: Entries = {}
+    entries: Entries = {}
     for i, runs in enumerate(types_that_run(system.node_power_w)):
         cores = np.concatenate([tasks.width[tasks.task_type == i], system.cores[i], system.typical_cores[i : i + 1]])
         # a type needs an entry where all its tasks are too wide, too: that of the whole cluster
@@ -325,8 +324,8 @@ def _entries(system: ParallelSystem, tasks: Tasks) -> Entries:
             listed = np.unique(taken[:, c])
             nodes = np.repeat(listed[:, None], len(clusters.names), axis=1)
             times = system.times.time_s(np.full(len(listed), i), nodes)
-            found[i, c] = listed, times[:, c].T
-    return found
+            entries[i, c] = listed, times[:, c].T
+    return entries
 
 
 def _entry_columns(system: ParallelSystem, entries: Entries) -> dict[str, Any]:

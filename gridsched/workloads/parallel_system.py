@@ -6,16 +6,13 @@ from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.model.seeds import random_stream
 from gridsched.model.utility import UtilityFunctions
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.time_models import downey_time, gamma
 from gridsched.workloads.utility_classes import draw_priorities
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

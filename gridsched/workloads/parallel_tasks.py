@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.rules import DAY_S
@@ -33,9 +33,6 @@ from gridsched.workloads.time_models import gamma
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.swf import read_swf
 from gridsched.workloads.utility_classes import draw_priorities
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def generate_parallel_day(spec: ParallelDay) -> SystemWorkload:
@@ -105,8 +102,8 @@ def draw_demand(spec: ParallelDay, system: ParallelSystem) -> Demand:
 
 
 def _waves_and_busy_hours(
-    spec: ParallelDay, rng: np.random.Generator, rate: Floats, wide: NDArray[np.bool_]
-) -> tuple[Floats, NDArray[np.int64]]:
+    spec: ParallelDay, rng: np.random.Generator, rate: Floats, wide: Booleans
+) -> tuple[Floats, Integers]:
     """Draw arrivals as in paper 001 [s] and their types, not sorted."""
     waves = draw_waves(rng, rate[~wide], spec.waves_per_day, spec.wave_amplitude)
     wave_time, wave_type = wave_arrivals(rng, waves, spec.horizon_s)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.limits import Cov, Positive, Seed
 from gridsched.model.rules import Rules
@@ -25,7 +25,6 @@ from gridsched.workloads.time_models import cvb
 from gridsched.workloads.typed_csv import read_machines_and_idle_power, read_task_counts, read_task_types
 from gridsched.workloads.utility_day import host_names
 
-Floats = NDArray[np.float64]
 _FILES = ("machines_csv", "etc_csv", "apc_csv")
 
 
@@ -118,7 +117,7 @@ class ProfitSystem:
     etc: Floats
     apc: Floats
     idle_w: Floats
-    machines: NDArray[np.int64]
+    machines: Integers
     frequency: Floats
     task_type_names: tuple[str, ...]
     machine_type_names: tuple[str, ...]
@@ -192,12 +191,12 @@ def draw_profit_system(spec: ProfitBag) -> ProfitSystem:
     )
 
 
-def draw_task_counts(spec: ProfitBag, system: ProfitSystem) -> NDArray[np.int64]:
+def draw_task_counts(spec: ProfitBag, system: ProfitSystem) -> Integers:
     """Return how many tasks of the first bag are of each type."""
     return draw_bags(spec, system)[0]
 
 
-def draw_bags(spec: ProfitBag, system: ProfitSystem) -> NDArray[np.int64]:
+def draw_bags(spec: ProfitBag, system: ProfitSystem) -> Integers:
     """Return how many tasks of each bag are of each type, shape (bags, task types).
 
     As a file says, or drawn for a replicate: every task's type is drawn from

@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.limits import Count, CountRange, Positive, PositiveRange, Seed
 from gridsched.model.platform import Host, Platform, PState
@@ -27,8 +27,6 @@ from gridsched.model.tasks import make_tasks
 from gridsched.workloads.generator_keys import MAX_MACHINES, SystemKeys
 from gridsched.workloads.measurements import MeasuredTimes, read_run_times
 from gridsched.workloads.time_models import gamma
-
-Floats = NDArray[np.float64]
 
 #: So many draws of all nodes' cores may miss the wanted total before that is an error.
 MAX_REDRAWS = 100_000
@@ -130,7 +128,7 @@ class RobustSystem:
         Measured run times in the place of drawn distributions.
     """
 
-    cores: NDArray[np.int64]
+    cores: Integers
     slowdown: Floats
     power_w: Floats
     supply_efficiency: Floats
@@ -181,7 +179,7 @@ class RobustTasks:
     """
 
     submit_time_s: Floats
-    task_type: NDArray[np.int64]
+    task_type: Integers
     deadline_s: Floats
     luck: Floats
 
@@ -244,7 +242,7 @@ def rules_of(spec: RobustTrial, system: RobustSystem) -> Rules:
     return Rules(budget=budget, parked_pstate=spec.pstates - 1)
 
 
-def _draw_cores(rng: np.random.Generator, spec: RobustTrial) -> NDArray[np.int64]:
+def _draw_cores(rng: np.random.Generator, spec: RobustTrial) -> Integers:
     """Draw the cores of the nodes until their total is what is wanted."""
     redraws = min(MAX_REDRAWS, MAX_DRAWN // spec.nodes)
     for _ in range(redraws):

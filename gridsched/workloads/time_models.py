@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from gridsched.arrays import Floats
 
 #: Draws of the factors of a slower P-state before what is left is clamped.
 MAX_REDRAWS = 50
@@ -13,7 +15,7 @@ MAX_REDRAWS = 50
 _SMALLEST_COV = 1e-9
 
 
-def gamma(rng: np.random.Generator, mean: ArrayLike, cov: float, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
+def gamma(rng: np.random.Generator, mean: ArrayLike, cov: float, shape: int | tuple[int, ...]) -> Floats:
     """Draw from gamma distributions given by mean and coefficient of variation.
 
     Parameters
@@ -31,9 +33,7 @@ def gamma(rng: np.random.Generator, mean: ArrayLike, cov: float, shape: int | tu
     return mean * rng.gamma(1.0 / cov**2, cov**2, shape)
 
 
-def cvb(
-    rng: np.random.Generator, mean: float, task_cov: float, machine_cov: float, rows: int, columns: int
-) -> NDArray[np.float64]:
+def cvb(rng: np.random.Generator, mean: float, task_cov: float, machine_cov: float, rows: int, columns: int) -> Floats:
     """Draw a matrix by the coefficient-of-variation method.
 
     Parameters
@@ -68,7 +68,7 @@ def pstate_factors(
     type_cov: float,
     power_cov: float,
     time_cov: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Draw by what each P-state multiplies time and dynamic power.
 
     Parameters
@@ -110,7 +110,7 @@ def pstate_factors(
     return np.maximum(time, 1.0), power
 
 
-def downey_time(nodes: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> NDArray[np.float64]:
+def downey_time(nodes: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> Floats:
     """Return the run time T(n) in units of the parallel part's shortest time.
 
     Parameters
@@ -143,7 +143,7 @@ def downey_time(nodes: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> N
     return sequential + np.maximum(most / n, 1.0)
 
 
-def downey_speedup(nodes: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> NDArray[np.float64]:
+def downey_speedup(nodes: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> Floats:
     """Return how much faster n nodes are than one: ``T(1) / T(n)``, at most A.
 
     Parameters

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import tomli_w
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_text
 from gridsched.files.output_files import check_writable, write_whole
@@ -68,7 +68,7 @@ def read_machines(path: str | Path) -> dict[str, int]:
     return _machine_counts(MACHINES.read(path))
 
 
-def read_machines_and_idle_power(path: str | Path) -> tuple[dict[str, int], NDArray[np.float64]]:
+def read_machines_and_idle_power(path: str | Path) -> tuple[dict[str, int], Floats]:
     """Read ``machine_type,count[,idle_w]``: machines of each type, and what an idle one draws [W].
 
     Raises
@@ -88,7 +88,7 @@ def _machine_counts(table: Table) -> dict[str, int]:
     return counts
 
 
-def read_task_counts(path: str | Path, task_types: Sequence[str]) -> NDArray[np.int64]:
+def read_task_counts(path: str | Path, task_types: Sequence[str]) -> Integers:
     """Read how many tasks of each type a bag has: ``task_type,tasks``; 0 of types without a line.
 
     Parameters
@@ -368,7 +368,7 @@ def write_tables(
     return list(files.values())
 
 
-def _matrix_columns(types: TaskTypes, table: Format, matrix: NDArray[np.float64]) -> dict[str, Any]:
+def _matrix_columns(types: TaskTypes, table: Format, matrix: Floats) -> dict[str, Any]:
     i, j, k = np.nonzero(np.isfinite(types.etc))
     names = (np.array(types.task_type_names)[i], np.array(types.host_type_names)[j])
     return table.named(*names, k, matrix[i, j, k])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.model.seeds import random_stream
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import UtilityClasses
@@ -68,7 +68,7 @@ def draw_priorities(
     priorities: Sequence[Bounds],
     urgencies: Sequence[float],
     joint_percent: Sequence[Sequence[float]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Draw priority and urgency jointly (paper 001, table 2).
 
     Parameters
@@ -126,5 +126,5 @@ def draw_utility_functions(
     UtilityFunctions
     """
     priority, urgency = draw_priorities(rng, n, [(each, each) for each in priorities], urgencies, joint_percent)
-    utility_class: NDArray[np.int64] = rng.integers(len(classes), size=n)
+    utility_class: Integers = rng.integers(len(classes), size=n)
     return UtilityFunctions(priority, urgency, utility_class, classes, urgency_unit_s)

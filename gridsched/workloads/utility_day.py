@@ -6,9 +6,9 @@ import re
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from gridsched.arrays import Floats
 from gridsched.errors import InputError
 from gridsched.model.limits import AtLeastZero, Count, Cov, Positive
 from gridsched.model.rules import DAY_S, Rules
@@ -178,7 +178,7 @@ def draw_task_types(spec: UtilityDay) -> TaskTypes:
     base_w = gamma(rng, spec.base_power_mean_w, spec.base_power_cov, n_special + n_general)
     owner = np.repeat(np.arange(n_special), spec.special_task_types)
 
-    def block(rows: int, columns: int, special: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def block(rows: int, columns: int, special: str) -> tuple[Floats, Floats]:
         """Return ETC and dynamic power [W] of some task types on alike machine types."""
         time_s = cvb(
             rng,

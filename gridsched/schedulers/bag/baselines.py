@@ -9,14 +9,13 @@ from itertools import chain
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_whole_number
 from gridsched.policy.decisions import Assign, Decision, Plan
 from gridsched.policy.state import State
 
-Floats = NDArray[np.float64]
 #: Waiting tasks that are looked at together.
 _CHUNK = 1024
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler, Traits, check_choice
@@ -17,7 +17,7 @@ from gridsched.policy.state import State
 from gridsched.schedulers.kernels.batch import MAX_MIN, MIN_MIN, SUFFERAGE, map_greedily, map_in_order, map_in_passes
 from gridsched.schedulers.kernels.tables import FileTable, host_table, needed_files, no_files
 
-Mapping = tuple[NDArray[np.int64], NDArray[np.int64]]
+Mapping = tuple[Integers, Integers]
 
 
 class BatchScheduler(Scheduler):
@@ -59,10 +59,10 @@ class BatchScheduler(Scheduler):
         return [Assign(task, host) for task, host in pairs]
 
     @abstractmethod
-    def _map(self, state: State, waiting: NDArray[np.int64]) -> Mapping:
+    def _map(self, state: State, waiting: Integers) -> Mapping:
         """Return the tasks in the order of the decisions, and the host of each."""
 
-    def _run_times(self, state: State, tasks: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _run_times(self, state: State, tasks: Integers) -> Floats:
         """Estimated run times [s], shape (columns of `table_`, tasks)."""
         hosts = self.table_.representatives
         etc = state.estimates.etc(tasks, hosts, self.system_.pstates[hosts])
@@ -84,7 +84,7 @@ class BatchScheduler(Scheduler):
             np.array([cluster.bandwidth for cluster in clusters], dtype=np.float64),
         )
 
-    def _kernel_arguments(self, state: State, waiting: NDArray[np.int64]) -> tuple[Any, ...]:
+    def _kernel_arguments(self, state: State, waiting: Integers) -> tuple[Any, ...]:
         """Return fresh arguments of `map_in_passes`; `map_greedily` takes a rule behind them."""
         core_ready = np.array(state.core_ready_time, dtype=np.float64)
         usable = np.flatnonzero(core_ready[:, 0] < np.inf)
@@ -134,7 +134,7 @@ class MinMin(BatchScheduler):
         check_choice(self._id, "reschedule", self.reschedule, (True, False))
         super().prepare(system, rng)
 
-    def _map(self, state: State, waiting: NDArray[np.int64]) -> Mapping:
+    def _map(self, state: State, waiting: Integers) -> Mapping:
         arguments = self._kernel_arguments(state, waiting)
         return map_greedily(*arguments, self._rule)
 
@@ -205,7 +205,7 @@ class Sufferage(BatchScheduler):
         check_choice(self._id, "reschedule", self.reschedule, (True, False))
         super().prepare(system, rng)
 
-    def _map(self, state: State, waiting: NDArray[np.int64]) -> Mapping:
+    def _map(self, state: State, waiting: Integers) -> Mapping:
         arguments = self._kernel_arguments(state, waiting)
         if self.variant == "greedy":
             return map_greedily(*arguments, SUFFERAGE)
@@ -260,7 +260,7 @@ class DynamicFPLTF(BatchScheduler):
        replication to schedule bag-of-tasks applications on computational grids", Euro-Par 2003.
     """
 
-    def _map(self, state: State, waiting: NDArray[np.int64]) -> Mapping:
+    def _map(self, state: State, waiting: Integers) -> Mapping:
         order = np.argsort(-state.tasks.flops[waiting], kind="stable")
         load = np.array(state.background_load, dtype=np.float64)
         ready = np.array(state.core_ready_time)

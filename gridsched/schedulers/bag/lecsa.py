@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
+from gridsched.model.limits import SMALLEST
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_number
 from gridsched.policy.decisions import Assign, Decision, PowerOff
@@ -25,7 +26,7 @@ def share_for(heterogeneity: float) -> float:
     return next(share for limit, share in SHARE_STEPS if heterogeneity <= limit)
 
 
-def select_hosts(efficiency: NDArray[np.float64], share: float, rule: str) -> NDArray[np.int64]:
+def select_hosts(efficiency: Floats, share: float, rule: str) -> Integers:
     """Return the most energy-efficient hosts, by efficiency descending, then id.
 
     Parameters
@@ -72,6 +73,9 @@ class LECSA(Scheduler):
         the former only; or none. Nothing is switched off while tasks are still to arrive.
     few_tasks_share : float
         Share p where there are fewer tasks than hosts, in (0, 1].
+    weigh : {"energy", "carbon"}
+        Efficiency is work by joule, or by gram at the host's carbon intensity of the moment (beyond
+        the paper).
 
     Notes
     -----
@@ -94,11 +98,13 @@ class LECSA(Scheduler):
         leftover: str = "round",
         switch_off: str = "unused+done",
         few_tasks_share: float = 0.30,
+        weigh: str = "energy",
     ) -> None:
         self.share_rule = share_rule
         self.leftover = leftover
         self.switch_off = switch_off
         self.few_tasks_share = few_tasks_share
+        self.weigh = weigh
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Check the parameters and that every host has power figures.
@@ -112,6 +118,9 @@ class LECSA(Scheduler):
         check_choice("lecsa", "leftover", self.leftover, ("round", "first"))
         check_choice("lecsa", "switch_off", self.switch_off, ("unused+done", "unused", "none"))
         check_number("lecsa", "few_tasks_share", self.few_tasks_share, lambda x: 0 < x <= 1, "in (0, 1]")
+        check_choice("lecsa", "weigh", self.weigh, ("energy", "carbon"))
+        if self.weigh == "carbon" and system.carbon is None:
+            raise InputError("lecsa: weigh='carbon' needs a carbon intensity (--carbon FILE).")
         for h, host in enumerate(system.platform.hosts):
             if not 0 < system.efficiency[h] < math.inf:
                 raise InputError(
@@ -138,11 +147,14 @@ class LECSA(Scheduler):
             decisions += [PowerOff(host) for host in np.flatnonzero(idle).tolist() if host not in keep]
         return decisions
 
-    def _deal(self, state: State, waiting: NDArray[np.int64], hosts: NDArray[np.int64]) -> Iterator[Assign]:
+    def _deal(self, state: State, waiting: Integers, hosts: Integers) -> Iterator[Assign]:
         flops = state.tasks.flops[waiting]
         few = len(waiting) < len(hosts)
         share = self.few_tasks_share if few else share_for(state.tasks.heterogeneity)
         efficiency = self.system_.efficiency[hosts]
+        if self.weigh == "carbon" and self.system_.carbon is not None:
+            grams_per_j = self.system_.carbon.at_hosts(hosts, state.now, 0.0)
+            efficiency = efficiency / np.maximum(grams_per_j, SMALLEST)
         selected = hosts[select_hosts(efficiency, share, self.share_rule)].tolist()
         ranked = hosts[select_hosts(efficiency, 1.0, "count")].tolist()
         k = len(selected)

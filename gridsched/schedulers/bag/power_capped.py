@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
@@ -15,9 +15,6 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Decision
 from gridsched.policy.state import PowerState, State
 from gridsched.power import host_power
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 #: Waiting tasks whose run times are looked up together.
 _CHUNK = 64
@@ -90,7 +87,7 @@ class PowerCappedMCT(Scheduler):
                 if option is not None and hosts.take(*option, run_time):
                     yield Assign(task, *option[:2])
 
-    def _run_times(self, state: State, tasks: Ids) -> Floats:
+    def _run_times(self, state: State, tasks: Integers) -> Floats:
         """Estimated run times [s], shape (tasks, hosts, P-states); infinite where there is none."""
         hosts = np.arange(self.system_.n_hosts)
         times = [
@@ -99,7 +96,7 @@ class PowerCappedMCT(Scheduler):
         ]
         return np.stack(times, axis=2)
 
-    def _pstates(self, state: State, task: int) -> Ids:
+    def _pstates(self, state: State, task: int) -> Integers:
         """The hosts' own P-states that serve a task, shape (hosts, P-states)."""
         levels = np.arange(int(self.n_pstates_.max()))
         wanted = np.minimum(levels, self.n_pstates_[:, None] - 1)
@@ -132,13 +129,13 @@ class _Hosts:
         #: what a host draws at least with one core more at work [W]
         self._least = np.fmin.reduce(self._draw(every, self._one_more), axis=1)
 
-    def _draw(self, pstates: Ids, busy: Ids) -> Floats:
+    def _draw(self, pstates: Integers, busy: Integers) -> Floats:
         """Power [W] of each host in P-states, shape (hosts, P-states)."""
         idle, epsilon, full = (table[self._all[:, None], pstates] for table in self._tables)
         return host_power(busy, self._cores[:, None], idle, epsilon, full)
 
     @property
-    def _one_more(self) -> Ids:
+    def _one_more(self) -> Integers:
         """Busy cores of each host if it takes a task, shape (hosts, 1)."""
         return np.minimum(self._busy + 1, self._cores)[:, None]
 
@@ -147,7 +144,7 @@ class _Hosts:
         free = self._ready[:, 0] <= self._now
         return bool(self._power.allows((self._least - self._watts)[free]).any())
 
-    def best(self, run_time: Floats, pstates: Ids) -> tuple[int, int, int, float] | None:
+    def best(self, run_time: Floats, pstates: Integers) -> tuple[int, int, int, float] | None:
         """Return host, P-state, the host's own P-state and added watts of a task's best option.
 
         None where it has none. `run_time` [s] and the hosts' own `pstates` have the shape (hosts,
