@@ -1,19 +1,34 @@
-"""What mkdocs does not know of our documents: links out of docs/, notes on code, pages of Python.
+"""Prepare the documents for a generator of sites: links out of docs/, notes on code, pages of Python.
 
-mkdocs calls the functions by their names (`hooks` in mkdocs.yml). Files of the repository that a
-document links to are copied into `repository/`; Markdown among them becomes a page.
+``python scripts/documents_site.py`` writes build/documents/, plain Markdown that any generator reads which
+takes mkdocs.yml; 'make docs' lets Zensical build the site of it. Files of the repository that a document
+links to are copied into `repository/`; Markdown among them becomes a page.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import shutil
 import sys
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+import gridsched  # noqa: E402  # that of this checkout, of which nothing is installed
+
+PREPARED = ROOT / "build" / "documents"
 COPIES = "repository"
+#: Pages of Python by name: title, and the rooms whose public names stand there.
+PYTHON_PAGES = {
+    "runs": ("Runs, comparisons, studies", ("runs", "analysis", "campaign")),
+    "workloads": ("Platforms, tasks, traces", ("model", "platform_io", "workloads")),
+    "schedulers": ("Schedulers of your own", ("policy", "testing")),
+    "figures": ("Figures", ("figures",)),
+    "metrics": ("Metrics", ("metrics",)),
+}
 #: Types that public functions take or return.
 HANDED_OUT = {
     "model.estimates": ("Estimates",),
@@ -84,56 +99,54 @@ def linked_files() -> set[str]:
     return found
 
 
-def public_names() -> dict[str, list[str]]:
-    """Return the names that ``import gridsched`` offers, by the modules they live in."""
-    sys.path.insert(0, str(ROOT))
-    import gridsched
-
-    return {module: sorted(names) for module, names in gridsched._HOME.items()}
-
-
 def documented_names() -> dict[str, list[str]]:
-    """Return what has a page: the public names, and what these hand to their users."""
-    pages = public_names()
-    for module, names in HANDED_OUT.items():
-        pages[module] = sorted({*pages.get(module, ()), *names})
-    return pages
+    """Return what has a place on a page, by module: what ``import gridsched`` offers, and what that hands out."""
+    names = {module: set(each) for module, each in gridsched._HOME.items()}
+    for module, each in HANDED_OUT.items():
+        names.setdefault(module, set()).update(each)
+    return {module: sorted(each) for module, each in names.items()}
 
 
-def python_page(module: str, names: list[str]) -> str:
-    """Return the page of a module's public names; mkdocstrings fills it in."""
-    lines = [f"# `gridsched.{module}`", ""]
-    for name in names:
-        lines += [f"::: gridsched.{module}.{name}", ""]
+def python_page(page: str) -> str:
+    """Return a page of Python: how its names are imported, and each for mkdocstrings to fill in."""
+    title, rooms = PYTHON_PAGES[page]
+    modules = {module: names for module, names in documented_names().items() if module.partition(".")[0] in rooms}
+    offered = sorted(name for names in modules.values() for name in names if name in gridsched.__all__)
+    folded = textwrap.fill(", ".join(offered), 88, initial_indent=" " * 4, subsequent_indent=" " * 4)
+    imports = [f"from gridsched import (\n{folded},\n)"]
+    for module, names in modules.items():
+        handed_out = [name for name in names if name not in gridsched.__all__]
+        imports += [f"from gridsched.{module} import {', '.join(handed_out)}"] if handed_out else []
+    lines = [f"# {title}", "", "```python", *imports, "```", ""]
+    for module, names in modules.items():
+        lines += [f"::: gridsched.{module}.{name}\n" for name in names]
     return "\n".join(lines)
 
 
-def on_config(config: Any) -> Any:
-    """Complete the navigation: one entry a study, one a module."""
-    for entry in config.nav:
-        if "Studies" in entry:
-            pages = sorted(path.name for path in (ROOT / "docs" / "studies").glob("*.md"))
-            entry["Studies"] = [f"studies/{page}" for page in pages]
-        elif "Python" in entry:
-            modules = sorted(documented_names())
-            entry["Python"] = [{module: f"python/{module}.md"} for module in modules]
-    return config
-
-
-def on_files(files: Any, config: Any) -> Any:
-    """Add the copies of linked files and the pages of Python."""
-    from mkdocs.structure.files import File  # tests of the rest do without mkdocs
-
+def pages() -> Iterator[tuple[str, Path]]:
+    """Yield path on the site and file of all that is copied."""
+    for path in sorted((ROOT / "docs").rglob("*")):
+        if path.suffix in (".md", ".png", ".csv") and path.name != "claims.csv":  # claims.md has those
+            yield path.relative_to(ROOT / "docs").as_posix(), path
     for name in sorted(linked_files()):
-        files.append(File.generated(config, f"{COPIES}/{name}", abs_src_path=str(ROOT / name)))
-    for module, names in documented_names().items():
-        content = python_page(module, names)
-        files.append(File.generated(config, f"python/{module}.md", content=content))
-    return files
+        yield f"{COPIES}/{name}", ROOT / name
 
 
-def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Rewrite a page's links and code blocks."""
-    here = page.file.src_uri
-    text = _LINK.sub(lambda match: rewritten(match[1], here), markdown)
-    return with_plain_fences(text)
+def prepare(folder: Path = PREPARED) -> None:
+    """Write the documents as a generator needs them; what lay in the folder is removed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, path in pages():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".md":
+            text = _LINK.sub(lambda match, page=name: rewritten(match[1], page), path.read_text(encoding="utf-8"))
+            target.write_text(with_plain_fences(text), encoding="utf-8")
+        else:
+            shutil.copyfile(path, target)
+    (folder / "python").mkdir()
+    for page in PYTHON_PAGES:
+        (folder / "python" / f"{page}.md").write_text(python_page(page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    prepare()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -12,22 +13,11 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "gridsched"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
-# Each room may import from its own row and from the rows above it.
-ROWS = (
-    ("errors", "files", "model", "compiled"),
-    ("platform_io", "workloads", "energy", "power", "metrics", "policy"),
-    ("optimize",),
-    ("engine",),
-    ("schedulers",),
-    ("sim",),
-    ("runs",),
-    ("campaign",),
-    ("analysis",),
-    ("figures", "export", "page"),
-    ("reproduction",),
-    ("testing", "cli"),
-    ("__main__",),
-)
+#: Each room may import from its own row and from the rows above it.
+#: They are those of the contract of import-linter, from the ground up.
+PROJECT = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())
+LAYERS = PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
+ROWS = tuple(tuple(layer.split(" : ")) for layer in reversed(LAYERS))
 HEIGHT = {room: height for height, row in enumerate(ROWS) for room in row}
 
 

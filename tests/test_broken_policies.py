@@ -128,7 +128,7 @@ def test_check_scheduler_tells_all_failures_at_once():
 
 def test_style_warns_and_passes():
     """A docstring that lacks a section is told in a warning; the behaviour is what counts."""
-    with pytest.warns(StyleWarning, match="^docstring: .*must describe 'depth'"):
+    with pytest.warns(StyleWarning, match=r"docstring.*'depth'"):
         results = check_scheduler(Undocumented)
     assert [result.name for result in results] == [check.name for check in applicable_checks(Undocumented)]
 
@@ -151,7 +151,7 @@ def test_traits_must_be_traits():
 
         traits = "event"
 
-    with pytest.raises(CheckFailed, match="set it to Traits"):
+    with pytest.raises(CheckFailed, match="Traits"):
         check_scheduler(Traitless)
 
 

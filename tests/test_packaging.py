@@ -47,9 +47,9 @@ def requirement_names(requirements: list[str]) -> set[str]:
 
 
 def test_the_version_has_one_source():
-    """The project takes its version from gridsched/__init__.py and says 0.1.0 or a later one."""
+    """The project takes its version from gridsched/version.py and says 0.1.0 or a later one."""
     assert PROJECT["project"]["dynamic"] == ["version"]
-    assert PROJECT["tool"]["hatch"]["version"]["path"] == "gridsched/__init__.py"
+    assert PROJECT["tool"]["hatch"]["version"]["path"] == "gridsched/version.py"
     assert re.fullmatch(r"\d+\.\d+\.\d+", gridsched.__version__)
 
 

@@ -155,5 +155,5 @@ def test_a_scheduler_that_goes_by_speed_refuses_task_types():
     """A host has no one speed where the task type decides."""
     types = TaskTypes(np.full((1, 1, 1), 60.0), np.full((1, 1, 1), 50.0), np.array([0]))
     tasks = make_tasks([TYPED_TASK_FLOPS], task_type=[0])
-    with pytest.raises(InputError, match="accepts bags of tasks"):
+    with pytest.raises(InputError, match="bags"):
         run(Scenario(typed_platform(types), tasks, "lecsa", types=types, driver="reference"))

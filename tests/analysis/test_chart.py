@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
-from gridsched.figures.axes import level_text
+from gridsched.analysis.texts import value_text
 from gridsched.figures.chart import KINDS, Panel, Scale, chart
+from gridsched.figures.direct_labels import MOST_LABELS, spread
 from gridsched.figures.figure_file import file_contents, new_figure, style
 from gridsched.figures.looks import series_looks
 from gridsched.figures.table import Drawn
@@ -19,7 +24,7 @@ TABLE = pd.DataFrame(
     for system in ("small", "large")
     for tasks, mean in ((5000, 300.0 + k), (10_000, 700.0 + 2 * k), (20_000, 1700.0 + 3 * k))
 )
-LEVELS = Scale("tasks", "Tasks", levels={each: level_text(each) for each in (5000, 10_000, 20_000)})
+LEVELS = Scale("tasks", "Tasks", levels={each: value_text(each) for each in (5000, 10_000, 20_000)})
 PANELS = [Panel(0, k, name, {"system": name}) for k, name in enumerate(("small", "large"))]
 
 
@@ -70,6 +75,31 @@ def test_no_figure_is_wider_than_2000_pixels():
     """What has more columns has narrower ones."""
     with style():
         assert new_figure(15.4, 3.0).get_size_inches().tolist() == [10.0, 3.0]
+
+
+def test_series_are_named_beside_their_points_once_each():
+    """No legend, ten names in each panel, none on another; too many have a legend."""
+    panels = {"panels": PANELS, "size": (8.0, 3.5), "is_direct": True}
+    figure = drawn("paths", Scale("tasks", "Tasks"), Scale("mean", "Energy [J]"), **panels)
+    assert not figure.legends
+    for axes in figure.axes:
+        boxes = {text.get_text(): Text.get_window_extent(text) for text in axes.texts}  # lines apart
+        assert sorted(boxes) == NAMES
+        places = sorted((box.y0, box.y1) for box in boxes.values())
+        assert all(below[1] <= above[0] for below, above in zip(places, places[1:], strict=False))
+    many = series_looks([f"s{k}" for k in range(MOST_LABELS + 1)])
+    with style():
+        figure = chart(TABLE, "paths", Scale("tasks", "Tasks"), Scale("mean", "Energy"), many, is_direct=True)
+    assert len(figure.legends[0].get_texts()) == MOST_LABELS + 1
+
+
+@given(st.lists(st.floats(-1.0, 2.0), min_size=1, max_size=8))
+def test_names_are_apart_and_within_the_panel(heights: list[float]):
+    """Places keep the order of the points and a distance; where these are apart, nothing moves."""
+    places = spread(np.sort(heights), 0.1)
+    assert (np.diff(places) >= 0.1 - 1e-9).all()
+    assert -1e-9 <= places[0] <= places[-1] <= 1 + 1e-9
+    assert spread(places, 0.1) == pytest.approx(places)
 
 
 def test_looks_of_series_differ():

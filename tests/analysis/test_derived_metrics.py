@@ -127,7 +127,7 @@ def test_a_misspelt_metric_is_told(tmp_path: Path):
     (tmp_path / "p.xml").write_text(PLATFORM)
     path = tmp_path / "study.toml"
     path.write_text(STUDY.format(schedulers='["wq"]', metrics='["energy_above_bond"]'))
-    with pytest.raises(InputError, match=r"Did you mean 'energy_above_bound'\?"):
+    with pytest.raises(InputError, match="'energy_above_bound'"):
         Study.from_file(path)
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import base64
 import json
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +46,11 @@ def test_a_result_is_short_and_has_tables():
     assert len(repr(result)) < 250
     assert "makespan 80 s" in repr(result)
     assert "5 of 5 tasks finished" in repr(result)
-    assert "<td>80 s</td>" in result._repr_html_()
+    shown = result._repr_html_()
+    assert "<td>80 s</td>" in shown
+    assert "<td>2,430 J</td>" in shown
+    assert "<td>0" not in shown  # rows of zeros are left out
+    assert "by plugin" not in shown + repr(result)  # without SimGrid
     tasks, hosts = result.tasks, result.hosts
     assert tasks.index.tolist() == [1, 2, 3, 4, 5]
     third = tasks.loc[3]
@@ -62,9 +70,14 @@ def test_compare_gives_what_the_command_gives():
     assert frame.loc["WorkQueue", "makespan_above_best"] == 1.0
     assert found.bounds.any.makespan_s == 30.0
     assert frame.loc["mct", "makespan_above_bound"] == pytest.approx(1 / 3)
-    assert "makespan_s" in repr(found)
-    assert "<table" in found._repr_html_()
-    with pytest.raises(InputError, match="mct is there twice"):
+    for shown in (repr(found), found._repr_html_()):
+        assert "makespan [s]" in shown
+        assert "energy, model [J]" in shown
+        assert "2,510" in shown
+    giga = replace(found, rows=[{**row, "energy_model_j": 1e6 * row["energy_model_j"]} for row in found.rows])
+    assert "energy, model [GJ]" in repr(giga)
+    assert "2.510" in repr(giga)
+    with pytest.raises(InputError, match="mct"):
         compare(*EX_A, ["mct", "mct"], driver="reference", workers=1)
 
 
@@ -86,7 +99,7 @@ def test_failures_are_kept_or_raised():
     assert "failed: Nowhere" in repr(found)
     with pytest.raises(InvalidDecision, match="host 9"):
         run_many([reference("wq"), reference(Nowhere())], workers=1)
-    with pytest.raises(InputError, match="workers is 0"):
+    with pytest.raises(InputError, match="workers"):
         run_many([reference("wq")], workers=0)
 
 
@@ -126,16 +139,58 @@ def test_figures_come_back_or_stand_in_the_place_of_axes():
     whole.draw_without_rendering()
 
 
+def test_figures_are_shown_by_notebooks():
+    """IPython asks what a cell ends with for a PNG; a part of another figure is not shown twice."""
+    figure = plot_gantt(run(reference("wq")))
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert figure.get_layout_engine() is not None  # it may be drawn into, and saved
+
+
+def code_cells(notebook: Path) -> list[dict[str, Any]]:
+    """Return the cells of a notebook that are executed."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
+
+
+def shown_by(cell: dict[str, Any]) -> dict[str, str]:
+    """Return what a cell shows, by kind."""
+    (output,) = cell["outputs"]
+    return {kind: "".join(data) for kind, data in output["data"].items()}
+
+
+def test_the_page_shows_what_the_notebook_shows():
+    """Pictures and the table of docs/notebook.md are those of the shipped notebook."""
+    shown = [shown_by(cell) for cell in code_cells(ROOT / "examples/first_notebook.ipynb")]
+    pictures = {base64.b64decode(each["image/png"]) for each in shown if "image/png" in each}
+    page = (ROOT / "docs/notebook.md").read_text(encoding="utf-8")
+    (table,) = (each["text/plain"] for each in shown if "makespan [s]" in each["text/plain"])
+    rows = [" ".join(row.replace("|", " ").split()) for row in page.splitlines() if row.startswith("| ")]
+    assert {" ".join(line.split()) for line in table.splitlines()} <= set(rows)
+    assert {path.read_bytes() for path in (ROOT / "docs/notebook").glob("*.png")} == pictures
+    assert len(pictures) == 2
+
+
+@pytest.mark.long
+def test_the_example_notebook_shows_what_it_showed(tmp_path: Path):
+    """nbconvert executes it anew: the same texts and tables, and a picture where there was one."""
+    shipped, again = ROOT / "examples/first_notebook.ipynb", tmp_path / "again.ipynb"
+    how = ["--to", "notebook", "--execute", "--output", str(again)]
+    subprocess.run(
+        [sys.executable, "-m", "nbconvert", *how, str(shipped)], check=True, capture_output=True, timeout=300
+    )
+    for before, after in zip(*map(code_cells, (shipped, again)), strict=True):
+        assert before["source"] == after["source"]
+        old, new = shown_by(before), shown_by(after)
+        assert old.pop("image/png", "")[:8] == new.pop("image/png", "")[:8]
+        assert old == new
+
+
 def test_the_example_notebook_runs(monkeypatch):
     """Every cell, in order; what a cell ends with can be shown."""
     monkeypatch.chdir(ROOT / "examples")
-    notebook = json.loads(Path("first_notebook.ipynb").read_text(encoding="utf-8"))
     names: dict[str, Any] = {}
     shown = []
-    for cell in notebook["cells"]:
-        if cell["cell_type"] != "code":
-            continue
-        assert cell["outputs"] == []
+    for cell in code_cells(Path("first_notebook.ipynb")):
         body = ast.parse("".join(cell["source"])).body
         last = body.pop() if isinstance(body[-1], ast.Expr) else None
         exec(compile(ast.Module(body, []), "cell", "exec"), names)

@@ -91,7 +91,7 @@ def test_a_kind_of_ones_own_is_declared(small_store: Path, tmp_path: Path):
     assert drawn.data == {"least": [8.0]}
     assert "least" in study_schema()["$defs"]["DeclaredFigure"]["properties"]["kind"]["enum"]
     path.write_text(text + '\n[[figures]]\nname = "mine"\nkind = "least"\n')
-    with pytest.raises(InputError, match=r"figures\[0\].metric is missing, which kind 'least'"):
+    with pytest.raises(InputError, match=r"figures\[0\].metric.*'least'"):
         small_study.Study.from_file(path)
 
 

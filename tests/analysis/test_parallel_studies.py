@@ -67,7 +67,7 @@ def test_how_many_runs_a_trial_has(name: str, runs: int, extra: int):
 def test_a_log_is_fetched_by_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Without any log nothing is left to run; where the whole one is absent, the excerpt stands."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="optional leaves no run"):
+    with pytest.raises(InputError, match="optional"):
         Study.shipped("parallel_curie")
     (tmp_path / "CEA-Curie_10day.swf.gz").touch()  # what it holds is not looked at yet
     excerpt = Study.shipped("parallel_curie")

@@ -179,7 +179,7 @@ def test_prices_power_and_money_by_hand():
 def test_a_run_without_prices_has_no_such_figure():
     """One line says how to get them."""
     plain = run(Scenario(*EX_A, "wq", driver="reference"))
-    with pytest.raises(InputError, match="no prices that vary; run it with --prices FILE"):
+    with pytest.raises(InputError, match="--prices FILE"):
         gridsched.plot_prices(plain)
     again = gridsched.plot_prices(plain.trace, tariff=Tariff(3.0, prices=PRICES))
     assert [axes.get_ylabel() for axes in again.axes][:2] == ["Energy price\n[money/kWh]", "A bag pays\n[money]"]
@@ -187,6 +187,6 @@ def test_a_run_without_prices_has_no_such_figure():
 
 def test_a_system_without_utility_functions_is_told_to_have_none() -> None:
     bag = generate_profit_bag(ProfitBag(tasks=5))
-    with pytest.raises(InputError, match="no utility functions"):
+    with pytest.raises(InputError, match="utility"):
         gridsched.plot_workload(bag)
     assert gridsched.plot_workload(bag.tasks).axes

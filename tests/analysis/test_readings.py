@@ -122,13 +122,13 @@ def test_missing_runs_leave_a_reading_out(results: StudyResults):
     assert best_reading(readings, "low").values["scheduler"] == "lecsa(share_rule=levels)"
     runs["status"] = "failed"
     runs.loc[0, "status"] = "finished"
-    with pytest.raises(InputError, match="No reading has finished runs"):
+    with pytest.raises(InputError, match="finished"):
         best_reading(fit_readings(StudyResults(results.study, runs, [], "x")), "low")
 
 
 def test_claims_that_cannot_be_fitted(tmp_path: Path, small_store: Path):
     """Claims of another statistic are refused; so is a study without readings."""
-    with pytest.raises(InputError, match=r"no \[readings\]"):
+    with pytest.raises(InputError, match=r"\[readings\]"):
         fit_readings(read_results(str(small_store)))
     text = CLAIMS.replace('"best_other"', '"wq"').replace("lecsa(share_rule=value)", "lecsa")
     text = text.replace('["hosts", "scheduler"]', '["scheduler"]')

@@ -126,7 +126,7 @@ def test_uncertain_run_times_have_no_bounds():
     result = results_of("dynamic_fpltf", run_times=shorter)[0]
     assert result.summary()["makespan_s"] == 15.0
     assert not have_bounds([result])
-    with pytest.raises(InputError, match="how long they really take is not what is estimated"):
+    with pytest.raises(InputError, match="estimated"):
         bounds_for([result])
 
 
@@ -164,9 +164,9 @@ def test_parallel_jobs_have_no_bounds():
     case = make_parallel_case("example", 4, EXAMPLE)
     result = run(case.scenario("fcfs", driver="reference"))
     assert not have_bounds([result])
-    with pytest.raises(InputError, match=r"they are parallel, and take sets of nodes. Name no"):
+    with pytest.raises(InputError, match="parallel"):
         bounds_for([result])
     asked = results_of("wq", tasks=make_tasks([1.0], requested_time_s=1.0))
     assert not have_bounds(asked)
-    with pytest.raises(InputError, match="they only asked for a time"):
+    with pytest.raises(InputError, match="requested|asked"):
         bounds_for(asked)

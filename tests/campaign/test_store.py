@@ -446,7 +446,7 @@ def test_a_store_keeps_its_studies(store: Store, tmp_path: Path):
     kept = store.study()
     assert [run.run_id for run in kept.scenarios()] == [run.run_id for run in study.scenarios()]
     assert set(store.inputs()) == {file.sha256 for file in study.inputs.values()}
-    with pytest.raises(InputError, match="holds no study 'other'"):
+    with pytest.raises(InputError, match="'other'"):
         store.study("other")
 
 
@@ -465,7 +465,7 @@ def test_run_ids_may_be_shortened(store: Store):
     """The beginning of an id is enough where it is unique."""
     write(store, row(0x10), row(0x11))
     assert store.row(f"{0x10:032x}")["scenario"] == {"seed": 16}
-    with pytest.raises(InputError, match="2 runs begin so"):
+    with pytest.raises(InputError, match="2 runs"):
         store.row("0")
     with pytest.raises(InputError, match="is not stored"):
         store.row("f")

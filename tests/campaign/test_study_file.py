@@ -148,7 +148,7 @@ def test_runs_come_platform_by_platform(small: str, tmp_path: Path):
 def test_shipped_studies_are_fine():
     """Each study that comes with gridsched can be read; 'tiny' has 100 runs."""
     assert Study.shipped("tiny").n_runs == 100
-    with pytest.raises(InputError, match="Did you mean 'tiny'"):
+    with pytest.raises(InputError, match="'tiny'"):
         Study.shipped("tinny")
 
 
@@ -258,7 +258,7 @@ def test_a_policy_that_cannot_be_imported_is_told(tmp_path: Path):
     """A policy file that raises gives one line with its name."""
     path = write_troubled(tmp_path, '["wq"]')
     (tmp_path / "troubled.py").write_text("1 / 0\n")
-    with pytest.raises(InputError, match=r"troubled.py: cannot be imported: ZeroDivisionError"):
+    with pytest.raises(InputError, match=r"troubled\.py.*ZeroDivisionError"):
         Study.from_file(path)
 
 

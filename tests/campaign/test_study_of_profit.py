@@ -50,7 +50,7 @@ def test_metrics_of_utility_are_refused(metric: str, tmp_path: Path):
     """These tasks have no utility functions, and the workload no window."""
     study = tmp_path / "s.toml"
     study.write_text(TEXT.replace('"makespan_s"', f'"{metric}"'), encoding="utf-8")
-    with pytest.raises(InputError, match=f"'{metric}', which exists only"):
+    with pytest.raises(InputError, match=f"'{metric}'"):
         Study.from_file(study)
 
 

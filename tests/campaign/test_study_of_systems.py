@@ -133,7 +133,7 @@ def test_sections_that_contradict_are_refused(old: str, new: str, complaint: str
 def test_bounds_of_typed_systems_are_refused(metric: str, tmp_path: Path):
     """The bounds are those of bags; P-state 0 of task type 0 bounds no system with task types."""
     text = TEXT.replace("seed = 5", f'seed = 5\nmetrics = ["utility", "{metric}"]')
-    with pytest.raises(InputError, match=f"'{metric}', which exists only with bags of tasks"):
+    with pytest.raises(InputError, match=rf"'{metric}'.*bags"):
         study_of(text, tmp_path)
 
 

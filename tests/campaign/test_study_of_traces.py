@@ -114,9 +114,9 @@ def test_what_is_left_must_be_something(tmp_path: Path):
     of_logs = TEXT.replace(
         '{ generator = "rigid_jobs", jobs = 40, nodes = 8, widest_job = 8 }', f'{{ file = "{LOG}", nodes = 5 }}'
     )
-    with pytest.raises(InputError, match="optional leaves no run"):
+    with pytest.raises(InputError, match="optional"):
         Study.from_text(of_logs, tmp_path / "s.toml")
-    with pytest.raises(InputError, match=f"trace.log.workload.file is '{LOG}': .* cannot be read"):
+    with pytest.raises(InputError, match=rf"trace.log.workload.file.*'{LOG}'"):
         Study.from_text(TEXT.replace(f'optional = ["{LOG}"]', ""), tmp_path / "s.toml")
 
 

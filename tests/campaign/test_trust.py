@@ -183,7 +183,7 @@ def old(store: Path, tmp_path: Path) -> Path:
 
 def test_a_study_that_an_earlier_gridsched_kept_needs_trust(store: Path, old: Path):
     """It does not say what the policies bring; the rows are read all the same."""
-    with pytest.raises(NotTrusted, match=r"An earlier gridsched .*marked_policy\.py"):
+    with pytest.raises(NotTrusted, match=r"marked_policy\.py"):
         read_results(str(old))
     assert main(["study", "claims", str(old), "--quiet"]) == 2
     assert not was_run(store)
@@ -229,7 +229,7 @@ def test_another_file_in_a_policys_place_is_never_run(store: Path, tmp_path: Pat
     policy.write_text(policy.read_text() + "# another\n")
     trusted = Store.open(copy, trust=True)
     run_id = trusted.rows()["run_id"][0]
-    with pytest.raises(InputError, match=r"marked_policy\.py: is damaged"):
+    with pytest.raises(InputError, match=r"marked_policy\.py"):
         rerun(trusted, run_id)
     assert main(["study", "claims", str(copy), "--trust"]) == 2
     assert not was_run(store)

@@ -9,10 +9,13 @@ import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from cli_cases import EX_A_TASKS, ROOT, deployment_xml, host_xml, platform_xml, star_xml, zone_xml
 from hypothesis import strategies as st
 from workbooks import xlsx
@@ -91,8 +94,17 @@ TOP500 = (
     "<top500:r-max>148600000</top500:r-max><top500:power>10096</top500:power></top500:site>"
     "</top500:list>"
 )
+
+
+def parquet_bytes(columns: Mapping[str, list]) -> bytes:
+    """Return a table as a Parquet file."""
+    stream = io.BytesIO()
+    pq.write_table(pa.table(dict(columns)), stream)
+    return stream.getvalue()
+
+
 #: Logs of parallel jobs by the names that tell their formats.
-LOGS = {
+LOGS: dict[str, str | bytes] = {
     "a.swf": (
         "; MaxProcs: 4\n  1 100 -1 10 3 -1 -1 3 10 -1 1\n2 101 -1 5 4 -1 -1 4 5\n"
         "3 102 -1 2.5 -1 -1 -1 1 20 -1 0 1 1 -1 -1 -1 -1 x:2x8\n"
@@ -109,6 +121,26 @@ LOGS = {
         ' "delay": 8}, "p": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0}}}'
     ),
 }
+LOGS["b.sacct"] = (
+    "JobID|JobIDRaw|User|Partition|Submit|ElapsedRaw|AllocNodes|ConsumedEnergyRaw|SubmitLine\n"
+    "7_1|8|ann|batch|0|60|2|9000|sbatch --array=1-2 a.sh\n"
+    "7_2|7|ann|batch|0|70|1||sbatch --array=1-2 a.sh\n"
+    "9|9|bob|short|5|9|1|1.5K|sbatch --dependency=afterok:7+1,singleton b.sh\n"
+)
+LOGS["a.jobs.csv"] = (
+    "id,submit_time_s,run_time_s,nodes,requested_time_min,user,node_power_w,afterany\n"
+    "1,0,60,2,9,ann,120,\n2,2024-03-01T10:00:00,70,1,,bob,,1\n3,1.5,5,1,1,,180.5,1 2\n"
+)
+LOGS["a.parquet"] = parquet_bytes(
+    {
+        "id": [1, 2],
+        "submit_time_s": [datetime(2024, 3, 1), datetime(2024, 3, 2)],
+        "run_time_s": [60.0, 7.5],
+        "nodes": [2, 1],
+        "power_w": [[100.0, 200.0], []],
+        "user": ["ann", None],
+    }
+)
 LOGS["z.swf.gz"] = gzip.compress(LOGS["a.swf"].encode(), mtime=0)
 
 GENERATORS = {
@@ -332,6 +364,11 @@ def readers() -> dict[str, Reader]:
             {name: text},
             (f"workload describe {log}", f"run --workload {log} --scheduler fcfs --driver reference --nodes 9"),
         )
+        if "_w" in str(text) or "ConsumedEnergy" in str(text):
+            options = "--nodes 9 --power measured:clamped --set 'order=multifactor(PriorityWeightFairshare=9)'"
+            found[f"{name} by users"] = Reader(
+                {name: text}, (f"run --workload {log} --scheduler easy_backfilling --driver reference {options}",)
+            )
         found[f"{name} as others"] = Reader(
             {name: text},
             (f"workload import {log} -o {{}}/made.csv", f"workload convert {log} -o {{}}/made.swf"),

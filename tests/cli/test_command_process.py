@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -311,6 +312,24 @@ def test_help_has_examples(gridsched, monkeypatch, words, columns):
         assert "Examples:" in outcome.out
         assert f"gridsched {' '.join(words)} " in outcome.out.split("Examples:")[1]
     assert gridsched(*words, "-h").out == outcome.out
+    assert "<bool>" not in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("command", "required"), [("run", {"--platform", "--workload"}), ("compare", {"--platform", "--workload"})]
+)
+def test_help_shows_common_options_first(gridsched, monkeypatch, command: str, required: set[str]):
+    """Ten at most stand in the first panel, with what is required; each other panel says what it is about."""
+    monkeypatch.setenv("COLUMNS", "200")
+    first, *panels = re.split("╭─ ", gridsched(command, "--help").out)[1:]
+    options = re.findall(r"^│ +(--[a-z-]+)", first, flags=re.MULTILINE)
+    assert options[:2] == ["--platform", "--workload"]
+    assert {"--set", "--seed", "--driver", "--power", "--timeout-s"} <= set(options)
+    assert len(set(options) - {"--help"}) <= 10
+    assert set(re.findall(r"^│ +(--[a-z-]+).*\[required", first, flags=re.MULTILINE)) == required
+    names = [panel.partition(" ─")[0] for panel in panels]
+    assert names[0] == "Output"
+    assert {"Tasks and scheduling", "Hosts", "SimGrid"} < set(names)
 
 
 def test_bare_command_shows_the_commands(gridsched):
@@ -359,6 +378,7 @@ def test_console_script_is_the_same():
 
 
 EX_A = ["--platform", "platforms/ex_a.xml", "--workload", "examples/ex_a.csv"]
+RIGID = ["--workload", "examples/four_nodes.swf", "--nodes", "4"]
 
 
 @pytest.mark.parametrize(
@@ -369,6 +389,8 @@ EX_A = ["--platform", "platforms/ex_a.xml", "--workload", "examples/ex_a.csv"]
         (["schedulers"], {"numpy", "pydantic"}),
         (["platform", "check", "platforms/ex_a.xml"], {"numpy", "pydantic"}),
         (["run", *EX_A, "--scheduler", "wq", "--driver", "reference"], {"numpy", "pydantic"}),
+        (["run", *EX_A, "--scheduler", "sufferage", "--driver", "reference"], {"numpy", "pydantic"}),
+        (["run", *RIGID, "--scheduler", "easy_backfilling", "--driver", "reference"], {"numpy", "pydantic"}),
     ],
 )
 def test_a_command_loads_no_library_that_it_does_not_use(words, may_load):

@@ -8,7 +8,16 @@ import re
 import sys
 
 import pyarrow.parquet as pq
+import pytest
+from cli_cases import ROOT, host_xml, zone_xml
 from rich.cells import cell_len
+
+from gridsched.policy.registry import entries
+
+
+def ids_of_kind(kind: str) -> set[str]:
+    """Return the shipped schedulers that accept a kind of workload."""
+    return {each.id for each in entries() if kind in each.accepts and each.target.startswith("gridsched.")}
 
 
 class Terminal(io.StringIO):
@@ -94,3 +103,34 @@ def test_a_metric_of_ones_own(gridsched, refused, ex_a):
     line = refused("compare", *ex_a, *options, "--metric", "x=energy_y*2")
     assert "--metric x 'energy_y*2': 'energy_y' is no metric to compute with" in line
     assert "write NAME=EXPRESSION" in refused("compare", *ex_a, *options, "--metric", "ed2p")
+
+
+@pytest.mark.parametrize(
+    ("workload", "ids"),
+    [
+        ("four_nodes.swf", {"fcfs", "easy_backfilling", "conservative_backfilling"}),
+        ("utility_small.toml", ids_of_kind("utility")),
+        ("measured.toml", ids_of_kind("stochastic")),
+        ("parallel_small.toml", ids_of_kind("parallel_utility")),
+    ],
+)
+def test_who_is_compared_where_nobody_is_named(gridsched, workload: str, ids: set[str]):
+    """Those made for the workload; what it takes besides, as plain policies, is not among them."""
+    outcome = gridsched("compare", "--workload", ROOT / "examples" / workload, "--driver", "reference", "--json")
+    assert outcome.status == 0
+    assert {row["scheduler"] for row in outcome.json["results"]} == ids
+
+
+def test_who_is_compared_on_a_bag(gridsched, ex_a):
+    """The six of the LECSA paper, in its order."""
+    rows = gridsched("compare", *ex_a, "--driver", "reference", "--json").json["results"]
+    assert [row["scheduler"] for row in rows] == ["wq", "wqr", "sufferage", "xsufferage", "dynamic_fpltf", "lecsa"]
+
+
+def test_none_takes_the_workload(refused, write):
+    """The first of those that are usual says why: hosts of two cores take no parallel jobs."""
+    platform = write("p.xml", zone_xml(host_xml("a", extra=' core="2"')))
+    log = ROOT / "examples" / "four_nodes.swf"
+    for schedulers in ([], ["--schedulers", "all"]):
+        line = refused("compare", "--platform", platform, "--workload", log, *schedulers)
+        assert "hosts of one core" in line

@@ -14,7 +14,8 @@ CONFIG = """<config id="General">
   <prop value='compound'
         id='host/model'/>
   <prop id="network/TCP_gamma" value="4194304"/>
-  <prop id="cpu/optim" value="TI"/>
+  <prop id="cpu/optim" value="TI"/> <prop id="workstation/model" value="compound"/>
+  <prop id="contexts/guard_size" value="0"/> <prop id="workstation/model" value="default"/>
   <prop id="smpi/os" value="0:1:2"/> <prop id="smpi/bw_factor" value="0:0.5"/>
   <prop id="precision/work-amount" value="1e-5"/>
   <prop id="tracing" value="yes"/> <prop id="tracing/filename" value="nowhere/x.trace"/>
@@ -39,7 +40,8 @@ def test_what_simgrid_knows_stays_and_each_line_where_it_was(files):
     assert '<prop id="network/TCP-gamma" value="4194304"/>' in new
     assert '<prop id="smpi/bw-factor" value="0:0.5"/>' in new
     assert '<prop id="precision/work-amount" value="1e-5"/>' in new
-    for gone in ("coordinates", "host/model", "cpu/optim", "smpi/os", "tracing"):
+    assert new.count('<prop id="host/model" value="default"/>') == new.count("host/model") == 1
+    for gone in ("coordinates", "compound", "cpu/optim", "smpi/os", "tracing", "contexts", "workstation"):
         assert gone not in new
     files[1].write_text(platform_xml(ZONE))
     assert current_platform_xml(files[1]) is None

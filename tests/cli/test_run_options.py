@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from cli_cases import EX_A_TASKS, deployment_xml, host_xml, star_xml, zone_xml
 
@@ -154,6 +156,22 @@ def test_timeout(refused, gridsched, ex_a):
     line = refused("run", *ex_a, "--timeout-s", "1e-6", status=1)
     assert "1e-06 s" in line
     assert gridsched("run", *ex_a).status == 0
+
+
+def test_timeout_of_reading(refused, gridsched, ex_a, monkeypatch):
+    """It ends the reading, too, and what the process heard of signals before is as it was."""
+    before = signal.getsignal(signal.SIGALRM)
+
+    def never_ends(*_: object) -> None:
+        while True:
+            pass
+
+    with monkeypatch.context() as patched:
+        patched.setattr("gridsched.runs.scenario_maker.read_platform", never_ends)
+        assert "0.05 s" in refused("run", *ex_a, "--timeout-s", "0.05", status=1)
+    assert signal.getsignal(signal.SIGALRM) == before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert gridsched("run", *ex_a, "--driver", "reference", "--timeout-s", "60").status == 0
 
 
 def test_random_scheduler_repeats_with_its_seed(gridsched, ex_a):

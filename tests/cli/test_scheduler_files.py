@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cli_cases import ROOT
 
+from gridsched.policy.registry import entries
 from gridsched.runs.study import Study
 
 #: Each task goes to the host whose number a helper beside it tells.
@@ -146,3 +147,21 @@ def test_a_metric_of_ones_own_is_shown(gridsched, ex_a, write):
     row = next(line for line in both.splitlines() if line.startswith("Measured"))
     assert "half tasks" in both
     assert row.split()[-1] == "2.50000"
+
+
+def test_one_scheduler_is_explained(gridsched, refused, monkeypatch):
+    """Each parameter with its meaning and default, the workloads, the source and a command that works."""
+    monkeypatch.chdir(ROOT)
+    shipped = [each for each in entries() if each.target.startswith("gridsched.")]
+    found = gridsched("schedulers", *(each.id for each in shipped), "--json").json["schedulers"]
+    for entry, row in zip(shipped, found, strict=True):
+        assert (row["id"], row["accepts"], row["source"]) == (entry.id, list(entry.accepts), entry.source)
+        assert set(row["meanings"]) == set(row["parameters"]), entry.id
+        assert all(row["meanings"].values()), entry.id
+        assert row["example"].endswith(f" --scheduler {entry.id}")
+    text = gridsched("schedulers", "idle_off").out
+    for words in ("timeout_s=60.0", "parallel", "power saving guide", "hosts that are idle for `timeout_s`"):
+        assert words in text
+    for row in (row for row in found if row["id"] in ("mct", "max_upe", "easy_backfilling", "cheapest_in_time")):
+        assert gridsched(*row["example"].split()[1:], "--driver", "reference").status == 0
+    assert "'lecsa'" in refused("schedulers", "LECSA")

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from gridsched.cli.tables import Column, numbers, percent, prefix, print_table, print_values
+from gridsched.cli.tables import print_table, print_values
+from gridsched.metrics.columns import Column, numbers, percent, prefix
 
 COLUMNS = (
     Column("name", "name"),

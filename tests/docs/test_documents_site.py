@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -61,6 +62,34 @@ def test_linked_files_exist_and_lie_outside_the_documents(site: ModuleType):
 
 
 def test_every_public_name_has_a_page(site: ModuleType):
-    """What ``import gridsched`` offers is on the pages of Python."""
-    shown = {name for names in site.documented_names().values() for name in names}
-    assert set(gridsched.__all__) <= shown
+    """What ``import gridsched`` offers is on the pages of Python, once, with the line that imports it."""
+    pages = [site.python_page(page) for page in site.PYTHON_PAGES]
+    shown = [line.rpartition(".")[2] for page in pages for line in page.splitlines() if line.startswith(":::")]
+    assert set(gridsched.__all__) <= set(shown)
+    assert len(shown) == len(set(shown))
+    for page in pages:
+        imports = page.partition("```python\n")[2].partition("```")[0]
+        names: dict[str, object] = {}
+        exec(imports, names)
+        assert set(names) - {"__builtins__"} == {
+            line.rpartition(".")[2] for line in page.splitlines() if line.startswith(":::")
+        }
+
+
+def test_the_navigation_has_every_page(site: ModuleType, tmp_path: Path):
+    """Each document stands in mkdocs.yml once; each entry there is a page that is written."""
+    site.prepare(tmp_path)
+    written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.md")}
+    entries = re.findall(r"^ +- [^:\n]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.MULTILINE)
+    own = {name for name in written if not name.startswith("repository/") and name.count("/") < 2}
+    assert sorted(entries) == sorted({*own, *(name for name in entries if name.startswith("repository/"))})
+    assert set(entries) <= written
+
+
+def test_links_of_the_prepared_pages_lead_somewhere(site: ModuleType, tmp_path: Path):
+    """Copies and pages stand where the rewritten links look for them."""
+    site.prepare(tmp_path)
+    for path in tmp_path.rglob("*.md"):
+        prose = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        links = [link for link in re.findall(r"\]\(([^)\s#]+)[)#]", prose) if "://" not in link]
+        assert [link for link in links if not (path.parent / link).exists()] == [], path

@@ -94,7 +94,7 @@ def test_without_utility_the_keys_are_those_of_old():
     found = metrics.summary(trace, window_s=(0.0, 10.0))
     assert found.keys() - plain.keys() == {"window_energy_j"}
     assert found["window_energy_j"] == 10 * (50 + 20 + 5)
-    with pytest.raises(InputError, match="EX-A: the tasks have no utility functions"):
+    with pytest.raises(InputError, match=r"EX-A.*utility"):
         metrics.utility_earned(trace)
 
 

@@ -74,11 +74,11 @@ def test_typed_estimates_check_their_matrices():
     """Shapes and signs are checked when the estimates are made."""
     with pytest.raises(InputError, match="both need"):
         TypedEstimates(np.ones((1, 1, 1)), np.ones((1, 2, 1)), [0], [0])
-    with pytest.raises(InputError, match="ETC entries must be greater than 0"):
+    with pytest.raises(InputError, match=r"ETC.* 0"):
         TypedEstimates([[[0.0]]], [[[1.0]]], [0], [0])
-    with pytest.raises(InputError, match="ETC entries must be greater than 0"):
+    with pytest.raises(InputError, match=r"ETC.* 0"):
         TypedEstimates([[[float("nan")]]], [[[1.0]]], [0], [0])
-    with pytest.raises(InputError, match="APC entries must be at least 0 W"):
+    with pytest.raises(InputError, match=r"APC.*0 W"):
         TypedEstimates([[[1.0]]], [[[-1.0]]], [0], [0])
 
 
@@ -133,11 +133,11 @@ def test_random_true_times_keep_every_task_once_and_the_hosts_busy():
 
 def test_an_incomplete_run_tells_how_many_tasks_are_left():
     """The message counts, gives the time and names the tasks."""
-    with pytest.raises(IncompleteRun, match=r"left 2 of 3 tasks unfinished at t = 5 s.*tasks 2, 3"):
+    with pytest.raises(IncompleteRun, match=r"2 of 3.*t = 5 s.*2, 3"):
         play(hosts(10), [50.0, 1.0, 1.0], at((0.0, [Assign(0, 0)])))
 
 
 def test_an_incomplete_run_names_ten_tasks_and_counts_the_rest():
     """A bag of a million tasks makes no sentence of a million names."""
-    with pytest.raises(IncompleteRun, match=r"tasks 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more\.$"):
+    with pytest.raises(IncompleteRun, match=r"1, 2, 3, 4, 5, 6, 7, 8, 9, 10.* 3"):
         play(hosts(10), [1.0] * 13, lambda state: [])

@@ -173,7 +173,7 @@ def test_an_unknown_location_is_refused():
     """A file must lie in a cluster, or on a host, that the platform has."""
     files = DataFiles(("f",), np.array([1.0]), (("C",),))
     tasks = make_tasks([1.0], input_files=[(0,)], files=files)
-    with pytest.raises(InputError, match="File 'f' is located at 'C', which is no cluster or host"):
+    with pytest.raises(InputError, match=r"'f'.*'C'"):
         controller_of(clusters(), tasks, Scripted(lambda state: []))
 
 
@@ -189,7 +189,7 @@ def test_without_files_the_state_says_so():
     """Asking for file times in a run without files is a clear error."""
 
     def answer(state):
-        with pytest.raises(AttributeError, match="the tasks of this run have no input files"):
+        with pytest.raises(AttributeError, match="input files"):
             assert state.file_available is None
         return [Assign(0, 0)]
 

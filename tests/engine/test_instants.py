@@ -128,7 +128,7 @@ def test_between_mapping_events_virtual_queues_run_down():
 def test_idle_mapping_events_end_with_an_error_instead_of_for_ever():
     """A policy that plans nothing, event after event, is stopped; so is one that says much."""
     for answer in (lambda state: [], lambda state: [plan()]):
-        with pytest.raises(IncompleteRun, match="left 1 of 1 tasks unfinished"):
+        with pytest.raises(IncompleteRun, match="1 of 1"):
             play(hosts(10), [1.0], answer, interval=60.0)
 
 
@@ -142,7 +142,7 @@ def test_events_while_tasks_are_still_to_come_are_not_counted_as_idle():
 def test_without_events_to_come_the_run_is_incomplete():
     """A policy that leaves tasks lying names them in the error, by the ids of the file."""
     tasks = make_tasks([10.0, 10.0, 10.0], labels=[7, 8, 9])
-    with pytest.raises(IncompleteRun, match=r"2 of 3 tasks .* t = 1 s, .*: tasks 8, 9\.$"):
+    with pytest.raises(IncompleteRun, match=r"2 of 3.*t = 1 s.*8, 9"):
         play(hosts(10), tasks, at((0.0, [Assign(0, 0)])))
 
 

@@ -96,7 +96,7 @@ def test_what_a_policy_sees_of_nodes():
         (Allocate(1, np.array([0, 1])), "the task is not_submitted"),
         (Assign(0, 0), "Assign is for serial tasks"),
         (Plan(np.array([0]), np.array([0])), "Plan.offsets is None; a Plan of parallel tasks needs"),
-        (Cancel(0), "Cancel is for serial tasks"),
+        (Cancel(0), "needs the trait 'may_cancel'"),
     ],
 )
 def test_illegal_allocations(decision, why):
@@ -108,11 +108,11 @@ def test_illegal_allocations(decision, why):
 def test_busy_nodes_and_started_jobs_are_refused():
     """Nobody gets a node that another job has, and no job starts twice."""
     first = Allocate(0, np.array([0, 1]))
-    with pytest.raises(InvalidDecision, match="host 1 is busy; take free ones"):
+    with pytest.raises(InvalidDecision, match="host 1"):
         play(nodes(4), [(0, 2, 10)] * 2, lambda state: [first, Allocate(1, np.array([1, 2]))])
     with pytest.raises(InvalidDecision, match="the task is running"):
         play(nodes(4), [(0, 2, 10)] * 2, lambda state: [first, Allocate(0, np.array([2, 3]))])
-    with pytest.raises(InvalidDecision, match="PowerOff while something runs"):
+    with pytest.raises(InvalidDecision, match="PowerOff"):
         play(nodes(4), [(0, 2, 10)] * 2, lambda state: [first, PowerOff(1)])
 
 
@@ -121,7 +121,7 @@ def test_serial_tasks_are_not_allocated():
     serial = controller_of(
         nodes(2), make_tasks([10.0]), Scripted(lambda state: [Allocate(0, np.array([0]))], Traits(asked="event"))
     )
-    with pytest.raises(InvalidDecision, match="Allocate needs the trait 'parallel'"):
+    with pytest.raises(InvalidDecision, match=r"Allocate.*'parallel'"):
         reference.simulate(serial)
 
 
@@ -140,7 +140,7 @@ def test_nodes_boot_before_they_are_free():
     trace, policy = play(nodes(2, boot_time_s=4.0), [(0, 2, 3)], answer, hosts_off=(1,))
     assert policy.times[:3] == [0.0, 2.0, 4.0]
     assert trace.executions[["start", "end"]].tolist() == [(4.0, 7.0)]
-    with pytest.raises(InvalidDecision, match="host 1 has not booted yet"):
+    with pytest.raises(InvalidDecision, match="host 1"):
         play(
             nodes(2, boot_time_s=4.0),
             [(0, 2, 3)],
@@ -174,15 +174,15 @@ def test_a_job_wider_than_every_cluster_is_rejected():
 def test_what_node_sets_do_not_have_is_refused_before_the_run():
     """Cores, unequal clusters, estimates, input files; serial policies and serial tasks."""
     job, nothing = [(0, 1, 5)], at({})
-    with pytest.raises(InputError, match=r"hosts of one core; host 'n0' .* has 4"):
+    with pytest.raises(InputError, match=r"host 'n0'.* 4"):
         play(nodes(2, cores=4), job, nothing)
     unequal = Platform((Host("a", NODE), Host("b", NODE[:1])), (Cluster("c", (0, 1)),))
-    with pytest.raises(InputError, match=r"clusters of equal hosts; in 'c' .* 'a' and 'b'"):
+    with pytest.raises(InputError, match=r"'c'.*'a'.*'b'"):
         play(unequal, job, nothing)
     types = TypedEstimates(np.ones((1, 1, 1)), np.ones((1, 1, 1)), [0], [0, 0])
-    with pytest.raises(InputError, match="need estimates by cluster"):
+    with pytest.raises(InputError, match="estimates"):
         controller_of(nodes(2), make_tasks([10.0], width=1), Scripted(nothing, PARALLEL), estimates=types)
-    with pytest.raises(InputError, match="1 tasks, and estimates of 2; each"):
+    with pytest.raises(InputError, match=r"1 .*2"):
         controller_of(
             two_clusters(),
             make_tasks([1.0], width=1, task_type=[0]),
@@ -191,11 +191,11 @@ def test_what_node_sets_do_not_have_is_refused_before_the_run():
         )
     files = DataFiles(("f",), np.array([1.0]), (("c0",),))
     tasks = make_tasks([10.0], width=1, input_files=[[0]], files=files)
-    with pytest.raises(InputError, match="parallel jobs have no input files"):
+    with pytest.raises(InputError, match="input files"):
         controller_of(nodes(2), tasks, Scripted(nothing, PARALLEL))
-    with pytest.raises(InputError, match="accepts serial tasks; tasks has parallel jobs, of up"):
+    with pytest.raises(InputError, match=r"serial.*parallel"):
         play(nodes(2), job, nothing, traits=Traits(asked="event"))
-    with pytest.raises(InputError, match="accepts parallel jobs; the tasks of tasks are serial"):
+    with pytest.raises(InputError, match=r"parallel.*serial"):
         controller_of(nodes(2), make_tasks([10.0]), Scripted(nothing, PARALLEL))
 
 

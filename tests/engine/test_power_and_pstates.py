@@ -64,7 +64,7 @@ def test_a_planned_task_waits_while_its_host_is_off():
 
 def test_with_all_hosts_off_the_run_is_incomplete():
     """Where nothing can run, the error comes at once and names all tasks."""
-    with pytest.raises(IncompleteRun, match=r"3 of 3 tasks unfinished at t = 0 s.*tasks 1, 2, 3\."):
+    with pytest.raises(IncompleteRun, match=r"3 of 3.*t = 0 s.*1, 2, 3"):
         play(hosts(10, 10), [1.0, 1.0, 1.0], lambda state: [], hosts_off=(0, 1))
 
 
@@ -107,7 +107,7 @@ def test_a_plan_has_pstates_of_its_own():
 )
 def test_cores_of_a_host_share_one_pstate(decisions):
     """Whatever runs, is fixed or planned on a host with several cores agrees in its P-state."""
-    with pytest.raises(InvalidDecision, match="host 'h1': P-state 1 on a host whose other work uses"):
+    with pytest.raises(InvalidDecision, match=r"'h1'.*P-state 1"):
         play(two_speeds(cores=2), [10.0] * 3, at((0.0, decisions)))
 
 

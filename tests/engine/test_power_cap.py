@@ -99,7 +99,7 @@ def test_what_ends_in_the_instant_draws_no_more():
 
 def test_switching_on_counts():
     """A host that boots draws its idle power."""
-    with pytest.raises(InvalidDecision, match="at t = 2 s: the hosts would draw 110 W"):
+    with pytest.raises(InvalidDecision, match=r"t = 2 s.*110 W"):
         play(
             two(),
             make_tasks([100.0, 9.0], [0.0, 2.0]),
@@ -126,7 +126,7 @@ def test_nodes_of_parallel_tasks_count():
     def together(state):
         return [Allocate(0, np.array([0, 1])), Allocate(1, np.array([2]))]
 
-    with pytest.raises(InvalidDecision, match="host 'n2': the hosts would draw 300 W"):
+    with pytest.raises(InvalidDecision, match=r"'n2'.*300 W"):
         play(platform, tasks, together, parallel, power_cap_w=250.0)
 
 
@@ -134,14 +134,14 @@ def test_parking_and_hosts_that_are_off_count():
     """What the hosts draw at the start is what they draw parked, or off."""
     controller_of(two(), [1.0], _nobody(), parked_pstate=1, power_cap_w=10.0)
     controller_of(two(), [1.0], _nobody(), hosts_off=(1,), power_cap_w=12.0)
-    with pytest.raises(InputError, match=r"power_cap_w is 19\.5 W, but the hosts of two draw 20 W"):
+    with pytest.raises(InputError, match=r"power_cap_w.*19\.5 W.*two.*20 W"):
         controller_of(two(), [1.0], _nobody(), power_cap_w=19.5)
 
 
 def test_tasks_that_no_cap_admits_are_told():
     """The error of a run that gets stuck names the cap."""
     controller = controller_of(two(), [1.0], _nobody(), power_cap_w=50.0)
-    with pytest.raises(IncompleteRun, match="The hosts may draw at most 50 W"):
+    with pytest.raises(IncompleteRun, match="50 W"):
         reference.simulate(controller)
 
 

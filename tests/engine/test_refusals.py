@@ -83,7 +83,7 @@ def test_refused(decisions, traits, message):
 
 def test_a_wake_up_is_refused_with_a_mapping_interval():
     """With an interval the policy is asked at its multiples and at no other time."""
-    with pytest.raises(InvalidDecision, match="WakeAt is illegal with a mapping interval"):
+    with pytest.raises(InvalidDecision, match="WakeAt"):
         play(hosts(10), [10.0], lambda state: [WakeAt(1.0)], PLAIN, interval=5.0)
 
 
@@ -91,14 +91,14 @@ def test_a_task_cannot_go_where_it_cannot_run():
     """A host on which the estimate is infinite is no place for the task."""
     tasks = make_tasks([1.0], task_type=[0])
     estimates = TypedEstimates([[[np.inf], [2.0]]], [[[1.0], [1.0]]], [0], [0, 1])
-    with pytest.raises(InvalidDecision, match="task 1, host 'h1': the task cannot run on this host"):
+    with pytest.raises(InvalidDecision, match="task 1, host 'h1'"):
         play(hosts(10, 10), tasks, at((0.0, [Assign(0, 0)])), PLAIN, estimates=estimates)
 
 
 def test_the_message_names_the_time():
     """A refusal later in the run tells when."""
     answer = at((0.0, [Assign(0, 0)]), (2.5, [Assign(1, 3)]))
-    with pytest.raises(InvalidDecision, match=r"at t = 2\.5 s, task 2, host 3: there are hosts"):
+    with pytest.raises(InvalidDecision, match=r"t = 2\.5 s, task 2, host 3"):
         play(hosts(10), [25.0, 1.0], answer, PLAIN)
 
 
@@ -126,5 +126,5 @@ def test_decisions_may_come_from_a_generator():
 def test_a_pstate_that_a_host_lacks_is_refused_before_the_run():
     """The scenario's P-state must exist on every host."""
     policy = Scripted(lambda state: [])
-    with pytest.raises(InputError, match="host 'h1' has P-states 0 to 0; P-state 1 was asked for"):
+    with pytest.raises(InputError, match=r"'h1'.*0 to 0.*P-state 1"):
         controller_of(hosts(10), [1.0], policy, pstate=1)

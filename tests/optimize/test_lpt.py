@@ -56,7 +56,7 @@ def test_no_tasks():
     """Nothing to place, even on no machine."""
     assert longest_first([2.0, np.inf], [0, 0], machines=2).loads_s.tolist() == [0, 0]
     assert len(longest_first([2.0], [0], machines=0).loads_s) == 0
-    with pytest.raises(InputError, match="3 tasks have no machine"):
+    with pytest.raises(InputError, match="3 tasks"):
         longest_first([2.0], [3], machines=0)
 
 

@@ -105,7 +105,7 @@ def test_the_feasible_region(makespan, idle, least, most):
     """Most tasks on the cheap machine, and most on the dear one."""
     found = feasible_energies(example(idle_w=idle), makespan)
     assert found == pytest.approx((least, most), rel=1e-6)
-    with pytest.raises(InputError, match="cannot be finished in 15 s; it takes at least 16 s"):
+    with pytest.raises(InputError, match=r"15 s.*16 s"):
         feasible_energies(example(idle_w=idle), 15)
 
 

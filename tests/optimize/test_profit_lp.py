@@ -378,7 +378,7 @@ def test_a_cap_equal_to_the_idle_power_leaves_nothing_to_run_with(idle):
     assert plan.profit_rate == pytest.approx(-cap)
     assert plan.profit_rate <= plan.bound <= -cap * (1 - 1e-9)
     for rate in (1e-12, 1.0):
-        with pytest.raises(InputError, match=f"finish at most 0 under {cap:g} W"):
+        with pytest.raises(InputError, match=f"{cap:g} W"):
             most_profit(bag, tariff, power_cap_w=cap, least_rate_per_s=rate)
-    with pytest.raises(InputError, match="idle machines alone draw"):
+    with pytest.raises(InputError, match="idle"):
         most_profit(bag, tariff, power_cap_w=cap * (1 - 1e-12))

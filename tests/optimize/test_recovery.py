@@ -46,7 +46,7 @@ def test_rounding_keeps_off_where_a_type_cannot_run():
 def test_a_plan_that_does_not_run_is_not_rounded():
     """Nothing is placed: said, not invented."""
     plan = most_profit(example(), Tariff(price=108))
-    with pytest.raises(InputError, match="has 12 tasks, of which 0 are placed"):
+    with pytest.raises(InputError, match=r"12.*0"):
         recover(example(), plan.x)
 
 
@@ -75,7 +75,7 @@ def test_a_cap_below_the_schedule_s_power_is_kept_by_a_pause():
     earned = earnings(found, Tariff(price=300), power_cap_w=10)
     assert (earned.makespan_s, earned.mean_power_w, earned.profit_rate) == (20, 10, 5)
     idle = recover(example(idle_w=(1, 0.25)), np.array([[8.0, 4.0]]))
-    with pytest.raises(InputError, match=r"cap is 1 W, but the idle machines alone draw 1\.25 W"):
+    with pytest.raises(InputError, match=r"1 W.*1\.25 W"):
         earnings(idle, Tariff(price=300), power_cap_w=1)
 
 

@@ -26,7 +26,7 @@ def test_one_number_is_for_all_types():
 def test_depreciation_is_price_over_life():
     """E3's example: 100 and 50 over 100 s."""
     assert depreciation_per_s((100, 50), (100, 100)) == (1.0, 0.5)
-    with pytest.raises(InputError, match="positive lifetimes; found"):
+    with pytest.raises(InputError, match="lifetimes"):
         depreciation_per_s((100, 50), (100, 0))
 
 
@@ -67,5 +67,5 @@ def test_numbers_by_type_become_numbers_by_machine():
 
 def test_numbers_of_another_system():
     """Numbers by machine type have to fit the machine types."""
-    with pytest.raises(InputError, match="wear_per_s has 2 numbers; there are 3 machine types"):
+    with pytest.raises(InputError, match=r"wear_per_s.*2.*3"):
         Tariff(price=1, wear_per_s=(1, 2)).wear(3)

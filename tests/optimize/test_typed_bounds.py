@@ -95,7 +95,7 @@ def test_hosts_that_stay_off_and_tasks_that_run_nowhere_do_not_count():
     assert typed_bounds(homeless, tasks_of([12, 3])).energy_j == pytest.approx(120.0, rel=1e-9)
     assert typed_bounds(homeless, tasks_of([0, 3])).makespan_s == 0.0
     assert typed_bounds(example(), tasks_of([0])).energy_j == 0.0
-    with pytest.raises(InputError, match="no host is on"):
+    with pytest.raises(InputError, match="host"):
         typed_bounds(example(), tasks_of([12]), hosts_off=[0, 1])
 
 

@@ -186,7 +186,7 @@ def test_cluster_links(build):
     platform = build(clusters=3, cluster_bandwidth=(1e9,), cluster_latency_s=(0.1, 0.2, 0.3))
     assert [c.bandwidth for c in platform.clusters] == [1e9] * 3
     assert [c.latency_s for c in platform.clusters] == [0.1, 0.2, 0.3]
-    with pytest.raises(InputError, match="2 cluster bandwidths for 3 clusters"):
+    with pytest.raises(InputError, match=r"2 .*3"):
         build(clusters=3, cluster_bandwidth=(1e9, 2e9))
 
 

@@ -176,6 +176,7 @@ def host_with(prop: str, value: str) -> str:
         ("hello", "not well-formed"),
         ("<deployment/>", "<deployment>"),
         (platform_text("", version="3"), "simgrid_update_xml"),
+        ('<?xml version="1.0"?>\n<platform_description version="1"/>', "simgrid_update_xml"),
         (platform_text("", version="5"), "version"),
         (platform_text(""), "no host computes"),
         (
@@ -333,7 +334,7 @@ def test_role_of_a_cluster_marks_its_first_host(written):
 def test_comments_may_hold_two_hyphens(written):
     """XML has none, SimGrid takes them, and people draw with them; lines stay what they were."""
     body = '<host id="a" speed="1f"/>\n<!---- two --\n -- lines --->\n<host id="b" speed="0q"/>'
-    with pytest.raises(InputError, match="line 8: speed of host 'b'"):
+    with pytest.raises(InputError, match=r"line 8.*'b'"):
         read_platform(written(zone(body)))
     assert len(read_platform(written(zone(body.replace("0q", "1f")))).hosts) == 2
 

@@ -94,10 +94,10 @@ def test_a_host_made_by_hand_is_checked():
     """The number of a P-state lies among those of speed 0."""
     host = Host("a", (PState(1.0),), switch_pstates=(PState(0.0),), boot_pstate=1)
     assert host.boot_w == 0.0
-    with pytest.raises(InputError, match="shutdown_pstate is 0; its switch_pstates are 1 to 1"):
+    with pytest.raises(InputError, match=r"shutdown_pstate.*0.*switch_pstates.*1"):
         replace(host, shutdown_pstate=0)
-    with pytest.raises(InputError, match="boot_pstate is 1; it has no switch_pstates"):
+    with pytest.raises(InputError, match=r"boot_pstate.*1.*switch_pstates"):
         replace(host, switch_pstates=())
     slow = Platform((replace(host, switch_pstates=(PState(2.0),)),))
-    with pytest.raises(InputError, match="of its switch_pstates 0"):
+    with pytest.raises(InputError, match=r"switch_pstates.*0"):
         write_platform(slow, "/nowhere/p.xml", command="x")

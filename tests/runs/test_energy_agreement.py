@@ -61,5 +61,5 @@ def test_a_plugin_that_gives_no_number_is_a_difference():
     """nan agrees with nothing."""
     result = run_on(EX_A)
     broken = replace(result, plugin_j={**result.plugin_j, "h2": float("nan")})
-    with pytest.raises(SimulationError, match="host 'h2' has energy_j nan"):
+    with pytest.raises(SimulationError, match=r"'h2'.*nan"):
         check_energy_agreement(broken)

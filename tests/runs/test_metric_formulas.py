@@ -85,9 +85,9 @@ def test_any_text_is_a_formula_or_refused(text: str):
 
 def test_names():
     """A formula has a name of its own; another study's of the same name takes its place."""
-    with pytest.raises(InputError, match="own-1: is no name"):
+    with pytest.raises(InputError, match="own-1"):
         formula("own-1", "tasks", KNOWN)
-    with pytest.raises(InputError, match="energy_j: is a metric already"):
+    with pytest.raises(InputError, match="energy_j"):
         formula("energy_j", "tasks", KNOWN)
     try:
         for text in ("tasks", "tasks + 1"):

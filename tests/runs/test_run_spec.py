@@ -99,7 +99,7 @@ def test_a_run_from_python_goes_into_a_study_and_back(tmp_path: Path, monkeypatc
 def test_what_exists_in_memory_alone_goes_into_no_study():
     """The part is named."""
     loaded = Scenario(EX_A["platform"]["file"], EX_A["workload"]["file"]).loaded()
-    with pytest.raises(InputError, match="platform is an object"):
+    with pytest.raises(InputError, match="platform"):
         loaded.study_text("one")
 
 
@@ -125,7 +125,7 @@ def test_a_missing_file_is_named():
     """By the name it had and its content."""
     reference = {"name": "p.xml", "sha256": "0" * 64}
     described = {**EX_A, "platform": {"file": reference}, "scheduler": {"id": "wq"}}
-    with pytest.raises(InputError, match=r"Input file 'p\.xml' \(SHA-256 0{16}\.\.\.\) is not in"):
+    with pytest.raises(InputError, match=r"'p\.xml'.*0{16}"):
         ScenarioMaker({}, Path()).make(RunSpec(**described))
 
 
@@ -220,8 +220,8 @@ def test_keys_are_spelled_as_options():
     table = text.partition("### Keys and options")[2].partition("###")[0]
     elsewhere = {"scheduler", "set", "log", "export", "json"}
     assert all(f"--{name}" in table for name in elsewhere)
-    output = {"output", "force", "quiet", "sg_cfg", "sg_log"}
-    trace = {"files", "nodes", "nodes_from", "procs_per_node", "boot", "shutdown"}
+    output = {"output", "force", "quiet", "sg_cfg", "sg_log", "by"}
+    trace = {"files", "nodes", "nodes_from", "procs_per_node", "columns", "boot", "shutdown", "jobs_take", "partitions"}
     keys = {*Settings.model_fields, "platform", "workload", "seed", "timeout_s"}
     assert options_of("run") - elsewhere - output - trace <= keys
     assert trace <= set(WorkloadFile.model_fields)

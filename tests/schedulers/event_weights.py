@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from gridsched.model.prices import EVEN, EnergyWeights
+from gridsched.model.signals import EVEN, Signal
 
 
 def random_weights(draw: random.Random) -> dict[str, Any]:
@@ -23,9 +23,9 @@ def random_weights(draw: random.Random) -> dict[str, Any]:
     return {"weights": weights, "cycle": draw.choice((45.0, 50.0, 1e3))}
 
 
-def weights_of(event: Any) -> EnergyWeights:
+def weights_of(event: Any) -> Signal:
     """Return what the package has in place of an event's `weights` and `cycle`."""
     if not event.weights:
         return EVEN
     begins, weights = zip(*event.weights, strict=True)
-    return EnergyWeights(begins, weights, event.cycle, 1.0)
+    return Signal(begins, weights, event.cycle, 1.0)

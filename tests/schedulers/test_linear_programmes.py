@@ -165,7 +165,7 @@ def test_wear_of_the_machine_types_that_are_on(scheduler):
 def test_parameters_out_of_range(scheduler, parameters):
     """Which parameter, what is legal, what was found."""
     (name,) = parameters
-    with pytest.raises(InputError, match=f"{name!r} of {scheduler} is .*; it must be a number"):
+    with pytest.raises(InputError, match=rf"{name!r} of {scheduler}.*number"):
         run(example(scheduler, parameters=parameters))
 
 
@@ -247,7 +247,7 @@ def test_only_with_the_option_hosts_are_switched():
     assert (plain.traits.powers_hosts, saving.traits.powers_hosts) == (False, True)
     assert not LPPareto.traits.powers_hosts
     assert saving.clone().traits == saving.traits
-    with pytest.raises(InputError, match="'power_off_unused' of LPPareto is 'yes'"):
+    with pytest.raises(InputError, match=r"'power_off_unused'.*LPPareto.*'yes'"):
         run(example("lp_pareto", parameters={"power_off_unused": "yes"}))
 
 
@@ -256,7 +256,7 @@ def test_typed_tasks_on_hosts_of_several_cores_are_refused():
     scenario = example("lp_pareto")
     first, second = scenario.platform.hosts
     platform = Platform((replace(first, cores=2), second))
-    with pytest.raises(InputError, match="m1 has several cores"):
+    with pytest.raises(InputError, match=r"m1.*cores"):
         run(replace(scenario, platform=platform))
 
 

@@ -140,7 +140,7 @@ def test_mapping_events_take_the_place_of_wakes():
 def test_bad_parameters(parameters):
     """Which parameter, what is legal, what was found."""
     (name,) = parameters
-    with pytest.raises(InputError, match=f"{name!r} of lp_rolling is .*Legal"):
+    with pytest.raises(InputError, match=f"{name!r} of lp_rolling"):
         run(example(prices((0.0, 1.0, 1.0)), (0.0, 1), parameters=parameters))
 
 

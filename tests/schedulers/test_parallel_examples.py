@@ -12,8 +12,8 @@ import pytest
 import gridsched
 from gridsched import Scenario, run
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
-from gridsched.model.prices import EVEN
 from gridsched.model.rules import EnergyBudget
+from gridsched.model.signals import EVEN
 from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityFunctions

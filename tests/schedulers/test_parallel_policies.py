@@ -146,9 +146,9 @@ def test_nodes_that_are_off_hold_no_job():
     """A job that needs a node that stays off blocks FCFS, and is overtaken by the others."""
     jobs = [(0, 5, 1, 5), (0, 5, 3, 5), (0, 5, 1, 5)]
     for scheduler in ("easy_backfilling", "conservative_backfilling"):
-        with pytest.raises(Exception, match=r"left 1 of 3 tasks unfinished .*tasks 2"):
+        with pytest.raises(Exception, match=r"1 of 3.* 2"):
             run(scenario(jobs, 3, scheduler, hosts_off=("n0",)))
-    with pytest.raises(Exception, match=r"left 2 of 3 tasks unfinished .*tasks 2, 3"):
+    with pytest.raises(Exception, match=r"2 of 3.* 2, 3"):
         run(scenario(jobs, 3, "fcfs", hosts_off=("n0",)))
 
 
@@ -156,8 +156,8 @@ def test_several_clusters_and_bad_parameters_are_refused():
     """One line each, before the run."""
     platform = Platform(machine(2).hosts)
     tasks = make_tasks([1e9], width=1, requested_time_s=1.0)
-    with pytest.raises(InputError, match=r"FCFS\(\) accepts one homogeneous cluster; .* has 2"):
+    with pytest.raises(InputError, match=r"FCFS.*one.*2"):
         run(Scenario(platform, tasks, "fcfs", driver="reference"))
     policy = make_scheduler("conservative_backfilling", {"reservations": "kept"})
-    with pytest.raises(InputError, match="'reservations' of conservative_backfilling is 'kept'"):
+    with pytest.raises(InputError, match=r"'reservations'.*conservative_backfilling.*'kept'"):
         run(scenario(EXAMPLE, 4, policy))

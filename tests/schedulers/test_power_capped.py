@@ -153,5 +153,5 @@ def test_input_files_are_refused():
     files = DataFiles(("f",), [1.0], (("h",),))
     platform = Platform((Host("h", (PState(1.0, 1.0, 2.0, 2.0),)),))
     tasks = make_tasks([1.0], files=files, input_files=((0,),))
-    with pytest.raises(InputError, match=r"input files.*\(--files\)"):
+    with pytest.raises(InputError, match="--files"):
         run(Scenario(platform, tasks, "power_capped_mct", driver="reference"))

@@ -128,7 +128,7 @@ def test_the_makespan_is_kept_and_energy_saved(made, sizes, scheduler: str):
     ("parameters", "message"),
     [
         ({"within": 0.5}, "Parameter 'within' of slowest_pstates is 0.5; it must be at least 1"),
-        ({"scheduler": "max_min("}, r"is 'max_min\('; it must be an id, as 'mct', or an id with"),
+        ({"scheduler": "max_min("}, r"is 'max_min\('; it must be an id, as 'wqr', or an id with"),
         ({"scheduler": "wqr(3)"}, r"is 'wqr\(3\)'; it must be an id"),
         ({"scheduler": "wqr(**{})"}, "it must be an id"),
         ({"scheduler": 7}, "is 7; it must be an id"),

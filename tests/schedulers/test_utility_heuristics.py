@@ -11,7 +11,7 @@ from utility_cases import MINUTE, b6_scenario, b6_types, day, exponential_tasks
 
 from gridsched import Scenario, make_scheduler, make_tasks, run
 from gridsched.errors import InputError
-from gridsched.model.prices import EVEN
+from gridsched.model.signals import EVEN
 from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.model.trace import TaskState
 from gridsched.runs.scenario import make_system

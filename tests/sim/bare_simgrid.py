@@ -1,6 +1,7 @@
 """A program of SimGrid alone: it does what a plan says and prints what each host has drawn [J].
 
 ``python bare_simgrid.py PLATFORM PLAN``; the plan is a list of [time, verb, host, value] in JSON.
+Each ``read`` prints what was drawn until then, and so does the end.
 """
 
 import ctypes
@@ -27,6 +28,12 @@ engine.load_platform(platform)
 
 
 def follow_the_plan() -> None:
+    names = [host.name for host in engine.all_hosts]
+    handles = [c.sg_host_by_name(name.encode()) for name in names]
+
+    def tell() -> None:
+        print(json.dumps(dict(zip(names, map(c.sg_host_get_consumed_energy, handles), strict=True))))
+
     for time, verb, name, value in plan:
         simgrid.this_actor.sleep_until(time)
         host = engine.host_by_name(name)
@@ -38,9 +45,9 @@ def follow_the_plan() -> None:
             host.turn_off()
         elif verb == "on":
             host.turn_on()
-    names = [host.name for host in engine.all_hosts]
-    handles = [c.sg_host_by_name(name.encode()) for name in names]
-    print(json.dumps(dict(zip(names, map(c.sg_host_get_consumed_energy, handles), strict=True))))
+        elif verb == "read":
+            tell()
+    tell()
     simgrid.Actor.kill_all()
 
 

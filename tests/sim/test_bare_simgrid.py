@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from sim_cases import deciding, on_simgrid
 
+from gridsched.model.carbon import Carbon
 from gridsched.model.rules import EnergyBudget
+from gridsched.model.site_series import Series, SiteSeries
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn, WakeAt
 
@@ -44,16 +46,22 @@ def at(steps: dict[float, list], **traits):
     return deciding(lambda state: steps.get(state.now, []) + wakes * (state.now == 0.0), **traits)
 
 
-def drawn_in_all_ways(platform: Path, tasks, scheduler, plan: list, **rules) -> list[dict]:
-    """Return what SimGrid alone, the model and the plugin say that a and b have drawn [J]."""
+def by_simgrid_alone(platform: Path, plan: list) -> list[dict]:
+    """Return what each host has drawn at each reading of a plan and at its end [J]."""
     command = [sys.executable, str(BARE), str(platform), json.dumps(plan)]
     # of the environment nothing that could find this package
     alone = subprocess.run(command, capture_output=True, text=True, timeout=60, env={}, cwd="/")
     assert alone.returncode == 0, alone.stderr
+    return [json.loads(line) for line in alone.stdout.splitlines() if line.startswith("{")]
+
+
+def drawn_in_all_ways(platform: Path, tasks, scheduler, plan: list, **rules) -> list[dict]:
+    """Return what SimGrid alone, the model and the plugin say that a and b have drawn [J]."""
+    alone = by_simgrid_alone(platform, plan)[-1]
     result = on_simgrid(platform, make_tasks(*tasks), scheduler, **rules)
     model = dict(zip(result.energy.names, result.energy.total_j.tolist(), strict=True))
     assert result.trace.horizon_s == plan[-1][0]
-    ways = [json.loads(alone.stdout.splitlines()[-1]), model, result.plugin_j]
+    ways = [alone, model, result.plugin_j]
     drawn = [{name: joules[name] for name in "ab"} for joules in ways]
     if len(result.trace.periods):
         assert result.trace.periods["consumed_j"].sum() == pytest.approx(sum(drawn[0].values()))
@@ -86,6 +94,51 @@ def test_boot_and_shutdown(tmp_path, rules):
         drawn_in_all_ways(write(tmp_path / "p.xml"), ([2000.0, 1000.0],), decisions, plan, **rules)
         == [pytest.approx(expected, rel=1e-12)] * 3
     )
+
+
+def test_grams_hour_by_hour(tmp_path):
+    """Joules of SimGrid's plugin between the changes of the intensity, each by its grams a kWh.
+
+    a computes, slows down, shuts down and boots meanwhile; every 10 s the day begins again.
+    """
+    platform = write(tmp_path / "p.xml")
+    decisions = at(
+        {0.0: [Assign(0, 1), Assign(1, 0, 1)], 18.0: [PowerOff(0)], 24.5: [PowerOn(0)], 28.5: [Assign(2, 0)]},
+        powers_hosts=True,
+        uses_dvfs=True,
+    )
+    plan = [
+        [0, "execute", "b", 3500],
+        [0, "pstate", "a", 1],
+        [0, "execute", "a", 700],
+        [18, "pstate", "a", 3],
+        [21, "pstate", "a", 0],
+        [21, "off", "a", 0],
+        [24.5, "pstate", "a", 2],
+        [24.5, "on", "a", 0],
+        [28.5, "pstate", "a", 0],
+        [28.5, "execute", "a", 1100],
+    ]
+    a, b = Series((0.0, 3.0, 7.5), (400.0, 100.0, 0.0)), Series((0.0, 4.0), (50.0, 650.0))
+    changes = sorted({begin + 10.0 * day for day in range(4) for begin in (*a.time_s, *b.time_s)} - {0.0, 39.5})
+    readings = [[time, "read", "m", 0] for time in changes if time < 39.5]
+    told = by_simgrid_alone(platform, sorted([*plan, *readings, [39.5, "end", "m", 0]]))
+    carbon = Carbon(SiteSeries(("a", "b"), (a, b)), period_s=10.0, pue=1.25)
+    result = on_simgrid(platform, make_tasks([3500.0, 700.0, 1100.0]), decisions, carbon=carbon)
+    assert result.trace.horizon_s == 39.5
+    edges = [0.0, *(time for time, *_ in readings), 39.5]
+    expected = 0.0
+    for name, series in (("a", a), ("b", b)):
+        drawn = [0.0, *(each[name] for each in told)]
+        for k, begin in enumerate(edges[:-1]):
+            line = max(j for j, time in enumerate(series.time_s) if time <= begin % 10.0)
+            expected += 1.25 * (drawn[k + 1] - drawn[k]) * series.value[line] / 3.6e6
+    metrics = result.metrics()
+    assert metrics["carbon_g"] == pytest.approx(expected, rel=1e-9)
+    parts = [metrics[f"carbon_{part}_g"] for part in ("busy", "idle", "boot")]
+    assert sum(parts) < metrics["carbon_g"]
+    shares = result.tasks["carbon_g"].sum()
+    assert shares == pytest.approx(metrics["carbon_busy_g"], rel=1e-12)
 
 
 @pytest.mark.parametrize("rules", [{}, {"budget": BUDGET}])

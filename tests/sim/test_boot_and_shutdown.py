@@ -200,7 +200,7 @@ def test_a_power_cap_counts_what_booting_draws():
     policy = at((0.0, [Assign(0, 1)]), (1.0, [PowerOn(0)]))
     case = pair(), [100.0], policy
     assert on_both(*case, power_cap_w=90.0, hosts_off=("h0",)).summary()["peak_power_w"] == 90.0
-    with pytest.raises(InvalidDecision, match="the hosts would draw 90 W"):
+    with pytest.raises(InvalidDecision, match="90 W"):
         on_simgrid(*case, driver="reference", power_cap_w=89.0, hosts_off=("h0",))
 
 

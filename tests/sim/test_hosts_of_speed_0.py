@@ -82,7 +82,7 @@ def test_no_worker_on_it(tmp_path):
     with pytest.raises(InputError, match=wanted):
         on_simgrid(path, make_tasks([100.0]), deployment=deployment)
     assert wanted in with_deployment(check_platform_file(path), deployment).problems[-1]
-    with pytest.raises(InputError, match="no host but 'w1' computes"):
+    with pytest.raises(InputError, match="'w1'"):
         read_platform(path).with_master("still").restricted_to(["w1"]).with_master("w1")
 
 

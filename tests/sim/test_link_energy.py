@@ -162,7 +162,7 @@ def test_hosts_are_switched_off_while_links_are_metered(tmp_path):
 def test_bad_range(tmp_path, watts):
     """A range that SimGrid would die of is one clear line that names the link."""
     path = write_links(tmp_path / "p.xml", [None, watts])
-    with pytest.raises(InputError, match=f"link 'l1' has wattage_range '{watts}'; it must read"):
+    with pytest.raises(InputError, match=rf"'l1'.*wattage_range.*'{watts}'"):
         on_simgrid(path, make_tasks([100.0], input_bytes=100.0))
 
 

@@ -233,7 +233,7 @@ def test_the_reference_driver_refuses_a_network(tmp_path):
     """Only SimGrid knows how long messages take."""
     path = write_star(tmp_path / "p.xml", [10.0])
     for network in ("platform", None):
-        with pytest.raises(InputError, match="reference driver has no network"):
+        with pytest.raises(InputError, match="reference driver"):
             on_simgrid(path, tasks_of(1), driver="reference", network=network)
     ideal = on_simgrid(path, tasks_of(1), driver="reference", network="none")
     assert ideal.trace.horizon_s == 10.0
@@ -243,5 +243,5 @@ def test_a_network_needs_a_master(tmp_path):
     """Without role=master and without deployment file nobody could send the tasks."""
     path = write_star(tmp_path / "p.xml", [10.0])
     path.write_text(path.read_text().replace('<prop id="role" value="master"/>', ""))
-    with pytest.raises(InputError, match="need a master"):
+    with pytest.raises(InputError, match="master"):
         on_simgrid(path, tasks_of(1))

@@ -76,7 +76,7 @@ def test_other_network_models_are_refused(tmp_path: Path):
     path = tmp_path / "cluster.xml"
     write_platform(cluster_of(4), path, command="test")
     path.write_text(path.read_text().replace('"CM02"', "'SMPI'"))
-    with pytest.raises(InputError, match=r"cluster.xml: its <config> names the network model 'SM"):
+    with pytest.raises(InputError, match=r"cluster\.xml.*'SM"):
         parallel_platform_xml(path)
     path.write_text('<platform version="4.1"><zone id="z" routing="Full"/></platform>')
     assert parallel_platform_xml(path) is None
@@ -86,5 +86,5 @@ def test_parallel_jobs_send_no_messages():
     """Over the platform's network there is no way to run them."""
     case = make_parallel_case("example", 4, EXAMPLE)
     scenario = case.scenario("fcfs", driver="simgrid", network="platform")
-    with pytest.raises(InputError, match=r"no messages; leave them out by --network none|master"):
+    with pytest.raises(InputError, match=r"--network none|master"):
         run(scenario)

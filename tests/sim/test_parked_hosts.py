@@ -148,5 +148,5 @@ def test_bounds_stay_below_runs_with_parked_hosts():
 def test_a_pstate_that_a_host_lacks_is_refused():
     """The line names the host and what it has."""
     scenario = Scenario(two_hosts(), make_tasks([1.0]), "wq", driver="reference", parked_pstate=2)
-    with pytest.raises(InputError, match="host 'h1' has P-states 0 to 1; P-state 2 was asked for"):
+    with pytest.raises(InputError, match=r"'h1'.*0 to 1.*P-state 2"):
         run(scenario)

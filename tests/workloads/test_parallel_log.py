@@ -45,7 +45,7 @@ def test_whole_days_with_enough_jobs_are_taken(log: str):
     assert found.begin_s == 0
     assert read_log_days(log, 1, 2, None).days == (1,)
     assert read_log_days(log, 48, 1, None).days == (1, 2, 3)
-    with pytest.raises(InputError, match="no whole day with at least 9 jobs"):
+    with pytest.raises(InputError, match="9 jobs"):
         read_log_days(log, 48, 9, None)
 
 
@@ -71,7 +71,7 @@ def test_a_trial_is_a_day_after_the_end_of_the_day_before(log: str):
     assert second.tasks.name == "log.swf, day 3 (2 of 2)"
     assert second.notes == ("days of the log: 1, 3; this is day 3",)
     assert second.window_s == (4 * HOUR_S, 28 * HOUR_S)
-    with pytest.raises(InputError, match=r"2 whole days .*replicate 2 .* at most 2 replicates"):
+    with pytest.raises(InputError, match=r"2 whole days.*replicate 2"):
         generate_parallel_day(ParallelDay(jobs_swf=log, replicate=2, **SMALL))
 
 

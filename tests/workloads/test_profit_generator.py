@@ -110,7 +110,7 @@ def test_a_bag_too_large_to_list_is_refused_and_its_counts_are_not():
     """Runs list tasks; the linear programmes look at counts."""
     spec = ProfitBag(tasks=10**9)
     assert draw_task_counts(spec, draw_or_read_profit_system(spec)).sum() == 10**9
-    with pytest.raises(InputError, match="1,000,000,000 tasks; a run lists each"):
+    with pytest.raises(InputError, match="1,000,000,000"):
         generate_profit_bag(spec)
 
 

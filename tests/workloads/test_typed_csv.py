@@ -112,7 +112,7 @@ def test_existing_files_are_kept(tmp_path: Path):
     whole = read_system_workload(written(tmp_path))
     target = tmp_path / "w.csv"
     file_names(target)["apc_csv"].write_text("mine")
-    with pytest.raises(InputError, match=r"w_apc\.csv: exists already"):
+    with pytest.raises(InputError, match=r"w_apc\.csv"):
         write_workload_files(whole.tasks, whole.types, target, {})
     assert not target.exists()
     write_workload_files(whole.tasks, whole.types, target, {}, force=True)
@@ -196,13 +196,13 @@ def test_kinds_of_generators(tmp_path: Path):
     """A misspelt kind is guessed; a bag has no system; a system is no bag."""
     path = tmp_path / "w.toml"
     path.write_text('kind = "utilty"\n')
-    with pytest.raises(InputError, match=r"w.toml: kind is 'utilty'. Did you mean 'utility'\?"):
+    with pytest.raises(InputError, match=r"w\.toml.*'utilty'.*'utility'"):
         read_system_workload(path)
-    with pytest.raises(InputError, match="Legal: bag, utility"):
+    with pytest.raises(InputError, match="bag, utility"):
         read_workload(path)
     assert read_system_workload(ROOT / "examples/bag.toml") is None
     assert read_system_workload(ROOT / "examples/ex_a.csv") is None
-    with pytest.raises(InputError, match="kind 'utility' brings its machines too"):
+    with pytest.raises(InputError, match=r"utility.*machines"):
         read_workload(ROOT / "examples/utility_small.toml")
 
 
@@ -251,7 +251,7 @@ def test_bad_measurements_are_named(tmp_path: Path, old: str, new: str, message:
 def test_unknown_machines_of_measurements_are_refused(tmp_path: Path):
     """A count for a machine that nobody measured."""
     (tmp_path / "m.csv").write_text(MEASURED)
-    with pytest.raises(InputError, match=r"no measurements of machine 'nev'. Did you mean 'new'"):
+    with pytest.raises(InputError, match=r"'nev'.*'new'"):
         read_measurements(tmp_path / "m.csv", {"nev": 1})
 
 

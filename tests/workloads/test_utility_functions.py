@@ -101,7 +101,7 @@ def test_the_ends():
 def test_a_finish_before_the_arrival_is_refused(bad):
     """The message names the task and the time."""
     utility = UtilityFunctions.exponential([8.0, 4.0], 0.1)
-    with pytest.raises(InputError, match=r"task 1: the time since its arrival is (-|nan)"):
+    with pytest.raises(InputError, match=r"task 1.*(-|nan)"):
         utility.value([0, 1], [0.0, bad])
 
 
@@ -248,7 +248,7 @@ def test_functions_follow_their_tasks_into_the_order_of_submission():
     assert tasks.utility.priority.tolist() == [2, 3, 1]
     assert tasks.utility.urgency.tolist() == [0.2, 0.3, 0.1]
     assert tasks.task_type.tolist() == [8, 9, 7]
-    with pytest.raises(InputError, match="2 tasks, but 3 task types or utility functions"):
+    with pytest.raises(InputError, match=r"2 tasks.*3"):
         make_tasks([1.0, 1.0], utility=utility)
 
 
