@@ -24,14 +24,7 @@ from gridsched.analysis.statistics import Interval
 from gridsched.figures.figure_file import style
 from gridsched.metrics import METRICS
 from gridsched.reproduction.claim_statistics import STATISTICS
-from gridsched.reproduction.claims import (
-    DIRECTION,
-    MISSED,
-    NO_DATA,
-    NOT_DISTINGUISHABLE,
-    REPRODUCED,
-    VERDICTS,
-)
+from gridsched.reproduction.claims import DIRECTION, MISSED, NO_DATA, NOT_DISTINGUISHABLE, REPRODUCED, VERDICTS
 from gridsched.reproduction.claims_tables import APART, OF_THE_PAPER, verdict_counts
 from gridsched.runs.claims_schema import Claim
 from gridsched.runs.study_checks import study_claims

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 import numpy as np
 
 SEED, JOBS = 1, 400
-COLUMNS = "JobIDRaw|User|Account|Partition|QOS|Submit|Start|End|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|ReqMem|AllocTRES|State"
+COLUMNS = "JobIDRaw|User|Account|Partition|QOS|Submit|Start|End|ElapsedRaw|TimelimitRaw"
+COLUMNS += "|NNodes|AllocCPUS|ReqMem|AllocTRES|State"
 
 
 def main() -> None:

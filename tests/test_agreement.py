@@ -18,6 +18,7 @@ from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
+from gridsched.testing.playing import CARBON
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
 
@@ -74,7 +75,8 @@ def check_agreement(scenario: Scenario, scheduler: str, ways: list[str]) -> None
 
     SimGrid goes first, with the time-out; the reference driver then needs no process of its own.
     """
-    given_by = {**vars(scenario), "scheduler": scheduler}
+    needs_carbon = scheduler_class(scheduler).traits.needs_carbon
+    given_by = {**vars(scenario), "scheduler": scheduler, "carbon": CARBON if needs_carbon else None}
     results = [run(Scenario(**{**given_by, "driver": "simgrid", "way": way})) for way in ways]
     expected = run(Scenario(**{**given_by, "driver": "reference", "timeout_s": None}))
     for result in results:

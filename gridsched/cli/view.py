@@ -13,9 +13,9 @@ from gridsched.export.export import read_export
 
 VIEW_EPILOG = """Examples:
 
-gridsched run --workload examples/four_nodes.swf --scheduler easy_backfilling --export easy
+gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler lecsa --export lecsa
 
-gridsched view easy -o easy.html
+gridsched view lecsa -o lecsa.html
 
 Exit status: 0 fine, 2 bad input.
 """

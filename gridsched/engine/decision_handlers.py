@@ -85,7 +85,6 @@ class DecisionHandlers:
         self._always_feasible = system.estimates.always_feasible
         self._pstates = system.pstates
         self._pstate_of: list[int] = system.pstates.tolist()
-        self._has_interval = bool(system.rules.mapping_interval_s)
         self._traits = Traits(asked="event")
         self.notes: dict[str, Floats] = {}
         self.on_nodes = NodeDecisionHandlers(system, run, validator, dispatch, guard)
@@ -289,8 +288,6 @@ class DecisionHandlers:
         return None
 
     def _wake_at(self, decision: WakeAt, now: float) -> Refusal | None:
-        if self._has_interval:
-            return "WakeAt is illegal with a mapping interval", None, None
         if not now < decision.time < math.inf:
             return f"WakeAt({decision.time!r}) must lie in the future", None, None
         self._timers.set(decision.time, Timer.WAKE)

@@ -25,6 +25,7 @@ DAY_S = 86_400.0
 SCHEDULING = "Tasks and scheduling"
 _OF_SCHEDULING = {"group": SCHEDULING}
 OF_HOSTS = {"group": "Hosts"}
+OF_SHARED_NODES = {"group": "Jobs that share nodes"}
 
 
 @dataclass(frozen=True)
@@ -293,7 +294,8 @@ class Rules:
         Literal["pack", "spread", "contiguous"],
         Field(
             description="Where jobs share nodes: on the first with room (pack), on those with the most free cores "
-            "(spread), or on neighbours (contiguous)."
+            "(spread), or on neighbours (contiguous).",
+            json_schema_extra=OF_SHARED_NODES,
         ),
     ] = "pack"
 

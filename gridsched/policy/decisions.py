@@ -131,6 +131,9 @@ class Note(Decision):
 
 @dataclass(slots=True)
 class WakeAt(Decision):
-    """Ask again at `time` [s]; illegal with `mapping_interval_s`."""
+    """Ask again at `time` [s], or with `mapping_interval_s` at the first event from then on.
+
+    Events come anyway; there it says that waiting is meant, however many pass with nothing to do.
+    """
 
     time: float

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from gridsched.model.carbon import Carbon
 from gridsched.model.records import check_record, keys_of
-from gridsched.model.rules import OF_HOSTS, Rules
+from gridsched.model.rules import OF_HOSTS, OF_SHARED_NODES, Rules
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.overrides import read_pstates
 
@@ -145,7 +145,8 @@ class RunSettings(Rules):
         Literal["cores", "node"],
         Field(
             description="Idle power of a busy host: charged to what runs there by cores, or left to the node "
-            "(the energy of tasks)."
+            "(the energy of tasks).",
+            json_schema_extra=OF_SHARED_NODES,
         ),
     ] = "cores"
     tariff: Annotated[

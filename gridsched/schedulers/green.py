@@ -123,7 +123,6 @@ class WaitForGreen(Wrapper):
         signal = self.forecast_.signal
         by_site = [hosts[rows] for _, rows in signal.by_site(hosts)] if self.site == "best" else [hosts]
         self.pools_ = [Pool(system, each) for each in by_site if len(each)]
-        self.wakes_ = system.rules.mapping_interval_s is None
         #: when each task that is held back may start [s]
         self.start_: dict[int, float] = {}
         #: tasks whose start was chosen
@@ -141,7 +140,7 @@ class WaitForGreen(Wrapper):
         self.start_ = {task: start for task, start in self.start_.items() if start > now}
         held = np.array(sorted(self.start_), dtype=np.int64)
         decisions = list(super().schedule(cast(State, WithoutTasks(state, held)) if len(held) else state) or ())
-        if len(held) and self.wakes_:
+        if len(held):
             decisions.append(WakeAt(min(self.start_.values())))
         return decisions
 

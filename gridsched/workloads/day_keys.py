@@ -28,7 +28,9 @@ SmallCountRange = Annotated[
 
 #: The rules of a run are keys of the generator; how long a run lasts follows from its days.
 _RULE_KEYS: dict[str, Any] = {
-    name: (key.annotation, key.info) for name, key in keys_of(Rules).items() if name != "horizon_s"
+    name: (key.annotation, key.info)
+    for name, key in keys_of(Rules).items()
+    if name not in ("horizon_s", "place")  # the tasks of a day take whole nodes
 }
 
 

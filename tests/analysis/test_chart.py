@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,7 +88,7 @@ def test_series_are_named_beside_their_points_once_each():
         boxes = {text.get_text(): Text.get_window_extent(text) for text in axes.texts}  # lines apart
         assert sorted(boxes) == NAMES
         places = sorted((box.y0, box.y1) for box in boxes.values())
-        assert all(below[1] <= above[0] for below, above in zip(places, places[1:], strict=False))
+        assert all(below[1] <= above[0] for below, above in pairwise(places))
     many = series_looks([f"s{k}" for k in range(MOST_LABELS + 1)])
     with style():
         figure = chart(TABLE, "paths", Scale("tasks", "Tasks"), Scale("mean", "Energy"), many, is_direct=True)

@@ -23,6 +23,7 @@ from gridsched.optimize.answers import front_answer, landscape
 from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.runs.run import RunResult
+from gridsched.testing.playing import CARBON
 from gridsched.workloads.load import read_system_workload
 from gridsched.workloads.profit_system import ProfitBag, generate_profit_bag
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
@@ -43,9 +44,9 @@ along = "workload.heterogeneity"
 
 @cache
 def ex_a() -> RunResult:
-    """Return EX-A under WQ at prices that vary."""
+    """Return EX-A under WQ at prices and a carbon intensity that vary."""
     tariff = Tariff(3.0, pue=1.5, prices=PRICES)
-    return run(Scenario(*EX_A, "wq", driver="reference", tariff=tariff))
+    return run(Scenario(*EX_A, "wq", driver="reference", tariff=tariff, carbon=CARBON))
 
 
 def a_landscape() -> Any:
@@ -60,6 +61,7 @@ CASES: dict[tuple[str, str], tuple[str, Callable[[], Any]]] = {
     ("run", "power"): ("plot_power", lambda: ex_a().trace),
     ("run", "trace"): ("plot_trace", ex_a),
     ("run", "prices"): ("plot_prices", ex_a),
+    ("run", "carbon"): ("plot_carbon", ex_a),
     ("comparison", "bars"): ("plot_comparison", lambda: Comparison({"wq": ex_a()}, [ex_a().summary()], {})),
     ("tasks", "sizes"): ("plot_workload", lambda: make_tasks([1000, 500, 250])),
     ("system", "overview"): ("plot_workload", lambda: read_system_workload(ROOT / "examples/utility_small.toml")),

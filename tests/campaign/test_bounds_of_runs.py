@@ -168,5 +168,5 @@ def test_parallel_jobs_have_no_bounds():
         bounds_for([result])
     asked = results_of("wq", tasks=make_tasks([1.0], requested_time_s=1.0))
     assert not have_bounds(asked)
-    with pytest.raises(InputError, match="requested|asked"):
+    with pytest.raises(InputError, match=r"requested|asked"):
         bounds_for(asked)

@@ -75,12 +75,15 @@ def test_a_metric_of_ones_own_is_one_entry(table):
 
 
 def test_a_table_shows_what_stands_in_it(table):
-    """In order of the places, what the rows have; without power no energy; one's own come last."""
+    """In order of the places; without power no energy, without the plugin not its; one's own last."""
     register_metric(Metric("mine", "", "mine", lambda run: 1.0))
     register_metric(Metric("first", "", "mine, too", lambda run: 1.0, places={"bag": -1}))
     row = {"energy_idle_j": 1.0, "mine": 1.0, "energy_j": 2.0, "makespan_s": 3.0, "first": 1.0}
-    ids = [metric.id for metric in shown_metrics("bag", [{}, row])]
+    metered = {"energy_source": "plugin"}
+    ids = [metric.id for metric in shown_metrics("bag", [metered, {**row, **metered}])]
     assert ids == ["first", "makespan_s", "energy_j", "energy_idle_j", "mine"]
+    ids = [metric.id for metric in shown_metrics("bag", [metered, row])]
+    assert ids == ["first", "makespan_s", "energy_idle_j", "mine"]
     ids = [metric.id for metric in shown_metrics("run", [{**row, "energy_j": float("nan")}])]
     assert ids == ["makespan_s", "mine", "first"]
 

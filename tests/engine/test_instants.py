@@ -96,6 +96,17 @@ def test_a_wake_up_asks_again():
     assert trace.finish_time_s.tolist() == [2.25]
 
 
+def test_a_policy_may_wait_for_many_mapping_events():
+    """2,000 events without a decision end no run whose policy says until when it waits."""
+
+    def answer(state):
+        return idle_hosts(state) if state.now >= 2000 else [WakeAt(1999.5)] if state.now < 1999.5 else []
+
+    trace, policy = play(hosts(10), [10.0], answer, interval=1.0)
+    assert policy.times == [float(k) for k in range(2001)]
+    assert trace.finish_time_s.tolist() == [2001.0]
+
+
 def test_with_an_interval_the_policy_is_asked_at_its_multiples_only():
     """Neither finishes nor submissions ask; multiples of the interval do, even with no news."""
     tasks = make_tasks([10.0, 30.0, 10.0], [0.0, 0.0, 6.0])

@@ -75,7 +75,7 @@ def test_reservations_of_one_start():
     for first, other in (([0, 1], [1, 2]), ([0, 1, 2], [1]), ([1], [0, 1])):
         reserve = [Allocate(t, np.array(n), start=10.0) for t, n in enumerate((first, other))]
         jobs = [(0, len(first), 5), (0, len(other), 5)]
-        with pytest.raises(InvalidDecision, match="task 2, host 'n1'|host 1 is reserved"):
+        with pytest.raises(InvalidDecision, match=r"task 2, host 'n1'|host 1 is reserved"):
             play(nodes(3), jobs, at({0: reserve}))
 
 

@@ -30,11 +30,13 @@ def with_member(folder, name, size, *, shape=None, compression=zipfile.ZIP_DEFLA
         header, {"descr": dtype, "fortran_order": False, "shape": shape or (size // 8,)}
     )
     zeros = bytes(1 << 20)
-    with zipfile.ZipFile(folder / "trace.npz", "a", compression) as archive:
-        with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-            stream.write(header.getvalue())
-            for done in range(0, size, len(zeros)):
-                stream.write(zeros[: size - done])
+    with (
+        zipfile.ZipFile(folder / "trace.npz", "a", compression) as archive,
+        archive.open(f"{name}.npy", "w", force_zip64=True) as stream,
+    ):
+        stream.write(header.getvalue())
+        for done in range(0, size, len(zeros)):
+            stream.write(zeros[: size - done])
 
 
 def peak_of_reading(folder):

@@ -66,7 +66,7 @@ def test_pue_period_and_a_longer_run():
     assert run(example(carbon=Carbon(SITES, pue=1.5))).metrics()["carbon_g"] == pytest.approx(1.5 * GRAMS)
     longer = make_tasks([4 * 360_000.0])
     scenario = replace(example(), tasks=longer)
-    with pytest.raises(InputError, match="10,800 s.*14,400 s"):
+    with pytest.raises(InputError, match=r"10,800 s.*14,400 s"):
         run(scenario)
     three_hours = 400 + 200 + 100, 100 + 300 + 500
     for period_s, fourth in ((10_800.0, (400, 100)), (np.inf, (100, 500))):
@@ -202,7 +202,7 @@ def test_hourly_tables(tmp_path: Path):
     without_zone = HOURLY.replace(" (UTC)", ""), "time=Datetime"
     for text, column in (without_zone, (HOURLY.replace("23:00:00", "25:00"), "time=Datetime (UTC)")):
         path.write_text(text)
-        with pytest.raises(InputError, match="line [23]"):
+        with pytest.raises(InputError, match=r"line [23]"):
             with_carbon_read(Carbon(path, columns=f"{column},value=Carbon intensity", fill="hold"))
     with pytest.raises(InputError, match="no column 'Y'"):
         with_carbon_read(Carbon(path, columns="time=Datetime (UTC),value=Y"))

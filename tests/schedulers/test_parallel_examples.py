@@ -179,7 +179,7 @@ def test_metaheuristics_compare_with_the_goal_energy():
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-@pytest.mark.parametrize("counts, starts", [(False, [0, 10, 20, 30]), (True, [0, 10, 20, 40])])
+@pytest.mark.parametrize(("counts", "starts"), [(False, [0, 10, 20, 30]), (True, [0, 10, 20, 40])])
 def test_event_based_counts_place_holders(counts: bool, starts: list[float], driver: str):
     """One node, 24 W on average; in P-state 0 a task takes 10 s and 120 J, in P-state 1 20 s, 80 J.
 
@@ -227,7 +227,7 @@ def test_event_based_counts_place_holders(counts: bool, starts: list[float], dri
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("scheduler", ["conservative_backfilling", "easy_backfilling", "fcfs_multiple_queues"])
 @pytest.mark.parametrize(
-    "choice, hosts, starts", [("first", [0, 1, 0], [0, 0, 10]), ("earliest_finish", [1, 0, 1], [0, 0, 5])]
+    ("choice", "hosts", "starts"), [("first", [0, 1, 0], [0, 0, 10]), ("earliest_finish", [1, 0, 1], [0, 0, 5])]
 )
 def test_comparison_heuristics_choose_a_cluster(
     choice: str, hosts: list[int], starts: list[float], scheduler: str, driver: str

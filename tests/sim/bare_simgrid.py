@@ -15,7 +15,7 @@ for library in sorted(origin.parent.glob("libsimgrid.so.*"))[:1]:  # the wheel f
     ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
 import simgrid  # noqa: E402
 
-mapped = [line.split()[-1] for line in open("/proc/self/maps") if "libsimgrid.so" in line]
+mapped = [line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libsimgrid.so" in line]
 c = ctypes.CDLL(mapped[0])
 c.sg_host_by_name.restype = ctypes.c_void_p
 c.sg_host_get_consumed_energy.argtypes = [ctypes.c_void_p]
@@ -32,7 +32,7 @@ def follow_the_plan() -> None:
     handles = [c.sg_host_by_name(name.encode()) for name in names]
 
     def tell() -> None:
-        print(json.dumps(dict(zip(names, map(c.sg_host_get_consumed_energy, handles), strict=True))))
+        print(json.dumps(dict(zip(names, map(c.sg_host_get_consumed_energy, handles), strict=True))))  # noqa: T201
 
     for time, verb, name, value in plan:
         simgrid.this_actor.sleep_until(time)

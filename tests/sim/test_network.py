@@ -18,6 +18,7 @@ from gridsched.model.trace import ExecutionEnd
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.decisions import Assign, Cancel, PowerOff, PowerOn
 from gridsched.policy.registry import entries, scheduler_class
+from gridsched.testing.playing import CARBON
 
 
 def tasks_of(count: int, flops=100.0, input_bytes=100.0, output_bytes=50.0):
@@ -203,7 +204,8 @@ def test_every_scheduler_works_over_the_network(tmp_path, scheduler, cores):
         input_bytes=[100, 0, 30, 7, 0, 55, 20, 1],
         output_bytes=[0, 0, 44, 5, 60, 0, 10, 3],
     )
-    result = on_simgrid(path, tasks, scheduler, pstate=1)
+    carbon = CARBON if scheduler_class(scheduler).traits.needs_carbon else None
+    result = on_simgrid(path, tasks, scheduler, pstate=1, carbon=carbon)
     assert result.summary()["tasks_finished"] == 8
     assert largest_difference(result) <= 1e-9
 
