@@ -41,10 +41,24 @@ needs_pybatsim = pytest.mark.skipif(
 )
 
 
-def pybatsim(scheduler: str) -> str:
-    """Return the command that starts a scheduler of pybatsim's."""
-    words = ["-m", "batsim.cmds.launcher", "-v", "error", "-s", "{address}", "-t", "60000", scheduler]
-    return shlex.join([sys.executable, *words])
+def pybatsim(scheduler: str, folder: Path) -> str:
+    """Return the command that starts a scheduler of pybatsim's in a folder, where it writes its files."""
+    words = [
+        "env",
+        "-C",
+        str(folder),
+        sys.executable,
+        "-m",
+        "batsim.cmds.launcher",
+        "-v",
+        "error",
+        "-s",
+        "{address}",
+        "-t",
+        "60000",
+        scheduler,
+    ]
+    return shlex.join(words)
 
 
 def nodes(n: int, **times: float) -> Platform:
@@ -107,29 +121,29 @@ def test_easy_over_the_socket_is_easy_backfilling_job_by_job(driver):
 
 
 @needs_pybatsim
-def test_pybatsim_schedulers_give_the_schedule_by_hand():
+def test_pybatsim_schedulers_give_the_schedule_by_hand(tmp_path):
     """On 4 nodes job 3 overtakes job 2 under EASY, and waits for it under first come, first served."""
     jobs = [(0, 3, 10), (1, 4, 5), (2, 1, 8)]
-    easy = run(scenario(nodes(4), jobs, pybatsim("easyBackfill")))
+    easy = run(scenario(nodes(4), jobs, pybatsim("easyBackfill", tmp_path)))
     assert schedule(easy) == [(0, 0.0, 10.0, [0, 1, 2]), (1, 10.0, 15.0, [0, 1, 2, 3]), (2, 2.0, 10.0, [3])]
     later = [(submit + 1, *rest) for submit, *rest in jobs]  # pybatsim starts nothing at 0 s
-    fcfs = run(scenario(nodes(4), later, pybatsim("schedFcfs")))
+    fcfs = run(scenario(nodes(4), later, pybatsim("schedFcfs", tmp_path)))
     assert [each[:3] for each in schedule(fcfs)] == [(0, 1.0, 11.0), (1, 11.0, 16.0), (2, 16.0, 24.0)]
 
 
 @needs_pybatsim
-def test_time_that_a_scheduler_thinks_passes():
+def test_time_that_a_scheduler_thinks_passes(tmp_path):
     """pybatsim's filler thinks 5 ms at each event: jobs start later by that."""
-    result = run(scenario(nodes(4), [(0, 2, 10), (20, 2, 10)], pybatsim("fillerSched")))
+    result = run(scenario(nodes(4), [(0, 2, 10), (20, 2, 10)], pybatsim("fillerSched", tmp_path)))
     assert [each[1] for each in schedule(result)] == pytest.approx([0.005, 20.005], abs=1e-12)
 
 
 @needs_pybatsim
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_pybatsim_switches_hosts(driver):
+def test_pybatsim_switches_hosts(driver, tmp_path):
     """Its sleeper switches off what is idle: job 2 waits 4 s for its nodes to boot."""
     platform = nodes(4, boot_time_s=4.0, shutdown_time_s=1.0)
-    result = run(scenario(platform, [(0, 2, 10), (30, 4, 10)], pybatsim(str(PEERS / "sleeper.py")), driver))
+    result = run(scenario(platform, [(0, 2, 10), (30, 4, 10)], pybatsim(str(PEERS / "sleeper.py"), tmp_path), driver))
     assert [each[:3] for each in schedule(result)] == [(0, 0.0, 10.0), (1, 34.0, 44.0)]
     # 2 nodes: computing, off until booting, computing; all shut down and boot at 50 W
     two = 2 * (10 * 100 + 1 * 50 + 19 * 5 + 4 * 50 + 10 * 100)
