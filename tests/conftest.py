@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -15,6 +17,9 @@ from gridsched.engine.dispatch import Dispatch
 # commands that tests start and interrupt would inherit that
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# documents tell to activate .venv, and the server of runs keeps the PATH with which it started
+os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 # 'make test' asks for this: the same commit gives the same verdict each time. At a desk Hypothesis
 # looks for new examples in each run.
