@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridsched.errors import InputError
-from gridsched.metrics import BOUNDED, METRICS
+from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS
 from gridsched.metrics.run_metrics import count_in_state
+from gridsched.model.carbon import carbon_signal
 from gridsched.model.trace import TaskState
 from gridsched.optimize.bag_bounds import BagBounds, bag_bounds
+from gridsched.optimize.carbon_bound import CarbonBound
 from gridsched.platform_io.overrides import pstates_of
 from gridsched.policy.base import Traits
 from gridsched.runs.canonical import checked_file
@@ -39,11 +41,15 @@ class ScenarioBounds:
         to the end, and executes in its P-state. None where all hosts are off.
     holds_fixed : bool
         Whether `fixed` holds for the scheduler at hand.
+    any_carbon, fixed_carbon : CarbonBound or None
+        The same of grams, where a carbon intensity is told.
     """
 
     any: BagBounds
     fixed: BagBounds | None
     holds_fixed: bool = True
+    any_carbon: CarbonBound | None = None
+    fixed_carbon: CarbonBound | None = None
 
     def beside(self, traits: Traits) -> ScenarioBounds:
         """Return the bounds beside a run of a scheduler with these traits."""
@@ -63,6 +69,8 @@ class ScenarioBounds:
         yield f"Bound of any schedule, with divisible tasks: {self.any.describe()}."
         if self.fixed is not None and self.differing:
             yield f"Bound with power states fixed: {self.fixed.describe()}."
+        if self.any_carbon is not None:
+            yield "Bounds of carbon: of any schedule that takes at most as long as the run."
 
 
 def bounds_for(results: Sequence[RunResult]) -> ScenarioBounds:
@@ -149,13 +157,14 @@ def _scenario_bounds(scenario: LoadedScenario) -> ScenarioBounds:
         raise InputError(f"{scenario.tasks.name}: these tasks have no bounds, because {why}. Name no metric of bounds.")
     names = set(scenario.hosts_off)
     off = [h for h, host in enumerate(scenario.platform.hosts) if host.name in names]
-    every = _bounds(scenario, off, is_fixed=False)
+    every, every_carbon = _bounds(scenario, off, is_fixed=False)
     if len(off) == len(scenario.platform):
-        return ScenarioBounds(every, None, holds_fixed=False)
-    return ScenarioBounds(every, _bounds(scenario, off, is_fixed=True))
+        return ScenarioBounds(every, None, holds_fixed=False, any_carbon=every_carbon)
+    fixed, fixed_carbon = _bounds(scenario, off, is_fixed=True)
+    return ScenarioBounds(every, fixed, any_carbon=every_carbon, fixed_carbon=fixed_carbon)
 
 
-def _bounds(scenario: LoadedScenario, off: Sequence[int], *, is_fixed: bool) -> BagBounds:
+def _bounds(scenario: LoadedScenario, off: Sequence[int], *, is_fixed: bool) -> tuple[BagBounds, CarbonBound | None]:
     """Return the bounds of schedules that leave power states alone, or of all."""
     platform, tasks, types = scenario.platform, scenario.tasks, scenario.types
     # parked hosts rest in another P-state: the bounds then allow any
@@ -164,13 +173,17 @@ def _bounds(scenario: LoadedScenario, off: Sequence[int], *, is_fixed: bool) -> 
     several = int(platform.n_pstates.max(initial=1)) if types is None else types.etc.shape[2]
     free = parks or (not is_fixed and several > 1)
     if types is None:
-        return bag_bounds(platform, tasks, pstates, may_switch_off=not is_fixed, free_pstates=free, hosts_off=off)
+        limits: dict[str, Any] = {"may_switch_off": not is_fixed, "free_pstates": free, "hosts_off": off}
+        bounds = bag_bounds(platform, tasks, pstates, **limits)
+        signal = carbon_signal(scenario.carbon, platform) if platform.has_energy and len(tasks) else None
+        return bounds, None if signal is None else CarbonBound(platform, tasks, signal, pstates, **limits)
     from gridsched.optimize.typed_bounds import typed_bounds  # scipy's solver is slow to load
 
     differ = len(np.unique(pstates)) > 1
-    return typed_bounds(
+    bounds = typed_bounds(
         types, tasks, int(pstates[0]), may_switch_off=not is_fixed, free_pstates=free or differ, hosts_off=off
     )
+    return bounds, None
 
 
 def bound_fields(bounds: ScenarioBounds, row: dict[str, Any]) -> dict[str, Any]:
@@ -191,5 +204,5 @@ def bound_fields(bounds: ScenarioBounds, row: dict[str, Any]) -> dict[str, Any]:
         difference.
     """
     known = {**row, "bounds": bounds}
-    bounded = (metric for metric in METRICS.values() if metric.condition is BOUNDED)
-    return {metric.id: metric.function(known) for metric in bounded}
+    conditions = (BOUNDED,) if bounds.any_carbon is None else (BOUNDED, BOUNDED_CARBON)
+    return {metric.id: metric.function(known) for metric in METRICS.values() if metric.condition in conditions}

@@ -15,7 +15,7 @@ from gridsched.analysis import statistics
 from gridsched.analysis.bounds import study_bounds
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
-from gridsched.metrics import BOUNDED, METRICS
+from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS
 from gridsched.metrics.table import FORMULA, Metric, value_of_row
 from gridsched.runs.expressions import run_filter
 from gridsched.runs.study import Study
@@ -312,7 +312,7 @@ def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -
     finished = runs[runs["status"] == "finished"]
     stored = [metric.id for metric in METRICS.values() if metric.of in ("run", "plan")]
     rows = finished.reindex(columns=stored).to_dict("records")
-    if any(metric.condition is BOUNDED for metric in wanted):
+    if any(metric.condition in (BOUNDED, BOUNDED_CARBON) for metric in wanted):
         bounds = study_bounds(study, inputs)
         rows = [{**row, "bounds": bounds[run_id]} for run_id, row in zip(finished["run_id"], rows, strict=True)]
     columns: dict[str, pd.Series] = {}

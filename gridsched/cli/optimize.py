@@ -14,11 +14,13 @@ from gridsched.cli.options import command_group, option_name, with_options
 from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, warn
 from gridsched.cli.tables import console
 from gridsched.errors import InputError
+from gridsched.model.carbon import Carbon
 from gridsched.model.records import with_keys
 from gridsched.model.tariff import Tariff
 
 if TYPE_CHECKING:  # scipy's solver is slow to load
     from gridsched.optimize.answers import FrontAnswer, ProfitAnswer
+    from gridsched.optimize.carbon_bound import CarbonAnswer
     from gridsched.optimize.named_bag import NamedBag
 
 optimize_app = command_group(
@@ -50,6 +52,16 @@ gridsched optimize profit --etc examples/profit_etc.csv --apc examples/profit_ap
 --counts examples/profit_counts.csv --price 300 --json
 
 Exit status: 0 fine, 1 "do not run": every bag would lose more than standing still, 2 bad input.
+"""
+_CARBON_EPILOG = """Examples:
+
+gridsched optimize carbon --platform examples/two_sites.xml --workload examples/two_sites_day.csv
+--carbon examples/sites.csv
+
+gridsched optimize carbon --platform examples/two_sites.xml --workload examples/two_sites_day.csv
+--carbon examples/sites.csv --within-s 10800 -o hours.csv
+
+Exit status: 0 fine, 2 bad input.
 """
 PlotOption = Annotated[
     Path | None,
@@ -179,6 +191,56 @@ class OptimizeOptions:
         return costs.priced(self.gamma, least_energy(named.bag).energy_j)
 
 
+@dataclass(frozen=True)
+class _Emissions:
+    """The keys of a carbon intensity, as a record whose keys are options."""
+
+    carbon: Annotated[
+        Carbon | None, Field(description="What a joule emits.", json_schema_extra={"group": "Carbon"})
+    ] = None
+
+
+@dataclass
+class CarbonOptions:
+    """What ``optimize carbon`` needs, as options of the command line."""
+
+    platform: Annotated[Path, typer.Option(metavar="FILE", help="SimGrid platform (.xml).")]
+    workload: Annotated[Path, typer.Option(metavar="FILE", help="Bag of tasks (.csv) or its generator (.toml).")]
+    pstate: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[PATTERN=]K", help="P-state of all hosts, or of some, where they stay on; repeatable."),
+    ] = None
+    carbon: dict[str, Any] = field(default_factory=dict)
+
+    def answer(self, within_s: list[float]) -> CarbonAnswer:
+        """Read the files, and solve the programme.
+
+        Raises
+        ------
+        InputError
+            If a file is wrong, nothing says the carbon intensity, or a makespan is too short.
+        """
+        from gridsched.model.carbon import carbon_signal
+        from gridsched.optimize.carbon_bound import carbon_answer
+        from gridsched.platform_io.overrides import pstates_of
+        from gridsched.platform_io.xml_reader import read_platform
+        from gridsched.workloads.load import read_workload
+        from gridsched.workloads.signal_csv import with_carbon_read
+
+        if "carbon_forecast" in self.carbon:
+            raise InputError("The programme knows the true intensity; leave out --carbon-forecast.")
+        platform, tasks = read_platform(self.platform), read_workload(self.workload)
+        carbon = with_carbon_read(with_keys(_Emissions(), self.carbon, spelled=option_name).carbon)
+        signal = carbon_signal(carbon, platform)
+        if signal is None:
+            raise InputError("Missing option '--carbon': nothing says what a joule emits (docs/carbon.md).")
+        if tasks.width is not None or not len(tasks):
+            raise InputError(f"{self.workload}: the bound is of bags of at least one task; found {tasks.name}.")
+        return carbon_answer(
+            platform, tasks, signal, pstates_of(platform, ",".join(self.pstate) if self.pstate else None), within_s
+        )
+
+
 #: Gives a command the fields of `OptimizeOptions` as options, before its own.
 with_optimize_options = with_options(OptimizeOptions, before=99, records={"money": _Money})
 
@@ -268,3 +330,30 @@ def _plot(plot: Path | None, answer: FrontAnswer, profit: ProfitAnswer | None, *
 
     title = answer.named.describe()
     draw_figure("front", "landscape", landscape(answer, profit), plot, title=title, force=force)
+
+
+@optimize_app.command(epilog=_CARBON_EPILOG)
+@with_options(CarbonOptions, before=99, records={"carbon": _Emissions})
+def carbon(
+    options: CarbonOptions,
+    within_s: Annotated[
+        list[float] | None,
+        typer.Option(
+            min=0,
+            metavar="S",
+            help="Longest makespan; repeatable. Default: 1 to 8 times the least one, as far as the intensity goes.",
+        ),
+    ] = None,
+    outputs: Outputs = PRINTED,
+) -> None:
+    """The least grams that any schedule of a bag emits, by its longest makespan, site and hour.
+
+    Tasks are divided, so no schedule emits less. -o writes what is done where and when.
+    """
+    from gridsched.cli.optimize_tables import print_least_carbon, print_written
+
+    outputs.check([options.platform, options.workload])
+    answer = options.answer(within_s or [])
+    if outputs.write(answer.shares(), answer.as_dict()):
+        print_least_carbon(console(), answer)
+        print_written(console(), outputs.output, None)

@@ -11,6 +11,7 @@ from rich.console import Console
 from gridsched.cli.tables import print_table, print_values
 from gridsched.metrics.columns import Column
 from gridsched.optimize.answers import FrontAnswer, ProfitAnswer
+from gridsched.optimize.carbon_bound import CarbonAnswer
 
 #: Rows of a table, at most; files have all.
 MOST_ROWS = 20
@@ -45,6 +46,31 @@ FRONT = (
     Column("schedule_energy_j", "schedule:\nenergy [{unit}]", "number", "J", "energy"),
     Column("profit_rate", "profit\n[money/s]", "number"),
 )
+
+
+LEAST_CARBON = (
+    Column("within_s", "ends\nwithin [s]", "number"),
+    Column("above_least", "above least\nmakespan", "percent"),
+    Column("carbon_g", "least carbon,\nhosts may be off [{unit}]", "number", "g", "grams"),
+    Column("fixed_carbon_g", "hosts are on\nto the end [{unit}]", "number", "g", "grams"),
+)
+WORK = (
+    Column("begin_s", "from [s]", "number"),
+    Column("end_s", "until [s]", "number"),
+    Column("site", "site"),
+    Column("work_share", "work", "share"),
+    Column("carbon_g", "carbon\n[{unit}]", "number", "g"),
+)
+
+
+def print_least_carbon(out: Console, answer: CarbonAnswer) -> None:
+    """Print the least grams by the longest makespan, and how the longest one is best used."""
+    print_table(out, LEAST_CARBON, answer.rows(), answer.name)
+    rows = [row for row in answer.shares() if row["flops"] > 0]
+    out.print()
+    print_table(out, WORK, rows[:MOST_ROWS], f"Within {answer.within_s[-1]:,.6g} s, where hosts may be off")
+    if len(rows) > MOST_ROWS:
+        out.print(f"{MOST_ROWS} of {len(rows):,} stretches with work; -o FILE has all.")
 
 
 def print_profit(out: Console, answer: ProfitAnswer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +15,7 @@ from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import series_looks
 from gridsched.figures.power_figure import draw_power
 from gridsched.figures.table import Drawn, register_figure
+from gridsched.model.carbon import site_names
 from gridsched.model.signals import J_PER_KWH, Signal, begins_of_lines
 from gridsched.model.trace import Trace
 from gridsched.power import grid_power, trace_power
@@ -36,7 +36,7 @@ def carbon(trace: Trace) -> Drawn:
     """
     if trace.carbon is None or not trace.platform.has_energy:
         raise InputError("This run has no carbon intensity; run it with --carbon FILE.")
-    sites = sites_of(trace)
+    sites = site_names(trace.carbon, trace.platform)
     steps = carbon_steps(trace)
     figure = new_figure(9.0, 6.4)
     panels = figure.subplots(3, 1, sharex=True, height_ratios=(3, 2, 2))
@@ -56,27 +56,6 @@ def carbon(trace: Trace) -> Drawn:
     if legend:
         figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
     return Drawn(figure, steps)
-
-
-def sites_of(trace: Trace) -> list[str]:
-    """Return a name for each site whose intensity differs: its clusters, or else its hosts."""
-    signal, platform = trace.carbon, trace.platform
-    assert signal is not None
-    if not signal.sites:
-        return ["all sites"]
-    site = np.array(signal.site[: len(platform)])
-    names = []
-    for k in range(len(signal.sites)):
-        hosts = np.flatnonzero(site == k).tolist()
-        clusters = [each.name for each in platform.clusters if set(each.hosts) <= set(hosts)]
-        covered = sum(len(each.hosts) for each in platform.clusters if each.name in clusters)
-        own = clusters if covered == len(hosts) else [platform.hosts[h].name for h in hosts]
-        names.append(_listed(own) or "no computing host")
-    return names
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
 
 
 def carbon_steps(trace: Trace) -> pd.DataFrame:

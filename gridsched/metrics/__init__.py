@@ -2,7 +2,7 @@
 
 from gridsched.metrics import carbon_entries
 from gridsched.metrics.derived_entries import compared_metrics, share_above
-from gridsched.metrics.entries import BOUNDED
+from gridsched.metrics.entries import BOUNDED, BOUNDED_CARBON
 from gridsched.metrics.facts import PlanFacts, RunFacts
 from gridsched.metrics.run_metrics import (
     busy_time_s,
@@ -45,6 +45,7 @@ from gridsched.metrics.window_metrics import (
 
 __all__ = [
     "BOUNDED",
+    "BOUNDED_CARBON",
     "METRICS",
     "MOST_STEPS",
     "Condition",

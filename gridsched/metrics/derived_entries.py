@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.metrics.entries import BOUNDED, PLANNED
+from gridsched.metrics.entries import BOUNDED, BOUNDED_CARBON, PLANNED
 from gridsched.metrics.table import Condition, Metric, register_metric, shown_metrics
 
 Row = Mapping[str, Any]
@@ -40,6 +40,25 @@ def _above_bound(kind: str, metric: str, name: str) -> Callable[[Row], float | N
         if name == "front":
             return _share_above(row, metric, bound.least_energy_j(row["makespan_s"]))
         return _share_above(row, metric, getattr(bound, name))
+
+    return above
+
+
+def _carbon_bound(kind: str) -> Callable[[Row], float | None]:
+    def bound(row: Row) -> float | None:
+        carbon = getattr(row["bounds"], f"{kind}_carbon")
+        if carbon is None or row["tasks_finished"] != row["tasks"]:
+            return None
+        return carbon.least_g(row["makespan_s"])
+
+    return bound
+
+
+def _above_carbon_bound(kind: str) -> Callable[[Row], float | None]:
+    def above(row: Row) -> float | None:
+        bound = _carbon_bound(kind)(row)
+        holds = kind == "any" or row["bounds"].holds_fixed
+        return None if bound is None or not holds else _share_above(row, "carbon_g", bound)
 
     return above
 
@@ -148,11 +167,11 @@ _ROWS = (
 
 
 def _of_bounds(
-    kind: str, infix: str, words: str, header: str, makespan: dict[str, int], energy: dict[str, int]
+    kind: str, infix: str, words: str, header: str, makespan: dict[str, int], energy: dict[str, int], carbon: int
 ) -> tuple[Metric, ...]:
     """Return the metrics of one of the two bounds.
 
-    `infix` is part of their names; `makespan` and `energy` are the places of what lies above them.
+    `infix` is part of their names; `makespan`, `energy` and `carbon` are the places of what lies above them.
     """
     unfinished = "none where not all tasks finished"
     if kind == "fixed":
@@ -212,6 +231,27 @@ def _of_bounds(
             form="percent",
             is_detail=True,
         ),
+        Metric(
+            f"carbon_{infix}bound_g",
+            "g",
+            f"least grams that any schedule of at most the run's makespan emits{words}; none where not all tasks "
+            "finished",
+            _carbon_bound(kind),
+            "row",
+            BOUNDED_CARBON,
+        ),
+        Metric(
+            f"carbon_above_{infix}bound",
+            "",
+            f"share by which `carbon_g` lies above `carbon_{infix}bound_g`; {unfinished}",
+            _above_carbon_bound(kind),
+            "row",
+            BOUNDED_CARBON,
+            "less",
+            header=header,
+            form="percent",
+            places={"bag": carbon},
+        ),
     )
 
 
@@ -223,6 +263,7 @@ _BOUNDS = (
         "above\nbound",
         {"bag": 30, "notebook": 50},
         {"bag": 90, "notebook": 80},
+        106,
     ),
     *_of_bounds(
         "fixed",
@@ -231,6 +272,7 @@ _BOUNDS = (
         "above\nfixed\nbound",
         {"bag": 40},
         {"bag": 100},
+        107,
     ),
 )
 _COMPARISONS = (

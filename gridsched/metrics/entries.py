@@ -50,6 +50,7 @@ PRICES = Condition(
 )
 #: Told nothing of a run: the bounds follow from its description.
 BOUNDED = Condition("bags of tasks", workload="bag")
+BOUNDED_CARBON = Condition("bags of tasks with a carbon intensity", workload="bag", usual=False)
 
 
 def _energy(part: str) -> Callable[[RunFacts], float]:

@@ -139,6 +139,22 @@ def carbon_signal(carbon: Carbon | None, platform: Platform) -> Signal | None:
     return Signal.of_sites(series, told.period_s, told.pue / J_PER_KWH, CARBON.name, len(platform))
 
 
+def site_names(signal: Signal, platform: Platform) -> list[str]:
+    """Return a name for each site whose intensity differs: its clusters, or else its hosts."""
+    if not signal.sites:
+        return ["all sites"]
+    hosts_of: list[list[int]] = [[] for _ in signal.sites]
+    for h, site in enumerate(signal.site[: len(platform)]):
+        hosts_of[site].append(h)
+    names = []
+    for hosts in hosts_of:
+        clusters = [each for each in platform.clusters if set(each.hosts) <= set(hosts)]
+        covers = sum(len(each.hosts) for each in clusters) == len(hosts)
+        own = [each.name for each in clusters] if covers else [platform.hosts[h].name for h in hosts]
+        names.append(", ".join(own) if len(own) <= 3 else f"{own[0]} and {len(own) - 1} more")
+    return [name or "no computing host" for name in names]
+
+
 def forecast_signal(carbon: Carbon | None, platform: Platform) -> Signal | None:
     """Return what somebody expects of `carbon_signal`; None where there is no such table."""
     if carbon is None or carbon.forecast is None:

@@ -157,32 +157,18 @@ def bag_bounds(
     >>> bag_bounds(Platform((host,)), make_tasks([1000, 500]))
     BagBounds(makespan_s=15.0, energy_j=750.0, counts_idle=True, free_pstates=False)
     """
-    platform.check_pstates(pstates)
-    start_in = np.broadcast_to(pstates, len(platform)).tolist()
-    stays_off = frozenset() if may_switch_off else frozenset(hosts_off)
-    usable, first = [], []
-    for h, host in enumerate(platform.hosts):
-        if h not in stays_off:
-            usable.append(host)
-            first.append(host.pstates[start_in[h]])
     if not len(tasks):
+        platform.check_pstates(pstates)
         return BagBounds(0.0, 0.0, not may_switch_off, free_pstates)
-    if not usable:
-        raise InputError(f"{platform.name}: no host is on, so the tasks have no bounds.")
-    states = [host.pstates if free_pstates else (state,) for host, state in zip(usable, first, strict=True)]
-    speeds = np.array([max(state.speed for state in group) for group in states])
-    cores = np.array([host.cores for host in usable])
-    makespan = least_makespan_s(tasks, speeds, cores)
-    counts = Counter(
-        (host.cores, host.off_w if may_switch_off else None, group) for host, group in zip(usable, states, strict=True)
+    hosts = usable_hosts(
+        platform, pstates, may_switch_off=may_switch_off, free_pstates=free_pstates, hosts_off=hosts_off
     )
+    makespan = least_makespan_s(tasks, [each.speed for each in hosts], [each.cores for each in hosts])
+    counts = Counter((each.cores, each.off_w, each.states) for each in hosts)
     work = float(tasks.flops.sum())
-    stay_w = sum(platform.hosts[h].off_w for h in stays_off)
+    stay_w = 0.0 if may_switch_off else sum(platform.hosts[h].off_w for h in hosts_off)
     base_w, rates, watts = _grid_power_curve(counts)
-    rest_w = [
-        min(state.idle_w, host.off_w) if may_switch_off else state.idle_w
-        for host, state in zip(usable, first, strict=True)
-    ]
+    rest_w = [each.first.idle_w if each.off_w is None else min(each.first.idle_w, each.off_w) for each in hosts]
     before_j = float(tasks.submit_time_s[0]) * (sum(rest_w) + stay_w)
 
     def front(makespan_s: float) -> float:
@@ -191,6 +177,64 @@ def bag_bounds(
         return work * per_flop + before_j if platform.has_energy else math.nan
 
     return BagBounds(makespan, front(math.inf), not may_switch_off, free_pstates, front)
+
+
+@dataclass(frozen=True)
+class UsableHost:
+    """A computing host, and how it may be used.
+
+    Attributes
+    ----------
+    index : int
+        Of the host.
+    cores : int
+    off_w : float or None
+        Power while off [W], where it may be switched off at any time.
+    first : PState
+        Until something is executed.
+    states : tuple of PState
+        In which it may execute.
+    """
+
+    index: int
+    cores: int
+    off_w: float | None
+    first: PState
+    states: tuple[PState, ...]
+
+    @property
+    def speed(self) -> float:
+        """Of a core, at most [flop/s]."""
+        return max(state.speed for state in self.states)
+
+
+def usable_hosts(
+    platform: Platform, pstates: Integers | int, *, may_switch_off: bool, free_pstates: bool, hosts_off: Collection[int]
+) -> list[UsableHost]:
+    """Return the hosts that may execute.
+
+    Parameters
+    ----------
+    platform : Platform
+    pstates, may_switch_off, free_pstates, hosts_off
+        As those of `bag_bounds`.
+
+    Raises
+    ------
+    InputError
+        If a host lacks the P-state, or all are off.
+    """
+    platform.check_pstates(pstates)
+    start_in = np.broadcast_to(pstates, len(platform)).tolist()
+    hosts = []
+    for h, host in enumerate(platform.hosts):
+        if may_switch_off or h not in hosts_off:
+            first = host.pstates[start_in[h]]
+            states = host.pstates if free_pstates else (first,)
+            hosts.append(UsableHost(h, host.cores, host.off_w if may_switch_off else None, first, states))
+    if not hosts:
+        raise InputError(f"{platform.name}: no host is on, so the tasks have no bounds.")
+    return hosts
 
 
 # ---------------------------------------------------------------------- makespan

@@ -12,7 +12,7 @@ from gridsched.analysis.rankings import RankedScheduler, Ranking
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import TextTable, axis_name, axis_value, number_text
 from gridsched.figures.axes import scale_of
-from gridsched.metrics import BOUNDED, METRICS
+from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS
 from gridsched.runs.study_schedulers import scheduler_texts
 
 #: A table shows no more schedulers than this; the CSV beside it holds all.
@@ -190,7 +190,7 @@ def mean_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextT
     entry = METRICS[metric]
     if "energy_source" in frame:
         note += f" Energy by {_sources(frame['energy_source'])}."
-    if entry.condition is BOUNDED:
+    if entry.condition in (BOUNDED, BOUNDED_CARBON):
         note += f" {_bound_note(metric)}"
     factor, title = scale_of(metric, float(frame["mean"].abs().max()))
     frame = frame.assign(**{name: frame[name] / factor for name in ("mean", "low", "high")})

@@ -1,0 +1,188 @@
+"""The least grams of a bag: by hand, against HiGHS, and against every registered scheduler."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from test_bag_bounds import BAG_SCHEDULERS, SLACK, bags, platforms
+
+from gridsched.errors import InputError
+from gridsched.model.carbon import Carbon, carbon_signal
+from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.signals import J_PER_KWH
+from gridsched.model.site_series import Series, SiteSeries
+from gridsched.model.tasks import make_tasks
+from gridsched.optimize.bag_bounds import host_power_curve
+from gridsched.optimize.carbon_bound import CarbonBound, carbon_answer
+from gridsched.policy.registry import make_scheduler
+from gridsched.runs.run import run
+from gridsched.runs.scenario import Scenario
+
+#: Grams a kWh, so that a joule is a whole number of grams.
+PER_J = J_PER_KWH
+
+
+def signal_of(platform: Platform, *series: tuple[tuple[float, ...], tuple[float, ...]], period_s=None):
+    """Return an intensity [g/J] by host name pattern ``h0``, ``h1``, ...; the last is for all others."""
+    names = [*(f"h{k}" for k in range(len(series) - 1)), "*"]
+    patterns = tuple(reversed(names))
+    rows = tuple(Series(times, tuple(PER_J * v for v in values)) for times, values in reversed(series))
+    return carbon_signal(Carbon(SiteSeries(patterns, rows), period_s), platform)
+
+
+def host(name: str, *, idle=0.0, off=0.0, cores=1, speed=10.0, busy=100.0) -> Host:
+    return Host(name, (PState(speed, idle, busy, busy),), cores=cores, off_w=off)
+
+
+# ---------------------------------------------------------------------- by hand
+
+
+def test_work_goes_to_the_clean_hour_and_site():
+    """Two hosts, 10 J a flop; h0 emits 3 then 1 g/J, h1 always 2: 150 flop in 20 s."""
+    platform = Platform((host("h0"), host("h1")))
+    signal = signal_of(platform, ((0.0, 10.0), (3.0, 1.0)), ((0.0,), (2.0,)), period_s=1e9)
+    bound = CarbonBound(platform, make_tasks([150.0]), signal, may_switch_off=True)
+    # in 20 s: 100 flop on h0 in its second half (1 g/J), 50 on h1 (2 g/J)
+    assert bound.makespan_s == 15
+    assert bound.least_g(20) == pytest.approx(100 * 10 * 1 + 50 * 10 * 2)
+    # in 15 s: 50 flop on h0 at 1 g/J, 100 on h1
+    assert bound.least_g(15) == pytest.approx(50 * 10 + 100 * 10 * 2)
+    work = {(each.begin_s, each.site): each.flops for each in bound.shares(20)}
+    assert work[10.0, 0] == pytest.approx(100)
+    assert work[0.0, 0] == 0
+    assert work[0.0, 1] + work[10.0, 1] == pytest.approx(50)
+    assert sum(each.carbon_g for each in bound.shares(20)) == pytest.approx(bound.least_g(20))
+
+
+def test_idle_power_ends_a_run_before_it_may():
+    """With 40 W idle waiting for 2 g/J in place of 3 costs more than it saves; at 4 W it does not."""
+    tasks = make_tasks([50.0])
+    for idle, best in ((40.0, 5 * 100 * 3.0), (4.0, 10 * 4 * 3.0 + 5 * 100 * 2.0)):
+        platform = Platform((host("h0", idle=idle),))
+        signal = signal_of(platform, ((0.0, 10.0), (3.0, 2.0)), period_s=1e9)
+        bound = CarbonBound(platform, tasks, signal)
+        assert bound.least_g(15) == pytest.approx(best)
+        assert bound.least_g(5) == pytest.approx(1500)
+
+
+def test_nothing_runs_before_the_first_submission():
+    """The clean first hour is over when the task comes; the host idles in it."""
+    platform = Platform((host("h0", idle=1.0),))
+    signal = signal_of(platform, ((0.0, 10.0), (1.0, 5.0)), period_s=1e9)
+    bound = CarbonBound(platform, make_tasks([50.0], [10.0]), signal)
+    assert bound.least_g(100) == pytest.approx(10 * 1 * 1.0 + 5 * 100 * 5.0)
+
+
+def test_makespans_that_cannot_be_are_refused():
+    """Below the least makespan, beyond what the intensity covers, without power."""
+    platform = Platform((host("h0"),))
+    signal = signal_of(platform, ((0.0, 10.0), (1.0, 5.0)))
+    tasks = make_tasks([50.0])
+    with pytest.raises(InputError, match="5 s"):
+        carbon_answer(platform, tasks, signal, within_s=[4.0])
+    with pytest.raises(InputError, match="20 s"):
+        carbon_answer(platform, tasks, signal, within_s=[21.0])
+    assert carbon_answer(platform, tasks, signal).within_s == [5.0 * k for k in (1, 1.25, 1.5, 2, 3, 4)]
+    with pytest.raises(InputError, match="power"):
+        carbon_answer(Platform((Host("h0", (PState(10.0),), has_energy=False),)), tasks, signal)
+
+
+# ---------------------------------------------------------------------- properties
+
+intensity = st.sampled_from([0.0, 0.5, 1.0, 2.0, 7.0])
+
+
+@st.composite
+def intensities(draw):
+    """Two sites that change at most twice, in whole seconds."""
+    series = []
+    for _ in range(2):
+        times = (0.0, *sorted(draw(st.sets(st.sampled_from([1.0, 3.0, 10.0, 25.0]), max_size=2))))
+        series.append((times, tuple(draw(intensity) for _ in times)))
+    return series
+
+
+def least_by_highs(platform, tasks, signal, longest, *, may_switch_off):
+    """Least grams over all ends, each stretch that the end may lie in solved by HiGHS."""
+    first = tasks.submit_time_s[0]
+    bound = CarbonBound(platform, tasks, signal, may_switch_off=may_switch_off)
+    sites = signal.sites or (signal,)
+    soonest, latest = first + bound.makespan_s, first + max(longest, bound.makespan_s)
+    edges = np.unique(np.concatenate([each.stretches(0.0, latest)[0] for each in sites]))
+    cuts = [soonest, *(e for e in edges if soonest < e < latest), latest]
+    best = np.inf
+    for low, high in pairwise(cuts) if latest > soonest else [(latest, latest)]:
+        # variables: flops of each host, stretch and segment; then the end
+        cost, caps, base = [], [], 0.0
+        stretches = [(b, min(e, latest)) for b, e in pairwise([*edges[edges < latest], latest])]
+        end_cost = 0.0
+        for b, e in stretches:
+            if b >= high and b > 0:
+                continue
+            is_last = b <= low and (e >= high or e > low)
+            for h, each in enumerate(platform.hosts):
+                weight = float(signal.at_host(h).at(b))
+                corners = host_power_curve(each.cores, (each.pstates[0],), each.off_w if may_switch_off else None)
+                if is_last:
+                    end_cost += corners[0][1] * weight
+                    base -= corners[0][1] * weight * b
+                else:
+                    base += corners[0][1] * weight * (e - b)
+                for (rate, watts), (more, more_watts) in pairwise(corners):
+                    cost.append(weight * (more_watts - watts) / (more - rate))
+                    start = max(b, first)
+                    # y <= width * (end - start), with the end fixed where the stretch is over before
+                    caps.append((more - rate, start, None if is_last else max(e, start)))
+        n = len(cost)
+        rows, limits = [], []
+        for k, (width, start, end) in enumerate(caps):
+            row = np.zeros(n + 1)
+            row[k] = 1.0
+            if end is None:
+                row[-1] = -width
+                limits.append(-width * start)
+            else:
+                limits.append(width * (end - start))
+            rows.append(row)
+        whole = np.array([[*np.ones(n), 0.0]])
+        result = linprog(
+            [*cost, end_cost], np.array(rows), limits, whole, [tasks.flops.sum()], [(0, None)] * n + [(low, high)]
+        )
+        if result.status == 0:
+            best = min(best, result.fun + base)
+    return best
+
+
+@settings(max_examples=60, deadline=None)
+@given(platforms(most_hosts=3), bags(), intensities(), st.sampled_from([1.0, 1.3, 4.0]), st.booleans())
+def test_sorting_equals_the_linear_programme(platform, tasks, series, longer, may_switch_off):
+    """The optimum over flops and end that HiGHS finds, stretch by stretch of the end."""
+    signal = signal_of(platform, *series, period_s=1e6)
+    bound = CarbonBound(platform, tasks, signal, may_switch_off=may_switch_off)
+    longest = longer * bound.makespan_s
+    optimum = least_by_highs(platform, tasks, signal, longest, may_switch_off=may_switch_off)
+    assert bound.least_g(longest) == pytest.approx(optimum, rel=1e-6, abs=1e-6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(platforms(), bags(), intensities(), st.sampled_from(BAG_SCHEDULERS), st.integers(0, 1))
+def test_no_scheduler_emits_less(platform, tasks, series, scheduler, pstate):
+    """Every registered scheduler, on hosts of several cores and P-states, with late tasks."""
+    names = [*(f"h{k}" for k in range(len(series) - 1)), "*"]
+    rows = tuple(Series(times, values) for times, values in reversed(series))
+    carbon = Carbon(SiteSeries(tuple(reversed(names)), rows), 1e6)
+    scenario = Scenario(platform, tasks, scheduler, driver="reference", pstate=pstate, carbon=carbon)
+    try:
+        row = run(scenario).summary()
+    except InputError:  # LECSA refuses hosts without power figures
+        assert not platform.busy_w[:, pstate].all()
+        return
+    traits = make_scheduler(scheduler).traits
+    limits = {"may_switch_off": traits.powers_hosts, "free_pstates": traits.uses_dvfs}
+    bound = CarbonBound(platform, tasks, carbon_signal(carbon, platform), pstate, **limits)
+    assert row["carbon_g"] >= bound.least_g(row["makespan_s"]) * (1 - SLACK)
