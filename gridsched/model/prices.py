@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from gridsched.arrays import Floats
 from gridsched.errors import InputError
-from gridsched.model.signals import begins_of_lines
+from gridsched.model.signals import MONEY, Signal, begins_of_lines
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,11 @@ class PriceSeries:
         columns = (self.price, self.energy_cost_per_j, self.per_waiting_bag)
         price, energy_cost, waiting = (float(np.average(each, weights=weights)) for each in columns)
         return price, energy_cost, waiting
+
+    def energy_price(self, period_s: float) -> Signal:
+        """Return what a joule costs relative to its mean over a period [s]."""
+        mean = self.mean(period_s)[1]
+        return Signal.relative(self.time_s, self.energy_cost_per_j, period_s, mean, MONEY.name)
 
     def paid(self, line: ArrayLike, waiting: ArrayLike) -> Floats:
         """Return what a bag pays [money].

@@ -17,7 +17,7 @@ from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.prices import PriceSeries
 from gridsched.model.records import KeyName, check_record
-from gridsched.model.signals import CARBON, EVEN, JOULES, MONEY, UNITS, Signal, Unit
+from gridsched.model.signals import CARBON, EVEN, JOULES, UNITS, Signal, Unit
 
 #: Seconds of a day, the usual period.
 DAY_S = 86_400.0
@@ -166,9 +166,7 @@ class EnergyBudget:
             assert self.signal is not None, "the scenario has been loaded"
             return self.signal.normalised()
         assert isinstance(self.prices, PriceSeries), "the scenario has been loaded"
-        mean = self.prices.mean(self.prices_period_s)[1]
-        of_time = self.prices.time_s, self.prices.energy_cost_per_j
-        return Signal.relative(*of_time, self.prices_period_s, mean, MONEY.name)
+        return self.prices.energy_price(self.prices_period_s)
 
     @property
     def unit(self) -> Unit:

@@ -188,6 +188,24 @@ class Signal:
         weight = tuple((np.sum(parts, axis=0) / watts.sum()).tolist())
         return replace(self, begin_s=tuple(begin_s.tolist()), weight=weight, sites=(), site=())
 
+    def of_hosts(self, hosts: Integers) -> Signal:
+        """Return what a joule weighs in the mean of some computing hosts."""
+        if not self.sites:
+            return self
+        shares = np.zeros(len(self.site))
+        shares[hosts] = 1.0
+        return self.of_power(shares)
+
+    def later(self, time: float) -> Signal:
+        """Return the signal as it is from a time on [s], which becomes 0."""
+        if self.is_even or time <= 0:
+            return self
+        end = time + self.cycle_s if math.isfinite(self.cycle_s) else max(self.begin_s[-1], time) + 1.0
+        edges, weight = self.stretches(time, end)
+        sites = tuple(each.later(time) for each in self.sites)
+        begin_s = tuple((edges[:-1] - time).tolist())
+        return replace(self, begin_s=begin_s, weight=tuple(weight.tolist()), end_s=self.end_s - time, sites=sites)
+
     def normalised(self) -> Signal:
         """Return the signal with weights relative to their mean over a cycle, or over what it says."""
         if len(self.weight) == 1 and not self.sites:

@@ -17,6 +17,7 @@ from gridsched.model.limits import LARGEST
 from gridsched.model.prices import PriceSeries
 from gridsched.model.records import KeyName, check_record
 from gridsched.model.rules import DAY_S, EnergyBudget
+from gridsched.model.signals import Signal
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,11 @@ class Tariff:
             Of the machines [J], without PUE; the least that can process the bag (algorithms E4).
         """
         return replace(self, price=gamma * self.energy_cost_per_j * self.pue * least_energy_j)
+
+    @property
+    def energy_price(self) -> Signal | None:
+        """What a joule costs by time; None where it is always the same."""
+        return self.prices.energy_price(self.prices_period_s) if isinstance(self.prices, PriceSeries) else None
 
     def now_and_next(self, time_s: float, waiting: int = 0) -> tuple[Tariff, float]:
         """Return the tariff that holds at a time, and when another one does [s].

@@ -105,7 +105,13 @@ def _rows(placed: MachineCounts, durations_s: Floats) -> Iterator[tuple[int, Int
 
 
 def grouped_bag(
-    platform: Platform, estimates: Estimates, tasks: Tasks, ids: Integers, hosts: Integers, pstates: Integers | int = 0
+    platform: Platform,
+    estimates: Estimates,
+    tasks: Tasks,
+    ids: Integers,
+    hosts: Integers,
+    pstates: Integers | int = 0,
+    sites: Integers | int = 0,
 ) -> GroupedBag:
     """Gather some tasks on some hosts into types.
 
@@ -119,6 +125,8 @@ def grouped_bag(
     hosts : ndarray of int64
     pstates : ndarray of int64, shape (hosts,), or int
         P-state of all executions on each of the hosts.
+    sites : ndarray of int64, shape (hosts,), or int
+        Machines of two sites are no one type.
 
     Raises
     ------
@@ -126,9 +134,9 @@ def grouped_bag(
         If a task can run on none of the hosts, or typed tasks meet hosts with several cores.
     """
     if isinstance(estimates, TypedEstimates):
-        return _of_types(platform, estimates, ids, hosts, pstates)
+        return _of_types(platform, estimates, ids, hosts, pstates, sites)
     sizes, of_task = np.unique(tasks.flops[ids], return_inverse=True)
-    (speed, apc_w, idle_w, share), machines = _machines(platform, hosts, pstates)
+    (speed, apc_w, idle_w, share), machines = _machines(platform, hosts, pstates, sites)
     bag = typed_bag(
         sizes[:, None] / speed,
         np.broadcast_to(apc_w, (len(sizes), len(speed))),
@@ -141,7 +149,9 @@ def grouped_bag(
     return GroupedBag(bag, ids[np.argsort(of_task, kind="stable")], every, cores)
 
 
-def _machines(platform: Platform, hosts: Integers, pstates: Integers | int) -> tuple[Floats, tuple[Integers, ...]]:
+def _machines(
+    platform: Platform, hosts: Integers, pstates: Integers | int, sites: Integers | int
+) -> tuple[Floats, tuple[Integers, ...]]:
     """Return what the cores of hosts are as machines, gathered into types.
 
     Returns
@@ -154,6 +164,7 @@ def _machines(platform: Platform, hosts: Integers, pstates: Integers | int) -> t
     columns = (
         *(each[hosts, pstates] for each in (platform.speed, platform.idle_w, platform.epsilon_w, platform.busy_w)),
         platform.cores[hosts],
+        np.broadcast_to(sites, hosts.shape),
     )
     kinds, of_host = _distinct_rows(np.stack(columns, axis=1))
     rows, where = [], []
@@ -161,7 +172,7 @@ def _machines(platform: Platform, hosts: Integers, pstates: Integers | int) -> t
         same = np.sort(hosts[of_host == kind])
         first = 0
         for row, number in _segments(PState(*figures[:4]), int(figures[4])):
-            rows.append(row)
+            rows.append((*row, figures[5]))
             cores = np.arange(first, first + number)
             where.append(np.stack([np.repeat(same, number), np.tile(cores, len(same))], axis=1))
             first += number
@@ -169,7 +180,7 @@ def _machines(platform: Platform, hosts: Integers, pstates: Integers | int) -> t
     gathered = (
         np.concatenate([each for each, k in zip(where, of_row, strict=True) if k == j]) for j in range(types.shape[1])
     )
-    return types, tuple(each[np.lexsort(each.T[::-1])] for each in gathered)
+    return types[:4], tuple(each[np.lexsort(each.T[::-1])] for each in gathered)
 
 
 def _segments(state: PState, cores: int) -> Iterator[tuple[tuple[float, float, float, float], int]]:
@@ -184,7 +195,12 @@ def _segments(state: PState, cores: int) -> Iterator[tuple[tuple[float, float, f
 
 
 def _of_types(
-    platform: Platform, estimates: TypedEstimates, ids: Integers, hosts: Integers, pstates: Integers | int
+    platform: Platform,
+    estimates: TypedEstimates,
+    ids: Integers,
+    hosts: Integers,
+    pstates: Integers | int,
+    sites: Integers | int,
 ) -> GroupedBag:
     several = hosts[platform.cores[hosts] > 1]
     if len(several):
@@ -193,8 +209,8 @@ def _of_types(
             f"with types need hosts of one core each."
         )
     task_types, of_task = np.unique(estimates.task_type[ids], return_inverse=True)
-    kinds = np.stack(np.broadcast_arrays(estimates.host_type[hosts], pstates), axis=1)
-    (host_types, levels), of_host = _distinct_rows(kinds)
+    kinds = np.stack(np.broadcast_arrays(estimates.host_type[hosts], pstates, sites), axis=1)
+    (host_types, levels, _), of_host = _distinct_rows(kinds)
     chosen = task_types[:, None], host_types[None, :], levels[None, :]
     machines = tuple(hosts[of_host == j] for j in range(len(host_types)))
     bag = typed_bag(

@@ -92,6 +92,11 @@ def optimize(wanted: Optimization) -> Optimized:
             "prices vary over the day, and the driver 'optimize' knows no time of day. Take "
             "another driver, or leave prices out."
         )
+    if (weigh := getattr(planner, "weigh", "energy")) != "energy":
+        raise InputError(
+            f"weigh={weigh!r} goes by time and site, and the driver 'optimize' knows neither. Take another "
+            "driver, or leave it out."
+        )
     if planner.power_off_unused:
         raise InputError(
             "power_off_unused switches hosts off, and the driver 'optimize' has none. Take another "

@@ -15,6 +15,7 @@ from gridsched.engine import Controller
 from gridsched.engine.reference import simulate
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.metrics.run_metrics import makespan_s
+from gridsched.model.signals import Signal
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import TaskState, Trace
@@ -22,17 +23,18 @@ from gridsched.policy.base import Delegate, Scheduler, Traits, check_choice, che
 from gridsched.policy.decisions import Decision
 from gridsched.policy.registry import entries, scheduler_class
 from gridsched.policy.state import State
+from gridsched.schedulers.weighing import weighing_signal
 
 
-def _energy_j(trace: Trace) -> float:
-    return trace_energy(trace).grid_total()
+def _energy_j(trace: Trace, weights: Signal) -> float:
+    return trace_energy(trace, None, None if weights.is_even else weights).grid_total()
 
 
-#: What a trial is judged by; the least value wins.
-OBJECTIVES: dict[str, Callable[[Trace], float]] = {
+#: What a trial is judged by, with what its joules weigh; the least value wins.
+OBJECTIVES: dict[str, Callable[[Trace, Signal], float]] = {
     "energy": _energy_j,
-    "makespan": makespan_s,
-    "energy_delay": lambda trace: _energy_j(trace) * makespan_s(trace),
+    "makespan": lambda trace, _: makespan_s(trace),
+    "energy_delay": lambda trace, weights: _energy_j(trace, weights) * makespan_s(trace),
 }
 
 #: Kinds of workload (the registry's "accepts") that a candidate must take.
@@ -52,6 +54,8 @@ class AutoBag(Scheduler):
     max_tasks : int
         Larger bags are tried on a selection of this many tasks (or one for each core, if that is
         more), evenly spaced by size, because some candidates need cubic time.
+    weigh : {"energy", "money", "carbon"}
+        Whether a joule of a trial counts as such, or by what it costs or emits at its time and host.
 
     Notes
     -----
@@ -79,16 +83,19 @@ class AutoBag(Scheduler):
         platform_order_matters=True,
         delegates=True,
     )
+    newer_parameters = frozenset({"weigh"})
 
     def __init__(
         self,
         objective: str = "energy",
         candidates: str | Sequence[str | Scheduler] | None = None,
         max_tasks: int = 1000,
+        weigh: str = "energy",
     ) -> None:
         self.objective = objective
         self.candidates = candidates
         self.max_tasks = max_tasks
+        self.weigh = weigh
 
     def __getstate__(self) -> dict[str, Any]:
         """Take the registered classes along: another process may not know a user's own."""
@@ -98,6 +105,7 @@ class AutoBag(Scheduler):
         """Check the parameters and find the candidates that can act here."""
         check_choice("auto_bag", "objective", self.objective, OBJECTIVES)
         check_whole_number("auto_bag", "max_tasks", self.max_tasks, 1)
+        self.weights_ = weighing_signal("auto_bag", self.weigh, system)
         self.system_ = system
         self.rng_ = rng
         self.able_ = self._able(system, rng)
@@ -115,9 +123,9 @@ class AutoBag(Scheduler):
         bag = trial_bag(state, most)
         system = replace(self.system_, estimates=self.system_.estimates.of(bag))
         hosts_off = np.flatnonzero(~state.is_on).tolist()
-        ranks = []
+        ranks, weights = [], self.weights_.later(state.now)
         for candidate in self.able_:
-            undone, score = self._trial(candidate, system, bag, hosts_off)
+            undone, score = self._trial(candidate, system, bag, hosts_off, weights)
             self.scores_[repr(candidate)] = score
             ranks.append((undone, score))
         best = min(range(len(ranks)), key=ranks.__getitem__)
@@ -129,7 +137,9 @@ class AutoBag(Scheduler):
             )
         return [Delegate(self.able_[best].clone())]
 
-    def _trial(self, candidate: Scheduler, system: System, bag: Tasks, hosts_off: list[int]) -> tuple[float, float]:
+    def _trial(
+        self, candidate: Scheduler, system: System, bag: Tasks, hosts_off: list[int], weights: Signal
+    ) -> tuple[float, float]:
         """Run a candidate: tasks it leaves undone, and its objective.
 
         Both are infinite if it gets stuck, or draws more than the cap on power.
@@ -144,7 +154,7 @@ class AutoBag(Scheduler):
                 raise
             return math.inf, math.inf
         undone = np.count_nonzero(trace.final_state != TaskState.FINISHED)
-        return float(undone), OBJECTIVES[self.objective](trace)
+        return float(undone), OBJECTIVES[self.objective](trace, weights)
 
     # ------------------------------------------------------------------ candidates
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from gridsched.arrays import Integers
 from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.grouped_bag import grouped_bag
+from gridsched.optimize.grouped_bag import GroupedBag, grouped_bag
 from gridsched.optimize.pareto_front import exact_front, least_energy, weighted_point
 from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import recover
@@ -18,6 +19,7 @@ from gridsched.optimize.typed_bag import BagPlan, TypedBag
 from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice, check_number
 from gridsched.policy.decisions import Decision, Drop, Plan, PowerOff
 from gridsched.policy.state import State
+from gridsched.schedulers.weighing import mean_weights, signals_of_groups, weighing_signal
 
 #: Price over the cost of the least energy where nobody says what the bag pays: near the knee of
 #: the front (paper 003, V-B).
@@ -73,6 +75,8 @@ class _PlannedOnce(Scheduler):
         powers_hosts=True,
     )
     power_off_unused: bool
+    #: What an energy is in the programme: see `gridsched.schedulers.weighing`.
+    weigh: str = "energy"
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Check the parameters.
@@ -84,6 +88,7 @@ class _PlannedOnce(Scheduler):
         """
         self._check()
         check_choice(type(self).__name__, "power_off_unused", self.power_off_unused, (True, False))
+        self.weights_ = weighing_signal(type(self).__name__, self.weigh, system)
         self.system_ = system
 
     def schedule(self, state: State) -> Iterable[Decision]:
@@ -93,14 +98,27 @@ class _PlannedOnce(Scheduler):
         waiting = possible_tasks(state, hosts, pstates)
         if not len(waiting):
             return []
-        grouped = grouped_bag(system.platform, state.estimates, state.tasks, waiting, hosts, pstates)
-        divided = self.divided(grouped.bag, grouped.tariff(system.tariff))
+        sites = np.array(self.weights_.site, dtype=np.int64)[hosts] if self.weights_.sites else 0
+        grouped = grouped_bag(system.platform, state.estimates, state.tasks, waiting, hosts, pstates, sites)
+        divided = self._weighed(grouped, state.now)
         if not divided.runs:
             return [Drop(task) for task in waiting.tolist()]
         tasks, planned = grouped.placed(recover(grouped.bag, divided.x))
         plan = Plan(tasks, planned, system.pstates[planned])
         unused = np.setdiff1d(hosts, planned).tolist() if self.power_off_unused else []
         return [plan, *(PowerOff(host) for host in unused)]
+
+    def _weighed(self, grouped: GroupedBag, now: float) -> BagPlan:
+        """Solve the programme; where `weigh` says so, by what joules weigh while such a plan lasts."""
+        tariff = grouped.tariff(self.system_.tariff)
+        if self.weights_.is_even:
+            return self.divided(grouped.bag, tariff)
+        tariff = None if tariff is None else tariff.mean()
+        plan = self.divided(grouped.bag, tariff)
+        signals = signals_of_groups(self.weights_, grouped.machines)
+        weights = mean_weights(signals, now, plan.makespan_s if plan.runs else 0.0)
+        bag = replace(grouped.bag, apc=grouped.bag.apc * weights, idle_w=grouped.bag.idle_w * weights)
+        return self.divided(bag, tariff)
 
     @abstractmethod
     def _check(self) -> None:
@@ -129,6 +147,10 @@ class LPMaxProfit(_PlannedOnce):
     power_off_unused : bool
         Switch off at once every host that gets no task. The programme does not know it: it counts
         all machines as on.
+    weigh : {"energy", "money", "carbon"}
+        Joules count as such, or by what they cost or emit at each site in the mean of the time that
+        the plan lasts which weighs them all alike (beyond the paper). Powers are weighed relative
+        to their mean, under a cap, too.
 
     References
     ----------
@@ -136,17 +158,21 @@ class LPMaxProfit(_PlannedOnce):
        scheduling algorithm for heterogeneous computing systems", CCGrid 2014.
     """
 
+    newer_parameters = frozenset({"weigh"})
+
     def __init__(
         self,
         gamma: float | None = None,
         power_cap_w: float | None = None,
         least_rate_per_s: float = 0.0,
         power_off_unused: bool = False,
+        weigh: str = "energy",
     ) -> None:
         self.gamma = gamma
         self.power_cap_w = power_cap_w
         self.least_rate_per_s = least_rate_per_s
         self.power_off_unused = power_off_unused
+        self.weigh = weigh
 
     def _check(self) -> None:
         _check_gamma("lp_max_profit", self.gamma)

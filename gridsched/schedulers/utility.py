@@ -23,6 +23,7 @@ from gridsched.schedulers.kernels.random_mapping import map_randomly
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, map_two_stage
 from gridsched.schedulers.kernels.two_stage_options import COMP, UPE, UPT, UTIL, type_tables
 from gridsched.schedulers.kernels.utility_value import UtilityTables, falls_short, utility_tables, worth_postponing
+from gridsched.schedulers.weighing import signals_of_groups, weighed_j, weighing_signal
 
 #: Tasks, hosts and P-states in the order of assignment, and what becomes of each mappable task.
 Mapping = tuple[Integers, Integers, Integers, Integers]
@@ -48,6 +49,8 @@ class UtilityScheduler(Scheduler):
     )
     _id: ClassVar[str]
     _objective: ClassVar[int] = UPE
+    #: What an energy is in the objective and in the filter: see `gridsched.schedulers.weighing`.
+    weigh: str = "energy"
     #: Whether the tasks that are worth most are mapped first.
     _by_utility: ClassVar[bool] = True
 
@@ -76,6 +79,9 @@ class UtilityScheduler(Scheduler):
         self.filter_.prepare(system)
         estimates = system.estimates
         self.tables_ = type_tables(estimates.etc_matrix, estimates.eec_matrix, estimates.host_type, self._objective)
+        weights = weighing_signal(self._id, self.weigh, system)
+        groups = [np.flatnonzero(estimates.host_type == j) for j in range(estimates.etc_matrix.shape[1])]
+        self.weights_ = [] if weights.is_even else signals_of_groups(weights, groups)
         self.rng_ = rng
         self.tasks_: Tasks | None = None
 
@@ -101,7 +107,7 @@ class UtilityScheduler(Scheduler):
         waiting = waiting[~short]
         task_budget = float(self.filter_.task_budget(state, ready_time))
         energy = state.energy
-        self._read_prices(energy.weights, state.now)
+        self._weigh(energy.weights, state.now)
         limits = (float(energy.remaining_j), task_budget, float(energy.period_end), energy.weights.table)
         tasks, hosts, pstates, reasons = self._map(waiting, ready_time, limits)
         decisions += self._given_up(waiting[reasons == IMPOSSIBLE], limits[2])
@@ -109,12 +115,13 @@ class UtilityScheduler(Scheduler):
         decisions.append(Plan(tasks, hosts, pstates))
         return decisions
 
-    def _read_prices(self, weights: Signal, now: float) -> None:
-        """Let energies cost what they would from now on, where prices vary."""
-        if weights.is_even:
+    def _weigh(self, of_budget: Signal, now: float) -> None:
+        """Let energies cost what they would from now on, where what a joule weighs varies."""
+        if of_budget.is_even and not self.weights_:
             return
         tables = self.tables_
-        cost_j = weights.cost_j(tables.eec, now, tables.etc)
+        signals = self.weights_ or [of_budget] * tables.etc.shape[1]
+        cost_j = weighed_j(signals, tables.eec, now, tables.etc)
         self.tables_ = type_tables(tables.etc, tables.eec, tables.host_type, self._objective, cost_j)
 
     def _given_up(self, tasks: Integers, day_end: float) -> list[Decision]:
@@ -164,6 +171,9 @@ class MaxMaxUtilityPerEnergy(_TwoStage):
         "auto": adapted to the energy used so far (docs/auto_leniency.md).
     dropping_threshold : float
         A task that can no longer earn this utility is dropped.
+    weigh : {"energy", "money", "carbon"}
+        Utility per joule, or per joule weighed by what it costs or emits, in the mean of a machine
+        type's hosts, if the task ran from now on (beyond the paper). Fair shares are of joules.
 
     Notes
     -----
@@ -181,8 +191,13 @@ class MaxMaxUtilityPerEnergy(_TwoStage):
     _id: ClassVar[str] = "max_max_upe"
     _objective: ClassVar[int] = UPE
 
-    def __init__(self, energy_leniency: float | str = 1.5, dropping_threshold: float = 0.5) -> None:
+    newer_parameters = frozenset({"weigh"})
+
+    def __init__(
+        self, energy_leniency: float | str = 1.5, dropping_threshold: float = 0.5, weigh: str = "energy"
+    ) -> None:
         super().__init__(energy_leniency, dropping_threshold)
+        self.weigh = weigh
 
 
 class MaxMaxUtilityPerTime(_TwoStage):

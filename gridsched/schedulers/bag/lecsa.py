@@ -15,6 +15,7 @@ from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_number
 from gridsched.policy.decisions import Assign, Decision, PowerOff
 from gridsched.policy.state import State
+from gridsched.schedulers.weighing import weighing_signal
 
 #: Upper end of each step of heterogeneity and the share of hosts it selects (algorithms A6.3).
 SHARE_STEPS = ((1e-9, 0.20), (0.25, 0.40), (0.50, 0.60), (0.75, 0.80), (math.inf, 1.00))
@@ -73,9 +74,9 @@ class LECSA(Scheduler):
         the former only; or none. Nothing is switched off while tasks are still to arrive.
     few_tasks_share : float
         Share p where there are fewer tasks than hosts, in (0, 1].
-    weigh : {"energy", "carbon"}
-        Efficiency is work by joule, or by gram at the host's carbon intensity of the moment (beyond
-        the paper).
+    weigh : {"energy", "money", "carbon"}
+        Efficiency is work by joule, or by what a joule costs or emits at the host at the moment
+        (beyond the paper).
 
     Notes
     -----
@@ -91,6 +92,7 @@ class LECSA(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(asked="event", powers_hosts=True)
+    newer_parameters = frozenset({"weigh"})
 
     def __init__(
         self,
@@ -118,9 +120,7 @@ class LECSA(Scheduler):
         check_choice("lecsa", "leftover", self.leftover, ("round", "first"))
         check_choice("lecsa", "switch_off", self.switch_off, ("unused+done", "unused", "none"))
         check_number("lecsa", "few_tasks_share", self.few_tasks_share, lambda x: 0 < x <= 1, "in (0, 1]")
-        check_choice("lecsa", "weigh", self.weigh, ("energy", "carbon"))
-        if self.weigh == "carbon" and system.carbon is None:
-            raise InputError("lecsa: weigh='carbon' needs a carbon intensity (--carbon FILE).")
+        self.weights_ = weighing_signal("lecsa", self.weigh, system)
         for h, host in enumerate(system.platform.hosts):
             if not 0 < system.efficiency[h] < math.inf:
                 raise InputError(
@@ -152,9 +152,8 @@ class LECSA(Scheduler):
         few = len(waiting) < len(hosts)
         share = self.few_tasks_share if few else share_for(state.tasks.heterogeneity)
         efficiency = self.system_.efficiency[hosts]
-        if self.weigh == "carbon" and self.system_.carbon is not None:
-            grams_per_j = self.system_.carbon.at_hosts(hosts, state.now, 0.0)
-            efficiency = efficiency / np.maximum(grams_per_j, SMALLEST)
+        if not self.weights_.is_even:
+            efficiency = efficiency / np.maximum(self.weights_.at_hosts(hosts, state.now, 0.0), SMALLEST)
         selected = hosts[select_hosts(efficiency, share, self.share_rule)].tolist()
         ranked = hosts[select_hosts(efficiency, 1.0, "count")].tolist()
         k = len(selected)

@@ -47,6 +47,8 @@ class ArrivalAware(ParallelUtilityScheduler):
     demand : {"submitted", "served"}
         Whether all that is submitted counts as to come, or the share of it that was not dropped so
         far, which is less where nodes are short, too.
+    weigh : {"energy", "money", "carbon"}
+        As in `MaxUtilityPerEnergy`: of the energy in the objective; goals are of the budget.
 
     Notes
     -----
@@ -74,6 +76,7 @@ class ArrivalAware(ParallelUtilityScheduler):
     """
 
     _id: ClassVar[str] = "arrival_aware"
+    newer_parameters = frozenset({"weigh"})
 
     def __init__(
         self,
@@ -81,9 +84,11 @@ class ArrivalAware(ParallelUtilityScheduler):
         energy_leniency: float | str = "paper",
         dropping_threshold: float = 0.5,
         demand: str = "submitted",
+        weigh: str = "energy",
     ) -> None:
         super().__init__(energy_filter, energy_leniency, dropping_threshold)
         self.demand = demand
+        self.weigh = weigh
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Check the parameters; read the nodes, the budget and what the filter needs.

@@ -19,6 +19,7 @@ from gridsched.schedulers.filters import check_dropping_threshold
 from gridsched.schedulers.kernels.parallel_greedy import map_parallel, placed_energy_j
 from gridsched.schedulers.kernels.parallel_options import UPE, UPR, UPT, UTIL, Objective, Placed, chosen_of
 from gridsched.schedulers.parallel.mapping_event import EventMaker, MappingEvent, parallel_filter
+from gridsched.schedulers.weighing import weighing_signal
 
 MODES = ("placeholder", "reservation")
 #: First objective, the one in its place once the goal energy is reached, what is spent, the goal.
@@ -57,6 +58,8 @@ class ParallelUtilityScheduler(Scheduler):
         platform_order_matters=True,
     )
     mode: str = "placeholder"
+    #: What an energy is in the objective and in the filter: see `gridsched.schedulers.weighing`.
+    weigh: str = "energy"
     _id: ClassVar[str]
 
     def __init__(self, energy_filter: str, energy_leniency: float | str, dropping_threshold: float) -> None:
@@ -77,7 +80,7 @@ class ParallelUtilityScheduler(Scheduler):
         self.threshold_ = check_dropping_threshold(self._id, self.dropping_threshold)
         self.filter_ = parallel_filter(self._id, self.energy_filter, self.energy_leniency, estimates)
         self.interval_ = system.rules.mapping_interval_s
-        self.maker_ = EventMaker(system)
+        self.maker_ = EventMaker(system, weighing_signal(self._id, self.weigh, system))
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Drop what is worth too little, place the rest."""
@@ -152,6 +155,9 @@ class MaxUtilityPerEnergy(_OneObjective):
         2 per task, 4 per resource.
     dropping_threshold : float
         A task that could not even earn this utility if it started now is dropped.
+    weigh : {"energy", "money", "carbon"}
+        Utility per joule, or per joule weighed by what it costs or emits on the cluster, if the task
+        ran from now on (beyond the paper). Fair shares are of joules.
 
     Notes
     -----
@@ -169,6 +175,7 @@ class MaxUtilityPerEnergy(_OneObjective):
 
     _id: ClassVar[str] = "max_upe"
     _objective: ClassVar[Objective] = UPE
+    newer_parameters = frozenset({"weigh"})
 
     def __init__(
         self,
@@ -176,8 +183,10 @@ class MaxUtilityPerEnergy(_OneObjective):
         energy_filter: str = "none",
         energy_leniency: float | str = "paper",
         dropping_threshold: float = 0.5,
+        weigh: str = "energy",
     ) -> None:
         super().__init__(mode, energy_filter, energy_leniency, dropping_threshold)
+        self.weigh = weigh
 
 
 class MaxUtilityPerResource(_OneObjective):

@@ -26,6 +26,7 @@ from gridsched.policy.state import EnergyState, NodesState, State
 from gridsched.schedulers.kernels.node_profile import NodeProfile, Reserved, cluster_nodes, node_profile
 from gridsched.schedulers.kernels.parallel_options import ParallelLimits, ParallelRows, Placed
 from gridsched.schedulers.kernels.utility_value import UtilityTables, utility_tables, utility_values
+from gridsched.schedulers.weighing import signals_of_groups, weighed_j
 
 #: The leniencies that paper 001 chose (section 5.1).
 PAPER_LENIENCY = {"energy_per_task": 2.0, "energy_per_resource": 4.0}
@@ -64,11 +65,14 @@ class EventMaker:
     Parameters
     ----------
     system : System
+    weighing : Signal
+        What a joule weighs at each host; where it is even, what it counts in the budget.
     """
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, weighing: Signal = EVEN) -> None:
         platform = system.platform
         clusters = [np.array(each.hosts, dtype=np.int64) for each in platform.clusters]
+        self._weights = [] if weighing.is_even else signals_of_groups(weighing, clusters)
         self.nodes = cluster_nodes(clusters, len(platform))
         self._first_hosts = self.nodes.hosts[self.nodes.first[:-1]]
         self._pstate = system.pstate
@@ -96,7 +100,7 @@ class EventMaker:
             return ParallelRows(
                 time_s,
                 energy_j,
-                weights.cost_j(energy_j, now, time_s),
+                self._cost_j(energy_j, now, time_s, weights),
                 estimates.nodes.take(waiting, axis=0),
                 arrival,
                 self.cores_per_node,
@@ -106,8 +110,13 @@ class EventMaker:
         nodes = np.repeat(np.array(tasks.width[waiting])[:, None], len(hosts), axis=1)
         time_s = np.array(estimates.etc(waiting, hosts, k))[:, :, None]
         energy_j = np.array(estimates.eec(waiting, hosts, k))[:, :, None]  # of all nodes
-        cost_j = weights.cost_j(energy_j, now, time_s)
+        cost_j = self._cost_j(energy_j, now, time_s, weights)
         return ParallelRows(time_s, energy_j, cost_j, nodes, arrival, self.cores_per_node)
+
+    def _cost_j(self, energy_j: Floats, now: float, time_s: Floats, of_budget: Signal) -> Floats:
+        if not self._weights:
+            return of_budget.cost_j(energy_j, now, time_s)
+        return weighed_j(self._weights, energy_j, now, time_s)
 
     def functions(self, tasks: Tasks, waiting: Integers) -> UtilityTables | None:
         """Return the utility functions of the tasks `waiting`, if they have any."""
