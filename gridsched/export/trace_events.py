@@ -28,7 +28,7 @@ MOST_BARS = 500_000
 _GRID = 1
 _SWITCHED = ("", "boot", "shutdown", "off", "down")
 _JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-_FIRST_NODE_ALONE = "Each job stands on the first of its nodes alone."
+_FIRST_NODE_ALONE = "Each job stands on the first core of the first of its nodes alone."
 
 
 def trace_events_text(trace: Trace, power: TracePower) -> str:
@@ -46,11 +46,16 @@ def trace_events_text(trace: Trace, power: TracePower) -> str:
        metadata (``M``) events; ``ts`` and ``dur`` in microseconds.
     """
     execution, host = trace.placed()
-    first_alone = trace.is_parallel and len(execution) > MOST_BARS
+    placement, core = core_lanes(trace)
+    first_alone = trace.is_parallel and len(placement) > MOST_BARS
     if first_alone:
-        execution, host = np.arange(len(trace.executions)), trace.executions["host"]
+        placement, first = np.unique(execution[placement], return_index=True)
+        execution, host, core = np.arange(len(trace.executions)), trace.executions["host"], core[first]
     threads = _Threads(trace)
-    tables = [_executions(trace, execution, host, threads), _switched(trace, power.timeline, threads)]
+    tables = [
+        _executions(trace, execution[placement], host[placement], core, threads),
+        _switched(trace, power.timeline, threads),
+    ]
     events = chain(threads.names(), _without_overlap(tables), _power(trace, power))
     lines = ",\n".join(map(_JSON.encode, events))
     about = {"platform": trace.platform.name, "workload": trace.tasks.name}
@@ -104,8 +109,8 @@ class _Bars:
     events: list[Event]
 
 
-def _executions(trace: Trace, execution: Integers, host: Integers, threads: _Threads) -> _Bars:
-    """Return a bar for each execution on each host that it has."""
+def _executions(trace: Trace, execution: Integers, host: Integers, core: Integers, threads: _Threads) -> _Bars:
+    """Return a bar for each execution on each core that it has."""
     runs, tasks = trace.executions, trace.tasks
     values = {
         "task": tasks.labels[runs["task"]],
@@ -122,7 +127,7 @@ def _executions(trace: Trace, execution: Integers, host: Integers, threads: _Thr
         arguments = dict(zip(values, row, strict=True))
         outcome = "" if arguments["outcome"] == "finished" else f" ({arguments['outcome']})"
         said.append({"name": f"{word} {arguments['task']}{outcome}", "cat": "execution", "args": arguments})
-    thread = threads.first[host] + core_lanes(trace)[execution]
+    thread = threads.first[host] + core
     events = [said[k] for k in execution.tolist()]
     return _Bars(threads.process[host], thread, runs["start"][execution], runs["end"][execution], events)
 

@@ -8,12 +8,12 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from gridsched.arrays import Floats, Integers
+from gridsched.arrays import Floats
 from gridsched.figures.axes import time_axis
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import BOOT, OFF, SHUTDOWN, Look
 from gridsched.figures.table import Drawn, register_figure
-from gridsched.model.timeline import bars_of, core_lanes, host_timeline
+from gridsched.model.timeline import Bars, bars_of, host_timeline
 from gridsched.model.trace import ExecutionEnd, Trace
 
 MAX_HOST_LABELS = 45
@@ -63,29 +63,30 @@ def gantt(trace: Trace) -> Drawn:
     ----------
     trace : Trace
     """
-    runs, lanes = trace.executions, core_lanes(trace)
+    runs, bars = trace.executions, bars_of(trace)
     n_hosts = len(trace.platform)
     n_lanes = int(trace.platform.cores.sum())
     height = float(np.clip(0.26 * min(n_lanes, 4 * n_hosts), 1.2, 11.0))
     figure = new_figure(10.0, height + 1.2)
     axes = figure.subplots()
-    legend = _draw_switching(axes, trace) + _draw_executions(axes, trace, lanes)
+    legend = _draw_switching(axes, trace) + _draw_executions(axes, trace, bars)
     _label_hosts(axes, trace)
     time_axis(axes, trace.horizon_s)
     if legend:
         figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
-    bars = bars_of(trace)
     names, of_bar = [host.name for host in trace.platform.hosts], runs[bars.execution]
     data = {
         "job_id": trace.tasks.labels[of_bar["task"]],
         "host": [names[host] for host in bars.top.tolist()],
-        "core": lanes[bars.execution],
+        "core": bars.core,
         "start_s": of_bar["start"],
         "end_s": of_bar["end"],
         "outcome": [ExecutionEnd(end).name.lower() for end in of_bar["outcome"].tolist()],
     }
     if trace.is_parallel:
         data["hosts"] = bars.rows
+    if len(trace.host_cores):
+        data["cores"] = bars.cores
     return Drawn(figure, data)
 
 
@@ -104,15 +105,14 @@ def _draw_switching(axes: Axes, trace: Trace) -> list[Patch]:
     return legend
 
 
-def _draw_executions(axes: Axes, trace: Trace, lanes: Integers) -> list[Patch]:
+def _draw_executions(axes: Axes, trace: Trace, bars: Bars) -> list[Patch]:
     """Draw the bars; return what to say of them in the legend."""
-    bars = bars_of(trace)
     each, cores = bars.execution, trace.platform.cores[bars.top]
     runs = trace.executions[each]
     crowded, legend = len(each) > MANY_BARS, []
     share = 1.0 if crowded else 0.84  # of a row; the rest keeps rows apart
-    height = np.where(bars.rows > 1, bars.rows - 1 + share, share / cores)
-    top = bars.top - share / 2 + lanes[each] * (share / cores)
+    height = np.where(bars.rows > 1, bars.rows - 1 + share, bars.cores * (share / cores))
+    top = bars.top - share / 2 + bars.core * (share / cores)
     box = _rectangles(runs["start"], runs["end"], top, top + height)
     looks = {ExecutionEnd.FINISHED: FINISHED, **(CROWDED_ENDED if crowded else ENDED)}
     for end, look in looks.items():

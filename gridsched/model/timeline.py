@@ -291,22 +291,26 @@ def _ends(host: Integers, time: Floats, horizon_s: float) -> Floats:
 
 @dataclass(frozen=True)
 class Bars:
-    """The bars of a chart: an execution on one host, or on several in a row.
+    """The bars of a chart: an execution on cores of one host, or on several whole hosts in a row.
 
     Attributes
     ----------
     execution : ndarray of int64, shape (bars,)
     top, rows : ndarray of int64, shape (bars,)
         First row, and number of rows.
+    core, cores : ndarray of int64, shape (bars,)
+        First core of the host, and number of cores; 0 and 1 of whole hosts.
     """
 
     execution: Integers
     top: Integers
     rows: Integers
+    core: Integers
+    cores: Integers
 
 
 def bars_of(trace: Trace, row_of: Integers | None = None) -> Bars:
-    """Return a bar for each execution; of a parallel one, one for each of its runs of rows.
+    """Return a bar for each execution; of a parallel one, one for each of its runs of rows or cores.
 
     Parameters
     ----------
@@ -317,29 +321,47 @@ def bars_of(trace: Trace, row_of: Integers | None = None) -> Bars:
     execution, row = trace.placed()
     if row_of is not None:
         row = row_of[row]
-        order = np.lexsort((row, execution))
-        execution, row = execution[order], row[order]
+    placement, core = core_lanes(trace)
+    execution, row = execution[placement], row[placement]
+    order = np.lexsort((core, row, execution))
+    execution, row, core = execution[order], row[order], core[order]
     new = np.ones(len(row), dtype=bool)
-    new[1:] = (execution[1:] != execution[:-1]) | (row[1:] != row[:-1] + 1)
-    new |= not trace.is_parallel
+    same = execution[1:] == execution[:-1]
+    if len(trace.host_cores):
+        new[1:] = ~(same & (row[1:] == row[:-1]) & (core[1:] == core[:-1] + 1))
+    elif trace.is_parallel:
+        new[1:] = ~(same & (row[1:] == row[:-1] + 1))
     first = np.flatnonzero(new)
-    return Bars(execution[first], row[first], np.diff(np.append(first, len(row))))
+    number, one = np.diff(np.append(first, len(row))), np.ones(len(first), dtype=np.int64)
+    rows, cores = (one, number) if len(trace.host_cores) else (number, one)
+    return Bars(execution[first], row[first], rows, core[first], cores)
 
 
-def core_lanes(trace: Trace) -> Integers:
-    """Give each execution a core of its host, the lowest that is free, shape (executions,)."""
-    runs = trace.executions
-    lanes = np.zeros(len(runs), dtype=np.int64)
-    several = trace.platform.cores[runs["host"]] > 1
+def core_lanes(trace: Trace) -> tuple[Integers, Integers]:
+    """Give everything that ran on a host its cores there, the lowest that are free.
+
+    Returns
+    -------
+    placement, core : ndarray of int64, shape (placed cores,)
+        A row for each core: whose it is, in the order of `Trace.placed`, and its number in the host.
+    """
+    execution, host = trace.placed()
+    number = trace.host_cores if len(trace.host_cores) else np.ones(len(host), dtype=np.int64)
+    core = np.zeros(int(number.sum()), dtype=np.int64)
+    last = np.cumsum(number)
+    runs, of_host = trace.executions, trace.platform.cores
     free_from: dict[int, list[float]] = {}
-    for k in np.flatnonzero(several).tolist():
-        host, start = int(runs["host"][k]), float(runs["start"][k])
-        ends = free_from.setdefault(host, [0.0] * int(trace.platform.cores[host]))
-        free = [lane for lane, end in enumerate(ends) if end <= start]
-        lane = free[0] if free else int(np.argmin(ends))
-        ends[lane] = float(runs["end"][k])
-        lanes[k] = lane
-    return lanes
+    for k in np.flatnonzero(of_host[host] > 1).tolist():
+        run, wanted = runs[execution[k]], int(number[k])
+        start, end = float(run["start"]), float(run["end"])
+        ends = free_from.setdefault(int(host[k]), [0.0] * int(of_host[host[k]]))
+        chosen = [lane for lane, free in enumerate(ends) if free <= start][:wanted]
+        if len(chosen) < wanted:  # an end that rounding makes late
+            chosen = sorted(np.argsort(ends, kind="stable")[:wanted].tolist())
+        core[last[k] - wanted : last[k]] = chosen
+        for lane in chosen:
+            ends[lane] = end
+    return np.repeat(np.arange(len(host)), number), core
 
 
 def down_times(trace: Trace) -> Iterator[tuple[int, float, float]]:

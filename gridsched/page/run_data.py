@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gridsched.arrays import Floats, Integers
 from gridsched.energy import grid_energy_between, trace_energy
 from gridsched.model.signals import J_PER_KWH, Signal
-from gridsched.model.timeline import bars_of, core_lanes
+from gridsched.model.timeline import bars_of
 from gridsched.model.trace import ExecutionEnd, Trace
 from gridsched.power import TracePower, grid_power, trace_power
 
@@ -77,12 +77,13 @@ class ShownRun:
         """
         trace, runs = self.trace, self.trace.executions
         bars = bars_of(trace, self.row_of)
-        keep = self._longest((runs["end"] - runs["start"])[bars.execution] * bars.rows)
+        keep = self._longest((runs["end"] - runs["start"])[bars.execution] * bars.rows * bars.cores)
         each, first, rows = bars.execution[keep], bars.top[keep], bars.rows[keep]
+        core, n_cores = bars.core[keep], bars.cores[keep]
         of_bar, cores = runs[each], trace.platform.cores[np.argsort(self.row_of)][first]
         task = of_bar["task"]
-        height = np.where(rows > 1, rows - 0.1, 0.9 / cores)
-        top = first - 0.45 + core_lanes(trace)[each] * (0.9 / cores)
+        height = np.where(rows > 1, rows - 0.1, n_cores * (0.9 / cores))
+        top = first - 0.45 + core * (0.9 / cores)
         user = trace.tasks.attributes.get("user")
         return {
             "left": of_bar["start"],

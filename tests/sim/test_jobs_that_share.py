@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from gridsched.export.export import write_export
 from gridsched.model.platform import Cluster, Host, Partition, Platform, PState
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.tasks import make_tasks
+from gridsched.model.timeline import bars_of
 from gridsched.platform_io.xml_writer import write_platform
 from gridsched.runs.scenario import LoadedScenario
 from gridsched.testing import trace_differences
@@ -111,3 +113,20 @@ def test_a_run_is_read_back(tmp_path):
     assert np.array_equal(trace.host_cores, result.trace.host_cores)
     assert trace.platform.partitions == result.trace.platform.partitions
     assert busy_energy_j(trace) == pytest.approx(busy_energy_j(result.trace))
+
+
+def test_charts_draw_a_job_over_its_cores():
+    """Each core of a host has one job at a time, and a job as many cores as it was given."""
+    trace = run(scenario(60, 5, driver="reference")).trace
+    bars, runs = bars_of(trace), trace.executions
+    assert np.bincount(bars.execution, bars.cores).tolist() == trace.n_cores.tolist()
+    assert ((bars.core + bars.cores)[bars.rows == 1] <= 4).all()
+    assert (bars.rows == 1).all()
+    spans = sorted(
+        (host, core, runs["start"][k], runs["end"][k])
+        for k, host, first, number in zip(bars.execution, bars.top, bars.core, bars.cores, strict=True)
+        for core in range(first, first + number)
+    )
+    assert len({span[:2] for span in spans}) == 20
+    for (*place, _, end), (*other, start, _) in pairwise(spans):
+        assert place != other or end <= start
