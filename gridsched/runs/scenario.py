@@ -284,9 +284,10 @@ class LoadedScenario(Scenario):
             return self
         if not isinstance(self.run_times, LoggedRunTimes):
             raise InputError(f"{self.tasks.name}: --power measured goes with a log of jobs that tells their power.")
-        if (self.platform.cores > 1).any():
+        if (self.platform.cores > 1).any() or self.platform.partitions:
             raise InputError(
-                f"{self.platform.name}: --power measured goes with jobs that have whole nodes, of one core."
+                f"{self.platform.name}: --power measured goes with jobs that have whole nodes, of one core, without "
+                "partitions."
             )
         for key, value in (
             ("energy_budget_j", self.budget),

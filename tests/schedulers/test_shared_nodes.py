@@ -14,6 +14,7 @@ from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.shared_nodes import PLACES
 from gridsched.model.system import System
 from gridsched.model.tasks import make_tasks
+from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler
 
 RESOURCES = ("cores", "memory_mb", "gpu")
@@ -32,7 +33,7 @@ def machine(nodes, partitions) -> Platform:
     return Platform(hosts, (Cluster("c", tuple(range(len(hosts)))),), partitions=made)
 
 
-def play(jobs, nodes, partitions, scheduler, place="pack"):
+def play(jobs, nodes, partitions, scheduler, place="pack", users=None):
     """Run jobs as the oracle has them on the reference driver, every instant validated."""
     submit, run, estimate, partition, parts, anywhere, need = zip(*jobs, strict=True)
     platform = machine(nodes, partitions)
@@ -45,9 +46,15 @@ def play(jobs, nodes, partitions, scheduler, place="pack"):
         anywhere=anywhere,
         partition=partition,
         resources=RESOURCES,
+        attributes={} if users is None else {"user": users},
     )
     system = System(platform, RequestedTimes(platform, tasks), rules=Rules(place=place))
-    controller = Controller(system, tasks, make_scheduler(scheduler), rng=np.random.default_rng(0))
+    controller = Controller(
+        system,
+        tasks,
+        scheduler if isinstance(scheduler, Scheduler) else make_scheduler(scheduler),
+        rng=np.random.default_rng(0),
+    )
     step = controller.step
 
     def checked(*instant):
@@ -99,3 +106,38 @@ def test_random_cases_are_as_by_plain_loops(scheduler):
             for job, start, nodes in zip(jobs, starts, on, strict=True)
         ]
         assert places(play(*case, scheduler, place)) == expected, (seed, place)
+
+
+#: A node of 8 cores, and two of 4.
+ALONE, PAIR = [[8, 64, 0]], [[4, 64, 0], [4, 64, 0]]
+
+
+def queued(submit, run_s, partition, parts, cores, *, anywhere=False) -> tuple:
+    """Return a job whose parts take so many cores each, and whose estimate is right."""
+    return submit, run_s, run_s, partition, parts, anywhere, [cores, 1, 0]
+
+
+def test_fair_share_counts_cores():
+    """Ann has a part of four cores, bob four of one: both used as much, and bob came first."""
+    jobs = [queued(0, 10, 0, 1, 4), queued(0, 10, 0, 4, 1, anywhere=True), queued(1, 5, 0, 1, 8), queued(2, 5, 0, 1, 8)]
+    order = make_scheduler("fcfs", {"order": "multifactor(PriorityWeightFairshare=1000000)"})
+    trace = play(jobs, ALONE, [([0], 0)], order, users=("ann", "bob", "bob", "ann"))
+    assert trace.start_time_s.tolist() == [0, 0, 10, 15]
+
+
+def test_depth_counts_behind_the_priority_of_partitions():
+    """With one job looked at, that of the partition of higher priority is."""
+    jobs = [queued(0, 10, 0, 1, 8), queued(1, 5, 0, 1, 8), queued(2, 5, 1, 1, 8)]
+    partitions = [([0], 0), ([0], 5)]
+    trace = play(jobs, ALONE, partitions, make_scheduler("easy_backfilling", {"depth": 1}))
+    assert trace.start_time_s.tolist() == [0, 15, 10]
+
+
+def test_multifactor_takes_the_priorities_of_partitions():
+    """They are a factor then: by its weight the later job comes first, by a larger age it does not."""
+    jobs = [queued(0, 100, 0, 1, 8), queued(1, 5, 0, 1, 8), queued(51, 5, 1, 1, 8)]
+    partitions = [([0], 1), ([0], 2)]
+    for weight_of_age, starts in ((10, [0, 105, 100]), (10_000, [0, 100, 105])):
+        order = f"multifactor(PriorityWeightPartition=1000, PriorityWeightAge={weight_of_age}, PriorityMaxAge='0:1:0')"
+        trace = play(jobs, ALONE, partitions, make_scheduler("fcfs", {"order": order}))
+        assert trace.start_time_s.tolist() == starts

@@ -140,7 +140,6 @@ class ParallelQueue(Scheduler):
                 end, width = self.predicted_.ends(state)
             if self.shared_ is not None:
                 predicted = None if self.predicted_ is None else end
-                queue = self.shared_.by_priority(queue)
                 allocations = self.shared_.starts(state, queue, self.run_time_, predicted, self.starts_)
                 self._note_starts(state.now, self.starts_[: len(allocations)])
                 return allocations
@@ -170,8 +169,11 @@ class ParallelQueue(Scheduler):
         if self.order_ is not None:
             submit_time_s, attributes = state.tasks.submit_time_s[queue], state.tasks.attributes
             run_time_s, width = self.run_time_[queue], self.width_[queue]
-            jobs = QueuedJobs(state.now, queue, submit_time_s, run_time_s, width, self.n_nodes_, attributes)
+            factor = None if self.shared_ is None else self.shared_.factor_of(queue)
+            jobs = QueuedJobs(state.now, queue, submit_time_s, run_time_s, width, self.n_nodes_, attributes, factor)
             queue = read_only(queue[np.argsort(self.order_.keys(jobs), kind="stable")])
+        if self.shared_ is not None and not (self.order_ is not None and self.order_.weighs_partitions):
+            queue = self.shared_.by_priority(queue)
         return queue[: self.depth]
 
     def _note_starts(self, now: float, tasks: Integers) -> None:

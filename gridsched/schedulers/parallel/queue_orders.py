@@ -38,6 +38,8 @@ class QueuedJobs:
         Nodes of the machine.
     attributes : mapping of str to Attribute
         Users and the like of all tasks that were submitted, by their ids.
+    partition_factor : ndarray of float64, shape (jobs,), or None
+        Priority of each job's partition over the largest, by their table; None where there is none.
     """
 
     now: float
@@ -47,6 +49,7 @@ class QueuedJobs:
     width: Integers
     n_nodes: int
     attributes: Mapping[str, Attribute]
+    partition_factor: Floats | None = None
 
     @property
     def waiting_s(self) -> Floats:
@@ -55,7 +58,16 @@ class QueuedJobs:
 
 
 class QueueOrder(ABC):
-    """Base of all orders; what one remembers during a run is set by `prepare`."""
+    """Base of all orders; what one remembers during a run is set by `prepare`.
+
+    Attributes
+    ----------
+    weighs_partitions : bool
+        Whether the priority of a partition is a part of the key; else its jobs come before all of
+        lower ones, as by Slurm's ``PriorityTier``.
+    """
+
+    weighs_partitions: bool = False
 
     def prepare(self) -> None:  # noqa: B027
         """Forget the last run."""
@@ -182,7 +194,8 @@ class MultifactorPriority(QueueOrder):
     shares : dict of str to int
         Shares of users, 1 where nothing is said.
     partitions : dict of str to int
-        ``PriorityJobFactor`` of partitions, 0 where nothing is said.
+        ``PriorityJobFactor`` of partitions, 0 where nothing is said; by default the priorities of
+        the table of partitions, where jobs share nodes.
     qos : dict of str to int
         ``Priority`` of qualities of service, 0 where nothing is said.
 
@@ -252,6 +265,11 @@ class MultifactorPriority(QueueOrder):
         self.user_ = np.zeros(0, dtype=np.int64)
         self.last_s_ = 0.0
 
+    @property
+    def weighs_partitions(self) -> bool:  # type: ignore[override]
+        """Whether the table of partitions says the partition factor."""
+        return bool(self.PriorityWeightPartition) and not self.partitions
+
     def observe(self, state: State) -> None:
         """Charge users for the nodes that their jobs had since the last look."""
         if not self.PriorityWeightFairshare:
@@ -282,9 +300,15 @@ class MultifactorPriority(QueueOrder):
             priority += self.PriorityWeightFairshare * self._fair_share(shares)[self.user_[jobs.ids]]
         size = jobs.width / jobs.n_nodes
         priority += self.PriorityWeightJobSize * (1.0 - size if self.PriorityFavorSmall else size)
-        priority += self.PriorityWeightPartition * _listed(jobs, "partition", self.partitions)
+        priority += self.PriorityWeightPartition * self._of_partition(jobs)
         priority += self.PriorityWeightQOS * _listed(jobs, "qos", self.qos)
         return -np.maximum(np.floor(priority), 1.0)
+
+    def _of_partition(self, jobs: QueuedJobs) -> Floats:
+        """Return the partition factor of each job."""
+        if jobs.partition_factor is None or not self.weighs_partitions:
+            return _listed(jobs, "partition", self.partitions)
+        return jobs.partition_factor
 
     def _fair_share(self, shares: list[int]) -> Floats:
         """Return the fair-share factor of each user."""

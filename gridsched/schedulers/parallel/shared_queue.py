@@ -62,6 +62,10 @@ class SharedQueue:
         """Return how many cores a job takes in all."""
         return self._shared.width.item(task) * self._shared.demand.item(task, 0)
 
+    def factor_of(self, queue: Integers) -> Floats:
+        """Return the priority of each job's partition over the largest, at least 0."""
+        return np.maximum(self._priority, 0)[self._shared.partition[queue]] / max(self._priority.max(), 1)
+
     def by_priority(self, queue: Integers) -> Integers:
         """Return a queue with the jobs of partitions of higher priority before the others."""
         priority = self._priority[self._shared.partition[queue]]
