@@ -142,7 +142,7 @@ def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, Scenario
         settings = {**described["settings"], "driver": "reference"}
         scheduler = {**described["scheduler"], "policy": None}  # no scheduler is made
         told = {**described, "settings": settings, "scheduler": scheduler}
-        scenario = maker.make(told).deployed()
+        scenario = maker.make(told).loaded().deployed()
         bounds = _scenario_bounds(scenario)
         by_run.update({run.run_id: bounds.beside(traits[run.axes["scheduler"]]) for run in runs})
     return by_run

@@ -12,6 +12,9 @@ from bag_cases import ex_a_platform, ex_a_tasks
 
 from gridsched.analysis.bounds import bound_fields, bounds_for, have_bounds
 from gridsched.analysis.comparison import completed
+from gridsched.analysis.study_results import read_results
+from gridsched.campaign.campaign import Options, run_campaign
+from gridsched.campaign.store import Store
 from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.model.estimates import FlopsEstimates
@@ -23,6 +26,7 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Drop, PowerOn
 from gridsched.runs.run import run
 from gridsched.runs.scenario import Scenario
+from gridsched.runs.study import Study
 from gridsched.testing.parallel_cases import EXAMPLE, make_parallel_case
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -170,3 +174,24 @@ def test_parallel_jobs_have_no_bounds():
     assert not have_bounds(asked)
     with pytest.raises(InputError, match=r"requested|asked"):
         bounds_for(asked)
+
+
+def test_a_study_with_intensities_has_bounds_of_carbon(tmp_path):
+    """As compare tells: the work queue's 72.4 g lie 20.7 and 14.6 % above the bounds."""
+    text = f"""
+        name = "green"
+        driver = "reference"
+        network = "none"
+        schedulers = ["wq"]
+        metrics = ["carbon_g", "carbon_above_bound", "carbon_above_fixed_bound"]
+        carbon = "{ROOT / "examples/sites.csv"}"
+        platform = {{ file = "{ROOT / "examples/two_sites.xml"}" }}
+        workload = {{ file = "{ROOT / "examples/two_sites_day.csv"}" }}
+    """
+    (tmp_path / "green.toml").write_text(text)
+    study, store = Study.find(str(tmp_path / "green.toml")), Store.create(tmp_path / "store")
+    run_campaign(study, store, Options(1))
+    row = read_results(str(store.root), study).finished.iloc[0]
+    # within 7,200 s: 60 g, and 3.2 g of the hosts that are idle at A in the first hour
+    assert row["carbon_above_bound"] == pytest.approx(72.4 / 60 - 1)
+    assert row["carbon_above_fixed_bound"] == pytest.approx(72.4 / 63.2 - 1)
