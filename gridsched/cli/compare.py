@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from gridsched.analysis.comparison import completed
 from gridsched.cli.compare_tables import mapping_event_s, print_comparison
 from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, one_line, say, warn
 from gridsched.cli.scenario_options import ScenarioOptions, split_ids, with_scenario_options
-from gridsched.cli.tables import console, print_table
+from gridsched.cli.tables import console, print_notes, print_table
 from gridsched.energy import compare_energy
 from gridsched.errors import InputError, did_you_mean
 from gridsched.export.export import read_export
@@ -23,6 +24,7 @@ from gridsched.metrics import METRICS, Metric
 from gridsched.metrics.columns import Column
 from gridsched.metrics.table import value_of_row
 from gridsched.policy.registry import PAPER_004, entries, scheduler_class, usual_ids
+from gridsched.runs.carbon_check import carbon_check
 from gridsched.runs.formulas import formula
 from gridsched.runs.run import ENERGY_TOLERANCE, RunResult, check, check_energy_agreement, energy_check
 from gridsched.runs.run_many import run_many
@@ -68,6 +70,20 @@ _HOST_COLUMNS = (
     Column("model_j", "model\n[{unit}]", "number", "J", "total"),
     Column("relative_difference", "relative\ndifference", "exponent"),
 )
+_GRAM_COLUMNS = (
+    *_HOST_COLUMNS[:2],
+    Column("plugin_g", "plugin's\njoules [{unit}]", "number", "g", "grams"),
+    Column("model_g", "model\n[{unit}]", "number", "g", "grams"),
+    Column("carbon_relative_difference", "relative\ndifference", "exponent"),
+    Column("simgrid_carbon_g", "SimGrid's carbon\nplugin [{unit}]", "number", "g", "grams"),
+)
+_NO_OWN_PLUGIN = (
+    "This SimGrid has no plugin for carbon (sg_host_get_carbon_footprint), so there are no grams of its own to compare."
+)
+_OWN_PLUGIN = (
+    "SimGrid's carbon plugin does not look when a P-state changes, and charges the time before with the new power: "
+    "where P-states change its grams are wrong. They do not count for the exit status."
+)
 VALIDATE_EPILOG = """Examples:
 
 gridsched validate --platform platforms/ex_a.xml --workload examples/ex_a.csv
@@ -87,14 +103,28 @@ def run_each(
     *,
     quiet: bool,
     accept: Callable[[RunResult], None] = check_energy_agreement,
+    meters_carbon: bool = False,
 ) -> tuple[dict[str, RunResult], list[str]]:
     """Run every scheduler on the same platform and workload, with a progress bar on a terminal.
 
     Returns the results by scheduler, and a line for each run that failed or that `accept` raised
     an error for; bad input is raised, before the first run where it can be seen by then.
+
+    Parameters
+    ----------
+    options : ScenarioOptions
+    ids : sequence of str
+        The schedulers.
+    quiet : bool
+        Whether no bar is shown.
+    accept : callable
+        Raises what is wrong with a result.
+    meters_carbon : bool
+        As that of `Scenario`.
     """
     parameters = options.parameters(ids)
-    scenarios = [replace(options.base_scenario, scheduler=id, parameters=parameters[id]) for id in ids]
+    base = replace(options.base_scenario, meters_carbon=meters_carbon)
+    scenarios = [replace(base, scheduler=id, parameters=parameters[id]) for id in ids]
     shown = sys.stderr.isatty() and not quiet
     ended = run_many(scenarios, progress=shown, keep_errors=True, accept=accept)
     results: dict[str, RunResult] = {}
@@ -284,7 +314,8 @@ def validate(
     """Check the model's joules against SimGrid's energy plugin, host by host.
 
     Either of runs made for it (options as in compare), or of an export. The model's joules come
-    from the trace and the formulas alone.
+    from the trace and the formulas alone. With a carbon intensity runs have their grams compared,
+    too: SimGrid's joules are read at each change of it.
     """
     outputs.check(options.inputs)
     failures: list[str] = []
@@ -295,27 +326,47 @@ def validate(
     else:
         ids, quiet = ids_of(schedulers, options), outputs.quiet or outputs.json
         rows, failures = _rows_of_runs(options, ids, quiet=quiet)
-    bad = [row for row in rows if not row["relative_difference"] <= ENERGY_TOLERANCE]
+    bad = [row for row in rows if not _agrees(row)]
+    has_grams = any("model_g" in row for row in rows)
     whole = {"tolerance": ENERGY_TOLERANCE, "differences": len(bad), "hosts": rows, "failures": failures}
     if outputs.write(rows, whole) and rows:
         out = console()
         print_table(out, _HOST_COLUMNS, rows, "Energy by SimGrid's plugin and by the model")
+        if has_grams:
+            _print_grams(out, [row for row in rows if "model_g" in row])
         if not bad and not failures:
             out.print(f"All {len(rows)} rows agree to {ENERGY_TOLERANCE:g} relative.")
     for row in bad:
         say(
             f"{row['scheduler']}: host {row['host']!r}: plugin {row['plugin_j']!r} J, model "
             f"{row['model_j']!r} J, relative difference {row['relative_difference']:.3g}"
+            + (f"; grams {row['plugin_g']!r} and {row['model_g']!r}" if "model_g" in row else "")
         )
     report_failures(failures)
     if bad:
         raise typer.Exit(1)
 
 
+def _agrees(row: Mapping[str, Any]) -> bool:
+    """Whether plugin and model agree on a host's joules, and on its grams where these are known."""
+    differences = (row["relative_difference"], row.get("carbon_relative_difference", 0.0))
+    return all(each <= ENERGY_TOLERANCE for each in differences)
+
+
+def _print_grams(out: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+    out.print()
+    has_own = "simgrid_carbon_g" in rows[0]
+    columns = _GRAM_COLUMNS if has_own else _GRAM_COLUMNS[:-1]
+    print_table(out, columns, rows, "Carbon by SimGrid's joules at each change of the intensity, and by the model")
+    print_notes(out, [_OWN_PLUGIN if has_own else _NO_OWN_PLUGIN])
+
+
 def _rows_of_export(folder: Path) -> list[dict[str, Any]]:
     export = read_export(folder)
     if export.plugin_j is None:
         raise InputError(f"{folder}: was not made by the SimGrid driver; no plugin joules in it.")
+    if export.trace.carbon is not None:
+        warn([f"{folder}: an export holds SimGrid's joules of the whole run alone, so its grams are not compared."])
     name = str(export.provenance.get("scheduler", ""))
     return [{"scheduler": name, **row} for row in compare_energy(export.trace, export.plugin_j)]
 
@@ -329,6 +380,9 @@ def _rows_of_runs(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     if options.settings.get("driver") == "reference":
         raise InputError("The reference driver has no energy plugin; use --driver simgrid.")
-    results, failures = run_each(options, ids, quiet=quiet, accept=_accept_any)
-    rows = [{"scheduler": id, **row} for id, result in results.items() for row in energy_check(result)]
+    results, failures = run_each(options, ids, quiet=quiet, accept=_accept_any, meters_carbon=True)
+    rows: list[dict[str, Any]] = []
+    for id, result in results.items():
+        grams = {each["host"]: each for each in carbon_check(result)}
+        rows += [{"scheduler": id, **row, **grams.get(row["host"], {})} for row in energy_check(result)]
     return rows, failures

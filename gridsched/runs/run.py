@@ -37,7 +37,7 @@ from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces
 from gridsched.runs.scenario import LoadedScenario, Scenario, check_scenario, make_system
 from gridsched.runs.settings import RunSettings
 from gridsched.sim.client import simulate, simulate_reference
-from gridsched.sim.request import SimulationRequest
+from gridsched.sim.request import MeteredGrams, SimulationRequest
 from gridsched.version import __version__
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class RunResult:
     links_j : dict of str to float, or None
         Energy of each link with a power range by SimGrid's plugin [J]; None where no network is
         simulated or no link has one. See `gridsched.sim.library` for what it counts.
+    grams : MeteredGrams or None
+        Of each host by SimGrid's joules [g], where the scenario's `meters_carbon` asks for them.
     """
 
     scenario: LoadedScenario
@@ -75,6 +77,7 @@ class RunResult:
     log: str = ""
     timing: dict[str, float] = field(default_factory=dict, compare=False)
     links_j: dict[str, float] | None = None
+    grams: MeteredGrams | None = None
 
     @property
     def energy_plugin_j(self) -> float:
@@ -256,12 +259,12 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     provenance = provenance_of(prepared)
     if prepared.driver == "reference":
         trace = simulate_reference(request, is_apart=is_apart)
-        plugin_j, log, links_j = None, "", None
+        plugin_j, log, links_j, grams = None, "", None, None
     else:
         with _platform_file(prepared) as platform_file:
             outcome = simulate(replace(request, platform_file=platform_file.resolve()))
         trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log
-        links_j = outcome.links_j
+        links_j, grams = outcome.links_j, outcome.grams
     check_covered(trace.carbon, trace.horizon_s)
     if trace.delegated_to:
         provenance["delegated_to"] = trace.delegated_to
@@ -270,7 +273,7 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     if powers_hosts and _boots_for_nothing(trace):
         provenance["free_boots"] = True
     timing = {**trace.timing, "run_s": time.perf_counter() - began}
-    return RunResult(prepared, trace, plugin_j, provenance, log, timing, links_j)
+    return RunResult(prepared, trace, plugin_j, provenance, log, timing, links_j, grams)
 
 
 def _boots_for_nothing(trace: Trace) -> bool:
@@ -339,6 +342,7 @@ def request_of(scenario: LoadedScenario) -> SimulationRequest:
         timeout_s=scenario.timeout_s,
         run_times=scenario.run_times,
         wattages=_given_wattages(scenario),
+        meters_carbon=scenario.meters_carbon,
     )
 
 

@@ -85,6 +85,8 @@ class Scenario(RunSettings):
         Jobs of the log that are not run, and why; `loaded` tells it.
     remarks : tuple of str
         What else of the log is not simulated, in words.
+    meters_carbon : bool
+        Whether SimGrid's joules are read at every change of the carbon intensity (`carbon_check`).
     """
 
     platform: Platform | str | Path | None
@@ -103,6 +105,7 @@ class Scenario(RunSettings):
     trace: TraceOptions = field(default_factory=TraceOptions)
     left_out: tuple[Dropped, ...] = ()
     remarks: tuple[str, ...] = ()
+    meters_carbon: bool = False
 
     def loaded(self) -> LoadedScenario:
         """Return the scenario with its files read; it can be run as often as needed.

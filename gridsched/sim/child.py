@@ -15,7 +15,7 @@ from gridsched.sim.lead import LeadSession
 from gridsched.sim.maestro import MaestroSession
 from gridsched.sim.metered import MeteredSession
 from gridsched.sim.network import NetworkSession
-from gridsched.sim.request import Records, SimulationRequest
+from gridsched.sim.request import MeteredGrams, Records, SimulationRequest
 from gridsched.sim.session import Session, Work
 from gridsched.sim.world import World
 
@@ -128,6 +128,7 @@ def simulate(request: SimulationRequest) -> Records:
         log=request.log,
         uses_network=request.uses_network,
         wattages=request.wattages,
+        carbon=request.system.carbon if request.meters_carbon else None,
     )
     controller = make_controller(request)  # a policy that ends its process is not the platform's
     work = Work(request.system, request.tasks, request.run_times)
@@ -149,7 +150,9 @@ def simulate(request: SimulationRequest) -> Records:
     fields = {name: value for name, value in vars(trace).items() if name not in _SHARED}
     if run_times is not None:
         fields["load"] = run_times.load
-    return Records(fields, plugin_j, links_j)
+    meter = world.carbon_meter
+    grams = None if meter is None else MeteredGrams(meter.grams, meter.own_grams)
+    return Records(fields, plugin_j, links_j, grams)
 
 
 #: Parts of a trace that the asking process has already.

@@ -87,7 +87,7 @@ class SimulationServer(AnsweringProcess):
         modules = self._modules_for_all(request)
         records, log = self.call(run, request.timeout_s, where, set_up_line=IS_SET_UP, modules=modules)
         trace = Trace(platform=request.system.platform, tasks=request.tasks, **records.fields)
-        return SimulationOutcome(trace, records.plugin_j, log, records.links_j)
+        return SimulationOutcome(trace, records.plugin_j, log, records.links_j, records.grams)
 
     def _modules_for_all(self, request: SimulationRequest) -> Sequence[str]:
         """Return what the server is to import, and to compile: nothing for a single small run."""

@@ -37,6 +37,16 @@ class SimulationRequest:
     run_times: RunTimes | None = None
     #: SimGrid's ``wattage_per_state`` of hosts, in the place of what the platform file says
     wattages: Mapping[str, str] = field(default_factory=dict)
+    #: whether SimGrid's joules are weighed by the carbon intensity of the system, too
+    meters_carbon: bool = False
+
+
+@dataclass(frozen=True)
+class MeteredGrams:
+    """Grams of the computing hosts by name: by the energy plugin's joules, and by a plugin of SimGrid's own."""
+
+    by_joules: dict[str, float]
+    by_plugin: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,7 @@ class SimulationOutcome:
     plugin_j: dict[str, float]
     log: str
     links_j: dict[str, float] | None = None
+    grams: MeteredGrams | None = None
 
 
 @dataclass(frozen=True)
@@ -56,3 +67,4 @@ class Records:
     fields: dict[str, Any]
     plugin_j: dict[str, float]
     links_j: dict[str, float] | None = None
+    grams: MeteredGrams | None = None

@@ -11,8 +11,10 @@ from typing import Any
 
 from gridsched.errors import InputError, SimulationError
 from gridsched.model.platform import Host, Platform
+from gridsched.model.signals import Signal
 from gridsched.platform_io.xml_document import Findings, read_document
 from gridsched.platform_io.xml_entries import read_entries
+from gridsched.sim.carbon_meter import CarbonMeter, has_carbon_plugin, start_carbon_plugin
 from gridsched.sim.library import (
     HOSTS,
     LINKS,
@@ -76,6 +78,8 @@ class World:
         Wi-Fi zones have their rates.
     wattages : mapping of str to str, optional
         ``wattage_per_state`` of hosts by name, in the place of what the file says.
+    carbon : Signal, optional
+        What a joule weighs at each host [g/J], where SimGrid's joules are to be weighed.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class World:
         log: Sequence[str] = (),
         uses_network: bool = False,
         wattages: Mapping[str, str] | None = None,
+        carbon: Signal | None = None,
     ) -> None:
         self.simgrid = load_simgrid()
         self.platform = platform
@@ -105,6 +110,8 @@ class World:
             # told before the plugin, which reads the property when a host is made
             self.simgrid.Host.on_creation_cb(partial(_give_power, wattages))
         HOSTS.start()
+        if carbon is not None and has_carbon_plugin():
+            start_carbon_plugin()
         self.meters_links = uses_network and has_links_with_power(platform_file)
         if self.meters_links:
             LINKS.start()
@@ -125,6 +132,7 @@ class World:
         self.host_named = by_name
         self.clock_host = self._add_clock_host()
         self._set_hosts(pstates, hosts_off)
+        self.carbon_meter = None if carbon is None else self._add_carbon_meter(carbon)
         sys.stderr.write(f"{IS_SET_UP}\n")
         sys.stderr.flush()
 
@@ -144,6 +152,12 @@ class World:
             changed.append(self.hosts[k])
         if changed:
             self.add_actor(self.clock_host, "P-states", _set_again, changed)
+
+    def _add_carbon_meter(self, carbon: Signal) -> CarbonMeter:
+        hosts = enumerate(self.platform.hosts)
+        meter = CarbonMeter({host.name: carbon.at_host(h) for h, host in hosts if host.has_energy})
+        self.add_actor(self.clock_host, "carbon meter", meter.follow, self.simgrid.this_actor.sleep_until)
+        return meter
 
     def _add_clock_host(self) -> Any:
         zone = self.engine.netzone_root
@@ -165,9 +179,12 @@ class World:
         return time
 
     def metered_energy(self) -> dict[str, float]:
-        """Return the plugin's energy [J] of every host that has wattages, by name."""
+        """Return the plugin's energy [J] of every host that has wattages, by name; the run is over."""
         hosts = [*self.platform.hosts, *(host for _, host in self.platform.idle_hosts_named)]
-        return HOSTS.consumed_j(host.name for host in hosts if host.has_energy)
+        joules = HOSTS.consumed_j(host.name for host in hosts if host.has_energy)
+        if self.carbon_meter is not None:
+            self.carbon_meter.close(joules)
+        return joules
 
     def metered_link_energy(self) -> dict[str, float] | None:
         """Return the energy [J] of every link with a power range by name; None without any."""
