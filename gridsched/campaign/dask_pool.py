@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,67 @@ from gridsched.version import __version__
 #: So many packets wait for each thread of the cluster.
 _PER_THREAD = 3
 _CONNECT_S = 15
-#: A scheduler that is started again has so long to answer [s].
-_RESTART_S = 60.0
+#: For so long a scheduler may be gone, or workers be missing, before it is told [s], and by default at all.
+_TOLD_AFTER_S = 30.0
+USUAL_WAIT_S = 600.0
 #: The number of threads is asked for at most so often [s].
 _ASK_S = 0.5
 
 
+class Patience:
+    """Waits for a cluster with which nothing can be done at the moment: tells it once, then gives up.
+
+    Parameters
+    ----------
+    limit_s : float
+        Time without a scheduler, or without workers, after which it is an error [s].
+    tell : callable
+        Told in one line that it waits.
+    """
+
+    def __init__(self, limit_s: float, tell: Callable[[str], None]) -> None:
+        self._limit_s, self._tell = limit_s, tell
+        self.end()
+
+    def end(self) -> None:
+        """Forget the waiting: the cluster is there."""
+        self._since: float | None = None
+        self._is_told = False
+
+    def wait(self, what: str) -> None:
+        """Take note that something is missing.
+
+        Raises
+        ------
+        InputError
+            If that has lasted too long.
+        """
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        waited_s = now - self._since
+        if waited_s >= self._limit_s:
+            raise InputError(
+                f"{what} for {self._limit_s:g} s (--dask-wait-s). Runs stored so far are safe; the same command "
+                "continues."
+            )
+        if waited_s >= min(_TOLD_AFTER_S, self._limit_s / 2) and not self._is_told:
+            self._tell(f"{what} for {waited_s:.0f} s; waiting up to {self._limit_s:g} s (--dask-wait-s)")
+            self._is_told = True
+
+
+def _without_a_word(_: str) -> None:
+    """Tell nobody."""
+
+
 def run_dask_campaign(
-    study: Study, store: Store, address: str, options: Options | None = None, listen: Listener | None = None
+    study: Study,
+    store: Store,
+    address: str,
+    options: Options | None = None,
+    listen: Listener | None = None,
+    *,
+    wait_s: float = USUAL_WAIT_S,
+    tell: Callable[[str], None] = _without_a_word,
 ) -> Progress:
     """Do all runs of a study that are not in the store yet, on a Dask cluster.
 
@@ -51,12 +105,16 @@ def run_dask_campaign(
         `Options.records` is not possible here.
     listen : callable, optional
         As for `run_campaign`.
+    wait_s : float
+        How long the cluster may be without a scheduler, or without workers [s].
+    tell : callable, optional
+        Told in one line where it waits for one of them.
 
     Raises
     ------
     InputError
-        If the cluster cannot be reached, again and again loses its scheduler, or has another
-        gridsched, or a row cannot be kept.
+        If the cluster cannot be reached, has no scheduler or no worker for too long, again and
+        again loses its scheduler, or has another gridsched, or a row cannot be kept.
     """
     options = options or Options()
     if options.records:
@@ -64,32 +122,41 @@ def run_dask_campaign(
     timeout_s = study.timeout_s if options.timeout_s is None else options.timeout_s
 
     def pool(_number: int) -> DaskPool:
-        return DaskPool(address, store.inputs(), timeout_s)
+        return DaskPool(address, store.inputs(), timeout_s, Patience(wait_s, tell))
 
     return lead_campaign(study, store, options, pool, listen)
 
 
 def _connect(address: str) -> Any:
     try:
-        from distributed import Client
+        from distributed import Client, Security
     except ImportError:
         raise MissingDependency("--dask needs Dask; install it: pip install 'gridsched[cluster]'.") from None
+    if address.startswith("tls:") and not Security().get_connection_args("client").get("ssl_context"):
+        raise InputError(
+            f"--dask {address}: Dask's configuration names no certificate of this client; set "
+            "distributed.comm.tls.ca-file, .client.cert and .client.key (docs/campaigns.md)."
+        )
+    # what it says of a scheduler that is gone is told in one line of ours
+    for name in [each for each in logging.root.manager.loggerDict if each.startswith("distributed")]:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:
         return Client(address, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise InputError(f"--dask {address}: no Dask scheduler answers: {' '.join(str(error).split())}.") from None
 
 
-def _reconnected(address: str) -> Any:
+def _reconnected(address: str, patience: Patience) -> Any:
     """Return a client of a scheduler that may be about to start again."""
-    deadline = time.monotonic() + _RESTART_S
     while True:
         try:
-            return _connect(address)
+            client = _connect(address)
         except InputError:
-            if time.monotonic() >= deadline:
-                raise
+            patience.wait(f"--dask {address}: no Dask scheduler answers")
             time.sleep(1.0)
+        else:
+            patience.end()
+            return client
 
 
 def _check_versions(client: Any) -> None:
@@ -118,6 +185,7 @@ class DaskPool:
     inputs : mapping
         SHA-256 -> file.
     timeout_s : float or None
+    patience : Patience
 
     Raises
     ------
@@ -127,8 +195,8 @@ class DaskPool:
 
     together = 8
 
-    def __init__(self, address: str, inputs: Mapping[str, Path], timeout_s: float | None) -> None:
-        self._address, self._timeout_s = address, timeout_s
+    def __init__(self, address: str, inputs: Mapping[str, Path], timeout_s: float | None, patience: Patience) -> None:
+        self._address, self._timeout_s, self._patience = address, timeout_s, patience
         self._contents = {digest: (path.name, path.read_bytes()) for digest, path in inputs.items()}
         self._ended: deque[tuple[StudyRun, Answer]] = deque()
         self._restarts = 0
@@ -147,6 +215,8 @@ class DaskPool:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._client.status == "closed":  # its scheduler is gone
+            return
         self._client.cancel([future for future, _ in self._sent.values()], force=True)
         self._client.close(timeout=5)
 
@@ -155,10 +225,15 @@ class DaskPool:
         """Threads of the cluster."""
         if time.monotonic() - self._asked_at >= _ASK_S:
             try:
-                self._threads = max(1, sum(self._client.nthreads().values()))
+                threads = sum(self._client.nthreads().values())
             except (OSError, TimeoutError):
                 self._begin_again()
                 return self.size
+            if threads:
+                self._patience.end()
+            else:
+                self._patience.wait(f"--dask {self._address}: the cluster has no worker")
+            self._threads = max(1, threads)
             self._asked_at = time.monotonic()
         return self._threads
 
@@ -207,7 +282,7 @@ class DaskPool:
             )
         packets = [packet for _, packet in self._sent.values()]
         self._client.close(timeout=5)
-        self._begin(_reconnected(self._address))
+        self._begin(_reconnected(self._address, self._patience))
         for packet in packets:
             self.send(packet)
 

@@ -142,6 +142,9 @@ def run(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do failed runs again.")] = False,
     records: Annotated[bool, typer.Option("--records", help="Keep task and host records of every run.")] = False,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler: tcp://host:8786.")] = None,
+    dask_wait_s: Annotated[
+        float, typer.Option(min=0.1, metavar="S", help="End where Dask has no scheduler or no worker for so long.")
+    ] = 600.0,
     quiet: QuietOption = False,
     json_lines: Annotated[bool, typer.Option("--json-lines", help="Tell the progress as JSON lines.")] = False,
     trust: TrustOption = False,
@@ -164,7 +167,7 @@ def run(
     options = Options(workers, is_meant, timeout_s, retry_failed, records)
     display = Quiet() if quiet else JsonLines() if json_lines else Screen(found.name)
     kept = Store.create(store, trust=_trusted(found, trust))
-    _do_runs(found, kept, options, dask, display)
+    _do_runs(found, kept, options, dask, dask_wait_s, display)
     if _report_failures(found, kept, is_meant):
         raise typer.Exit(1)
 
@@ -192,7 +195,9 @@ def _filter(study: Study, only: str | None) -> RunFilter | None:
     return is_meant
 
 
-def _do_runs(study: Study, store: Store, options: Options, dask: str | None, display: Quiet) -> None:
+def _do_runs(
+    study: Study, store: Store, options: Options, dask: str | None, dask_wait_s: float, display: Quiet
+) -> None:
     with terminable(), display:
         if dask is None:
             from gridsched.campaign.campaign import run_campaign
@@ -201,7 +206,7 @@ def _do_runs(study: Study, store: Store, options: Options, dask: str | None, dis
         else:
             from gridsched.campaign.dask_pool import run_dask_campaign
 
-            run_dask_campaign(study, store, dask, options, display.tell)
+            run_dask_campaign(study, store, dask, options, display.tell, wait_s=dask_wait_s, tell=say)
 
 
 def _report_failures(study: Study, store: Store, is_meant: RunFilter | None) -> int:

@@ -479,6 +479,17 @@ _PARALLEL = (
         header="utili-\nsation",
         places={"run": 180, "parallel": 30},
     ),
+    Metric(
+        "requeues",
+        "",
+        "starts of jobs that had been started before: cancelled and queued again, or ended with their host",
+        lambda run: len(run.trace.executions) - len(np.unique(run.trace.executions["task"])),
+        condition=PARALLEL,
+        better="less",
+        is_detail=True,
+        places={"run": 315},
+        hides_zero=True,
+    ),
 )
 _USERS = (
     Metric(

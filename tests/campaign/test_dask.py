@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,41 +36,33 @@ def start(folder: Path, *words: str) -> subprocess.Popen:
         )
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen]]]:
-    """A scheduler with two workers on this machine: address and processes."""
-    folder = tmp_path / "cluster"
+@contextlib.contextmanager
+def running(folder: Path, workers: int, *security: str) -> Iterator[tuple[str, list[subprocess.Popen]]]:
+    """Run a scheduler with workers on this machine: address and processes."""
     folder.mkdir()
-    found = folder / "scheduler.json"
-    parts = [
-        start(
-            folder,
-            "dask_scheduler",
-            "--port",
-            "0",
-            "--no-dashboard",
-            "--host",
-            "127.0.0.1",
-            "--scheduler-file",
-            str(found),
-        )
-    ]
+    file = folder / "scheduler.json"
+    words = ["--no-dashboard", *security]
+    address = ["--port", "0", "--host", "127.0.0.1", "--scheduler-file", str(file)]
+    parts = [start(folder, "dask_scheduler", *address, *words, *(["--protocol", "tls"] if security else []))]
     try:
         deadline = time.monotonic() + 300
-        while not found.exists():
+        while not file.exists():
             assert time.monotonic() < deadline, (folder / "dask.log").read_text()
             time.sleep(0.05)
-        parts += [
-            start(
-                folder, "dask_worker", "--scheduler-file", str(found), "--no-dashboard", "--no-nanny", "--nthreads", "1"
-            )
-            for _ in range(2)
-        ]
-        yield json.loads(found.read_text())["address"], parts
+        worker = ["dask_worker", "--scheduler-file", str(file), "--no-nanny", "--nthreads", "1", *words]
+        parts += [start(folder, *worker) for _ in range(workers)]
+        yield json.loads(file.read_text())["address"], parts
     finally:
         for part in parts:
             part.kill()
             part.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen]]]:
+    """A scheduler with two workers."""
+    with running(tmp_path / "cluster", 2) as parts:
+        yield parts
 
 
 def test_a_cluster_gives_the_same_rows(
@@ -128,3 +122,57 @@ def test_a_cluster_that_does_not_answer_is_told(
         err = capsys.readouterr().err
         assert f"--dask {address}: no Dask scheduler answers" in err
         assert err.count("\n") == 1
+
+
+def test_a_cluster_without_workers_is_told(tmp_path: Path):
+    """It says so once, waits, and ends with exit status 2; what is stored is safe."""
+    path = write_study(tmp_path)
+    with running(tmp_path / "cluster", 0) as (address, _):
+        words = ["run", path, "--store", tmp_path / "s", "--dask", address, "--dask-wait-s", "2", "--quiet"]
+        status, _, err = outcome(command(*words))
+    assert status == 2
+    told, ended = err.strip().splitlines()
+    assert "no worker" in told
+    assert "no worker for 2 s" in ended
+    assert "--dask-wait-s" in told
+
+
+def test_a_scheduler_that_is_gone_is_told(tmp_path: Path):
+    """Killed in mid-campaign and not started again: a line, then exit status 2; stored runs stay."""
+    path, store = write_study(tmp_path, replicates=40), tmp_path / "store"
+    with running(tmp_path / "cluster", 1) as (address, parts):
+        words = ["run", path, "--store", store, "--dask", address, "--dask-wait-s", "3", "--quiet"]
+        process = command(*words)
+        deadline = time.monotonic() + 300
+        while sum(each.stat().st_size for each in store.glob("segments/*")) < 5_000:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        for part in parts:
+            part.kill()
+        status, _, err = outcome(process)
+    assert (status, "Traceback" in err) == (2, False), err
+    assert all("no Dask scheduler answers" in line for line in err.strip().splitlines())
+    assert set(Store.open(store).stored().values()) == {"finished"}
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made by openssl, which is not installed")
+def test_a_cluster_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """With the certificates named in Dask's configuration the address is tls://; without them nobody answers."""
+    certificate, key = tmp_path / "cluster.pem", tmp_path / "key.pem"
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+    subprocess.run(
+        ["openssl", *words, "-keyout", key, "-out", certificate], check=True, capture_output=True, cwd=tmp_path
+    )
+    security = ["--tls-ca-file", str(certificate), "--tls-cert", str(certificate), "--tls-key", str(key)]
+    path, store = write_study(tmp_path), tmp_path / "store"
+    with running(tmp_path / "cluster", 1, *security) as (address, _):
+        assert address.startswith("tls://")
+        status, _, err = outcome(command("run", path, "--store", store, "--dask", address, "--quiet"))
+        assert (status, err.count("\n")) == (2, 1)
+        tls = "DASK_DISTRIBUTED__COMM__TLS__"
+        monkeypatch.setenv(f"{tls}CA_FILE", str(certificate))
+        monkeypatch.setenv(f"{tls}CLIENT__CERT", str(certificate))
+        monkeypatch.setenv(f"{tls}CLIENT__KEY", str(key))
+        status, _, err = outcome(command("run", path, "--store", store, "--dask", address, "--quiet"))
+    assert status == 0, err
+    assert set(Store.open(store).stored().values()) == {"finished"}

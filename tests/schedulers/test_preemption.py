@@ -40,7 +40,9 @@ def scenario(jobs, n_nodes=4, **options):
 
 def test_requeue_by_hand():
     """The youngest makes room, then the other; the urgent job runs from 5 to 15 s, the others start anew."""
-    trace = run(scenario(JOBS)).trace
+    result = run(scenario(JOBS))
+    trace = result.trace
+    assert result.metrics()["requeues"] == 2
     runs = trace.executions
     found = [(r["task"].item(), r["start"].item(), r["end"].item(), r["outcome"].item()) for r in runs]
     ended, cancelled = int(ExecutionEnd.FINISHED), int(ExecutionEnd.CANCELLED)
