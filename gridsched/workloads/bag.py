@@ -36,6 +36,8 @@ class BagOfTasks(GeneratorKeys):
         Which random stream.
     input_bytes, output_bytes : float
         Size of each task's input and result [byte].
+    submit_from_s, submit_until_s : float
+        Between which times tasks are submitted, uniformly [s]; default all at 0.
     """
 
     kind: Literal["bag"] = "bag"
@@ -46,14 +48,21 @@ class BagOfTasks(GeneratorKeys):
     replicate: int = Field(default=0, ge=0)
     input_bytes: float = Field(default=0.0, ge=0, le=LARGEST)
     output_bytes: float = Field(default=0.0, ge=0, le=LARGEST)
+    submit_from_s: float = Field(default=0.0, ge=0, le=LARGEST)
+    submit_until_s: float = Field(default=0.0, ge=0, le=LARGEST)
 
 
 def generate_bag(bag: BagOfTasks) -> Tasks:
-    """Draw a bag of tasks, all submitted at time 0.
+    """Draw a bag of tasks, submitted at time 0 or over some time.
 
     Parameters
     ----------
     bag : BagOfTasks
+
+    Raises
+    ------
+    InputError
+        If submission ends before it begins.
 
     Returns
     -------
@@ -61,12 +70,18 @@ def generate_bag(bag: BagOfTasks) -> Tasks:
         With `nominal_heterogeneity` set, as LECSA wants it (algorithms A6.2).
     """
     rng = random_stream(bag.seed, "tasks", bag.replicate)
+    if bag.submit_until_s < bag.submit_from_s:
+        raise InputError(
+            f"submit_until_s is {bag.submit_until_s:g} s, before submit_from_s, {bag.submit_from_s:g} s; make it later."
+        )
     half = bag.heterogeneity / 2
     flops = bag.mean_flops * rng.uniform(1 - half, 1 + half, bag.tasks)
     if bag.heterogeneity == 0:
         flops = np.full(bag.tasks, bag.mean_flops)
+    arrivals = random_stream(bag.seed, "arrivals", bag.replicate)
     return make_tasks(
         flops,
+        np.sort(arrivals.uniform(bag.submit_from_s, bag.submit_until_s, bag.tasks)),
         input_bytes=bag.input_bytes,
         output_bytes=bag.output_bytes,
         nominal_heterogeneity=bag.heterogeneity,

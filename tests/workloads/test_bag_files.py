@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gridsched.errors import InputError
 from gridsched.files.csv_files import csv_text
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
-from gridsched.workloads.bag import write_bag
+from gridsched.workloads.bag import BagOfTasks, generate_bag, write_bag
 from gridsched.workloads.load import read_workload
 
 WORD = st.text(
@@ -72,3 +72,21 @@ def test_names_that_would_not_read_back_are_refused(name, tmp_path):
     with pytest.raises(InputError, match=r"file name .* cannot be written"):
         write_bag(bag_with_files((name,)), tmp_path / "bag.csv")
     assert not (tmp_path / "bag.csv").exists()
+
+
+def test_when_a_generated_bag_is_submitted():
+    """Uniformly over a day, which changes no size; all at 0 by default; never backwards."""
+    keys = {"tasks": 2000, "mean_flops": 1e6, "heterogeneity": 0.5, "seed": 3}
+    at_once, spread = (
+        generate_bag(BagOfTasks(**keys, **times))
+        for times in ({}, {"submit_from_s": 86_400.0, "submit_until_s": 172_800.0})
+    )
+    assert not at_once.submit_time_s.any()
+    assert spread.flops.tolist() == at_once.flops.tolist()
+    times = spread.submit_time_s
+    assert 86_400 <= times[0] < 86_800
+    assert 172_400 < times[-1] <= 172_800
+    quarters = np.histogram(times, 4, (86_400, 172_800))[0]
+    assert abs(quarters - 500).max() < 5 * np.sqrt(2000 * 0.25 * 0.75)
+    with pytest.raises(InputError, match="submit_until_s"):
+        generate_bag(BagOfTasks(**keys, submit_from_s=1.0))
