@@ -15,8 +15,8 @@ from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import series_looks
 from gridsched.figures.power_figure import draw_power
 from gridsched.figures.table import Drawn, register_figure
-from gridsched.model.carbon import site_names
 from gridsched.model.signals import J_PER_KWH, Signal, begins_of_lines
+from gridsched.model.site_signals import site_names
 from gridsched.model.trace import Trace
 from gridsched.power import grid_power, trace_power
 

@@ -14,10 +14,10 @@ from gridsched.figures.figure_file import new_figure
 from gridsched.figures.looks import BOOT, BUSY, IDLE, MANY_STEPS, OFF, SHUTDOWN
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics.run_metrics import bags_of, payments, prices_of
+from gridsched.model.signals import J_PER_KWH
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import Trace
 from gridsched.power import GridPower, grid_power
-from gridsched.workloads.price_csv import J_PER_KWH
 
 #: More changes of a price than this are not marked in the other panels.
 MOST_MARKS = 60
@@ -140,6 +140,8 @@ def prices(trace: Trace, *, tariff: Tariff | None) -> Drawn:
     """
     if tariff is None or tariff.prices is None:
         raise InputError("This run has no prices that vary; run it with --prices FILE, or --money-budget.")
+    if prices_of(tariff).sites is not None:
+        raise InputError("The prices of this run differ by site; the figure is of one place. Draw 'power' instead.")
     steps = money_steps(trace, tariff)
     pays = [name for name in ("bag_price",) if steps[name].nunique() > 1]
     figure = new_figure(9.0, 5.2 + 1.2 * len(pays))

@@ -351,6 +351,8 @@ def energy_cost(trace: Trace, tariff: Tariff, power: TracePower | None = None) -
         `trace_power` of the trace, where the caller has it already.
     """
     series = prices_of(tariff)
+    if series.sites is not None:
+        return tariff.pue * trace_energy(trace, power, tariff.energy_price(trace.platform)).grid_total()
     begins = series.begins(tariff.prices_period_s, trace.horizon_s)
     joules = grid_energy_between(trace, np.append(begins, trace.horizon_s), power)
     costs = np.array(series.energy_cost_per_j)[np.arange(len(begins)) % len(series.time_s)]

@@ -11,10 +11,12 @@ from pydantic import Field
 from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Platform
+from gridsched.model.prices import PriceSeries
 from gridsched.model.records import KeyName, check_record
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import CARBON, J_PER_KWH, Signal
 from gridsched.model.site_series import Series, SiteSeries
+from gridsched.model.site_signals import site_signal
 
 
 @dataclass(frozen=True)
@@ -125,34 +127,8 @@ def carbon_signal(carbon: Carbon | None, platform: Platform) -> Signal | None:
     told = Carbon() if carbon is None else carbon
     assert not isinstance(told.intensity, str | Path), "the scenario has been loaded"
     constant = {name: Series.constant(value) for name, value in platform.carbon_intensity}
-    clusters = {h: cluster.name for cluster in platform.clusters for h in cluster.hosts}
-    everyone = [*platform.hosts, *(host for _, host in platform.idle_hosts_named)]
-    series = [
-        (told.intensity and told.intensity.of(host.name, clusters.get(h))) or constant.get(host.name)
-        for h, host in enumerate(everyone)
-    ]
-    if None in series[: len(platform)]:
-        raise InputError(
-            f"{platform.name}: nothing says the carbon intensity of host {everyone[series.index(None)].name!r}: no row "
-            "of --carbon fits its name or its cluster's, and it has no property carbon_intensity [g/kWh]."
-        )
-    return Signal.of_sites(series, told.period_s, told.pue / J_PER_KWH, CARBON.name, len(platform))
-
-
-def site_names(signal: Signal, platform: Platform) -> list[str]:
-    """Return a name for each site whose intensity differs: its clusters, or else its hosts."""
-    if not signal.sites:
-        return ["all sites"]
-    hosts_of: list[list[int]] = [[] for _ in signal.sites]
-    for h, site in enumerate(signal.site[: len(platform)]):
-        hosts_of[site].append(h)
-    names = []
-    for hosts in hosts_of:
-        clusters = [each for each in platform.clusters if set(each.hosts) <= set(hosts)]
-        covers = sum(len(each.hosts) for each in clusters) == len(hosts)
-        own = [each.name for each in clusters] if covers else [platform.hosts[h].name for h in hosts]
-        names.append(", ".join(own) if len(own) <= 3 else f"{own[0]} and {len(own) - 1} more")
-    return [name or "no computing host" for name in names]
+    missing = "carbon intensity", "--carbon", ", and it has no property carbon_intensity [g/kWh]"
+    return site_signal(told.intensity, platform, told.period_s, told.pue / J_PER_KWH, CARBON, missing, constant)
 
 
 def forecast_signal(carbon: Carbon | None, platform: Platform) -> Signal | None:
@@ -165,7 +141,7 @@ def forecast_signal(carbon: Carbon | None, platform: Platform) -> Signal | None:
 def with_signal(
     budget: EnergyBudget | None, signal: Signal | None, platform: Platform, *, is_parallel: bool
 ) -> EnergyBudget | None:
-    """Return a budget in grams with the carbon intensity that it is counted by; any other as it is.
+    """Return a budget in grams, or in money by site, with what it is counted by; any other as it is.
 
     Parameters
     ----------
@@ -179,19 +155,25 @@ def with_signal(
     Raises
     ------
     InputError
-        If nobody said the intensity, it is 0 at some time, or differs within a cluster of nodes.
+        If nobody said the intensity, it or a price is 0 at some time, or differs within a cluster
+        of nodes.
     """
-    if budget is None or budget.carbon_g is None:
+    if budget is None:
         return budget
+    if budget.money is not None and isinstance(budget.prices, PriceSeries) and budget.prices.sites is not None:
+        signal = budget.prices.signal(budget.prices_period_s, platform)
+    elif budget.carbon_g is None:
+        return budget
+    name, words = ("carbon_budget_g", "carbon intensity") if budget.money is None else ("money_budget", "price")
     if signal is None:
         raise InputError("carbon_budget_g needs a carbon intensity: give carbon, or hosts carbon_intensity.")
     if not signal.least > 0:
-        raise InputError("carbon_budget_g: under a budget in grams every carbon intensity must be positive.")
+        raise InputError(f"{name}: under such a budget every {words} must be positive.")
     for cluster in platform.clusters if is_parallel and signal.sites else ():
         if len({signal.site[host] for host in cluster.hosts}) > 1:
             raise InputError(
-                f"{platform.name}: the nodes of cluster {cluster.name!r} differ in carbon intensity, and "
-                "carbon_budget_g counts parallel tasks by that of their cluster. Give the cluster one."
+                f"{platform.name}: the nodes of cluster {cluster.name!r} differ in {words}, and {name} counts "
+                "parallel tasks by that of their cluster. Give the cluster one."
             )
     return replace(budget, signal=signal)
 

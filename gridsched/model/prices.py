@@ -11,7 +11,10 @@ from numpy.typing import ArrayLike
 
 from gridsched.arrays import Floats
 from gridsched.errors import InputError
+from gridsched.model.platform import Platform
 from gridsched.model.signals import MONEY, Signal, begins_of_lines
+from gridsched.model.site_series import SiteSeries
+from gridsched.model.site_signals import site_signal
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,9 @@ class PriceSeries:
     per_waiting_bag : tuple of float
         What a bag pays more (or less, if negative) for each other bag that has been submitted and
         is unfinished at that time [money]. No bag pays less than 0.
+    sites : SiteSeries or None
+        What a joule costs at each site [money/J], in the place of `energy_cost_per_j`, which is
+        then a mean.
 
     Raises
     ------
@@ -42,6 +48,7 @@ class PriceSeries:
     price: tuple[float, ...]
     energy_cost_per_j: tuple[float, ...]
     per_waiting_bag: tuple[float, ...]
+    sites: SiteSeries | None = None
 
     def __post_init__(self) -> None:
         columns = (self.price, self.energy_cost_per_j, self.per_waiting_bag)
@@ -68,11 +75,27 @@ class PriceSeries:
         nothing = (0.0,) * len(time_s)
         return cls(tuple(time_s), nothing, tuple(energy_cost_per_j), nothing)
 
+    @classmethod
+    def by_site(cls, sites: SiteSeries, price: float = 0.0) -> PriceSeries:
+        """Return a series of what joules cost at each site, and of one price of a bag.
+
+        Parameters
+        ----------
+        sites : SiteSeries
+            [money/J].
+        price : float
+            What a bag pays [money].
+        """
+        mean = float(np.mean([value for series in sites.series for value in series.value]))
+        return cls((0.0,), (price,), (mean,), (0.0,), sites)
+
     def check_period(self, period_s: float, key: str = "prices_period_s") -> None:
         """Raise `InputError` unless the last line begins before a period [s] is over.
 
         `key` is the period's name, for the message.
         """
+        if self.sites is not None:
+            self.sites.check_period(period_s, key)
         if not self.time_s[-1] < period_s:
             raise InputError(
                 f"Prices: the last line begins at {self.time_s[-1]:g} s, and the series begins "
@@ -134,6 +157,18 @@ class PriceSeries:
         columns = (self.price, self.energy_cost_per_j, self.per_waiting_bag)
         price, energy_cost, waiting = (float(np.average(each, weights=weights)) for each in columns)
         return price, energy_cost, waiting
+
+    def signal(self, period_s: float, platform: Platform) -> Signal:
+        """Return what a joule costs at each host [money/J]; the series begins again after a period [s].
+
+        Raises
+        ------
+        InputError
+            If the price at some host is not told.
+        """
+        if self.sites is None:
+            return Signal(self.time_s, self.energy_cost_per_j, period_s, 1.0, MONEY.name)
+        return site_signal(self.sites, platform, period_s, 1.0, MONEY, ("energy price", "the prices", ""))
 
     def energy_price(self, period_s: float) -> Signal:
         """Return what a joule costs relative to its mean over a period [s]."""

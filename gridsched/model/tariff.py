@@ -14,6 +14,7 @@ from pydantic import Field
 from gridsched.arrays import Floats
 from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST
+from gridsched.model.platform import Platform
 from gridsched.model.prices import PriceSeries
 from gridsched.model.records import KeyName, check_record
 from gridsched.model.rules import DAY_S, EnergyBudget
@@ -127,10 +128,9 @@ class Tariff:
         """
         return replace(self, price=gamma * self.energy_cost_per_j * self.pue * least_energy_j)
 
-    @property
-    def energy_price(self) -> Signal | None:
-        """What a joule costs by time; None where it is always the same."""
-        return self.prices.energy_price(self.prices_period_s) if isinstance(self.prices, PriceSeries) else None
+    def energy_price(self, platform: Platform) -> Signal | None:
+        """Return what a joule costs by time and host [money/J]; None where it is always the same."""
+        return self.prices.signal(self.prices_period_s, platform) if isinstance(self.prices, PriceSeries) else None
 
     def now_and_next(self, time_s: float, waiting: int = 0) -> tuple[Tariff, float]:
         """Return the tariff that holds at a time, and when another one does [s].

@@ -29,9 +29,10 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.carbon import check_covered, site_names
+from gridsched.model.carbon import check_covered
 from gridsched.model.platform import Platform
 from gridsched.model.signals import Signal
+from gridsched.model.site_signals import site_names
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import host_power_curve, least_makespan_s, usable_hosts
 

@@ -400,6 +400,8 @@ def make_system(scenario: LoadedScenario) -> System:
         estimates = RequestedTimes(scenario.platform, tasks)
     else:
         estimates = FlopsEstimates(scenario.platform, tasks)
+    if scenario.tariff is not None:
+        scenario.tariff.energy_price(scenario.platform)  # refuses hosts whose price is not told
     carbon = carbon_signal(scenario.carbon, scenario.platform)
     budget = with_signal(scenario.budget, carbon, scenario.platform, is_parallel=tasks.width is not None)
     rules = replace(scenario.rules, budget=budget)

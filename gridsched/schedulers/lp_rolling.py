@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from gridsched.arrays import Integers
+from gridsched.errors import InputError
 from gridsched.model.prices import PriceSeries
 from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
@@ -69,6 +70,12 @@ class LPRolling(Scheduler):
         """
         check_choice("lp_rolling", "replan", self.replan, (True, False))
         check_choice("lp_rolling", "prices", self.prices, ("now", "mean"))
+        tariff = system.tariff
+        if tariff is not None and isinstance(tariff.prices, PriceSeries) and tariff.prices.sites is not None:
+            raise InputError(
+                "lp_rolling goes by one energy price at a time, and these differ by site; give prices without the "
+                "column host, or take lp_max_profit with weigh=money."
+            )
         self.system_ = system
         self.known_ = 0
         self.change_s_ = -math.inf

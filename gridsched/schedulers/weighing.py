@@ -35,14 +35,10 @@ def weighing_signal(owner: str, weigh: str, system: System) -> Signal:
     check_choice(owner, "weigh", weigh, WEIGHS)
     if weigh == "energy":
         return EVEN
-    if weigh == "carbon":
-        signal, option = system.carbon, "a carbon intensity (--carbon FILE)"
-    else:
-        signal, option = (
-            None if system.tariff is None else system.tariff.energy_price,
-            "prices that vary (--prices FILE)",
-        )
+    tariff = system.tariff
+    signal = system.carbon if weigh == "carbon" else None if tariff is None else tariff.energy_price(system.platform)
     if signal is None:
+        option = "a carbon intensity (--carbon FILE)" if weigh == "carbon" else "prices that vary (--prices FILE)"
         raise InputError(f"{owner}: weigh={weigh!r} needs {option}.")
     return signal.normalised() if signal.most > 0 else EVEN
 

@@ -8,19 +8,22 @@ from pathlib import Path
 from typing import TypeVar
 
 from gridsched.files.csv_files import Format, Number
+from gridsched.files.input_files import read_text
 from gridsched.model.limits import LARGEST
 from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import EnergyBudget
+from gridsched.model.signals import J_PER_KWH
 from gridsched.model.tariff import Tariff
+from gridsched.workloads.signal_csv import read_site_series
 
 Priced = TypeVar("Priced", Tariff | None, EnergyBudget | None)
-J_PER_KWH = 3.6e6
+ENERGY_COST = "energy_cost_per_kwh"
 #: Columns that are missing, and empty cells, are as the tariff says.
 PRICES = Format(
     {
         "time_s": Number(),
         "price": Number(default=math.nan),
-        "energy_cost_per_kwh": Number(default=math.nan),
+        ENERGY_COST: Number(default=math.nan),
         "price_per_waiting_bag": Number(-LARGEST, default=0.0),
     },
     rows="prices",
@@ -33,7 +36,8 @@ def read_prices(path: str | Path, tariff: Tariff | None = None) -> PriceSeries:
     Parameters
     ----------
     path : path
-        CSV ``time_s[,price][,energy_cost_per_kwh][,price_per_waiting_bag]``.
+        CSV ``time_s[,price][,energy_cost_per_kwh][,price_per_waiting_bag]``, or by site
+        ``host,time_s,energy_cost_per_kwh``: hosts as in a table of carbon intensities.
     tariff : Tariff, optional
         Says the price and the energy cost where the table does not. Without it the table must say
         what energy costs, which is positive, and nothing pays.
@@ -43,6 +47,11 @@ def read_prices(path: str | Path, tariff: Tariff | None = None) -> PriceSeries:
     InputError
         Naming file, line and column of the first bad value.
     """
+    if _is_by_site(path):
+        costs_by_site = read_site_series(path, ENERGY_COST)
+        rows = (replace(each, value=tuple(v / J_PER_KWH for v in each.value)) for each in costs_by_site.series)
+        price = 0.0 if tariff is None else tariff.price
+        return PriceSeries.by_site(replace(costs_by_site, series=tuple(rows)), price)
     if tariff is None:
         table = PRICES.read(path, energy_cost_per_kwh=Number(above=True))
         tariff = Tariff(price=0.0)
@@ -61,6 +70,13 @@ def read_prices(path: str | Path, tariff: Tariff | None = None) -> PriceSeries:
         tuple(tariff.energy_cost_per_j if math.isnan(each) else each for each in costs),
         tuple(table["price_per_waiting_bag"]),
     )
+
+
+def _is_by_site(path: str | Path) -> bool:
+    """Whether the head of a table has a column of hosts."""
+    lines = (line.strip() for line in read_text(path).splitlines())
+    head = next((line for line in lines if line and not line.startswith("#")), "")
+    return "host" in [name.strip() for name in head.split(",")]
 
 
 def with_prices_read(priced: Priced) -> Priced:

@@ -15,10 +15,11 @@ from gridsched.export.export import write_export
 from gridsched.figures.power_figure import money_steps
 from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import EnergyBudget
+from gridsched.model.signals import J_PER_KWH
 from gridsched.model.tariff import Tariff
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.study import Study
-from gridsched.workloads.price_csv import J_PER_KWH, read_prices
+from gridsched.workloads.price_csv import read_prices
 
 ROOT = Path(__file__).parents[2]
 BAG = (ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv")
