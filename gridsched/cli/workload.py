@@ -59,8 +59,9 @@ gridsched workload generate examples/utility_small.toml -o day.csv
 gridsched workload generate examples/rigid_jobs.toml -o jobs.swf
 
 The keys of a bag's .toml file are those of the options: kind, tasks, mean_flops, heterogeneity,
-seed, input_bytes, output_bytes, and replicate. A .toml of kind utility brings its machines: they,
-ETC, APC and utility classes are written beside the tasks (docs/utility_workloads.md). A .toml
+seed, input_bytes, output_bytes, submit_from_s, submit_until_s, and replicate. A .toml of kind
+utility brings its machines: they, ETC, APC and utility classes are written beside the tasks
+(docs/utility_workloads.md). A .toml
 of kind parallel brings clusters, which are written likewise (docs/parallel_workloads.md), unless
 its tasks are jobs of a log: then give the .toml itself as --workload. A .toml of kind rigid_jobs
 makes parallel jobs, which are written as a log (docs/rigid_jobs.md).
@@ -121,6 +122,12 @@ def generate(
     output_bytes: Annotated[
         float | None, typer.Option(metavar="B", help="Result of each task [byte]; default 0.")
     ] = None,
+    submit_from_s: Annotated[
+        float | None, typer.Option(metavar="S", help="Tasks are submitted uniformly from then on [s]; default 0.")
+    ] = None,
+    submit_until_s: Annotated[
+        float | None, typer.Option(metavar="S", help="Until then [s]; default 0: all at once.")
+    ] = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -133,6 +140,8 @@ def generate(
         "seed": seed,
         "input_bytes": input_bytes,
         "output_bytes": output_bytes,
+        "submit_from_s": submit_from_s,
+        "submit_until_s": submit_until_s,
     }
     given = {name: value for name, value in given.items() if value is not None}
     if output.suffix.lower() not in (".csv", *WRITTEN):

@@ -228,6 +228,15 @@ def test_keys_are_spelled_as_options():
     assert keys - options_of("run") == {"series_step_s"}
     made = set(PlatformTable.model_fields) - {"generator", "table", "shuffle"}
     assert made <= options_of("platform", "from-table")
-    drawn = {"tasks", "mean_flops", "heterogeneity", "input_bytes", "output_bytes", "seed"}
+    drawn = {
+        "tasks",
+        "mean_flops",
+        "heterogeneity",
+        "input_bytes",
+        "output_bytes",
+        "seed",
+        "submit_from_s",
+        "submit_until_s",
+    }
     assert drawn <= options_of("workload", "generate")
     assert drawn == set(drawn_workload("bag").model_fields) - {"generator"}

@@ -66,7 +66,7 @@ def test_lecsa_by_money_follows_the_cheaper_site():
         ("A,0,0.4\nA,0,0.3\nB,0,0.1", "line 3"),
         ("A,5,0.4\nB,0,0.1", "line 2"),
         ("A,0,x\nB,0,0.1", "line 2"),
-        ("A,0,0.4", "'B"),
+        ("A,0,0.4", "'b-1'"),
     ],
 )
 def test_bad_tables_are_told_by_line_or_host(tmp_path, rows, fact):
