@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -90,6 +90,24 @@ def test_makespans_that_cannot_be_are_refused():
     assert carbon_answer(platform, tasks, signal).within_s == [5.0 * k for k in (1, 1.25, 1.5, 2, 3, 4)]
     with pytest.raises(InputError, match="power"):
         carbon_answer(Platform((Host("h0", (PState(10.0),), has_energy=False),)), tasks, signal)
+
+
+def test_two_sites_and_three_hours():
+    """The documents' example: six hours of work at B in the first hour, at A in the second and third."""
+    platform = Platform(tuple(host(name, idle=4.0, speed=100.0, busy=50.0) for name in ("a1", "a2", "b1", "b2")))
+    hours = (0.0, 3600.0, 7200.0)
+    series = (Series(hours, (400.0, 200.0, 100.0)), Series(hours, (100.0, 300.0, 500.0)))
+    signal = carbon_signal(Carbon(SiteSeries(("a*", "b*"), series)), platform)
+    tasks = make_tasks([360_000.0] * 6)
+    fixed, switched = (CarbonBound(platform, tasks, signal, may_switch_off=off) for off in (False, True))
+    busy = 2 * 0.05 * (100 + 200 + 100)
+    assert switched.least_g(10_800.0) == pytest.approx(busy) == 40
+    assert fixed.least_g(10_800.0) == pytest.approx(busy + 2 * 0.004 * (400 + 300 + 500)) == 49.6
+    # two hours: B's first, both in the second but for A's first, in which A is idle
+    assert fixed.least_g(7200.0) == pytest.approx(0.1 * (100 + 200 + 300) + 0.008 * 400)
+    assert fixed.least_g(5400.0) == pytest.approx(0.1 * (400 + 100) + 0.05 * (200 + 300))
+    work = [(each.begin_s, each.site) for each in fixed.shares(10_800.0) if each.flops > 0]
+    assert work == [(0.0, 1), (3600.0, 0), (7200.0, 0)]
 
 
 # ---------------------------------------------------------------------- properties
@@ -186,3 +204,31 @@ def test_no_scheduler_emits_less(platform, tasks, series, scheduler, pstate):
     limits = {"may_switch_off": traits.powers_hosts, "free_pstates": traits.uses_dvfs}
     bound = CarbonBound(platform, tasks, carbon_signal(carbon, platform), pstate, **limits)
     assert row["carbon_g"] >= bound.least_g(row["makespan_s"]) * (1 - SLACK)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    n_tasks=st.integers(1, 4),
+    hosts=st.sampled_from([("a1",), ("a1", "b1"), ("a1", "b1", "b2")]),
+    values=st.tuples(*[st.lists(intensity, min_size=4, max_size=4)] * 2),
+)
+def test_no_schedule_of_a_tiny_bag_emits_less(n_tasks, hosts, values):
+    """All places of tasks of a second that start at whole seconds: the least; equal where rounds are full.
+
+    By counting alone: 10 W while a host computes, 1 W while it does not, to the end of the last task.
+    """
+    platform = Platform(tuple(host(name, idle=1.0, speed=1.0, busy=10.0) for name in hosts))
+    weights = dict(zip("ab", values, strict=True))
+    least = np.inf
+    for chosen in combinations(product(range(4), hosts), n_tasks):
+        end = 1 + max(second for second, _ in chosen)
+        places = product(range(end), hosts)
+        drawn = (weights[at[0]][second] * (10.0 if (second, at) in chosen else 1.0) for second, at in places)
+        least = min(least, sum(drawn))
+    times = tuple(float(second) for second in range(4))
+    series = tuple(Series(times, tuple(PER_J * v for v in each)) for each in values)
+    signal = carbon_signal(Carbon(SiteSeries(("a*", "b*"), series)), platform)
+    found = CarbonBound(platform, make_tasks([1.0] * n_tasks), signal).least_g(4.0)
+    assert found <= least * (1 + SLACK)
+    if n_tasks % len(hosts) == 0:
+        assert found == pytest.approx(least, rel=1e-9, abs=1e-12)
