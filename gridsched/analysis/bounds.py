@@ -84,6 +84,16 @@ def bounds_for(results: Sequence[RunResult]) -> ScenarioBounds:
     return _scenario_bounds(results[0].scenario)
 
 
+def carbon_above_bounds(result: RunResult) -> dict[str, Any]:
+    """Return the bounds of a run's grams, and how far it is above them; those that are known."""
+    if result.trace.carbon is None or not have_bounds([result]):
+        return {}
+    bounds = bounds_for([result]).beside(result.scenario.make_scheduler().traits)
+    known = bound_fields(bounds, result.summary()).items()
+    grams = {metric.id for metric in METRICS.values() if metric.condition is BOUNDED_CARBON}
+    return {id: value for id, value in known if id in grams and value is not None}
+
+
 def have_bounds(results: Sequence[RunResult]) -> bool:
     """Whether any of the runs is one that bounds say something of.
 

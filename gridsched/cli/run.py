@@ -9,13 +9,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from gridsched.analysis.bounds import carbon_above_bounds
 from gridsched.cli.compare_tables import EXCESSES, NO_ENERGY, excess, free_boots, mapping_event_s
 from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, warn
 from gridsched.cli.scenario_options import ScenarioOptions, resolve_apart, with_scenario_options
 from gridsched.cli.tables import console, print_table, print_values
 from gridsched.metrics.columns import Column
 from gridsched.metrics.groups import utilisation_keys
-from gridsched.metrics.table import shown_metrics
+from gridsched.metrics.table import Metric, shown_metrics
 from gridsched.runs.run import RunResult, check_energy_agreement, run
 
 RUN_EPILOG = """Examples:
@@ -80,7 +81,7 @@ def run_command(
     result = run(replace(options.base_scenario, scheduler=scheduler, parameters=parameters))
     warn(result.scenario.warnings)
     check_energy_agreement(result)
-    summary = result.summary()
+    summary = result.summary() | carbon_above_bounds(result)
     groups = {each: result.groups(each) for each in by or ()}
     whole = {**summary, "provenance": result.provenance, "timing": result.timing}
     if groups:
@@ -102,7 +103,7 @@ def _show(result: RunResult, summary: dict[str, Any], scheduler: str, export: Pa
     is_over = budget is not None and excess(budget, summary) > 0
     hidden = () if is_over else EXCESSES
     rows = [
-        ("  " * metric.is_part + metric.row_name, summary[metric.id], metric.unit)
+        _value_row(metric, summary[metric.id])
         for metric in shown_metrics("run", [summary])
         if metric.id not in hidden and (summary[metric.id] or not metric.hides_zero)
     ]
@@ -117,6 +118,11 @@ def _show(result: RunResult, summary: dict[str, Any], scheduler: str, export: Pa
         out.print(line, soft_wrap=True)
     if export is not None:
         out.print(f"Records: {export}")
+
+
+def _value_row(metric: Metric, value: Any) -> tuple[str, Any, str]:
+    name = "  " * metric.is_part + metric.row_name
+    return (name, 100 * value, "%") if metric.form == "percent" else (name, value, metric.unit)
 
 
 def export_run(result: RunResult, folder: Path, *, force: bool) -> None:

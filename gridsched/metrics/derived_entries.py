@@ -248,9 +248,10 @@ def _of_bounds(
             "row",
             BOUNDED_CARBON,
             "less",
+            words=f"carbon above the {infix.replace('_', ' ')}bound",
             header=header,
             form="percent",
-            places={"bag": carbon},
+            places={"bag": carbon, "run": 172 + carbon},
         ),
     )
 

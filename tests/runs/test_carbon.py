@@ -138,6 +138,22 @@ def test_compare_prints_and_draws_grams(tmp_path: Path, capsys):
     assert [row["carbon_g"] for row in rows] == pytest.approx([72.4, 70.0])
 
 
+def test_run_says_how_far_it_is_above_the_bounds(capsys):
+    """72.4 g; 60 and 63.2 g are possible in two hours. Beside other runs there is no such line."""
+    words = ["run", *EXAMPLE, "--driver", "reference", "--scheduler", "wq"]
+    assert main([*words, "--carbon", SITES, "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["carbon_bound_g"], row["carbon_fixed_bound_g"]) == pytest.approx((60, 63.2))
+    assert row["carbon_above_fixed_bound"] == pytest.approx(72.4 / 63.2 - 1)
+    assert main([*words, "--carbon", SITES]) == 0
+    assert "20.6667" in capsys.readouterr().out
+    assert main([*words, "--json"]) == 0
+    assert not [key for key in json.loads(capsys.readouterr().out) if "carbon" in key]
+    switched = [*words[:-1], "lecsa", "--carbon", SITES, "--json"]
+    assert main(switched) == 0
+    assert "carbon_above_fixed_bound" not in json.loads(capsys.readouterr().out)
+
+
 def test_a_study_has_the_keys(tmp_path: Path):
     """The table is an input of the study."""
     text = f"""
