@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from gridsched.errors import MissingDependency
 
 
 @cache
@@ -90,9 +93,16 @@ _BLAS = "scipy.linalg.cython_blas"
 _HELD = "__pyx_capi__"
 
 
+def has_numba() -> bool:
+    """Whether numba is installed; without it kernels are interpreted where there is little to do."""
+    return find_spec("numba") is not None
+
+
 @cache
 def _listen() -> None:
     """Hear of what numba compiles, a loop within another with that."""
+    if not has_numba():
+        raise MissingDependency("The loops of this scheduler need numba for so much; install it: pip install numba.")
     sys.modules.setdefault(_BLAS, _Later(_BLAS))
     from numba.core import event
 

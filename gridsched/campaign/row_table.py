@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,13 +41,18 @@ _PREFIX = "rows-"
 _SOURCE = "energy_source"
 
 
+def check_arrow() -> None:
+    """Raise `MissingDependency` where pyarrow, in whose files stores keep rows, is not installed."""
+    if find_spec("pyarrow") is None:
+        raise MissingDependency("Stores need pyarrow; install it: pip install 'pyarrow>=18'.")
+
+
 def _arrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.compute
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingDependency("Stores need pyarrow; install it: pip install 'pyarrow>=18'.") from None
+    check_arrow()
+    import pyarrow  # slow to load
+    import pyarrow.compute
+    import pyarrow.parquet
+
     return pyarrow
 
 

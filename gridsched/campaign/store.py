@@ -121,6 +121,7 @@ class Store:
         InputError
             If the folder holds other things, cannot be written, or `open` refuses it.
         """
+        row_table.check_arrow()
         root = Path(path)
         marker = root / _MARKER
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -206,6 +207,9 @@ def _explain(error: BaseException, words: Sequence[str]) -> int:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
         _say(f"what is to be printed cannot be written: {error.strerror}.")
         return 1
+    if isinstance(error, ModuleNotFoundError) and (package := _package_of(error)):
+        _say(f"this needs {package}, which is not installed: pip install '{package}'.")
+        return 2
     if isinstance(error, MemoryError):
         _say("out of memory; try a smaller platform or workload.")
         return 1
@@ -214,6 +218,15 @@ def _explain(error: BaseException, words: Sequence[str]) -> int:
         "or of a scheduler of yours; 'gridsched --traceback COMMAND ...' shows where."
     )
     return 1
+
+
+def _package_of(error: ModuleNotFoundError) -> str:
+    """Return which of gridsched's own requirements is missing; empty if it is none."""
+    from importlib.metadata import requires
+
+    module = (error.name or "").partition(".")[0].replace("_", "-")
+    wanted = (line.partition(";")[0].strip() for line in requires("gridsched") or ())
+    return next((each for each in wanted if module and re.match(rf"{re.escape(module)}\b", each)), "")
 
 
 def _found(error: BaseException, text: str, words: Sequence[str]) -> str:

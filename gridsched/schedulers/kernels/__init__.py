@@ -40,8 +40,10 @@ def compile_all() -> None:
 def compile_group(name: str) -> None:
     """Call the kernels of one of the `groups` once, if what is compiled then lasts."""
     importlib.import_module(name)
-    from gridsched.compiled import all_are_cached, interpret_nothing
+    from gridsched.compiled import all_are_cached, has_numba, interpret_nothing
 
+    if not has_numba():
+        return
     interpret_nothing()
     if all_are_cached():
         _CALLED_ONCE[name]()
