@@ -1,4 +1,4 @@
-"""Made hourly carbon intensities of four sites: python make_site_intensities.py SEED DAYS > sites.csv
+"""Made hourly carbon intensities: python make_site_intensities.py SEED DAYS [FOUR HOST PATTERNS] > sites.csv
 
 Intensity of site s in hour h of the run [g/kWh], never below 10, rounded to 1 g/kWh:
 
@@ -41,9 +41,9 @@ def intensities(seed: int, days: int) -> dict[str, np.ndarray]:
 
 
 if __name__ == "__main__":
-    seed, days = map(int, sys.argv[1:])
-    print(f"# made, of no real grid: examples/make_site_intensities.py {seed} {days}")
+    seed, days = map(int, sys.argv[1:3])
+    print("# made, of no real grid: examples/make_site_intensities.py", *sys.argv[1:])
     print("host,time_s,g_per_kwh")
-    for name, values in intensities(seed, days).items():
+    for name, values in zip(sys.argv[3:] or SITES, intensities(seed, days).values(), strict=True):
         for hour, value in enumerate(values):
             print(f"{name},{HOUR_S * hour},{value:.0f}")

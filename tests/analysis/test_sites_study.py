@@ -19,8 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_weeks_are_what_the_script_makes(week: int):
     """The seed is the number of the week."""
     script = ROOT / "examples/make_site_intensities.py"
-    made = subprocess.run([sys.executable, script, str(week), "7"], capture_output=True, text=True, check=True).stdout
-    assert shipped_study_file("sites").with_name(f"sites_week{week}.csv").read_text() == made
+    patterns = [f"general{k}-*" for k in (1, 2, 3, 4)]
+    for name, others in (("sites", []), ("sites_utility", patterns)):
+        command = [sys.executable, script, str(week), "7", *others]
+        made = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert shipped_study_file(name).with_name(f"{name}_week{week}.csv").read_text() == made
 
 
 def test_intensities_follow_the_formula():
@@ -37,8 +40,15 @@ def test_intensities_follow_the_formula():
     assert spread["coal"] < 0.2 < spread["wind"]
 
 
-def test_its_runs():
-    """2 idle powers x 3 weeks x 23 schedulers x 10 bags; no seed of its making."""
-    study = Study.shipped("sites")
-    assert (study.n_runs, study.seed) == (1380, 2026)
+@pytest.mark.parametrize(
+    ("name", "runs", "seed"),
+    [
+        ("sites", 2 * 3 * 23 * 10, 2026),  # idle powers, weeks, schedulers, bags
+        ("sites_utility", 3 * (4 + 2) * 8, 2027),  # weeks, schedulers with and without a budget, days
+    ],
+)
+def test_its_runs(name: str, runs: int, seed: int):
+    """What the page counts with; no seed of its making."""
+    study = Study.shipped(name)
+    assert (study.n_runs, study.seed) == (runs, seed)
     assert all(claim.tolerance_set == "before" for claim in study.claims)
